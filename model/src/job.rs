@@ -1,0 +1,156 @@
+//! What a job asks for, where it was put, and how it ended.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::UnitId;
+use crate::memory::Memory;
+use crate::time::{Span, Time};
+use crate::units::{Energy, Power};
+
+/// What decisions need to know of a job. What is needed to launch it (arguments, environment, directory) is not here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    pub user: String,
+    /// Shown in listings; the application's name unless the user chose another.
+    pub name: String,
+    /// Names the profiles: the file name of the command, or what `--app` said.
+    pub application: String,
+    /// The size class of the profile; empty where none was given.
+    pub size: String,
+    pub cores: Cores,
+    /// Memory on its node; zero where none was asked for.
+    pub memory: Memory,
+    /// The job is ended after this time, where set.
+    pub time_limit: Option<Span>,
+    /// Start at once or refuse.
+    pub immediate: bool,
+    /// The job should have ended by then: it may wait for a cheaper hour until that would be missed.
+    pub deadline: Option<Time>,
+    /// The job should have started by then: it may wait for a cheaper hour until then.
+    pub start_by: Option<Time>,
+    /// Only these nodes, where not empty.
+    pub include: Vec<String>,
+    /// Not these nodes, even where included.
+    pub exclude: Vec<String>,
+    /// Only units of these types, where not empty.
+    pub hardware: Vec<String>,
+    /// Types of hardware for which the job brings a command of its own. On others its main command runs, on CPUs only.
+    pub variants: Vec<String>,
+}
+
+/// How many cores of a CPU; an accelerator is always taken whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cores {
+    Count(NonZeroU32),
+    /// Every core of whichever unit the job is put on.
+    All,
+}
+
+impl Cores {
+    /// Cores taken from a unit that has `total`.
+    pub fn on(self, total: u32) -> u32 {
+        match self {
+            Self::Count(count) => count.get(),
+            Self::All => total,
+        }
+    }
+}
+
+impl FromStr for Cores {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            _ => text
+                .parse()
+                .map(Self::Count)
+                .map_err(|_| format!("`{text}` is not a number of cores: 1 or more, or `all`")),
+        }
+    }
+}
+
+impl fmt::Display for Cores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+            Self::All => f.write_str("all"),
+        }
+    }
+}
+
+/// Where a job is: its share of each unit that it is on.
+pub type Placement = Vec<Part>;
+
+/// A job's share of one unit, and of the memory of that unit's node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub unit: UnitId,
+    pub cores: u32,
+    pub memory: Memory,
+    /// The cap to hold the unit at while the job runs, where the policy chose one.
+    pub cap: Option<Power>,
+}
+
+/// How an attempt to run a job ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Exit code 0 to 255.
+    Exited(u8),
+    /// Ended by this signal.
+    Signaled(i32),
+    /// The command could not be started: 126 (not executable) or 127 (not found), and why.
+    NotStarted { code: u8, reason: String },
+    /// The node lost it: the command may or may not have run. Never run again.
+    Lost { reason: String },
+}
+
+impl Outcome {
+    /// The exit code that `lrun` ends with: 128+n for signal n, 125 where the job was lost.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Exited(code) | Self::NotStarted { code, .. } => *code,
+            Self::Signaled(signal) => u8::try_from(128 + signal).unwrap_or(255),
+            Self::Lost { .. } => 125,
+        }
+    }
+}
+
+/// What a finished attempt used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// From exec to exit, by the node's monotonic clock.
+    pub elapsed: Span,
+    pub user_cpu: Span,
+    pub system_cpu: Span,
+    /// Largest resident set of any of its processes.
+    pub max_rss: Memory,
+    /// Energy above idle as the node measured it, where it can be told apart.
+    pub energy: Option<Energy>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes() {
+        let check = |outcome: Outcome, code| assert_eq!(outcome.exit_code(), code, "{outcome:?}");
+        check(Outcome::Exited(7), 7);
+        check(Outcome::Signaled(15), 143);
+        check(Outcome::NotStarted { code: 127, reason: String::new() }, 127);
+        check(Outcome::Lost { reason: String::new() }, 125);
+    }
+
+    #[test]
+    fn cores() {
+        assert_eq!("all".parse::<Cores>().map(|c| c.on(8)), Ok(8));
+        assert_eq!("3".parse::<Cores>().map(|c| c.on(8)), Ok(3));
+        assert_eq!("0".parse::<Cores>(), Err("`0` is not a number of cores: 1 or more, or `all`".into()));
+    }
+}

@@ -1,0 +1,26 @@
+//! The words that every part of Limo shares: ids, physical units, time, curves, nodes, jobs, profiles.
+//!
+//! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes
+//! on every machine.
+
+mod curve;
+mod id;
+mod job;
+mod memory;
+mod node;
+mod number;
+mod profile;
+mod time;
+mod units;
+
+pub mod as_text;
+
+pub use curve::{Band, BandError, Curve, CurveError};
+pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
+pub use job::{Cores, Outcome, Part, Placement, Request, Usage};
+pub use memory::Memory;
+pub use node::{Meter, NodeSpec, SpecError, UnitKind, UnitSpec};
+pub use number::UnitError;
+pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
+pub use time::{Span, Time};
+pub use units::{Energy, Money, Power, Price};

@@ -1,0 +1,126 @@
+//! Reads `1.5kW` into a fixed-point integer. Exact decimal arithmetic, no floating point; does not know what a watt is.
+
+use thiserror::Error;
+
+/// Why a quantity could not be read. The text names the value and the units that are understood.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnitError {
+    #[error("`{value}` has no number: write for example `{example}`")]
+    NoNumber { value: String, example: &'static str },
+    #[error("`{value}` has no unit: write for example `{example}` (units: {units})")]
+    NoUnit { value: String, example: &'static str, units: String },
+    #[error("`{value}` has the unknown unit `{unit}` (units: {units})")]
+    UnknownUnit { value: String, unit: String, units: String },
+    #[error("`{value}` is too large or too small to be represented")]
+    OutOfRange { value: String },
+    #[error("`{value}` must not be negative")]
+    Negative { value: String },
+}
+
+/// One way to write a quantity: the suffix and how many base units one of it is.
+pub(crate) type Suffix = (&'static str, i64);
+
+pub(crate) fn unit_list(units: &[Suffix]) -> String {
+    units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Splits `text` into its number and its unit, e.g. `-1.5 kW` into `-1.5` and `kW`.
+fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+/// Parses `text` as a decimal number followed by one of `units`, in base units, rounded half away from zero.
+///
+/// # Errors
+/// [`UnitError`] where the number or the unit is missing or unknown, or the value does not fit an `i64`.
+pub(crate) fn parse(text: &str, units: &[Suffix], example: &'static str) -> Result<i64, UnitError> {
+    let text = text.trim();
+    let (number, unit) = split(text);
+    let value = || text.to_owned();
+    if !number.contains(|c: char| c.is_ascii_digit()) {
+        return Err(UnitError::NoNumber { value: value(), example });
+    }
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit { value: value(), example, units: unit_list(units) });
+    }
+    let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
+        return Err(UnitError::UnknownUnit { value: value(), unit: unit.to_owned(), units: unit_list(units) });
+    };
+    scaled(number, *factor).ok_or_else(|| {
+        if is_decimal(number) {
+            UnitError::OutOfRange { value: value() }
+        } else {
+            UnitError::NoNumber { value: value(), example }
+        }
+    })
+}
+
+fn is_decimal(number: &str) -> bool {
+    let digits = number.strip_prefix(['-', '+']).unwrap_or(number);
+    let mut parts = digits.splitn(2, '.');
+    let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    let (whole, fraction) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+    !(whole.is_empty() && fraction.is_empty()) && all_digits(whole) && all_digits(fraction)
+}
+
+/// `number * factor`, rounded half away from zero; `None` where it is not a decimal number or does not fit.
+fn scaled(number: &str, factor: i64) -> Option<i64> {
+    if !is_decimal(number) {
+        return None;
+    }
+    let negative = number.starts_with('-');
+    let digits = number.strip_prefix(['-', '+']).unwrap_or(number);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
+    // Nineteen fraction digits cannot change an i64 result: the largest factor in use is 3.6e15.
+    let fraction = &fraction[..fraction.len().min(18)];
+    let denominator = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
+    let numerator = if fraction.is_empty() { 0 } else { fraction.parse::<i128>().ok()? };
+    let magnitude =
+        i128::from(whole) * i128::from(factor) + divide_rounded(numerator * i128::from(factor), denominator);
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+/// `numerator / denominator`, rounded half away from zero. `denominator` must be positive.
+pub(crate) fn divide_rounded(numerator: i128, denominator: i128) -> i128 {
+    let half = denominator / 2;
+    if numerator >= 0 { (numerator + half) / denominator } else { (numerator - half) / denominator }
+}
+
+/// The result of one rounded physical operation, held at the ends of the range instead of wrapping.
+pub(crate) fn saturate(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WATTS: &[Suffix] = &[("W", 1_000), ("kW", 1_000_000)];
+
+    fn check(text: &str, expected: Result<i64, &str>) {
+        let got = parse(text, WATTS, "90 W").map_err(|e| e.to_string());
+        assert_eq!(got, expected.map_err(str::to_owned), "{text:?}");
+    }
+
+    #[test]
+    fn decimal_quantities() {
+        check("1.5kW", Ok(1_500_000));
+        check(" -0.5 W ", Ok(-500));
+        check("0.0005 W", Ok(1));
+        check("0.0004 W", Ok(0));
+        check("9223372036854775.807 W", Ok(i64::MAX));
+    }
+
+    #[test]
+    fn refusals_name_the_value_and_the_units() {
+        check("90", Err("`90` has no unit: write for example `90 W` (units: W, kW)"));
+        check("kW", Err("`kW` has no number: write for example `90 W`"));
+        check("1.2.3 W", Err("`1.2.3 W` has no number: write for example `90 W`"));
+        check("3 horses", Err("`3 horses` has the unknown unit `horses` (units: W, kW)"));
+        check("99999999999999999 kW", Err("`99999999999999999 kW` is too large or too small to be represented"));
+        check("--5 W", Err("`--5 W` has no number: write for example `90 W`"));
+        check("", Err("`` has no number: write for example `90 W`"));
+    }
+}

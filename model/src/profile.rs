@@ -1,0 +1,81 @@
+//! What is known of running an application on a type of hardware (limo-2018, section 3.3.3).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Span;
+use crate::units::{Energy, Power};
+
+/// What a profile is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProfileKey {
+    pub application: String,
+    /// Empty where jobs of the application are not told apart by size.
+    pub size: String,
+    pub hardware: String,
+    /// `None` is without a cap.
+    pub cap: Option<Power>,
+}
+
+/// Duration, power and energy of one run, as a typical value of many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    pub duration: Span,
+    /// Mean draw above idle: what limo-2018 calls the additional power draw.
+    pub power: Power,
+    pub energy: Energy,
+    /// Spread of the duration around its typical value, in thousandths of it.
+    pub spread_permille: u32,
+    /// How many runs it is from.
+    pub runs: u32,
+    pub source: EstimateSource,
+}
+
+/// Where an estimate comes from, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EstimateSource {
+    /// Learned from finished runs.
+    Learned,
+    /// From a file or by an operator's hand.
+    Imported,
+    /// From the hardware's nameplate and the job's time limit.
+    Nameplate,
+}
+
+/// What a job is expected to do on a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    pub duration: Span,
+    /// Draw above idle.
+    pub power: Power,
+    pub energy: Energy,
+    pub source: EstimateSource,
+    /// Runs behind it; 0 from the nameplate.
+    pub runs: u32,
+}
+
+impl fmt::Display for EstimateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Learned => "learned",
+            Self::Imported => "imported",
+            Self::Nameplate => "nameplate",
+        })
+    }
+}
+
+impl fmt::Display for ProfileKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.application)?;
+        if !self.size.is_empty() {
+            write!(f, "/{}", self.size)?;
+        }
+        write!(f, " on {}", self.hardware)?;
+        match self.cap {
+            Some(cap) => write!(f, " at {cap}"),
+            None => Ok(()),
+        }
+    }
+}

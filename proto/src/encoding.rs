@@ -1,0 +1,68 @@
+//! The only place that knows bincode. Decoding is bounded: a value may claim at most [`LIMIT`] bytes, whatever its
+//! lengths say (RUSTSEC-2025-0141 and its reason are in `deny.toml`).
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// Most bytes that one value may claim while it is decoded: the largest frame.
+const LIMIT: usize = crate::frame::BODY_LIMIT;
+
+#[derive(Debug, Error)]
+pub enum EncodeError {
+    #[error("the message cannot be encoded: {0}")]
+    Encoding(#[from] bincode::error::EncodeError),
+    #[error("the message takes {size} bytes: the limit is {limit}")]
+    TooLarge { size: usize, limit: usize },
+}
+
+#[derive(Debug, Error)]
+pub enum DecodeError {
+    #[error("the message is malformed: {0}")]
+    Malformed(#[from] bincode::error::DecodeError),
+    #[error("{extra} bytes follow the message")]
+    Trailing { extra: usize },
+    #[error("stored in format {found}: this program reads {known}")]
+    Format { found: u8, known: u8 },
+    #[error("stored data is empty")]
+    Empty,
+}
+
+pub(crate) fn encode_into<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    bincode::serde::encode_into_std_write(value, out, bincode::config::standard())?;
+    if out.len() > LIMIT {
+        return Err(EncodeError::TooLarge { size: out.len(), limit: LIMIT });
+    }
+    Ok(())
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let config = bincode::config::standard().with_limit::<LIMIT>();
+    let (value, used) = bincode::serde::decode_from_slice(bytes, config)?;
+    if used != bytes.len() {
+        return Err(DecodeError::Trailing { extra: bytes.len() - used });
+    }
+    Ok(value)
+}
+
+/// For values that a daemon keeps on disk: the version first, so that a later program knows what it reads.
+///
+/// # Errors
+/// Where the value is larger than a frame.
+pub fn encode_stored<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
+    let mut out = vec![crate::hello::VERSION];
+    encode_into(value, &mut out)?;
+    Ok(out)
+}
+
+/// Reads what [`encode_stored`] wrote.
+///
+/// # Errors
+/// Where it was written by another version, or is not such a value.
+pub fn decode_stored<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    match bytes.split_first() {
+        None => Err(DecodeError::Empty),
+        Some((&crate::hello::VERSION, rest)) => decode(rest),
+        Some((&found, _)) => Err(DecodeError::Format { found, known: crate::hello::VERSION }),
+    }
+}

@@ -1,0 +1,114 @@
+//! Frames: what stands between the length and the next length.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use limo_model::JobId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::encoding::{self, DecodeError, EncodeError};
+use crate::stream::{CHUNK, Channel, StreamId};
+
+/// Largest body before the peer is known: a greeting takes 8 bytes, a refusal a sentence.
+pub const GREETING_LIMIT: usize = 4 * 1024;
+
+/// Largest body afterwards: an environment and arguments of a job fit, and a hostile peer cannot ask for more memory.
+pub const BODY_LIMIT: usize = 1024 * 1024;
+
+pub(crate) const GREETING: u8 = 0;
+const MESSAGE: u8 = 1;
+const DATA: u8 = 2;
+
+/// Job, channel, offset: 8 + 1 + 8 bytes.
+const DATA_HEAD: usize = 17;
+
+/// A message of type `M`, or stdio data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame<M> {
+    Message(M),
+    Data(Data),
+}
+
+/// A piece of a stream: limo-2018's StreamData. No bytes are the end of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    pub stream: StreamId,
+    pub offset: u64,
+    pub bytes: Bytes,
+}
+
+#[derive(Debug, Error)]
+pub enum FrameError {
+    #[error("an empty frame")]
+    Empty,
+    #[error("a frame of the unknown kind {0}")]
+    Kind(u8),
+    #[error("a data frame of {size} bytes is shorter than its head of {DATA_HEAD}")]
+    Truncated { size: usize },
+    #[error("a data frame of the unknown channel {0}")]
+    Channel(u8),
+    #[error("a data frame with {size} bytes: the limit is {CHUNK}")]
+    TooMuch { size: usize },
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+impl<M: Serialize> Frame<M> {
+    /// # Errors
+    /// Where the message is larger than [`BODY_LIMIT`].
+    pub fn encode(&self) -> Result<Bytes, EncodeError> {
+        match self {
+            Self::Message(message) => {
+                let mut out = vec![MESSAGE];
+                encoding::encode_into(message, &mut out)?;
+                Ok(out.into())
+            }
+            Self::Data(data) => {
+                let mut out = BytesMut::with_capacity(1 + DATA_HEAD + data.bytes.len());
+                out.put_u8(DATA);
+                out.put_u64(data.stream.job.0);
+                out.put_u8(match data.stream.channel {
+                    Channel::Stdin => 0,
+                    Channel::Stdout => 1,
+                    Channel::Stderr => 2,
+                });
+                out.put_u64(data.offset);
+                out.put_slice(&data.bytes);
+                Ok(out.freeze())
+            }
+        }
+    }
+}
+
+impl<M: DeserializeOwned> Frame<M> {
+    /// # Errors
+    /// [`FrameError`] where the body is no frame of this protocol. Memory stays within a small multiple of the body.
+    pub fn decode(mut body: Bytes) -> Result<Self, FrameError> {
+        if body.is_empty() {
+            return Err(FrameError::Empty);
+        }
+        match body.get_u8() {
+            MESSAGE => Ok(Self::Message(encoding::decode(&body)?)),
+            DATA => decode_data(body).map(Self::Data),
+            kind => Err(FrameError::Kind(kind)),
+        }
+    }
+}
+
+fn decode_data(mut body: Bytes) -> Result<Data, FrameError> {
+    if body.len() < DATA_HEAD {
+        return Err(FrameError::Truncated { size: body.len() });
+    }
+    let job = JobId(body.get_u64());
+    let channel = match body.get_u8() {
+        0 => Channel::Stdin,
+        1 => Channel::Stdout,
+        2 => Channel::Stderr,
+        other => return Err(FrameError::Channel(other)),
+    };
+    let offset = body.get_u64();
+    if body.len() > CHUNK {
+        return Err(FrameError::TooMuch { size: body.len() });
+    }
+    Ok(Data { stream: StreamId { job, channel }, offset, bytes: body })
+}

@@ -1,0 +1,23 @@
+//! What Limo's programs say to each other over TCP, and how it becomes bytes.
+//!
+//! One connection per peer. A frame is a 4-byte big-endian length and a body; the body's first byte says whether it is a
+//! greeting, a message or stdio data. A version is agreed in the first frame. Decides nothing and keeps no job.
+
+mod connection;
+mod encoding;
+mod frame;
+mod hello;
+mod message;
+mod report;
+mod stream;
+
+pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
+pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
+pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
+pub use hello::{Hello, Reject, Role, VERSION};
+pub use message::{
+    Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
+    NewSlave, NodeToMaster, Query, SendExec, SubmissionKey,
+};
+pub use report::{Candidate, DryRun, Explanation, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
+pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

@@ -1,0 +1,281 @@
+//! The messages of version 1. NewSlave, SendExec, DoExec, JobAck, StreamData and ChangeConf are those of limo-2018,
+//! section 3.3.2; StreamData travels as [`crate::Data`], without encoding.
+//!
+//! How an assignment becomes a process, exactly once: the master makes the assignment durable and sends `DoExec`; the
+//! node records the intent and answers `JobAck`; the master sends `Go`, and only then the node runs the command. Without
+//! `JobAck` the master sends no `Go`, so it may give the job to another node.
+
+use limo_model::{
+    Attempt, Band, Curve, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey, Request, Span, Usage,
+};
+use limo_sched::{ModeSetting, Preset, Wait};
+use serde::{Deserialize, Serialize};
+
+use crate::report::{DryRun, Explanation, JobReport, NodeReport, Status};
+use crate::stream::StreamId;
+
+/// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
+/// make a second job.
+pub type SubmissionKey = [u8; 16];
+
+/// Everything needed to start the command as the submitter would have. Bytes, because Unix does not promise UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The command and its arguments; at least the command.
+    pub argv: Vec<Vec<u8>>,
+    /// Commands for particular types of hardware, which replace `argv` there.
+    pub variants: Vec<(String, Vec<Vec<u8>>)>,
+    pub cwd: Vec<u8>,
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Permission bits to take from new files, 0 to 0o777.
+    pub umask: u32,
+    /// The submitter, as the kernel of the master's host knows the connection's owner.
+    pub uid: u32,
+    pub io: Io,
+}
+
+/// Where a job's stdin, stdout and stderr go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Io {
+    /// Through the master to the client that submitted it.
+    Attached,
+    /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory.
+    Detached,
+}
+
+/// From a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeToMaster {
+    /// First message of a node: what it is, and what it still has of the master's jobs.
+    NewSlave(Box<NewSlave>),
+    /// The intent is recorded; the command runs when `Go` comes.
+    JobAck { job: JobId, attempt: Attempt },
+    /// The node will not run this attempt.
+    JobRefused { job: JobId, attempt: Attempt, reason: String },
+    /// The command is running.
+    Started { job: JobId, attempt: Attempt },
+    /// Repeated until `EndedAck`.
+    Ended { job: JobId, attempt: Attempt, outcome: Outcome, usage: Usage },
+    /// The node's draw now.
+    Reading { draw: Power },
+    /// Bytes of a job's stdin below `offset` have been taken.
+    StreamAck { stream: StreamId, offset: u64 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewSlave {
+    pub spec: NodeSpec,
+    /// Random, made once per state directory: tells this node from another that claims its name.
+    pub instance: String,
+    /// The kernel's boot id: if it changed, no process of before is left.
+    pub boot: String,
+    pub attempts: Vec<AttemptReport>,
+}
+
+/// What a node knows of one attempt when it registers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptReport {
+    pub job: JobId,
+    pub attempt: Attempt,
+    pub state: AttemptState,
+    /// Bytes of stdin that the job has taken.
+    pub stdin_offset: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AttemptState {
+    /// Acknowledged; waits for `Go`.
+    Held,
+    Running,
+    Ended {
+        outcome: Outcome,
+        usage: Usage,
+    },
+}
+
+/// To a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MasterToNode {
+    Registered,
+    /// The registration is refused; the connection ends.
+    Refused {
+        reason: String,
+    },
+    DoExec(Box<DoExec>),
+    Go {
+        job: JobId,
+        attempt: Attempt,
+    },
+    /// Forget an attempt that was not let go.
+    Drop {
+        job: JobId,
+        attempt: Attempt,
+    },
+    /// TERM to the job's processes, after `grace` KILL.
+    Stop {
+        job: JobId,
+        attempt: Attempt,
+        grace: Span,
+    },
+    /// A signal to the job's process group.
+    Signal {
+        job: JobId,
+        attempt: Attempt,
+        signal: i32,
+    },
+    /// The end is durable at the master; the node may forget the attempt.
+    EndedAck {
+        job: JobId,
+        attempt: Attempt,
+    },
+    /// A client reads the job's output from these offsets on.
+    Resume {
+        job: JobId,
+        stdout: u64,
+        stderr: u64,
+    },
+    /// Nobody will read the job's output: stdin ends, output is dropped.
+    Discard {
+        job: JobId,
+    },
+    /// Bytes of stdout or stderr below `offset` have been taken.
+    StreamAck {
+        stream: StreamId,
+        offset: u64,
+    },
+}
+
+/// A job for a node. Not yet the permission to run it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoExec {
+    pub job: JobId,
+    pub attempt: Attempt,
+    pub name: String,
+    pub application: String,
+    pub user: String,
+    pub placement: Placement,
+    pub launch: Launch,
+}
+
+/// From a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClientToMaster {
+    SendExec(Box<SendExec>),
+    /// The client that submitted the job is back, and has its output up to these offsets.
+    Attach {
+        job: JobId,
+        key: SubmissionKey,
+        stdout: u64,
+        stderr: u64,
+    },
+    Signal {
+        job: JobId,
+        signal: i32,
+    },
+    StreamAck {
+        stream: StreamId,
+        offset: u64,
+    },
+    Ask(Box<Query>),
+    ChangeConf(Box<Change>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendExec {
+    pub key: SubmissionKey,
+    /// `user` is filled in by the master.
+    pub request: Request,
+    /// `uid` is filled in by the master.
+    pub launch: Launch,
+}
+
+/// To a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MasterToClient {
+    /// The job is on disk and has this number.
+    Accepted {
+        job: JobId,
+    },
+    /// What was asked for is not done, and why; `hint` is something to type.
+    Refused {
+        reason: String,
+        hint: Option<String>,
+    },
+    /// Why the client's job is not running yet; sent again when that changes.
+    Waiting {
+        job: JobId,
+        wait: Wait,
+    },
+    Running {
+        job: JobId,
+        node: String,
+        unit: String,
+    },
+    /// The output may be read and stdin written from here on.
+    Attached {
+        job: JobId,
+        stdin_offset: u64,
+    },
+    /// The job is over, and that is on disk.
+    Finished {
+        job: JobId,
+        report: Box<JobReport>,
+    },
+    StreamAck {
+        stream: StreamId,
+        offset: u64,
+    },
+    Answer(Box<Answer>),
+}
+
+/// A question; each is answered by one [`Answer`] or `Refused`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Query {
+    /// Waiting and running jobs; with `ended`, also up to `limit` of the newest finished ones.
+    Jobs {
+        ended: bool,
+        limit: u32,
+    },
+    Job(JobId),
+    Explain(JobId),
+    /// Answered when every one of these jobs is over.
+    Wait(Vec<JobId>),
+    Nodes,
+    Status,
+    Profiles,
+    /// What would happen to this job now, without submitting it.
+    DryRun(Box<Request>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Answer {
+    Jobs(Vec<JobReport>),
+    Explanation(Box<Explanation>),
+    Nodes(Vec<NodeReport>),
+    Status(Box<Status>),
+    Profiles(Vec<(ProfileKey, Profile)>),
+    DryRun(Box<DryRun>),
+    /// The change is on disk and in force.
+    Done,
+}
+
+/// A change by a user (cancelling an own job) or an operator (everything else).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    Cancel(Vec<JobId>),
+    Limits(Curve<Band>),
+    Mode(ModeSetting),
+    Policy(Preset),
+    /// `None` forgets the prices.
+    Prices(Option<Curve<Price>>),
+    Drain {
+        node: String,
+        reason: String,
+    },
+    Resume {
+        node: String,
+    },
+    /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
+    SetProfiles(Vec<(ProfileKey, Profile)>),
+    ForgetProfile(ProfileKey),
+}

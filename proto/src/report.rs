@@ -1,0 +1,218 @@
+//! What the master tells clients about jobs, nodes and itself. Clients decide how to show it.
+
+use limo_model::{
+    Band, Cores, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price, Span, Time, UnitKind,
+};
+use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobState {
+    Waiting,
+    /// Assigned; the node has not said yet that it runs.
+    Starting,
+    Running,
+    /// Told to stop, not over yet.
+    Stopping,
+    /// Exit code 0.
+    Completed,
+    /// Another exit code, a signal, or a command that could not be started.
+    Failed,
+    Cancelled,
+    TimedOut,
+    /// Its node lost it.
+    Lost,
+    /// `--immediate`, and it could not start at once.
+    Refused,
+}
+
+impl JobState {
+    /// The word of the JSON output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed_out",
+            Self::Lost => "lost",
+            Self::Refused => "refused",
+        }
+    }
+
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Starting | Self::Running | Self::Stopping)
+    }
+
+    /// The state that an end means.
+    pub fn of(end: &JobEnd) -> Self {
+        use limo_sched::StopReason::{Cancelled, TimeLimit};
+        match end {
+            JobEnd::Cancelled { .. } => Self::Cancelled,
+            JobEnd::Refused { .. } => Self::Refused,
+            JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
+            JobEnd::Ran { stopped: Some(Cancelled { .. }), .. } => Self::Cancelled,
+            JobEnd::Ran { stopped: Some(TimeLimit { .. }), .. } => Self::TimedOut,
+            JobEnd::Ran { outcome: Outcome::Exited(0), .. } => Self::Completed,
+            JobEnd::Ran { .. } => Self::Failed,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobReport {
+    pub job: JobId,
+    pub state: JobState,
+    pub user: String,
+    pub name: String,
+    pub application: String,
+    /// As it could be typed into a shell.
+    pub command: String,
+    pub cores: Cores,
+    pub memory: Memory,
+    pub time_limit: Option<Span>,
+    pub deadline: Option<Time>,
+    pub start_by: Option<Time>,
+    pub nodes: Vec<String>,
+    /// As `node/unit`.
+    pub units: Vec<String>,
+    pub submitted: Time,
+    pub started: Option<Time>,
+    pub ended: Option<Time>,
+    /// Set once the job is over.
+    pub end: Option<JobEnd>,
+    /// Set while the job waits.
+    pub wait: Option<Wait>,
+    /// What the core expects of a job that is starting or running.
+    pub estimate: Option<Estimate>,
+    /// Energy above idle: so far by estimate while it runs, measured where it can be when it is over.
+    pub energy: Option<Energy>,
+    pub cost: Option<Money>,
+    pub start_now_cost: Option<Money>,
+    /// Whether its watts are modelled by emulated hardware.
+    pub emulated: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeState {
+    Up,
+    /// Its connection is broken; its jobs are believed to go on.
+    Away,
+    /// No new jobs, by an operator.
+    Drained,
+    /// Did not acknowledge an assignment; gets none for a while.
+    Suspect,
+}
+
+impl NodeState {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Away => "away",
+            Self::Drained => "drained",
+            Self::Suspect => "suspect",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReport {
+    pub name: String,
+    pub state: NodeState,
+    /// Why it is drained, and by whom.
+    pub reason: Option<String>,
+    pub units: Vec<UnitReport>,
+    pub memory: Memory,
+    pub memory_used: Memory,
+    pub idle: Power,
+    pub draw: Power,
+    /// Whether `draw` is a reading, or an estimate.
+    pub measured: bool,
+    pub meter: Meter,
+    /// Since the node is known.
+    pub energy: Energy,
+    pub cost: Money,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitReport {
+    pub name: String,
+    pub hardware: String,
+    pub kind: UnitKind,
+    pub cores: u32,
+    pub cores_used: u32,
+    pub jobs: Vec<JobId>,
+}
+
+/// The cluster now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    pub now: Time,
+    pub policy: Preset,
+    pub mode: Mode,
+    pub mode_setting: ModeSetting,
+    pub band: Band,
+    /// The next change of the limits.
+    pub next_band: Option<(Time, Band)>,
+    pub price: Option<Price>,
+    pub next_price: Option<(Time, Price)>,
+    pub draw: Power,
+    /// Part of `draw` that is idle draw of registered nodes.
+    pub idle: Power,
+    pub waiting: u64,
+    pub running: u64,
+    pub nodes_up: u32,
+    pub nodes: u32,
+    /// Whether any of the watts are modelled by emulated hardware.
+    pub emulated: bool,
+    /// Of the whole cluster, since the journal began.
+    pub energy: Energy,
+    pub cost: Money,
+    /// Of finished jobs: what they cost, and what starting each at once would have cost.
+    pub jobs_cost: Money,
+    pub jobs_start_now_cost: Money,
+    /// Share of the time since the limits were first set that the believed draw was inside the band, in thousandths.
+    pub in_band_permille: Option<u32>,
+    /// Plans that the checker rejected.
+    pub rejected_plans: u64,
+    /// Why new jobs are refused at present.
+    pub trouble: Option<String>,
+}
+
+/// Where a waiting job could go and what speaks against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    pub job: JobReport,
+    pub mode: Mode,
+    pub price: Option<Price>,
+    pub draw: Power,
+    pub band: Band,
+    pub candidates: Vec<Candidate>,
+}
+
+/// One unit that could run a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    pub node: String,
+    pub unit: String,
+    pub hardware: String,
+    pub cap: Option<Power>,
+    pub estimate: Estimate,
+    /// At the prices known for its duration, if it started now.
+    pub cost: Option<Money>,
+    /// What stands against starting here now; `None` where nothing does.
+    pub obstacle: Option<Wait>,
+}
+
+/// The answer to `--dry-run`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DryRun {
+    /// Where it would start now, or
+    pub start: Option<Candidate>,
+    /// why it would wait.
+    pub wait: Option<Wait>,
+    pub candidates: Vec<Candidate>,
+}

@@ -1,0 +1,87 @@
+//! What can happen to the cluster. An event records; it decides nothing. The journal holds exactly these.
+
+use limo_model::{
+    Attempt, Band, Curve, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Request, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::options::{ModeSetting, Options, Preset};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A user handed in a job. `job` must be [`crate::Core::next_job`].
+    Submitted {
+        job: JobId,
+        request: Request,
+    },
+    /// Somebody wants the job gone: a waiting one ends, a running one is stopped.
+    CancelRequested {
+        job: JobId,
+        by: String,
+    },
+    /// The assignment was withdrawn before its node was allowed to start it: the job waits again, at its old place.
+    TakenBack {
+        job: JobId,
+        attempt: Attempt,
+        reason: String,
+    },
+    /// The node started the command.
+    Started {
+        job: JobId,
+        attempt: Attempt,
+    },
+    /// The attempt is over for good. The job never runs again.
+    Ended {
+        job: JobId,
+        attempt: Attempt,
+        outcome: Outcome,
+        usage: Usage,
+    },
+    /// A node registered, for the first time or again.
+    NodeUp {
+        spec: NodeSpec,
+    },
+    /// The connection to a node broke. Its jobs go on; it gets no new ones.
+    NodeAway {
+        node: NodeId,
+    },
+    /// An operator wants no new jobs on a node.
+    NodeDrained {
+        node: NodeId,
+        reason: String,
+        by: String,
+    },
+    NodeResumed {
+        node: NodeId,
+        by: String,
+    },
+    /// Measured draws. A reading shows every job whose start its node reported before it.
+    Readings {
+        draws: Vec<(NodeId, Power)>,
+    },
+    LimitsSet {
+        limits: Curve<Band>,
+        by: String,
+    },
+    /// `None` forgets the prices.
+    PricesSet {
+        prices: Option<Curve<Price>>,
+        by: String,
+    },
+    ModeSet {
+        mode: ModeSetting,
+        by: String,
+    },
+    PolicySet {
+        preset: Preset,
+        options: Options,
+        by: String,
+    },
+    /// A profile was learned, imported, set or, with `None`, forgotten.
+    ProfileSet {
+        key: ProfileKey,
+        profile: Option<Profile>,
+    },
+}

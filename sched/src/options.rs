@@ -1,0 +1,140 @@
+//! What an operator can choose: the preset, the mode and the numbers that the policies use.
+
+use std::fmt;
+use std::str::FromStr;
+
+use limo_model::{Price, Span};
+use serde::{Deserialize, Serialize};
+
+/// The named compositions. Each policy's file says what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    Fifo,
+    LimoPrototype,
+    Limo,
+}
+
+impl Preset {
+    pub const ALL: [Self; 3] = [Self::Fifo, Self::LimoPrototype, Self::Limo];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::LimoPrototype => "limo-prototype",
+            Self::Limo => "limo",
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|preset| preset.name() == text);
+        named.ok_or_else(|| format!("`{text}` is not a policy: {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// Aim for the top or the bottom of the band (limo-2018, section 3.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    High,
+    Low,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::High => "high",
+            Self::Low => "low",
+        })
+    }
+}
+
+/// Who chooses the mode: the operator, or the price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModeSetting {
+    High,
+    Low,
+    #[default]
+    Auto,
+}
+
+impl fmt::Display for ModeSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::High => "high",
+            Self::Low => "low",
+            Self::Auto => "auto",
+        })
+    }
+}
+
+impl FromStr for ModeSetting {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "high" => Ok(Self::High),
+            "low" => Ok(Self::Low),
+            "auto" => Ok(Self::Auto),
+            _ => Err(format!("`{text}` is not a mode: high, low, auto")),
+        }
+    }
+}
+
+/// Where the price turns the mode, when the mode is [`ModeSetting::Auto`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PriceRule {
+    /// Low mode above this price.
+    Threshold(Price),
+    /// Low mode above this quantile, in thousandths, of the prices that are known, weighted by time.
+    QuantilePermille(u32),
+}
+
+/// Numbers of the policies. An operator can leave all of them alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    pub price_rule: PriceRule,
+    /// The price must pass the turning point by this much before the mode turns again, so that a price that
+    /// trembles around it does not make the mode tremble.
+    pub price_hysteresis: Price,
+    /// Kept free below the upper limit, in thousandths of it: room for noise and for profiles that are a little wrong.
+    pub reserve_permille: u32,
+    /// A lower limit is held ahead: a job starts this long before a running one is expected to let the draw fall below it.
+    pub lead: Span,
+    /// A job that waited this long waits for no price any more.
+    pub max_delay: Span,
+    /// Taken as the duration of a job that has neither a profile nor a time limit.
+    pub default_duration: Span,
+    /// How many waiting jobs one round looks at, from the head of the queue: bounds the cost of a round.
+    pub depth: u32,
+    /// A reading older than this no longer counts; the node's draw is estimated again.
+    pub stale_after: Span,
+    /// How long a node that did not acknowledge an assignment gets no other.
+    pub suspect_for: Span,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            price_rule: PriceRule::QuantilePermille(500),
+            price_hysteresis: Price::from_milli_per_mwh(2_000),
+            reserve_permille: 10,
+            lead: Span::from_secs(1),
+            max_delay: Span::from_secs(24 * 3600),
+            default_duration: Span::from_secs(3600),
+            depth: 512,
+            stale_after: Span::from_secs(10),
+            suspect_for: Span::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What a round returns: commands, reasons for waiting, finished jobs, and when to ask again.
+
+use std::fmt;
+
+use limo_model::{
+    Attempt, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span, Time, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::check::Violation;
+
+/// The result of one run of the policy over all that is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    pub now: Time,
+    pub commands: Vec<Command>,
+    /// Jobs whose reason for waiting is new or changed since the last round.
+    pub waits: Vec<(JobId, Wait)>,
+    /// Jobs that are over since the last round, with their accounts.
+    pub finished: Vec<Finished>,
+    /// Ask again at this time, even if nothing happens until then.
+    pub wake_at: Option<Time>,
+    /// What the checker found in the plan. Where it is not empty, nothing of the plan was put into commands.
+    pub violations: Vec<Violation>,
+}
+
+/// What to do. Repeating a command changes nothing: each names the attempt that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    Start {
+        job: JobId,
+        attempt: Attempt,
+        placement: Placement,
+        estimate: Estimate,
+    },
+    /// End a running or starting attempt: TERM, grace, KILL.
+    Stop {
+        job: JobId,
+        attempt: Attempt,
+        why: StopReason,
+    },
+}
+
+/// Why a running job is ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    Cancelled { by: String },
+    TimeLimit { limit: Span },
+}
+
+/// Why a job that is not started waits, with the numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// No node is registered that could run it.
+    NoNode,
+    /// Every unit that could run it is taken, away or drained. `until` is when one is expected to be free.
+    Resources { until: Option<Time> },
+    /// The upper limit leaves too little. `until` is when it is expected to leave enough.
+    Band { needs: Power, left: Power, until: Option<Time> },
+    /// An earlier job must not be delayed by this one.
+    Behind { job: JobId, until: Option<Time> },
+    /// Low mode: the draw has reached the lower limit, and energy is dear.
+    LowMode { draw: Power, low: Power, price: Option<Price> },
+    /// The jobs at hand would not last to hold the lower limit while it is known: spend them slowly.
+    Sparing { draw: Power, low: Power },
+    /// The job may wait, and energy will be cheaper.
+    Price { now: Price, then: Price, at: Time },
+    /// Further back in the queue than one round looks.
+    Depth { depth: u32 },
+    /// The last plan broke a rule of the checker and was not executed.
+    PlanRejected,
+}
+
+/// How a job ended, for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobEnd {
+    Ran {
+        outcome: Outcome,
+        stopped: Option<StopReason>,
+    },
+    /// Before it ran.
+    Cancelled {
+        by: String,
+    },
+    /// `--immediate`, and it could not start at once.
+    Refused {
+        wait: Wait,
+    },
+}
+
+/// A job that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    pub job: JobId,
+    pub end: JobEnd,
+    pub submitted: Time,
+    pub started: Option<Time>,
+    pub ended: Time,
+    pub placement: Placement,
+    pub usage: Usage,
+    pub account: Account,
+}
+
+/// Energy above idle and what it cost, beside what it would have cost to start at submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Account {
+    pub energy: Energy,
+    pub cost: Money,
+    pub start_now_cost: Money,
+}
+
+/// Shows a reason with times by a function, since only programs know about calendars.
+pub struct ShownWait<'a, F: Fn(Time) -> String> {
+    wait: &'a Wait,
+    clock: F,
+}
+
+impl Wait {
+    /// The reason as people read it; `clock` shows times.
+    pub fn shown<F: Fn(Time) -> String>(&self, clock: F) -> ShownWait<'_, F> {
+        ShownWait { wait: self, clock }
+    }
+
+    /// The word that comes first in the shown reason.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NoNode => "no node",
+            Self::Resources { .. } => "resources",
+            Self::Band { .. } => "band",
+            Self::Behind { .. } => "behind",
+            Self::LowMode { .. } => "low mode",
+            Self::Sparing { .. } => "sparing",
+            Self::Price { .. } => "price",
+            Self::Depth { .. } => "depth",
+            Self::PlanRejected => "plan rejected",
+        }
+    }
+}
+
+impl<F: Fn(Time) -> String> ShownWait<'_, F> {
+    fn until(&self, f: &mut fmt::Formatter<'_>, word: &str, until: Option<Time>) -> fmt::Result {
+        until.map_or(Ok(()), |until| write!(f, " {word} {}", (self.clock)(until)))
+    }
+}
+
+impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.wait.kind())?;
+        match self.wait {
+            Wait::NoNode => f.write_str("no registered node can run it"),
+            Wait::Resources { until } => {
+                f.write_str("every unit that can run it is taken")?;
+                self.until(f, "until about", *until)
+            }
+            Wait::Band { needs, left, until } => {
+                write!(f, "needs {needs}, {left} left")?;
+                self.until(f, "until about", *until)
+            }
+            Wait::Behind { job, until } => {
+                write!(f, "starting now would delay job {job}")?;
+                self.until(f, "which is expected to start at", *until)
+            }
+            Wait::LowMode { draw, low, price } => {
+                write!(f, "the draw {draw} has reached the lower limit {low}")?;
+                price.map_or(Ok(()), |price| write!(f, ", energy costs {price}"))
+            }
+            Wait::Sparing { draw, low } => {
+                write!(
+                    f,
+                    "the draw {draw} has reached the lower limit {low}, and the queue is too short to hold it for long"
+                )
+            }
+            Wait::Price { now, then, at } => write!(f, "{now} -> {then} at {}", (self.clock)(*at)),
+            Wait::Depth { depth } => write!(f, "more than {depth} jobs are before it"),
+            Wait::PlanRejected => f.write_str("the last plan broke a rule and was not executed"),
+        }
+    }
+}
+
+/// For people who read journals.
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cancelled { by } => write!(f, "cancelled by {by}"),
+            Self::TimeLimit { limit } => write!(f, "time limit of {limit} reached"),
+        }
+    }
+}
+
+/// A node's number and how it is doing, for listings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeAccount {
+    pub node: NodeId,
+    pub energy: Energy,
+    pub cost: Money,
+}
