@@ -152,6 +152,8 @@ pub struct DoExec {
     pub attempt: Attempt,
     pub name: String,
     pub application: String,
+    /// The size class of the request; emulated hardware looks up its numbers by it. May be empty.
+    pub size: String,
     pub user: String,
     pub placement: Placement,
     pub launch: Launch,
