@@ -1,0 +1,104 @@
+//! Emulated machines as they were described. How they are written in a file is the business of `file`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use limo_model::{NodeSpec, Power, Span, UnitKind};
+
+use crate::error::HardwareError;
+use crate::percent::Percent;
+
+/// The machines of one hardware file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    pub(crate) path: PathBuf,
+    /// At least one; names differ.
+    pub machines: Vec<Machine>,
+}
+
+/// One emulated machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Checked; its meter is [`limo_model::Meter::Emulated`].
+    pub spec: NodeSpec,
+    /// One for each unit of `spec`, in its order.
+    pub units: Vec<Unit>,
+    pub seed: u64,
+    /// How far a reading may be from the true draw.
+    pub reading_noise: Percent,
+}
+
+/// What the model knows of a unit beyond its description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// F of power-capping-2018, section 5.1.1, in thousandths: 1 to 1000.
+    pub cap_factor_permille: u32,
+    /// How far the power of a run may be from the application's.
+    pub power_noise: Percent,
+    /// How far the duration of a run may be from the application's.
+    pub duration_noise: Percent,
+    /// By `application` or `application/size`.
+    pub applications: BTreeMap<String, Application>,
+}
+
+/// What an application does on a whole unit without a cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Application {
+    /// Draw above idle, not negative.
+    pub power: Power,
+    /// Positive.
+    pub duration: Span,
+}
+
+impl Hardware {
+    /// Reads and checks a hardware file.
+    ///
+    /// # Errors
+    /// [`HardwareError`], naming the file, the line and the value.
+    pub fn read(path: &Path) -> Result<Self, HardwareError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| HardwareError::Read { path: path.to_owned(), source })?;
+        Self::parse(path, &text)
+    }
+
+    /// The machine named `name`.
+    ///
+    /// # Errors
+    /// [`HardwareError::NoMachine`], naming those that there are.
+    pub fn machine(&self, name: &str) -> Result<&Machine, HardwareError> {
+        self.machines.iter().find(|machine| machine.spec.name == name).ok_or_else(|| HardwareError::NoMachine {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            known: self.machines.iter().map(|machine| machine.spec.name.as_str()).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The machine for the node `node`: the one of that name, or the only one.
+    ///
+    /// # Errors
+    /// [`HardwareError::NoMachine`] where there are several and none has the name.
+    pub fn machine_for_node(&self, node: &str) -> Result<&Machine, HardwareError> {
+        match &self.machines[..] {
+            [only] => Ok(only),
+            _ => self.machine(node),
+        }
+    }
+}
+
+impl Machine {
+    /// The same machine with another number of cores in its CPUs.
+    pub fn with_cores(mut self, cores: u32) -> Self {
+        for unit in self.spec.units.iter_mut().filter(|unit| unit.kind == UnitKind::Cpu) {
+            unit.cores = cores;
+        }
+        self
+    }
+}
+
+impl Unit {
+    /// The numbers of `application`: those of its size class where there are any, else those of the application.
+    pub fn application(&self, application: &str, size: &str) -> Option<&Application> {
+        let sized = if size.is_empty() { None } else { self.applications.get(&format!("{application}/{size}")) };
+        sized.or_else(|| self.applications.get(application))
+    }
+}

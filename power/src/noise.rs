@@ -1,0 +1,56 @@
+//! Repeatable noise: splitmix64, so that equal seeds give equal runs on every machine. Not for secrets.
+
+use crate::percent::Percent;
+
+/// A sequence of pseudo-random numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A factor in millionths, evenly spread over 1 - `spread` to 1 + `spread`, both included.
+    pub(crate) fn factor(&mut self, spread: Percent) -> i64 {
+        let spread = u64::from(spread.millionths());
+        // At most 1.5 million, which fits; the modulo is biased by less than 1e-13.
+        (1_000_000 - spread + self.next() % (2 * spread + 1)) as i64
+    }
+}
+
+/// A seed for a machine that names none: FNV-1a of its name.
+pub(crate) fn seed_of(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_sequence() {
+        // The first numbers of the reference implementation for seed 1234567.
+        let mut noise = Noise::new(1_234_567);
+        assert_eq!([noise.next(), noise.next()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+    }
+
+    #[test]
+    fn factors_stay_within_the_spread_and_reach_both_sides() {
+        let spread: Percent = "2%".parse().expect("a percentage");
+        let mut noise = Noise::new(1);
+        let factors: Vec<i64> = (0..10_000).map(|_| noise.factor(spread)).collect();
+        assert!(factors.iter().all(|factor| (980_000..=1_020_000).contains(factor)));
+        assert!(factors.iter().any(|factor| *factor < 981_000) && factors.iter().any(|factor| *factor > 1_019_000));
+        assert_eq!(Noise::new(1).factor(Percent::default()), 1_000_000);
+    }
+}
