@@ -1,4 +1,162 @@
-//! placeholder to be filled
+//! Looks at a plan before anything of it is done. Knows the rules of the cluster, not the policies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind};
 use serde::{Deserialize, Serialize};
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Violation;
+use thiserror::Error;
+
+use crate::apply::{allows_node, allows_unit, cores_on};
+use crate::plan::{Plan, Start};
+use crate::state::{Job, Phase};
+use crate::view::View;
+
+/// A rule that a plan breaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Violation {
+    #[error("job {job} is not waiting")]
+    NotWaiting { job: JobId },
+    #[error("job {job} is in the plan more than once")]
+    Twice { job: JobId },
+    #[error("job {job} is neither started nor told why it waits")]
+    NoReason { job: JobId },
+    #[error("job {job} is refused though it did not ask to start at once")]
+    RefusedPatient { job: JobId },
+    #[error("job {job} asked to start at once and is made to wait")]
+    ImmediateWaits { job: JobId },
+    #[error("job {job} is started on no unit")]
+    NoPart { job: JobId },
+    #[error("job {job} is put on a unit that does not exist")]
+    NoUnit { job: JobId },
+    #[error("job {job} is put on a node that takes no jobs")]
+    NodeUnavailable { job: JobId },
+    #[error("job {job} is put where it must not run")]
+    NotAllowed { job: JobId },
+    #[error("job {job} gets {cores} cores and not what it asked for")]
+    Cores { job: JobId, cores: u32 },
+    #[error("job {job} gets {memory} of memory and not what it asked for")]
+    Memory { job: JobId, memory: Memory },
+    #[error("job {job} gets a cap of {cap}, which its unit does not obey")]
+    Cap { job: JobId, cap: Power },
+    #[error("{cores} cores of a unit with {total} would be taken")]
+    CoresTaken { unit: UnitId, cores: u32, total: u32 },
+    #[error("{memory} of a node with {total} would be taken")]
+    MemoryTaken { node: NodeId, memory: Memory, total: Memory },
+    #[error("two jobs would share an accelerator")]
+    AcceleratorShared { unit: UnitId },
+    #[error("the draw would be {draw}: the upper limit is {high}")]
+    UpperLimit { draw: Power, high: Power },
+    #[error("the plan wants to be asked again at {} ms, which is not after now", at.unix_ms())]
+    WakeInPast { at: Time },
+}
+
+/// Every rule that `plan` breaks; empty for a plan that may be executed.
+pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Violation> {
+    let mut found = Vec::new();
+    each_job_once(view, plan, &mut found);
+    for start in &plan.starts {
+        if let Some(job) = view.job(start.job) {
+            one_start(view, job, start, &mut found);
+        }
+    }
+    room(view, plan, &mut found);
+    upper_limit(view, plan, &mut found);
+    if let Some(at) = plan.wake_at.filter(|at| *at <= view.now()) {
+        found.push(Violation::WakeInPast { at });
+    }
+    found
+}
+
+fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    let mut seen = BTreeSet::new();
+    let started = plan.starts.iter().map(|start| start.job);
+    let refused = plan.refusals.iter().map(|(job, _)| *job);
+    let waiting = plan.waits.iter().map(|(job, _)| *job);
+    for job in started.chain(refused).chain(waiting) {
+        if !seen.insert(job) {
+            found.push(Violation::Twice { job });
+        }
+        if !matches!(view.job(job), Some(Job { phase: Phase::Waiting(_), .. })) {
+            found.push(Violation::NotWaiting { job });
+        }
+    }
+    let forgotten = view.queue().map(|(job, _)| job).filter(|job| !seen.contains(job));
+    found.extend(forgotten.map(|job| Violation::NoReason { job }));
+    let immediate = |job: &JobId| view.job(*job).is_some_and(|job| job.request.immediate);
+    let patient = plan.refusals.iter().map(|(job, _)| *job).filter(|job| !immediate(job));
+    found.extend(patient.map(|job| Violation::RefusedPatient { job }));
+    let kept = plan.waits.iter().map(|(job, _)| *job).filter(immediate);
+    found.extend(kept.map(|job| Violation::ImmediateWaits { job }));
+}
+
+fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violation>) {
+    let id = start.job;
+    if start.placement.is_empty() {
+        found.push(Violation::NoPart { job: id });
+    }
+    for part in &start.placement {
+        let Some((node, unit)) = view.unit(part.unit) else {
+            found.push(Violation::NoUnit { job: id });
+            continue;
+        };
+        if !node.is_available(view.now()) {
+            found.push(Violation::NodeUnavailable { job: id });
+        }
+        if !allows_node(&job.request, node) || !allows_unit(&job.request, unit) {
+            found.push(Violation::NotAllowed { job: id });
+        }
+        if part.cores != cores_on(&job.request, unit) {
+            found.push(Violation::Cores { job: id, cores: part.cores });
+        }
+        if part.memory != job.request.memory {
+            found.push(Violation::Memory { job: id, memory: part.memory });
+        }
+        let obeyed = |cap: &Power| unit.caps.is_some_and(|(low, high)| (low..=high).contains(cap));
+        if let Some(cap) = part.cap.filter(|cap| !obeyed(cap)) {
+            found.push(Violation::Cap { job: id, cap });
+        }
+    }
+}
+
+/// Cores, memory and accelerators, with what is taken already.
+fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    let parts = || plan.starts.iter().flat_map(|start| &start.placement);
+    let mut asked: BTreeMap<UnitId, Vec<&Part>> = BTreeMap::new();
+    let mut memory: BTreeMap<NodeId, Memory> = BTreeMap::new();
+    for part in parts() {
+        asked.entry(part.unit).or_default().push(part);
+        let sum = memory.entry(part.unit.node).or_default();
+        *sum = sum.saturating_add(part.memory);
+    }
+    for (id, parts) in asked {
+        let Some((node, unit)) = view.unit(id) else { continue };
+        let Some(used) = node.units.get(usize::from(id.unit)) else { continue };
+        let cores = parts.iter().fold(used.cores, |sum, part| sum.saturating_add(part.cores));
+        if cores > unit.cores {
+            found.push(Violation::CoresTaken { unit: id, cores, total: unit.cores });
+        }
+        if unit.kind == UnitKind::Accelerator && used.jobs.len() + parts.len() > 1 {
+            found.push(Violation::AcceleratorShared { unit: id });
+        }
+    }
+    for (id, asked) in memory {
+        let Some(node) = view.node(id) else { continue };
+        let memory = node.memory_used.saturating_add(asked);
+        if memory > node.spec.memory {
+            found.push(Violation::MemoryTaken { node: id, memory, total: node.spec.memory });
+        }
+    }
+}
+
+/// Presets that promise it start nothing that takes the draw over the upper limit.
+fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    if !view.preset().keeps_upper_limit() || plan.starts.is_empty() {
+        return;
+    }
+    let draw = view.draw() + plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
+    let high = view.band().high();
+    if draw > high {
+        found.push(Violation::UpperLimit { draw, high });
+    }
+}

@@ -1,11 +1,34 @@
-//! The scheduling core: state, policies, plan checker. Pure: no clock, no file, no socket, no randomness.
+//! The scheduling core: records events, runs policies, checks plans. The live master and the simulator call the same.
+//!
+//! Pure: knows no clock, no file, no socket, no thread, no randomness, and iterates no hash map. Equal inputs give equal
+//! results, byte for byte, on every machine.
 
+mod account;
+mod apply;
 mod check;
+mod core;
+mod estimate;
 mod event;
+mod explain;
+mod mode;
 mod options;
+mod plan;
+mod policy;
+mod refused;
 mod round;
+mod state;
+mod timeline;
+mod view;
 
-pub use check::Violation;
+pub use account::Bill;
+pub use check::{Violation, check};
+pub use core::Core;
 pub use event::Event;
+pub use explain::{Possibility, Prospect, possibilities};
 pub use options::{Mode, ModeSetting, Options, Preset, PriceRule};
-pub use round::{Account, Command, Finished, JobEnd, Round, StopReason, Wait};
+pub use plan::{Plan, Start};
+pub use policy::{Policy, policy};
+pub use refused::Refused;
+pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, Wait};
+pub use state::{Assignment, Drained, Job, Node, Phase, Reading, Running, Settings, State, Sums, UnitUse};
+pub use view::{Choice, View};

@@ -25,6 +25,11 @@ impl Preset {
             Self::Limo => "limo",
         }
     }
+
+    /// Whether it promises to start nothing that takes the draw over the upper limit.
+    pub fn keeps_upper_limit(self) -> bool {
+        self == Self::Limo
+    }
 }
 
 impl fmt::Display for Preset {

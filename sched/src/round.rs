@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use limo_model::{
-    Attempt, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span, Time, Usage,
-};
+use limo_model::{Attempt, Energy, Estimate, JobId, Money, Outcome, Placement, Power, Price, Span, Time, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::check::Violation;
@@ -54,12 +52,14 @@ pub enum StopReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
-    /// No node is registered that could run it.
+    /// No node that could run it is up.
     NoNode,
     /// Every unit that could run it is taken, away or drained. `until` is when one is expected to be free.
     Resources { until: Option<Time> },
     /// The upper limit leaves too little. `until` is when it is expected to leave enough.
     Band { needs: Power, left: Power, until: Option<Time> },
+    /// On what is free now it would end later than on what becomes free by then.
+    Sooner { until: Time },
     /// An earlier job must not be delayed by this one.
     Behind { job: JobId, until: Option<Time> },
     /// Low mode: the draw has reached the lower limit, and energy is dear.
@@ -131,6 +131,7 @@ impl Wait {
             Self::NoNode => "no node",
             Self::Resources { .. } => "resources",
             Self::Band { .. } => "band",
+            Self::Sooner { .. } => "sooner",
             Self::Behind { .. } => "behind",
             Self::LowMode { .. } => "low mode",
             Self::Sparing { .. } => "sparing",
@@ -151,7 +152,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.wait.kind())?;
         match self.wait {
-            Wait::NoNode => f.write_str("no registered node can run it"),
+            Wait::NoNode => f.write_str("no node that could run it is up"),
             Wait::Resources { until } => {
                 f.write_str("every unit that can run it is taken")?;
                 self.until(f, "until about", *until)
@@ -159,6 +160,9 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Band { needs, left, until } => {
                 write!(f, "needs {needs}, {left} left")?;
                 self.until(f, "until about", *until)
+            }
+            Wait::Sooner { until } => {
+                write!(f, "it ends sooner on a unit that is free at about {}", (self.clock)(*until))
             }
             Wait::Behind { job, until } => {
                 write!(f, "starting now would delay job {job}")?;
@@ -189,12 +193,4 @@ impl fmt::Display for StopReason {
             Self::TimeLimit { limit } => write!(f, "time limit of {limit} reached"),
         }
     }
-}
-
-/// A node's number and how it is doing, for listings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeAccount {
-    pub node: NodeId,
-    pub energy: Energy,
-    pub cost: Money,
 }

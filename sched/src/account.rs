@@ -1,0 +1,92 @@
+//! Energy and cost as sums that lose nothing to rounding, however short the pieces are.
+
+use limo_model::{Curve, Energy, Money, Power, Price, Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// mW x ms in one mJ.
+const PER_MJ: i128 = 1_000;
+/// mW x ms x (1/1000 EUR/MWh) in one micro-EUR: 1 MWh is 3.6e15 mW x ms, and 1 EUR/MWh is 1000 units.
+const PER_MICRO: i128 = 3_600_000_000_000;
+
+/// Energy and cost of a draw over time. The remainders keep what is less than one unit of energy or money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Bill {
+    energy: Energy,
+    cost: Money,
+    energy_rest: i64,
+    cost_rest: i64,
+}
+
+impl Bill {
+    pub fn energy(&self) -> Energy {
+        self.energy
+    }
+
+    pub fn cost(&self) -> Money {
+        self.cost
+    }
+
+    /// Adds `draw` from `from` to `to` at `prices`; without prices only energy.
+    pub fn add(&mut self, draw: Power, from: Time, to: Time, prices: Option<&Curve<Price>>) {
+        if to <= from {
+            return;
+        }
+        let work = i128::from(draw.mw()) * i128::from((to - from).ms()) + i128::from(self.energy_rest);
+        self.energy += Energy::from_mj(narrow(work.div_euclid(PER_MJ)));
+        self.energy_rest = narrow(work.rem_euclid(PER_MJ));
+        for (start, end, price) in prices.into_iter().flat_map(|prices| prices.pieces(from, to)) {
+            let work = i128::from(draw.mw()) * i128::from((end - start).ms());
+            // In units of 1/1000 EUR/MWh x mW x ms; a thousandth of a micro-EUR step is exact in it.
+            let worth = work * i128::from(price.milli_per_mwh()) + i128::from(self.cost_rest);
+            self.cost += Money::from_micro(narrow(worth.div_euclid(PER_MICRO)));
+            self.cost_rest = narrow(worth.rem_euclid(PER_MICRO));
+        }
+    }
+}
+
+/// Remainders are below 3.6e12; quotients outside i64 are no energy that a cluster can use.
+fn narrow(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// What `energy`, spread evenly over `span` from `from`, costs; zero without prices.
+pub fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Money {
+    prices.map_or(Money::ZERO, |prices| energy * prices.mean(from, span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ms: i64) -> Time {
+        Time::from_unix_ms(ms)
+    }
+
+    #[test]
+    fn the_designs_example() {
+        // 300 W for 30 min at 80 EUR/MWh: 0.15 kWh, 1.2 ct.
+        let mut bill = Bill::default();
+        let price = Curve::constant(Price::from_milli_per_mwh(80_000));
+        bill.add(Power::from_watts(300), at(0), at(1_800_000), Some(&price));
+        assert_eq!((bill.energy(), bill.cost()), (Energy::from_joules(540_000), Money::from_micro(12_000)));
+    }
+
+    proptest! {
+        /// However the time is cut, the sum is the same, and it is the integral of the draw.
+        #[test]
+        fn cuts_do_not_matter(draw in -1_000_000_i64..1_000_000, mut cuts in proptest::collection::vec(0_i64..10_000, 0..20)) {
+            let prices = Curve::new(vec![(at(0), Price::from_milli_per_mwh(-83_040)), (at(3_333), Price::from_milli_per_mwh(56_930))], None).expect("ascending");
+            let draw = Power::from_mw(draw);
+            let (mut whole, mut cut) = (Bill::default(), Bill::default());
+            whole.add(draw, at(0), at(10_000), Some(&prices));
+            cuts.extend([0, 10_000]);
+            cuts.sort_unstable();
+            for pair in cuts.windows(2) {
+                cut.add(draw, at(pair[0]), at(pair[1]), Some(&prices));
+            }
+            prop_assert_eq!(whole, cut);
+            prop_assert_eq!(whole.energy().mj(), (draw.mw() * 10_000).div_euclid(1_000));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The life of a job: submitted, started, taken back, ended, cancelled.
+
+use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Power, Request, Span, Time, UnitKind, Usage};
+
+use super::nodes::release;
+use crate::account::cost_of;
+use crate::refused::Refused;
+use crate::round::{Account, Finished, JobEnd, StopReason};
+use crate::state::{Assignment, Job, Node, Phase, Running, State};
+
+pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: &Request) -> Result<(), Refused> {
+    if id.0 != state.next_job {
+        return Err(Refused::Number { job: id, next: JobId(state.next_job) });
+    }
+    for (what, at) in [("deadline", request.deadline), ("latest start", request.start_by)] {
+        if let Some(at) = at.filter(|at| *at < now) {
+            return Err(Refused::passed(what, at));
+        }
+    }
+    check_request(state, request)?;
+    state.next_job += 1;
+    state.jobs.insert(id, Job { request: request.clone(), submitted: now, attempts: 0, phase: Phase::Waiting(None) });
+    state.queue.insert(id);
+    Ok(())
+}
+
+/// Refuses what no known node could ever run. While no node is known, everything may still become possible.
+pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refused> {
+    if state.nodes.is_empty() {
+        return Ok(());
+    }
+    let names = || state.nodes.iter().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
+    let unknown = |name: &&String| !state.nodes.iter().any(|node| node.spec.name == **name);
+    if let Some(name) = request.include.iter().find(unknown) {
+        return Err(Refused::UnknownNode { name: name.clone(), known: names() });
+    }
+    let allowed: Vec<&Node> = state.nodes.iter().filter(|node| allows_node(request, node)).collect();
+    if allowed.is_empty() {
+        return Err(Refused::NoneLeft);
+    }
+    let units = || allowed.iter().flat_map(|node| node.units().map(move |(_, unit, _)| (*node, unit)));
+    if !units().any(|(_, unit)| allows_unit(request, unit)) {
+        let mut known: Vec<&str> = units().map(|(_, unit)| unit.hardware.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        let wanted = if request.hardware.is_empty() { request.variants.join("|") } else { request.hardware.join("|") };
+        return Err(Refused::NoHardware { wanted, known: known.join(", ") });
+    }
+    let fits = |(node, unit): (&Node, &limo_model::UnitSpec)| {
+        allows_unit(request, unit) && cores_on(request, unit) <= unit.cores && request.memory <= node.spec.memory
+    };
+    if units().any(fits) {
+        return Ok(());
+    }
+    let possible = units().filter(|(_, unit)| allows_unit(request, unit));
+    let largest = possible.max_by_key(|(node, unit)| (unit.cores, node.spec.memory));
+    largest.map_or(Ok(()), |(node, unit)| {
+        Err(Refused::TooLarge {
+            cores: request.cores,
+            memory: request.memory,
+            node: node.spec.name.clone(),
+            offered_cores: unit.cores,
+            offered_memory: node.spec.memory,
+        })
+    })
+}
+
+pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
+    let named = |names: &[String]| names.contains(&node.spec.name);
+    (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
+}
+
+/// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command.
+pub(crate) fn allows_unit(request: &Request, unit: &limo_model::UnitSpec) -> bool {
+    let constrained = request.hardware.is_empty() || request.hardware.contains(&unit.hardware);
+    constrained && (unit.kind == UnitKind::Cpu || request.variants.contains(&unit.hardware))
+}
+
+/// Cores that the job takes of a unit; an accelerator is taken whole.
+pub(crate) fn cores_on(request: &Request, unit: &limo_model::UnitSpec) -> u32 {
+    match unit.kind {
+        UnitKind::Cpu => request.cores.on(unit.cores),
+        UnitKind::Accelerator => Cores::All.on(unit.cores),
+    }
+}
+
+/// The job and its assignment, if it is in that attempt.
+fn attempt(state: &mut State, id: JobId, attempt: Attempt) -> Result<&mut Job, Refused> {
+    let job = state.jobs.get_mut(&id).ok_or(Refused::NoSuchJob { job: id })?;
+    match job.assignment() {
+        Some(assignment) if assignment.attempt == attempt => Ok(job),
+        _ => Err(Refused::OldAttempt { job: id, attempt }),
+    }
+}
+
+pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
+    let job = attempt(state, id, number)?;
+    let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
+    job.phase = Phase::Running(assignment.clone(), Running { started: now, visible: false });
+    Ok(())
+}
+
+pub(super) fn taken_back(state: &mut State, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
+    let suspect_until = now + state.settings.options.suspect_for;
+    let job = attempt(state, id, number)?;
+    let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
+    let assignment = assignment.clone();
+    job.phase = Phase::Waiting(None);
+    state.active.remove(&id);
+    release(state, now, (id, assignment.estimate.power, false), &assignment.placement);
+    match assignment.stop {
+        Some((StopReason::Cancelled { by }, _)) => end_waiting(state, now, id, by),
+        _ => {
+            state.queue.insert(id);
+            for part in &assignment.placement {
+                if let Some(node) = state.node_mut(part.unit.node) {
+                    node.suspect_until = Some(suspect_until);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn end_waiting(state: &mut State, now: Time, id: JobId, by: String) {
+    state.queue.remove(&id);
+    if let Some(job) = state.jobs.remove(&id) {
+        state.finished.push(Finished::before_start(id, &job, now, JobEnd::Cancelled { by }));
+    }
+}
+
+pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
+    let job = state.jobs.get_mut(&id).ok_or(Refused::NoSuchJob { job: id })?;
+    match job.assignment_mut() {
+        None => end_waiting(state, now, id, by.to_owned()),
+        Some(Assignment { stop: Some(_), .. }) => {}
+        Some(assignment) => assignment.stop = Some((StopReason::Cancelled { by: by.to_owned() }, false)),
+    }
+    Ok(())
+}
+
+pub(super) fn ended(
+    state: &mut State,
+    now: Time,
+    (id, number): (JobId, Attempt),
+    outcome: &Outcome,
+    usage: Usage,
+) -> Result<(), Refused> {
+    attempt(state, id, number)?;
+    let Some(job) = state.jobs.remove(&id) else { return Err(Refused::NoSuchJob { job: id }) };
+    state.active.remove(&id);
+    let (assignment, running) = match job.phase {
+        Phase::Running(assignment, running) => (assignment, Some(running)),
+        Phase::Starting(assignment) => (assignment, None),
+        Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
+    };
+    let visible = running.is_some_and(|running| running.visible);
+    release(state, now, (id, assignment.estimate.power, visible), &assignment.placement);
+    let started = running.map(|running| running.started);
+    let account = account(state, now, (job.submitted, started), usage, assignment.estimate.power);
+    state.sums.jobs_cost += account.cost;
+    state.sums.jobs_start_now_cost += account.start_now_cost;
+    let stopped = assignment.stop.map(|(why, _)| why);
+    state.finished.push(Finished {
+        job: id,
+        end: JobEnd::Ran { outcome: outcome.clone(), stopped },
+        submitted: job.submitted,
+        started,
+        ended: now,
+        placement: assignment.placement,
+        usage,
+        account,
+    });
+    Ok(())
+}
+
+/// What a run used and cost. Without a measurement its energy is the estimated draw for the time that it ran.
+fn account(
+    state: &State,
+    now: Time,
+    (submitted, started): (Time, Option<Time>),
+    usage: Usage,
+    estimate: Power,
+) -> Account {
+    let Some(started) = started else { return Account::default() };
+    let span: Span = now - started;
+    let energy: Energy = usage.energy.unwrap_or(estimate * span);
+    let prices = state.settings.prices.as_ref();
+    Account {
+        energy,
+        cost: cost_of(energy, started, span, prices),
+        start_now_cost: cost_of(energy, submitted, span, prices),
+    }
+}
+
+impl Finished {
+    /// For a job that never ran.
+    pub(crate) fn before_start(id: JobId, job: &Job, now: Time, end: JobEnd) -> Self {
+        Self {
+            job: id,
+            end,
+            submitted: job.submitted,
+            started: None,
+            ended: now,
+            placement: Vec::new(),
+            usage: Usage::default(),
+            account: Account::default(),
+        }
+    }
+}

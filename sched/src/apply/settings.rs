@@ -1,0 +1,42 @@
+//! Limits, prices, mode, policy and profiles.
+
+use limo_model::{Band, Curve, Price, Profile, ProfileKey, Time};
+
+use super::nodes::{settle, settle_nodes};
+use crate::mode::follow_setting;
+use crate::options::{ModeSetting, Options, Preset};
+use crate::refused::Refused;
+use crate::state::State;
+
+pub(super) fn limits(state: &mut State, now: Time, limits: &Curve<Band>) -> Result<(), Refused> {
+    settle(state, now);
+    state.settings.limits = limits.clone();
+    Ok(())
+}
+
+pub(super) fn prices(state: &mut State, now: Time, prices: Option<&Curve<Price>>) -> Result<(), Refused> {
+    settle(state, now);
+    settle_nodes(state, now);
+    state.settings.prices = prices.cloned();
+    Ok(())
+}
+
+pub(super) fn mode(state: &mut State, mode: ModeSetting) -> Result<(), Refused> {
+    state.settings.mode_setting = mode;
+    follow_setting(&mut state.settings);
+    Ok(())
+}
+
+pub(super) fn policy(state: &mut State, preset: Preset, options: Options) -> Result<(), Refused> {
+    state.settings.preset = preset;
+    state.settings.options = options;
+    Ok(())
+}
+
+pub(super) fn profile(state: &mut State, key: &ProfileKey, profile: Option<Profile>) -> Result<(), Refused> {
+    match profile {
+        Some(profile) => state.profiles.insert(key.clone(), profile),
+        None => state.profiles.remove(key),
+    };
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! The operation mode: the top of the band while energy is cheap, the bottom while it is dear (limo-2018, 3.1.3, 3.3.3).
+
+use limo_model::{Curve, Price, Time};
+
+use crate::options::{Mode, ModeSetting, PriceRule};
+use crate::state::Settings;
+
+/// What an operator set is in force at once.
+pub(crate) fn follow_setting(settings: &mut Settings) {
+    match settings.mode_setting {
+        ModeSetting::High => settings.mode = Mode::High,
+        ModeSetting::Low => settings.mode = Mode::Low,
+        ModeSetting::Auto => {}
+    }
+}
+
+/// Lets the price turn the mode. Between the turning point less and plus the hysteresis the mode stays what it is.
+/// Without prices energy is never dear.
+pub(crate) fn follow_price(settings: &mut Settings, now: Time) {
+    if settings.mode_setting != ModeSetting::Auto {
+        return;
+    }
+    let Some(prices) = &settings.prices else {
+        settings.mode = Mode::High;
+        return;
+    };
+    let Some(turn) = turning_price(prices, settings.options.price_rule) else { return };
+    let (price, hysteresis) = (*prices.at(now), settings.options.price_hysteresis);
+    if price > turn + hysteresis {
+        settings.mode = Mode::Low;
+    } else if price < turn - hysteresis {
+        settings.mode = Mode::High;
+    }
+}
+
+/// The price above which energy is dear. Of a curve with one price there is no quantile to be above or below.
+fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Price> {
+    match rule {
+        PriceRule::Threshold(price) => Some(price),
+        PriceRule::QuantilePermille(permille) => quantile(prices, permille),
+    }
+}
+
+/// The smallest price that is not exceeded for `permille` of the time that the curve knows. The last step counts to the
+/// end of what is known; without one, as long as the step before it.
+fn quantile(prices: &Curve<Price>, permille: u32) -> Option<Price> {
+    let steps = prices.steps();
+    let [.., before, last] = steps else { return None };
+    let end = prices.until().unwrap_or(last.0 + (last.0 - before.0));
+    let mut weights: Vec<(Price, i64)> =
+        prices.pieces(steps[0].0, end).map(|(start, end, price)| (*price, (end - start).ms())).collect();
+    weights.sort_unstable();
+    let total: i128 = weights.iter().map(|(_, weight)| i128::from(*weight)).sum();
+    let wanted = total * i128::from(permille.min(1_000));
+    let mut below: i128 = 0;
+    weights.into_iter().find_map(|(price, weight)| {
+        below += i128::from(weight);
+        (below * 1_000 >= wanted).then_some(price)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs through hourly prices; returns the mode in each hour.
+    fn check(hours: &[i64], rule: PriceRule, expected: &str) {
+        let hour = |index: usize| Time::from_unix_ms(index as i64 * 3_600_000);
+        let price = |eur: i64| Price::from_milli_per_mwh(eur * 1_000);
+        let steps = hours.iter().enumerate().map(|(index, eur)| (hour(index), price(*eur))).collect();
+        let mut settings =
+            Settings { prices: Some(Curve::new(steps, None).expect("ascending")), ..Settings::default() };
+        settings.options.price_rule = rule;
+        settings.options.price_hysteresis = price(2);
+        let mut modes = String::new();
+        for index in 0..hours.len() {
+            follow_price(&mut settings, hour(index));
+            modes.push(if settings.mode == Mode::High { 'h' } else { 'l' });
+        }
+        assert_eq!(modes, expected, "{hours:?}");
+    }
+
+    #[test]
+    fn a_threshold_turns_the_mode_with_hysteresis() {
+        let threshold = PriceRule::Threshold(Price::from_milli_per_mwh(50_000));
+        check(&[40, 51, 53, 49, 47, 51, 52], threshold, "hhllhhh");
+    }
+
+    #[test]
+    fn the_median_of_what_is_known() {
+        // Sorted: -80 -70 10 20 30 40. Half of the six hours are at 10 or less, so 10 turns.
+        check(&[40, 30, 20, 10, -70, -80], PriceRule::QuantilePermille(500), "llllhh");
+        check(&[40], PriceRule::QuantilePermille(500), "h");
+    }
+
+    #[test]
+    fn the_operator_has_the_last_word() {
+        let mut settings = Settings { mode_setting: ModeSetting::Low, ..Settings::default() };
+        follow_setting(&mut settings);
+        follow_price(&mut settings, Time::from_unix_ms(0));
+        assert_eq!(settings.mode, Mode::Low);
+    }
+}

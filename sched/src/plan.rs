@@ -1,0 +1,24 @@
+//! What a policy returns: a proposal, which the checker looks at before anything of it is done.
+
+use limo_model::{Estimate, JobId, Placement, Time};
+
+use crate::round::Wait;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    pub starts: Vec<Start>,
+    /// Jobs with `--immediate` that cannot start at once.
+    pub refusals: Vec<(JobId, Wait)>,
+    /// Why each other job that was looked at waits.
+    pub waits: Vec<(JobId, Wait)>,
+    /// When the plan could become another one without any event.
+    pub wake_at: Option<Time>,
+}
+
+/// A job to start now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    pub job: JobId,
+    pub placement: Placement,
+    pub estimate: Estimate,
+}

@@ -1,0 +1,271 @@
+//! Order x admission x placement x caps: the parts of which the presets are made, and the one loop that runs them.
+//!
+//! The loop goes through the queue once. Each job is started, or gets a reason to wait; with [`Order::Conservative`] it
+//! also gets a planned start, which no later job may delay. Decides nothing about the price: that is [`super::limo`].
+
+use limo_model::{JobId, Power, Span, Time};
+
+use super::{Policy, limo, prototype};
+use crate::plan::{Plan, Start};
+use crate::round::Wait;
+use crate::state::Job;
+use crate::timeline::{Reserved, Respect, Timeline};
+use crate::view::{Choice, View};
+
+/// Which job is next, and who may pass whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By submission; nobody passes a job that waits.
+    Strict,
+    /// By submission; a later job may start where that does not delay the planned start of an earlier one
+    /// (conservative backfilling, over cores, memory and power).
+    Conservative,
+}
+
+/// What must hold for a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// Cores and memory.
+    Resources,
+    /// Equations 3.3 and 3.4 of limo-2018, one job on a unit.
+    Prototype,
+    /// Cores, memory, and the upper limit for all of the job's expected duration, as far as the limits are known.
+    Band,
+}
+
+/// Which of the possible units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// The first in order of nodes and units.
+    FirstFit,
+    /// By price, mode and deadline.
+    ByPrice,
+}
+
+/// At which caps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caps {
+    None,
+    /// Also at each cap of which there is a profile.
+    FromProfile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Composition {
+    pub order: Order,
+    pub admission: Admission,
+    pub placement: Placement,
+    pub caps: Caps,
+}
+
+/// What was decided about one job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Start(Choice),
+    /// Planned for later.
+    Later {
+        choice: Choice,
+        at: Time,
+        wait: Wait,
+    },
+    /// Waits without a planned start; with `holds`, nobody who is not pressed passes it.
+    Wait {
+        wait: Wait,
+        holds: bool,
+    },
+}
+
+/// A plan in the making.
+pub(super) struct Desk<'a> {
+    pub view: View<'a>,
+    /// Running jobs and the starts of this plan.
+    pub actual: Timeline<'a>,
+    /// The same and what is planned for later.
+    pub planned: Timeline<'a>,
+    pub reserved: Vec<Reserved>,
+    /// The first job that holds back those behind it.
+    pub holder: Option<JobId>,
+    /// Jobs started by this plan, and what they add to the draw.
+    started: Power,
+    plan: Plan,
+}
+
+impl Policy for Composition {
+    fn plan(&self, view: &View<'_>) -> Plan {
+        let actual = Timeline::new(view);
+        let planned = actual.clone();
+        let mut desk = Desk {
+            view: *view,
+            actual,
+            planned,
+            reserved: Vec::new(),
+            holder: None,
+            started: Power::ZERO,
+            plan: Plan::default(),
+        };
+        let aim = limo::Aim::of(view, self);
+        for (id, job) in view.queue() {
+            let verdict = self.decide(&desk, &aim, (id, job));
+            desk.record(self, (id, job), verdict);
+        }
+        let times = [desk.next_planned_start(), next_change(view), aim.look_again(&desk)];
+        let soonest = view.now() + Span::from_ms(1);
+        desk.plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
+        desk.plan
+    }
+}
+
+/// When limits, prices or suspicions change by themselves. Without waiting jobs nothing could come of it.
+fn next_change(view: &View<'_>) -> Option<Time> {
+    view.queue().next()?;
+    let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
+    let limits = view.limits().next_step(view.now());
+    let prices = view.prices().and_then(|prices| prices.next_step(view.now()));
+    [suspects, limits, prices].into_iter().flatten().min()
+}
+
+impl Composition {
+    fn decide(&self, desk: &Desk<'_>, aim: &limo::Aim, (id, job): (JobId, &Job)) -> Verdict {
+        let view = &desk.view;
+        let available = |node: &crate::state::Node| node.is_available(view.now());
+        let choices = view.choices(&job.request, self.caps == Caps::FromProfile, available);
+        if choices.is_empty() {
+            return Verdict::Wait { wait: Wait::NoNode, holds: false };
+        }
+        if self.order == Order::Strict
+            && let Some(holder) = desk.holder
+        {
+            return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
+        }
+        match (self.admission, self.placement) {
+            (Admission::Prototype, _) => desk.by_algorithm_3_3(&choices),
+            (_, Placement::ByPrice) => aim.decide(desk, self, (id, job), &choices),
+            (_, Placement::FirstFit) => desk.first_fit(self, &choices),
+        }
+    }
+
+    pub(super) fn respect(&self) -> Respect {
+        match self.admission {
+            Admission::Resources | Admission::Prototype => Respect::Resources,
+            Admission::Band => Respect::ResourcesAndBand,
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// The draw as limo-2018's prototype knows it, with what this plan has started.
+    fn prototype_draw(&self) -> Power {
+        self.view.estimated_draw() + self.started
+    }
+
+    fn by_algorithm_3_3(&self, choices: &[Choice]) -> Verdict {
+        let (mode, band, draw) = (self.view.mode(), self.view.band(), self.prototype_draw());
+        if !prototype::may_dispatch(mode, draw, band) {
+            let wait = Wait::LowMode { draw, low: band.low(), price: self.view.price() };
+            return Verdict::Wait { wait, holds: true };
+        }
+        let idle: Vec<&Choice> = choices.iter().filter(|choice| self.is_idle(choice)).collect();
+        let admitted = idle.iter().find(|choice| prototype::admits(mode, draw, choice.estimate.power, band));
+        if let Some(choice) = admitted {
+            return Verdict::Start(**choice);
+        }
+        let least = idle.iter().map(|choice| choice.estimate.power).min();
+        let wait = least.map_or(Wait::Resources { until: None }, |needs| Wait::Band {
+            needs,
+            left: (band.high() - draw).at_least_zero(),
+            until: None,
+        });
+        Verdict::Wait { wait, holds: true }
+    }
+
+    /// Whether no job is on the unit, in the state or in this plan.
+    fn is_idle(&self, choice: &Choice) -> bool {
+        let now = self.view.now();
+        let whole = self.view.unit(choice.unit()).map(|(_, unit)| unit.cores);
+        let part = limo_model::Part { cores: whole.unwrap_or(u32::MAX), ..choice.part };
+        let whole = Choice { part, ..*choice };
+        self.actual.earliest(&self.view, &whole, now, Respect::Resources) == Some(now)
+    }
+
+    fn first_fit(&self, composition: &Composition, choices: &[Choice]) -> Verdict {
+        let now = self.view.now();
+        let starts = |choice: &Choice| self.planned.earliest(&self.view, choice, now, composition.respect());
+        let mut best: Option<(Time, &Choice)> = None;
+        for choice in choices {
+            let Some(at) = starts(choice) else { continue };
+            if at == now {
+                return Verdict::Start(*choice);
+            }
+            if best.is_none_or(|(earliest, _)| at < earliest) {
+                best = Some((at, choice));
+            }
+        }
+        self.later(composition, best)
+    }
+
+    /// The verdict for a job whose best start is `best`, which is not now.
+    pub(super) fn later(&self, composition: &Composition, best: Option<(Time, &Choice)>) -> Verdict {
+        match best {
+            Some((at, choice)) => {
+                Verdict::Later { choice: *choice, at, wait: self.obstacle(composition, choice, Some(at)) }
+            }
+            None => Verdict::Wait { wait: Wait::Resources { until: None }, holds: composition.order == Order::Strict },
+        }
+    }
+
+    /// What stands against starting `choice` now; `until` is when it is expected to start.
+    pub(super) fn obstacle(&self, composition: &Composition, choice: &Choice, until: Option<Time>) -> Wait {
+        let now = self.view.now();
+        let free = |timeline: &Timeline<'_>, respect| timeline.earliest(&self.view, choice, now, respect) == Some(now);
+        if !free(&self.actual, Respect::Resources) {
+            return Wait::Resources { until };
+        }
+        if composition.admission == Admission::Band && !free(&self.actual, Respect::ResourcesAndBand) {
+            let left = self.actual.headroom_for(choice).at_least_zero();
+            return Wait::Band { needs: choice.estimate.power, left, until };
+        }
+        match self.reserved.first() {
+            Some(first) => Wait::Behind { job: first.job, until: Some(first.at) },
+            None => Wait::Resources { until },
+        }
+    }
+
+    fn record(&mut self, composition: &Composition, (id, job): (JobId, &Job), verdict: Verdict) {
+        let wait = match verdict {
+            Verdict::Start(choice) => return self.start(id, &choice),
+            Verdict::Wait { wait, .. } | Verdict::Later { wait, .. } if job.request.immediate => {
+                self.plan.refusals.push((id, wait));
+                return;
+            }
+            Verdict::Later { choice, at, wait } => {
+                match composition.order {
+                    Order::Strict => self.holder = self.holder.or(Some(id)),
+                    Order::Conservative => {
+                        self.planned.plan(&choice, at);
+                        self.reserved.push(Reserved { job: id, at });
+                    }
+                }
+                wait
+            }
+            Verdict::Wait { wait, holds } => {
+                if holds {
+                    self.holder = self.holder.or(Some(id));
+                }
+                wait
+            }
+        };
+        self.plan.waits.push((id, wait));
+    }
+
+    fn start(&mut self, id: JobId, choice: &Choice) {
+        let now = self.view.now();
+        self.actual.plan(choice, now);
+        self.planned.plan(choice, now);
+        self.started += choice.estimate.power;
+        self.plan.starts.push(Start { job: id, placement: choice.placement(), estimate: choice.estimate });
+    }
+
+    fn next_planned_start(&self) -> Option<Time> {
+        self.reserved.iter().map(|reserved| reserved.at).filter(|at| *at > self.view.now()).min()
+    }
+}

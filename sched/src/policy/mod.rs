@@ -1,0 +1,25 @@
+//! Policies: from what is recorded to a plan. A policy is a composition of order x admission x placement x caps; the
+//! presets are named compositions, each in a file of its own with its idea and its source.
+
+mod compose;
+mod fifo;
+mod limo;
+mod prototype;
+
+use crate::options::Preset;
+use crate::plan::Plan;
+use crate::view::View;
+
+/// Decides what to start. Reads only; the checker looks at the plan before anything of it is done.
+pub trait Policy {
+    fn plan(&self, view: &View<'_>) -> Plan;
+}
+
+/// The policy of that name.
+pub fn policy(preset: Preset) -> &'static dyn Policy {
+    match preset {
+        Preset::Fifo => &fifo::FIFO,
+        Preset::LimoPrototype => &prototype::LIMO_PROTOTYPE,
+        Preset::Limo => &limo::LIMO,
+    }
+}

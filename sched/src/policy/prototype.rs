@@ -1,0 +1,81 @@
+//! `limo-prototype`: Algorithm 3.3 of limo-2018, section 3.3.3, to the letter.
+//!
+//! Idea: dispatch in order of submission as long as the mode allows it: in the high mode always, in the low mode only
+//! while the draw C is below the lower limit. A unit is taken if the draw with the job stays below the upper limit
+//! (equation 3.3); in the high mode also if the draw is below the lower limit, whatever the upper one says (equation
+//! 3.4), so that a band narrower than any job can be reached at all.
+//! Constraints: one job on a unit at a time, as its protocol has it. C is the idle draw plus the sum of estimates.
+//! Ignores: deadlines, how fast or frugal a unit is, what the limits will be, anything measured.
+//! Where the letter leaves something open: when no unit takes the first job the loop of the paper would run for ever, so
+//! it ends there; a job for which no node is up is passed over, since nothing the algorithm does could start it.
+//! Cost: one look at each unit for each job started. No options.
+
+use limo_model::Power;
+
+use super::compose::{Admission, Caps, Composition, Order, Placement};
+use crate::options::Mode;
+use limo_model::Band;
+
+pub(super) static LIMO_PROTOTYPE: Composition = Composition {
+    order: Order::Strict,
+    admission: Admission::Prototype,
+    placement: Placement::FirstFit,
+    caps: Caps::None,
+};
+
+/// The condition of the while loop, line 1.
+pub(super) fn may_dispatch(mode: Mode, draw: Power, band: Band) -> bool {
+    mode == Mode::High || draw < band.low()
+}
+
+/// The condition of line 5 for a job that adds `extra` to the draw.
+pub(super) fn admits(mode: Mode, draw: Power, extra: Power, band: Band) -> bool {
+    match mode {
+        Mode::High => draw + extra < band.high() || draw < band.low(),
+        Mode::Low => draw + extra < band.high(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watts(watts: i64) -> Power {
+        Power::from_watts(watts)
+    }
+
+    fn band(low: i64, high: i64) -> Band {
+        Band::new(watts(low), watts(high)).expect("not crossed")
+    }
+
+    #[test]
+    fn line_1_in_both_modes() {
+        let check =
+            |mode, draw, expected| assert_eq!(may_dispatch(mode, watts(draw), band(39, 60)), expected, "{mode} {draw}");
+        check(Mode::High, 38, true);
+        check(Mode::High, 70, true);
+        check(Mode::Low, 38, true);
+        // "as soon as the low power limit has been reached"
+        check(Mode::Low, 39, false);
+    }
+
+    #[test]
+    fn equations_3_3_and_3_4() {
+        let check = |mode, draw, extra, limits, expected| {
+            assert_eq!(admits(mode, watts(draw), watts(extra), limits), expected, "{mode} {draw} + {extra}");
+        };
+        // 3.3: below the upper limit; line 5 says strictly.
+        check(Mode::Low, 37, 22, band(39, 60), true);
+        check(Mode::Low, 37, 23, band(39, 60), false);
+        // 3.4: inside the band the upper limit holds in the high mode too...
+        check(Mode::High, 40, 19, band(39, 60), true);
+        check(Mode::High, 40, 20, band(39, 60), false);
+        // ...below it, it does not: violating the upper limit is the lesser evil there (assumption 2).
+        check(Mode::High, 37, 62, band(39, 60), true);
+        // In the low mode it is the greater one (assumption 1).
+        check(Mode::Low, 37, 62, band(39, 60), false);
+        // A band narrower than any job (3.2 and the text after 3.4).
+        check(Mode::High, 37, 10, band(39, 40), true);
+        check(Mode::Low, 37, 10, band(39, 40), false);
+    }
+}

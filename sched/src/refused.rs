@@ -1,0 +1,40 @@
+//! Why an event or a request cannot be.
+
+use limo_model::{Attempt, Cores, JobId, Memory, NodeId, SpecError, Time};
+use thiserror::Error;
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refused {
+    #[error("job {job} is not the next number {next}")]
+    Number { job: JobId, next: JobId },
+    #[error("there is no waiting or running job {job}")]
+    NoSuchJob { job: JobId },
+    #[error("job {job} is not in attempt {attempt}")]
+    OldAttempt { job: JobId, attempt: Attempt },
+    #[error("job {job} is already running")]
+    AlreadyRunning { job: JobId },
+    #[error("there is no node number {}", node.0)]
+    NoSuchNode { node: NodeId },
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error("node `{name}` changed its units while jobs were on it")]
+    UnitsChanged { name: String },
+    #[error("there is no node `{name}` (nodes: {known})")]
+    UnknownNode { name: String, known: String },
+    #[error("no node has the hardware {wanted} (hardware: {known})")]
+    NoHardware { wanted: String, known: String },
+    #[error(
+        "the job asks for {cores} cores and {memory} of memory: the largest node it may use, `{node}`, offers {offered_cores} cores and {offered_memory}"
+    )]
+    TooLarge { cores: Cores, memory: Memory, node: String, offered_cores: u32, offered_memory: Memory },
+    #[error("the included and excluded nodes leave none")]
+    NoneLeft,
+    #[error("the {what} at {at} ms has already passed")]
+    Passed { what: &'static str, at: i64 },
+}
+
+impl Refused {
+    pub(crate) fn passed(what: &'static str, at: Time) -> Self {
+        Self::Passed { what, at: at.unix_ms() }
+    }
+}

@@ -1,0 +1,144 @@
+//! What policies and the checker see: the recorded state at one moment, read only.
+
+use limo_model::{
+    Band, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
+};
+
+use crate::apply::{allows_node, allows_unit, cores_on};
+use crate::estimate::{estimate, known_caps};
+use crate::options::{Mode, Options, Preset};
+use crate::state::{Job, Node, Settings, State};
+
+/// The state at `now`.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    state: &'a State,
+    now: Time,
+}
+
+/// One way to run a job: a unit, perhaps capped, and what is expected there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    pub part: Part,
+    pub estimate: Estimate,
+}
+
+impl Choice {
+    pub fn placement(&self) -> Placement {
+        vec![self.part]
+    }
+
+    pub fn unit(&self) -> UnitId {
+        self.part.unit
+    }
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(state: &'a State, now: Time) -> Self {
+        Self { state, now }
+    }
+
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    pub fn settings(&self) -> &'a Settings {
+        &self.state.settings
+    }
+
+    pub fn options(&self) -> &'a Options {
+        &self.state.settings.options
+    }
+
+    pub fn preset(&self) -> Preset {
+        self.state.settings.preset
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.state.settings.mode
+    }
+
+    pub fn limits(&self) -> &'a Curve<Band> {
+        &self.state.settings.limits
+    }
+
+    pub fn band(&self) -> Band {
+        *self.limits().at(self.now)
+    }
+
+    pub fn prices(&self) -> Option<&'a Curve<Price>> {
+        self.state.settings.prices.as_ref()
+    }
+
+    pub fn price(&self) -> Option<Price> {
+        self.prices().map(|prices| *prices.at(self.now))
+    }
+
+    /// The believed draw: measured where it can be.
+    pub fn draw(&self) -> Power {
+        self.state.sums.draw
+    }
+
+    pub fn idle(&self) -> Power {
+        self.state.nodes.iter().map(|node| node.spec().idle).sum()
+    }
+
+    /// Idle draw plus the estimates of all starting and running jobs: what limo-2018's prototype takes as the draw.
+    pub fn estimated_draw(&self) -> Power {
+        self.idle() + self.active().filter_map(|(_, job)| job.assignment()).map(|a| a.estimate.power).sum::<Power>()
+    }
+
+    pub fn nodes(&self) -> &'a [Node] {
+        &self.state.nodes
+    }
+
+    pub fn node(&self, id: NodeId) -> Option<&'a Node> {
+        self.state.node(id)
+    }
+
+    pub fn unit(&self, id: UnitId) -> Option<(&'a Node, &'a UnitSpec)> {
+        let node = self.state.node(id.node)?;
+        node.spec.units.get(usize::from(id.unit)).map(|unit| (node, unit))
+    }
+
+    pub fn job(&self, id: JobId) -> Option<&'a Job> {
+        self.state.jobs.get(&id)
+    }
+
+    /// The waiting jobs that a round looks at, in order of submission.
+    pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
+        let state = self.state;
+        let depth = self.options().depth as usize;
+        state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (*id, job)))
+    }
+
+    pub fn queue_length(&self) -> usize {
+        self.state.queue.len()
+    }
+
+    /// Starting and running jobs.
+    pub fn active(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
+        let state = self.state;
+        state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, job)))
+    }
+
+    /// Every way to run a job on the nodes for which `usable` holds, free or not, in order of nodes and units; with
+    /// `caps`, also every cap of which there is a profile.
+    pub fn choices(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        for node in self.nodes().iter().filter(|node| usable(node) && allows_node(request, node)) {
+            for (id, unit, _) in node.units() {
+                let cores = cores_on(request, unit);
+                if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
+                    continue;
+                }
+                let known = if caps { known_caps(self.state, request, unit) } else { Vec::new() };
+                for cap in std::iter::once(None).chain(known.into_iter().map(Some)) {
+                    let part = Part { unit: id, cores, memory: request.memory, cap };
+                    choices.push(Choice { part, estimate: estimate(self.state, request, unit, cap) });
+                }
+            }
+        }
+        choices
+    }
+}
