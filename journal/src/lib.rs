@@ -1,1 +1,24 @@
+//! The journal: what happened to the cluster, on disk before anybody is told that it did.
 //!
+//! One SQLite file, `journal.db`, in the state directory of the master. One writer owns the only writing connection and
+//! commits many batches in one transaction; everything else only reads. The journal stores and gives back. It does not
+//! know what an event means, decides nothing, and repairs nothing: a batch that could not be written is refused, and so
+//! is every later one until the master has gone back to the state on disk ([`Journal::recover`]).
+
+mod ballast;
+mod batch;
+mod directory;
+mod error;
+mod history;
+mod journal;
+mod read;
+mod reader;
+mod schema;
+mod writer;
+
+pub use ballast::BALLAST_BYTES;
+pub use batch::{Batch, Entry, FinishedRow, Recovered, Submission};
+pub use error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
+pub use history::{History, HistoryEntry};
+pub use journal::{Journal, Pending, QUEUE_ROOM};
+pub use writer::GROUP;

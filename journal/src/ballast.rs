@@ -1,0 +1,107 @@
+//! A file that only takes up room. When the disk is full it is deleted, so that the ends of running jobs can still be
+//! written; while it is missing, the master accepts no new jobs. Does not decide any of that.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::directory::{free_bytes, sync_dir};
+use crate::error::BallastError;
+
+/// Size of the ballast in bytes. The end of a job takes about 2 KiB of journal, and a page of SQLite is written again
+/// for each commit: 1 MiB is room for the ends of some hundred jobs, or for one commit of 200 pages.
+pub const BALLAST_BYTES: u64 = 1 << 20;
+
+/// Free room that is asked for before the ballast is written: what is left then must not be nothing.
+const ROOM_NEEDED: u64 = 2 * BALLAST_BYTES;
+
+pub(crate) struct Ballast {
+    dir: PathBuf,
+    present: Arc<AtomicBool>,
+}
+
+impl Ballast {
+    /// Looks whether the ballast is there, whole.
+    pub(crate) fn find(dir: &Path) -> Self {
+        let present = fs::metadata(dir.join("ballast")).is_ok_and(|found| found.len() == BALLAST_BYTES);
+        Self { dir: dir.to_owned(), present: Arc::new(AtomicBool::new(present)) }
+    }
+
+    /// Tells whether the ballast is there, from any thread.
+    pub(crate) fn presence(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.present)
+    }
+
+    /// Writes the ballast where it is missing.
+    pub(crate) fn restore(&self) -> Result<(), BallastError> {
+        if self.present.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let path = self.dir.join("ballast");
+        let failed = |source| BallastError::Write { path: path.clone(), source };
+        let free = free_bytes(&self.dir).map_err(failed)?;
+        if free < ROOM_NEEDED {
+            return Err(BallastError::NoRoom { free, needed: ROOM_NEEDED });
+        }
+        if let Err(error) = write(&path) {
+            // Half a ballast would only take the room that is needed elsewhere.
+            let _ = fs::remove_file(&path);
+            return Err(failed(error));
+        }
+        sync_dir(&self.dir).map_err(failed)?;
+        self.present.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Deletes the ballast; tells whether that gave any room.
+    pub(crate) fn release(&self) -> bool {
+        self.present.store(false, Ordering::Release);
+        match fs::remove_file(self.dir.join("ballast")) {
+            Ok(()) => true,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::error!(%error, dir = %self.dir.display(), "cannot delete the ballast");
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Noise rather than zeros: a file system that compresses would store zeros as nothing.
+fn write(path: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut noise = Vec::with_capacity(BALLAST_BYTES as usize);
+    while (noise.len() as u64) < BALLAST_BYTES {
+        // xorshift64 (Marsaglia 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        noise.extend_from_slice(&state.to_le_bytes());
+    }
+    file.write_all(&noise)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_comes_and_goes_and_half_of_it_does_not_count() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("ballast");
+        let ballast = Ballast::find(dir.path());
+        assert!(!ballast.presence().load(Ordering::Acquire) && !ballast.release());
+        ballast.restore().expect("room");
+        assert_eq!(fs::metadata(&file).expect("there").len(), BALLAST_BYTES);
+        assert!(Ballast::find(dir.path()).presence().load(Ordering::Acquire));
+        assert!(ballast.release() && !file.exists());
+        fs::write(&file, "half").expect("writable");
+        assert!(!Ballast::find(dir.path()).presence().load(Ordering::Acquire));
+    }
+}

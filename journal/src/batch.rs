@@ -1,0 +1,71 @@
+//! What goes into the journal and comes back from it. Plain data.
+
+use limo_model::{Energy, JobId, Money, Time};
+use limo_sched::{Event, Round};
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// Something that happened.
+    Event(Event),
+    /// What the policy made of all that had happened until then.
+    Round(Round),
+}
+
+/// What is needed to launch an accepted job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submission {
+    pub job: JobId,
+    /// Chosen at random by the client, so that a submission that is sent again is not a second job.
+    pub key: [u8; 16],
+    /// Who submitted it.
+    pub uid: u32,
+    /// Arguments, environment, directory: opaque to the journal. Kept until the job is finished.
+    pub launch: Vec<u8>,
+}
+
+/// A job that is over, as listings show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedRow {
+    pub job: JobId,
+    pub user: String,
+    pub state: String,
+    pub submitted: Time,
+    /// `None` where it never ran.
+    pub started: Option<Time>,
+    pub ended: Time,
+    /// Above idle.
+    pub energy: Energy,
+    pub cost: Money,
+    /// Everything else that a listing shows, as JSON; opaque to the journal.
+    pub report: String,
+}
+
+/// What is written together or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// The generation of the state that this batch continues: [`Recovered::generation`]. A batch of another generation
+    /// is refused, because it was made on top of a batch that is not on disk.
+    pub generation: u64,
+    /// In the order in which they happened.
+    pub entries: Vec<(Time, Entry)>,
+    /// Newly accepted jobs.
+    pub submissions: Vec<Submission>,
+    /// Jobs that are over. Their launches are deleted; their keys stay.
+    pub finished: Vec<FinishedRow>,
+    /// The state after these entries, opaque to the journal. Replaces the snapshot before.
+    pub snapshot: Option<String>,
+}
+
+/// The state on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The newest snapshot, where there is one.
+    pub snapshot: Option<String>,
+    /// All entries after the snapshot, in order. Bounded by how often the master takes snapshots.
+    pub entries: Vec<(Time, Entry)>,
+    /// Accepted jobs that are not finished, by number.
+    pub live: Vec<Submission>,
+    /// For the batches that continue this state. Grows with each opening and each recovery.
+    pub generation: u64,
+}

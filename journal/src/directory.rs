@@ -1,0 +1,113 @@
+//! The state directory: made, locked for one master, and not on a network. Does not know what lies in it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::statfs::statfs;
+use nix::sys::statvfs::statvfs;
+
+use crate::error::OpenError;
+
+/// The lock on a state directory; held until this is dropped, or the process ends in any way.
+pub(crate) struct Claim {
+    _lock: Flock<File>,
+}
+
+/// Makes `dir` where it is missing (for its owner only: launches hold environments, and those hold secrets) and takes
+/// its lock. The lock is on a file of its own, because closing a file that SQLite has open would drop SQLite's locks.
+pub(crate) fn claim(dir: &Path) -> Result<Claim, OpenError> {
+    let failed = |source| OpenError::Directory { dir: dir.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+    let magic = statfs(dir).map_err(|errno| failed(errno.into()))?.filesystem_type().0;
+    // The magic number has 32 bits; the type that carries it differs between C libraries.
+    if let Some(kind) = network_kind(magic as u32) {
+        return Err(OpenError::Network { dir: dir.to_owned(), kind });
+    }
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join("lock"));
+    let lock =
+        Flock::lock(file.map_err(failed)?, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+            Errno::EWOULDBLOCK => OpenError::Locked { dir: dir.to_owned() },
+            errno => failed(errno.into()),
+        })?;
+    Ok(Claim { _lock: lock })
+}
+
+/// Makes an empty file for the database where there is none, for its owner only, and its name durable.
+pub(crate) fn prepare_file(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(file) => file.sync_all()?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Makes the names in `dir` durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    let dir: PathBuf = if dir.as_os_str().is_empty() { ".".into() } else { dir.to_owned() };
+    fs::File::open(dir)?.sync_all()
+}
+
+/// Bytes that this process may still write to the file system of `dir`.
+pub(crate) fn free_bytes(dir: &Path) -> io::Result<u64> {
+    let stat = statvfs(dir)?;
+    Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+}
+
+/// What a magic number of statfs(2) stands for, where that is a file system over a network: SQLite's locks and its
+/// shared memory are not to be trusted there. From linux/magic.h and the sources of the file systems.
+fn network_kind(magic: u32) -> Option<&'static str> {
+    Some(match magic {
+        0x6969 => "NFS",
+        0x517b => "SMB",
+        0xff53_4d42 => "CIFS",
+        0xfe53_4d42 => "SMB 2",
+        0x564c => "NCP",
+        0x7375_7245 => "Coda",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x00c3_6400 => "Ceph",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        0x1983_0326 => "BeeGFS",
+        0x2003_0528 => "OrangeFS",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_known_by_their_magic() {
+        assert_eq!(network_kind(0x6969), Some("NFS"));
+        assert_eq!(network_kind(0xfe53_4d42), Some("SMB 2"));
+        for (name, local) in [("ext4", 0xef53), ("xfs", 0x5846_5342), ("tmpfs", 0x0102_1994), ("btrfs", 0x9123_683e)] {
+            assert_eq!(network_kind(local), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_second_claim_is_refused_until_the_first_is_dropped() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let first = claim(dir.path()).expect("nobody holds it");
+        assert!(matches!(claim(dir.path()), Err(OpenError::Locked { .. })));
+        drop(first);
+        claim(dir.path()).expect("free again");
+    }
+
+    #[test]
+    fn what_it_makes_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = dir.path().join("a/b");
+        let _claim = claim(&state).expect("nobody holds it");
+        prepare_file(&state.join("file")).expect("writable");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(&state), mode(&state.join("lock")), mode(&state.join("file"))), (0o700, 0o600, 0o600));
+    }
+}

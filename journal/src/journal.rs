@@ -1,0 +1,184 @@
+//! The handle by which a master uses its journal. Only passes requests on; the work is done by [`crate::writer`] and
+//! [`crate::reader`].
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::thread;
+
+use limo_model::JobId;
+use sqlx::ConnectOptions;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::batch::{Batch, FinishedRow, Recovered};
+use crate::error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
+use crate::reader::{self, Question};
+use crate::schema;
+use crate::writer::{Queued, Request, Writer};
+
+/// Batches that may wait before [`Journal::room`] waits too: four transactions, so that the writer never runs dry.
+pub const QUEUE_ROOM: usize = 4 * crate::writer::GROUP;
+
+/// The journal of one master. All methods take `&self`; dropping it writes what is queued and then closes the file.
+pub struct Journal {
+    requests: UnboundedSender<Request>,
+    questions: UnboundedSender<Question>,
+    room: Arc<Semaphore>,
+    ballast: Arc<AtomicBool>,
+    closed: oneshot::Receiver<()>,
+}
+
+/// The answer to a [`Journal::commit`]. Dropping it does not take the batch back.
+#[must_use = "a batch is on disk only once this says so"]
+pub struct Pending(oneshot::Receiver<Result<(), CommitError>>);
+
+impl Future for Pending {
+    type Output = Result<(), CommitError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or(Err(CommitError::Closed)))
+    }
+}
+
+impl Journal {
+    /// Opens the journal in `dir`, which is made where it is missing, and reads the state on disk.
+    ///
+    /// # Errors
+    /// [`OpenError`] where another master uses `dir`, it is on a network file system, or the file is damaged, not a
+    /// journal, or newer than this program.
+    pub async fn open(dir: &Path) -> Result<(Self, Recovered), OpenError> {
+        let (requests, requested) = unbounded_channel();
+        let (questions, asked) = unbounded_channel();
+        let (opened, opening) = oneshot::channel();
+        let (closing, closed) = oneshot::channel();
+        let dir = dir.to_owned();
+        let failed = |source| OpenError::Directory { dir: dir.clone(), source };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
+        let place = dir.clone();
+        let work = move || {
+            runtime.block_on(serve(place, requested, asked, opened));
+            drop(closing);
+        };
+        thread::Builder::new().name("journal".into()).spawn(work).map_err(failed)?;
+        let gone = || OpenError::Database { path: dir.join(schema::FILE), detail: "its thread ended".into() };
+        let (recovered, ballast) = opening.await.map_err(|_| gone())??;
+        let room = Arc::new(Semaphore::new(QUEUE_ROOM));
+        Ok((Self { requests, questions, room, ballast, closed }, recovered))
+    }
+
+    /// Queues a batch. The order of calls is the order on disk; the answer comes when the batch is durable, or when it
+    /// is certain that it is not. After one failure every batch of that generation is refused.
+    ///
+    /// Queues without limit: whoever produces batches waits for [`Self::room`] before it takes in more work.
+    pub fn commit(&self, batch: Batch) -> Pending {
+        let (answer, pending) = oneshot::channel();
+        let room = Arc::clone(&self.room).try_acquire_owned().ok();
+        // Where the writer is gone the answer is dropped with the request, and `Pending` says `Closed`.
+        let _ = self.requests.send(Request::Commit(Queued { batch, answer, _room: room }));
+        Pending(pending)
+    }
+
+    /// Waits while [`QUEUE_ROOM`] batches or more wait to be written. May be cancelled.
+    pub async fn room(&self) {
+        // The semaphore is never closed, and the permit goes back at once.
+        drop(self.room.acquire().await);
+    }
+
+    /// Begins a new generation and reads the state on disk, after everything that was queued before is answered. Batches
+    /// of older generations that are still to come are refused.
+    ///
+    /// # Errors
+    /// [`RecoverError`] where the journal cannot be written or read; it then goes on refusing.
+    pub async fn recover(&self) -> Result<Recovered, RecoverError> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.requests.send(Request::Recover(answer));
+        answered.await.unwrap_or(Err(RecoverError::Closed))
+    }
+
+    /// Whether the ballast is in its place. While it is not, new jobs should be refused: the room that is left belongs to
+    /// the ends of those that are running.
+    pub fn has_ballast(&self) -> bool {
+        self.ballast.load(Ordering::Acquire)
+    }
+
+    /// Puts the ballast back, where there is room again; does nothing where it is in its place.
+    ///
+    /// # Errors
+    /// [`BallastError`] where there is not enough room, or the file cannot be written.
+    pub async fn restore_ballast(&self) -> Result<(), BallastError> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.requests.send(Request::RestoreBallast(answer));
+        answered.await.unwrap_or(Err(BallastError::Closed))
+    }
+
+    /// The jobs that ended last, at most `limit`, newest first.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn finished(&self, limit: u32) -> Result<Vec<FinishedRow>, QueryError> {
+        self.ask(|answer| Question::Finished(limit, answer)).await
+    }
+
+    /// One finished job.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn finished_job(&self, job: JobId) -> Result<Option<FinishedRow>, QueryError> {
+        self.ask(|answer| Question::FinishedJob(job, answer)).await
+    }
+
+    /// The job that was submitted with `key`, and the uid that submitted it. Knows only what is on disk: submissions
+    /// that are not yet answered are known to the master alone.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn job_of_key(&self, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, QueryError> {
+        self.ask(|answer| Question::JobOfKey(*key, answer)).await
+    }
+
+    async fn ask<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<Result<T, ReadError>>) -> Question,
+    ) -> Result<T, QueryError> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.questions.send(question(answer));
+        Ok(answered.await.map_err(|_| QueryError::Closed)??)
+    }
+
+    /// Writes what is queued, closes the file and gives the directory free.
+    pub async fn close(self) {
+        let Self { requests, questions, closed, .. } = self;
+        drop((requests, questions));
+        // The other end is dropped when all is done; there is nothing to receive.
+        let _ = closed.await;
+    }
+}
+
+type Opened = Result<(Recovered, Arc<AtomicBool>), OpenError>;
+
+/// The life of the journal's thread.
+async fn serve(
+    dir: PathBuf,
+    requests: UnboundedReceiver<Request>,
+    questions: UnboundedReceiver<Question>,
+    opened: oneshot::Sender<Opened>,
+) {
+    let path = dir.join(schema::FILE);
+    let both = async {
+        let (writer, recovered) = Writer::open(&dir).await?;
+        let conn = schema::reading(&path).connect().await.map_err(|error| OpenError::from_sqlite(&error, &path))?;
+        Ok((writer, recovered, conn))
+    };
+    match both.await {
+        Ok((writer, recovered, conn)) => {
+            // Where the opener has gone, the senders have too, and both end at once.
+            let _ = opened.send(Ok((recovered, writer.ballast.presence())));
+            tokio::join!(writer.serve(requests), reader::serve(conn, questions));
+        }
+        Err(error) => drop(opened.send(Err(error))),
+    }
+}

@@ -1,0 +1,138 @@
+//! Reads rows back, in pages: no read is longer than a page, so that memory stays bounded and no reader keeps the
+//! write-ahead log from being taken up into the database.
+
+use limo_model::{Energy, JobId, Money, Time};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+
+use crate::batch::{Entry, FinishedRow, Recovered, Submission};
+use crate::error::ReadError;
+
+/// Rows of one page. A round of a large cluster may be 100 KiB of text, so a page is some 25 MiB at the worst.
+const PAGE: i64 = 256;
+
+/// An entry with its place in the journal.
+pub(crate) type Placed = (i64, Time, Entry);
+
+/// The rows of the next entries after `after`, up to and including `last`, for [`entry`]; empty at the end.
+pub(crate) async fn page(conn: &mut SqliteConnection, after: i64, last: i64) -> Result<Vec<SqliteRow>, ReadError> {
+    let rows = sqlx::query("SELECT seq, at, kind, body FROM entries WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?")
+        .bind(after)
+        .bind(last)
+        .bind(PAGE)
+        .fetch_all(conn)
+        .await?;
+    Ok(rows)
+}
+
+/// What a row of [`page`] says.
+pub(crate) fn entry(row: &SqliteRow) -> Result<Placed, ReadError> {
+    let seq: i64 = row.try_get(0)?;
+    let (kind, body): (&str, &str) = (row.try_get(2)?, row.try_get(3)?);
+    let parsed = match kind {
+        "event" => serde_json::from_str(body).map(Entry::Event),
+        _ => serde_json::from_str(body).map(Entry::Round),
+    };
+    let entry = parsed.map_err(|error| ReadError::Entry { seq, detail: error.to_string() })?;
+    Ok((seq, Time::from_unix_ms(row.try_get(1)?), entry))
+}
+
+/// The place of the newest entry; 0 where there is none.
+pub(crate) async fn last_seq(conn: &mut SqliteConnection) -> Result<i64, ReadError> {
+    Ok(sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM entries").fetch_one(conn).await?)
+}
+
+/// The state on disk, for `generation`, and the place of the newest entry.
+pub(crate) async fn recovered(conn: &mut SqliteConnection, generation: u64) -> Result<(Recovered, i64), ReadError> {
+    let newest = sqlx::query("SELECT seq, body FROM snapshots ORDER BY seq DESC LIMIT 1").fetch_optional(&mut *conn);
+    let (mut seq, snapshot) = match newest.await? {
+        Some(row) => (row.try_get(0)?, Some(row.try_get(1)?)),
+        None => (0, None),
+    };
+    let last = last_seq(conn).await?;
+    let mut entries = Vec::new();
+    while seq < last {
+        let rows = page(conn, seq, last).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in &rows {
+            let (place, at, entry) = entry(row)?;
+            seq = place;
+            entries.push((at, entry));
+        }
+    }
+    Ok((Recovered { snapshot, entries, live: live(conn).await?, generation }, last))
+}
+
+async fn live(conn: &mut SqliteConnection) -> Result<Vec<Submission>, ReadError> {
+    let mut live: Vec<Submission> = Vec::new();
+    let mut after = 0;
+    loop {
+        let rows = sqlx::query(
+            "SELECT job, key, uid, launch FROM submissions WHERE launch IS NOT NULL AND job > ? ORDER BY job LIMIT ?",
+        )
+        .bind(after)
+        .bind(PAGE)
+        .fetch_all(&mut *conn)
+        .await?;
+        let Some(last) = rows.last() else { return Ok(live) };
+        after = last.try_get(0)?;
+        for row in &rows {
+            live.push(submission(row)?);
+        }
+    }
+}
+
+fn submission(row: &SqliteRow) -> Result<Submission, ReadError> {
+    let key: &[u8] = row.try_get(1)?;
+    Ok(Submission {
+        job: job(row.try_get(0)?)?,
+        key: key.try_into().map_err(|_| ReadError::Row { job: 0, detail: format!("a key of {} bytes", key.len()) })?,
+        uid: uid(row.try_get(0)?, row.try_get(2)?)?,
+        launch: row.try_get(3)?,
+    })
+}
+
+fn job(number: i64) -> Result<JobId, ReadError> {
+    let detail = || "a negative job number".to_owned();
+    u64::try_from(number).map(JobId).map_err(|_| ReadError::Row { job: number, detail: detail() })
+}
+
+fn uid(job: i64, uid: i64) -> Result<u32, ReadError> {
+    u32::try_from(uid).map_err(|_| ReadError::Row { job, detail: format!("the uid {uid}") })
+}
+
+/// The newest finished jobs, newest first.
+pub(crate) async fn finished(conn: &mut SqliteConnection, limit: u32) -> Result<Vec<FinishedRow>, ReadError> {
+    let rows = sqlx::query("SELECT * FROM finished ORDER BY ended DESC, job DESC LIMIT ?").bind(limit);
+    rows.fetch_all(conn).await?.iter().map(finished_row).collect()
+}
+
+pub(crate) async fn finished_job(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
+    // A number that SQLite cannot hold is the number of no job.
+    let Ok(number) = i64::try_from(job.0) else { return Ok(None) };
+    let row = sqlx::query("SELECT * FROM finished WHERE job = ?").bind(number).fetch_optional(conn).await?;
+    row.as_ref().map(finished_row).transpose()
+}
+
+pub(crate) async fn job_of_key(conn: &mut SqliteConnection, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, ReadError> {
+    let row = sqlx::query("SELECT job, uid FROM submissions WHERE key = ?").bind(key.as_slice());
+    let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
+    Ok(Some((job(row.try_get(0)?)?, uid(row.try_get(0)?, row.try_get(1)?)?)))
+}
+
+fn finished_row(row: &SqliteRow) -> Result<FinishedRow, ReadError> {
+    let started: Option<i64> = row.try_get("started")?;
+    Ok(FinishedRow {
+        job: job(row.try_get("job")?)?,
+        user: row.try_get("user")?,
+        state: row.try_get("state")?,
+        submitted: Time::from_unix_ms(row.try_get("submitted")?),
+        started: started.map(Time::from_unix_ms),
+        ended: Time::from_unix_ms(row.try_get("ended")?),
+        energy: Energy::from_mj(row.try_get("energy_mj")?),
+        cost: Money::from_micro(row.try_get("cost_micro")?),
+        report: row.try_get("report")?,
+    })
+}

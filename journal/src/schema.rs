@@ -1,0 +1,86 @@
+//! The tables of `journal.db`, how connections to it are set up, and which versions of it this program reads.
+
+use std::path::Path;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqliteConnection};
+
+use crate::error::OpenError;
+
+pub(crate) const FILE: &str = "journal.db";
+
+/// Stored in `PRAGMA user_version`.
+pub(crate) const VERSION: i64 = 1;
+
+/// `generation` is written at each opening and each recovery. That is more than a counter: the write takes the place in
+/// the write-ahead log where a failed commit may have left pages, so that they cannot come back after a crash.
+///
+/// `launch` is null once the job is finished; `key` stays, so that a submission sent again finds its job for ever.
+const TABLES: &str = "
+CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), generation INTEGER NOT NULL) STRICT;
+INSERT INTO meta VALUES (1, 0);
+CREATE TABLE entries (
+    seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('event', 'round')),
+    body TEXT NOT NULL
+) STRICT;
+CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
+CREATE TABLE submissions (
+    job INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE CHECK (length(key) = 16), uid INTEGER NOT NULL, launch BLOB
+) STRICT;
+CREATE INDEX live ON submissions (job) WHERE launch IS NOT NULL;
+CREATE TABLE finished (
+    job INTEGER PRIMARY KEY, user TEXT NOT NULL, state TEXT NOT NULL, submitted INTEGER NOT NULL, started INTEGER,
+    ended INTEGER NOT NULL, energy_mj INTEGER NOT NULL, cost_micro INTEGER NOT NULL, report TEXT NOT NULL
+) STRICT;
+CREATE INDEX finished_by_end ON finished (ended, job);
+PRAGMA application_id = 1281977711;
+PRAGMA user_version = 1;
+";
+
+/// "Limo" in ASCII: tells a journal from any other file of SQLite.
+const APPLICATION: i64 = 0x4c69_6d6f;
+
+/// FULL: with NORMAL a power failure can take back what was acknowledged.
+pub(crate) fn writing(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .disable_statement_logging()
+}
+
+pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging()
+}
+
+/// Makes the tables of an empty file; checks those of another one.
+pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+    let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
+    if version(conn, path).await? == 0 {
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;
+        sqlx::raw_sql(TABLES).execute(&mut *conn).await.map_err(failed)?;
+        sqlx::raw_sql("COMMIT").execute(&mut *conn).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The version of the file, 0 where it is empty.
+///
+/// # Errors
+/// [`OpenError`] where the file is damaged, has tables of something else, or is newer than this program.
+pub(crate) async fn version(conn: &mut SqliteConnection, path: &Path) -> Result<i64, OpenError> {
+    let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
+    let found: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *conn).await.map_err(failed)?;
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table'")
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(failed)?;
+    let application: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *conn).await.map_err(failed)?;
+    match found {
+        0 if tables == 0 => Ok(0),
+        1.. if application != APPLICATION => Err(OpenError::Foreign { path: path.to_owned() }),
+        1.. if found > VERSION => Err(OpenError::Newer { path: path.to_owned(), found, known: VERSION }),
+        1.. => Ok(found),
+        _ => Err(OpenError::Foreign { path: path.to_owned() }),
+    }
+}

@@ -1,0 +1,143 @@
+//! What is acknowledged is there, in order, and nothing is written on top of a hole.
+
+use limo_journal::{Batch, CommitError, GROUP, History, Journal, QUEUE_ROOM, Recovered};
+use limo_model::JobId;
+
+use crate::{accepted, entry, finished, key, reopen, run, submission};
+
+#[test]
+fn order_of_calls_is_order_on_disk_whatever_is_awaited() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, empty) = Journal::open(dir.path()).await.expect("a new journal");
+        assert_eq!((empty.snapshot, empty.entries.len(), empty.live.len()), (None, 0, 0));
+        // More than fit in one transaction; only the last answer is waited for, the others are dropped.
+        let count = GROUP as u64 * 2 + 7;
+        let mut last = None;
+        for job in 1..=count {
+            last = Some(journal.commit(accepted(empty.generation, job)));
+        }
+        last.expect("batches").await.expect("committed");
+        let (journal, recovered) = reopen(journal, dir.path()).await;
+        assert_eq!(recovered.entries, (1..=count).map(entry).collect::<Vec<_>>());
+        assert_eq!(recovered.live, (1..=count).map(submission).collect::<Vec<_>>());
+        assert!(recovered.generation > empty.generation);
+        journal.close().await;
+    });
+}
+
+#[test]
+fn recovery_gives_the_newest_snapshot_and_what_came_after_it_but_history_gives_all() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        for job in 1..=6 {
+            let snapshot = (job == 2 || job == 4).then(|| format!("state after {job}"));
+            journal.commit(Batch { snapshot, ..accepted(generation, job) }).await.expect("committed");
+        }
+        let recovered = journal.recover().await.expect("readable");
+        assert_eq!(recovered.snapshot.as_deref(), Some("state after 4"));
+        assert_eq!(recovered.entries, [entry(5), entry(6)]);
+        // While the journal is open, and more is written than was there when the history was opened.
+        let mut history = History::open(dir.path()).expect("readable beside its writer");
+        let first = history.next().expect("six entries").expect("readable");
+        journal.commit(accepted(recovered.generation, 7)).await.expect("committed");
+        let rest = history.map(|entry| entry.expect("readable")).collect::<Vec<_>>();
+        assert_eq!((first.seq, (first.at, first.entry)), (1, entry(1)));
+        assert_eq!(rest.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [2, 3, 4, 5, 6]);
+        let rest = rest.into_iter().map(|entry| (entry.at, entry.entry)).collect::<Vec<_>>();
+        assert_eq!(rest, (2..=6).map(entry).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn after_one_failed_commit_everything_is_refused_until_recovery() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        journal.commit(accepted(generation, 1)).await.expect("committed");
+        // Job 1 a second time cannot be written. What comes behind it was made on top of it.
+        let broken = journal.commit(Batch { entries: vec![entry(2)], ..accepted(generation, 1) });
+        let behind = journal.commit(accepted(generation, 3));
+        assert!(matches!(broken.await, Err(CommitError::Database { .. })));
+        assert!(behind.await.is_err());
+        let later = journal.commit(accepted(generation, 4)).await;
+        assert_eq!(later, Err(CommitError::Stale { batch: generation }));
+        // Guessing the next generation does not help: nobody has read the state on disk yet.
+        assert!(journal.commit(accepted(generation + 1, 4)).await.is_err());
+
+        let recovered = journal.recover().await.expect("readable");
+        assert_eq!(recovered.entries, [entry(1)]);
+        assert!(recovered.generation > generation);
+        let stale = journal.commit(accepted(generation, 4)).await;
+        assert_eq!(stale, Err(CommitError::Stale { batch: generation }));
+        journal.commit(accepted(recovered.generation, 5)).await.expect("committed");
+        let (journal, recovered) = reopen(journal, dir.path()).await;
+        assert_eq!(recovered.entries, [entry(1), entry(5)]);
+        journal.close().await;
+    });
+}
+
+#[test]
+fn a_key_finds_its_job_also_when_the_job_is_long_over() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        assert_eq!(journal.job_of_key(&key(1)).await, Ok(None));
+        for job in 1..=3 {
+            journal.commit(accepted(generation, job)).await.expect("committed");
+        }
+        let over = Batch { generation, finished: vec![finished(1), finished(2)], ..Batch::default() };
+        journal.commit(over).await.expect("committed");
+        let (journal, recovered) = reopen(journal, dir.path()).await;
+        assert_eq!(recovered.live, [submission(3)]);
+        for job in 1..=3 {
+            assert_eq!(journal.job_of_key(&key(job)).await, Ok(Some((JobId(job), 1000))));
+        }
+        assert_eq!(journal.finished(10).await, Ok(vec![finished(2), finished(1)]));
+        assert_eq!(journal.finished(1).await, Ok(vec![finished(2)]));
+        assert_eq!(journal.finished_job(JobId(1)).await, Ok(Some(finished(1))));
+        assert_eq!(journal.finished_job(JobId(3)).await, Ok(None));
+        assert_eq!(journal.finished_job(JobId(u64::MAX)).await, Ok(None));
+        // The same key for another job is a fault of the master, and is not written.
+        let twice = journal.commit(Batch {
+            submissions: vec![limo_journal::Submission { key: key(1), ..submission(9) }],
+            ..accepted(recovered.generation, 9)
+        });
+        assert!(matches!(twice.await, Err(CommitError::Database { .. })));
+        journal.close().await;
+    });
+}
+
+#[test]
+fn what_was_queued_before_the_handle_is_dropped_is_written() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        let pending = (1..=50).map(|job| journal.commit(accepted(generation, job))).collect::<Vec<_>>();
+        drop(journal);
+        pending.into_iter().next_back().expect("batches").await.expect("committed");
+        let entries = History::open(dir.path()).expect("readable").map(|entry| entry.expect("readable").seq);
+        assert_eq!(entries.collect::<Vec<_>>(), (1..=50).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn room_waits_while_too_much_is_queued() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        let mut pending = Vec::new();
+        for _ in 0..QUEUE_ROOM {
+            pending.push(journal.commit(Batch { generation, ..Batch::default() }));
+        }
+        journal.room().await;
+        // There is room only because something was answered.
+        let answered = pending.remove(0);
+        tokio::select! {
+            biased;
+            answer = answered => answer.expect("committed"),
+            () = std::future::ready(()) => panic!("there is room, but the first batch is not answered"),
+        }
+    });
+}

@@ -1,0 +1,60 @@
+//! The journal on real files, with real processes and a really full disk.
+
+mod durability;
+mod full_disk;
+mod kill;
+mod refusals;
+mod sequences;
+
+use limo_journal::{Batch, Entry, FinishedRow, Journal, Recovered, Submission};
+use limo_model::{Energy, JobId, Money, Time};
+use limo_sched::Event;
+
+/// Runs a test on a runtime of one thread; the journal has its own.
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
+}
+
+fn at(ms: i64) -> Time {
+    Time::from_unix_ms(ms)
+}
+
+/// An entry that can be told from others by `number`.
+fn entry(number: u64) -> (Time, Entry) {
+    (at(number.cast_signed()), Entry::Event(Event::CancelRequested { job: JobId(number), by: "ann".into() }))
+}
+
+fn key(job: u64) -> [u8; 16] {
+    let mut key = [0xA5; 16];
+    key[..8].copy_from_slice(&job.to_le_bytes());
+    key
+}
+
+fn submission(job: u64) -> Submission {
+    Submission { job: JobId(job), key: key(job), uid: 1000, launch: vec![job as u8; 300] }
+}
+
+fn finished(job: u64) -> FinishedRow {
+    FinishedRow {
+        job: JobId(job),
+        user: "ann".into(),
+        state: "exited 0".into(),
+        submitted: at(1),
+        started: job.is_multiple_of(2).then(|| at(2)),
+        ended: at(job.cast_signed()),
+        energy: Energy::from_mj(5),
+        cost: Money::from_micro(-7),
+        report: r#"{"name":"cg"}"#.into(),
+    }
+}
+
+/// A batch of one entry and one new job.
+fn accepted(generation: u64, job: u64) -> Batch {
+    Batch { generation, entries: vec![entry(job)], submissions: vec![submission(job)], ..Batch::default() }
+}
+
+/// Closes the journal and opens it again.
+async fn reopen(journal: Journal, dir: &std::path::Path) -> (Journal, Recovered) {
+    journal.close().await;
+    Journal::open(dir).await.expect("the journal opens again")
+}

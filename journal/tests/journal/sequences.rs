@@ -1,0 +1,162 @@
+//! Any sequence of batches, with recoveries and re-openings between them, is read back equal.
+
+use limo_journal::{Batch, Entry, FinishedRow, History, Journal, Submission};
+use limo_model::{Attempt, Curve, Energy, JobId, Money, NodeId, Outcome, Power, Price, Span, Time, Usage};
+use limo_sched::{Account, Event, Finished, JobEnd, Round, StopReason, Wait};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::{key, reopen, run};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Commit { entries: Vec<(Time, Entry)>, jobs: Vec<Vec<u8>>, ended: usize, snapshot: Option<String> },
+    Recover,
+    Reopen,
+}
+
+fn time() -> impl Strategy<Value = Time> {
+    any::<i64>().prop_map(Time::from_unix_ms)
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    (any::<i64>(), proptest::option::of(any::<i64>())).prop_map(|(ms, energy)| Usage {
+        elapsed: Span::from_ms(ms),
+        energy: energy.map(Energy::from_mj),
+        ..Usage::default()
+    })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let (job, attempt) = (|| any::<u64>().prop_map(JobId), || any::<u32>().prop_map(Attempt));
+    prop_oneof![
+        (job(), any::<String>()).prop_map(|(job, by)| Event::CancelRequested { job, by }),
+        (job(), attempt()).prop_map(|(job, attempt)| Event::Started { job, attempt }),
+        (job(), attempt(), any::<String>(), usage()).prop_map(|(job, attempt, reason, usage)| Event::Ended {
+            job,
+            attempt,
+            outcome: Outcome::Lost { reason },
+            usage
+        }),
+        vec((any::<u32>().prop_map(NodeId), any::<i64>().prop_map(Power::from_mw)), 0..5)
+            .prop_map(|draws| Event::Readings { draws }),
+        (proptest::option::of(any::<i64>()), any::<String>()).prop_map(|(price, by)| {
+            Event::PricesSet { prices: price.map(Price::from_milli_per_mwh).map(Curve::constant), by }
+        }),
+    ]
+}
+
+fn round() -> impl Strategy<Value = Round> {
+    let wait = (any::<i64>(), proptest::option::of(time())).prop_map(|(mw, until)| Wait::Band {
+        needs: Power::from_mw(mw),
+        left: Power::ZERO,
+        until,
+    });
+    let finished =
+        (any::<u64>(), any::<String>(), time(), usage(), any::<i64>()).prop_map(|(job, by, at, usage, cost)| {
+            Finished {
+                job: JobId(job),
+                end: JobEnd::Ran { outcome: Outcome::Signaled(15), stopped: Some(StopReason::Cancelled { by }) },
+                submitted: at,
+                started: None,
+                ended: at,
+                placement: Vec::new(),
+                usage,
+                account: Account { cost: Money::from_micro(cost), ..Account::default() },
+            }
+        });
+    (time(), vec((any::<u64>().prop_map(JobId), wait), 0..4), vec(finished, 0..4)).prop_map(|(now, waits, finished)| {
+        Round { now, commands: Vec::new(), waits, finished, wake_at: Some(now), violations: Vec::new() }
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let entry = prop_oneof![event().prop_map(Entry::Event), round().prop_map(Entry::Round)];
+    let launch = vec(any::<u8>(), 0..40);
+    let batch =
+        (vec((time(), entry), 0..5), vec(launch, 0..3), 0..3_usize, proptest::option::weighted(0.2, any::<String>()));
+    prop_oneof![
+        12 => batch.prop_map(|(entries, jobs, ended, snapshot)| Step::Commit { entries, jobs, ended, snapshot }),
+        1 => Just(Step::Recover),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+/// What the journal should hold.
+#[derive(Default)]
+struct Expected {
+    entries: Vec<(Time, Entry)>,
+    snapshot: Option<(usize, String)>,
+    live: Vec<Submission>,
+    finished: Vec<FinishedRow>,
+    jobs: u64,
+}
+
+impl Expected {
+    fn check(&self, recovered: &limo_journal::Recovered) {
+        let (place, snapshot) = self.snapshot.clone().map_or((0, None), |(place, text)| (place, Some(text)));
+        assert_eq!((&recovered.snapshot, &recovered.entries), (&snapshot, &self.entries[place..].to_vec()));
+        assert_eq!(recovered.live, self.live);
+    }
+
+    fn batch(&mut self, generation: u64, step: Step) -> Option<Batch> {
+        let Step::Commit { entries, jobs, ended, snapshot } = step else { return None };
+        let finished = self.live.drain(..ended.min(self.live.len())).map(|submission| ended_row(submission.job));
+        let finished = finished.collect::<Vec<_>>();
+        self.finished.extend(finished.iter().cloned());
+        let mut submissions = Vec::new();
+        for launch in jobs {
+            self.jobs += 1;
+            submissions.push(Submission { job: JobId(self.jobs), key: key(self.jobs), uid: u32::MAX, launch });
+        }
+        self.live.extend(submissions.iter().cloned());
+        self.entries.extend(entries.iter().cloned());
+        if let Some(text) = &snapshot {
+            self.snapshot = Some((self.entries.len(), text.clone()));
+        }
+        Some(Batch { generation, entries, submissions, finished, snapshot })
+    }
+}
+
+fn ended_row(job: JobId) -> FinishedRow {
+    let ended = Time::from_unix_ms(job.0.cast_signed());
+    FinishedRow { ended, ..crate::finished(job.0) }
+}
+
+async fn play(steps: Vec<Step>) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut journal, mut recovered) = Journal::open(dir.path()).await.expect("a new journal");
+    let mut expected = Expected::default();
+    for step in steps {
+        match step {
+            Step::Recover => {
+                recovered = journal.recover().await.expect("readable");
+                expected.check(&recovered);
+            }
+            Step::Reopen => {
+                (journal, recovered) = reopen(journal, dir.path()).await;
+                expected.check(&recovered);
+            }
+            // Not waited for: the next steps come while this one is queued.
+            step => drop(expected.batch(recovered.generation, step).map(|batch| journal.commit(batch))),
+        }
+    }
+    let (journal, recovered) = reopen(journal, dir.path()).await;
+    expected.check(&recovered);
+    expected.finished.reverse();
+    assert_eq!(journal.finished(u32::MAX).await.expect("readable"), expected.finished);
+    let history = History::open(dir.path()).expect("readable").map(|entry| entry.expect("readable"));
+    let history = history.map(|entry| (entry.at, entry.entry)).collect::<Vec<_>>();
+    assert_eq!(history, expected.entries);
+    journal.close().await;
+}
+
+proptest! {
+    // Each case opens real files several times and waits for the disk.
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn is_read_back_equal(steps in vec(step(), 0..40)) {
+        run(play(steps));
+    }
+}
