@@ -1,1 +1,30 @@
+//! What Limo's clients share: talking to a master, reading what people type, showing what the master says.
 //!
+//! Decides nothing about jobs. Prints nothing by itself but failures; each program chooses its own words.
+
+mod backoff;
+mod candidates;
+mod clock;
+mod curve_file;
+mod ending;
+mod failure;
+mod hosts;
+mod master;
+mod table;
+mod usage;
+
+pub mod exit;
+#[cfg(feature = "fake-master")]
+pub mod fake;
+pub mod json;
+
+pub use backoff::{Backoff, Patience, ReconnectArg};
+pub use candidates::candidate_table;
+pub use clock::{Clock, TimeError, elapsed};
+pub use curve_file::{CurveFileError, band_of, parse_limit, read_limits, read_prices};
+pub use ending::{end_in_words, signal_name};
+pub use failure::{Failure, answer, answer_json, finish, tell};
+pub use hosts::{HostError, parse_hosts};
+pub use master::{AddressError, AskError, ClientConnection, DEFAULT_ADDRESS, Master, MasterArg};
+pub use table::{Align, Table, marked, or_dash, plain};
+pub use usage::parse;

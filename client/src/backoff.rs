@@ -1,0 +1,87 @@
+//! How long to wait before calling an absent master again, and when to give up. Knows no clock.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use limo_model::{Span, UnitError};
+
+const FIRST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The option that says how long a client does without a master.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ReconnectArg {
+    /// Give up after so long without a master
+    #[arg(long, env = "LIMO_RECONNECT_TIMEOUT", value_name = "SPAN", default_value = "60s", hide_env_values = true)]
+    #[arg(help_heading = "General")]
+    pub reconnect_timeout: Patience,
+}
+
+/// How long a client does without a master; not negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience(pub Duration);
+
+impl FromStr for Patience {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let span: Span = text.parse()?;
+        let ms = u64::try_from(span.ms()).map_err(|_| UnitError::Negative { value: text.to_owned() })?;
+        Ok(Self(Duration::from_millis(ms)))
+    }
+}
+
+/// The pauses between calls: 50 ms, doubled up to 2 s, for as long as the patience lasts.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    patience: Duration,
+    next: Duration,
+    spent: Duration,
+}
+
+impl Backoff {
+    pub fn new(patience: Patience) -> Self {
+        Self { patience: patience.0, next: FIRST, spent: Duration::ZERO }
+    }
+
+    /// The pause before the next call, given how long the last pause and its call took; `None` once the patience is
+    /// used up.
+    pub fn pause(&mut self, last_took: Duration) -> Option<Duration> {
+        self.spent += last_took;
+        let left = self.patience.checked_sub(self.spent).filter(|left| !left.is_zero())?;
+        let pause = self.next.min(left);
+        self.next = (self.next * 2).min(LONGEST);
+        Some(pause)
+    }
+
+    /// The master has answered: the next absence is a new one.
+    pub fn reset(&mut self) {
+        self.next = FIRST;
+        self.spent = Duration::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_end() {
+        let mut backoff = Backoff::new("5s".parse().expect("a span"));
+        let mut last = Duration::ZERO;
+        let mut pauses = Vec::new();
+        while let Some(pause) = backoff.pause(last) {
+            pauses.push(pause.as_millis());
+            last = pause;
+        }
+        assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 1850]);
+        backoff.reset();
+        assert_eq!(backoff.pause(Duration::ZERO), Some(FIRST));
+    }
+
+    #[test]
+    fn patience_has_a_unit() {
+        assert_eq!("1min".parse(), Ok(Patience(Duration::from_secs(60))));
+        assert!("60".parse::<Patience>().is_err());
+        assert!("-1s".parse::<Patience>().is_err());
+    }
+}

@@ -1,0 +1,42 @@
+//! The units on which a job could run, as a table: `lq explain` and `lrun --dry-run` show the same.
+
+use limo_proto::Candidate;
+
+use crate::clock::Clock;
+use crate::table::{Align, Table, or_dash};
+
+/// One line for each unit: the estimate and where it is from, what the job would cost if it started now, and what
+/// stands against that.
+pub fn candidate_table(candidates: &[Candidate], clock: &Clock) -> String {
+    let mut table = Table::new(&[
+        ("UNIT", Align::Left),
+        ("HARDWARE", Align::Left),
+        ("CAP", Align::Right),
+        ("DURATION", Align::Right),
+        ("POWER", Align::Right),
+        ("ENERGY", Align::Right),
+        ("COST NOW", Align::Right),
+        ("ESTIMATE FROM", Align::Left),
+        ("OBSTACLE", Align::Left),
+    ]);
+    for candidate in candidates {
+        let estimate = candidate.estimate;
+        let source = match estimate.runs {
+            0 => estimate.source.to_string(),
+            1 => format!("{}, 1 run", estimate.source),
+            runs => format!("{}, {runs} runs", estimate.source),
+        };
+        table.row([
+            format!("{}/{}", candidate.node, candidate.unit),
+            candidate.hardware.clone(),
+            or_dash(candidate.cap),
+            estimate.duration.to_string(),
+            estimate.power.to_string(),
+            estimate.energy.to_string(),
+            or_dash(candidate.cost),
+            source,
+            candidate.obstacle.as_ref().map_or_else(|| "none".into(), |o| o.shown(|time| clock.show(time)).to_string()),
+        ]);
+    }
+    table.render()
+}

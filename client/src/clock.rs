@@ -1,0 +1,196 @@
+//! Times as people write and read them, in the local time zone: `18:00`, `2026-10-26 18:00`, RFC 3339, `now+2h`.
+//!
+//! A [`Clock`] is one instant and one zone, so that everything a command shows or reads agrees on what "today" is.
+
+use jiff::civil;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use limo_model::{Span, Time, UnitError};
+use thiserror::Error;
+
+/// The time of the command and the zone in which it is shown.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    now: Time,
+    zone: TimeZone,
+}
+
+/// Why a text is no time.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TimeError {
+    #[error("`{value}` is not a time: write `18:00`, `2026-10-26 18:00`, `2026-10-26T18:00:00Z` or `now+2h`")]
+    Unknown { value: String },
+    #[error("`{value}`: {source}")]
+    Span { value: String, source: UnitError },
+    #[error("`{value}` has no date: write `2026-10-26 18:00` or `2026-10-26T18:00:00Z`")]
+    NoDate { value: String },
+    #[error("`{value}` is outside the range of times")]
+    OutOfRange { value: String },
+}
+
+impl Clock {
+    /// Now, in the zone that `TZ` or the system names.
+    pub fn system() -> Self {
+        Self::new(Time::from_unix_ms(Timestamp::now().as_millisecond()), TimeZone::system())
+    }
+
+    pub fn new(now: Time, zone: TimeZone) -> Self {
+        Self { now, zone }
+    }
+
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// `None` outside the years -9999 to 9999.
+    fn zoned(&self, time: Time) -> Option<Zoned> {
+        Timestamp::from_millisecond(time.unix_ms()).ok().map(|instant| instant.to_zoned(self.zone.clone()))
+    }
+
+    /// `HH:MM` for today, else with its date.
+    pub fn show(&self, time: Time) -> String {
+        let Some(shown) = self.zoned(time) else { return "never".into() };
+        let today = self.zoned(self.now).is_some_and(|now| now.date() == shown.date());
+        shown.strftime(if today { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
+    }
+
+    /// With its date and seconds.
+    pub fn show_full(&self, time: Time) -> String {
+        self.zoned(time).map_or_else(|| "never".into(), |shown| shown.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    }
+
+    /// A time as a person types it. A time of day without a date is the next one: today, or tomorrow where it has passed.
+    ///
+    /// # Errors
+    /// [`TimeError`], naming the value and the forms that are understood.
+    pub fn parse(&self, text: &str) -> Result<Time, TimeError> {
+        let text = text.trim();
+        let value = || text.to_owned();
+        if let Some(rest) = text.strip_prefix("now") {
+            return match rest.trim().strip_prefix('+') {
+                _ if rest.is_empty() => Ok(self.now),
+                Some(span) => match span.parse::<Span>() {
+                    Ok(span) => Ok(self.now + span),
+                    Err(source) => Err(TimeError::Span { value: value(), source }),
+                },
+                None => Err(TimeError::Unknown { value: value() }),
+            };
+        }
+        if is_time_of_day(text) {
+            let time = text.parse::<civil::Time>().map_err(|_| TimeError::Unknown { value: value() })?;
+            return self.next(time).ok_or_else(|| TimeError::OutOfRange { value: value() });
+        }
+        self.parse_dated(text)
+    }
+
+    /// A time with its date, as files have it.
+    ///
+    /// # Errors
+    /// As [`Clock::parse`].
+    pub fn parse_dated(&self, text: &str) -> Result<Time, TimeError> {
+        let text = text.trim();
+        let value = || text.to_owned();
+        if let Ok(instant) = text.parse::<Timestamp>() {
+            return Ok(Time::from_unix_ms(instant.as_millisecond()));
+        }
+        if is_time_of_day(text) {
+            return Err(TimeError::NoDate { value: value() });
+        }
+        let local = text.parse::<civil::DateTime>().map_err(|_| TimeError::Unknown { value: value() })?;
+        self.instant(local).ok_or_else(|| TimeError::OutOfRange { value: value() })
+    }
+
+    fn next(&self, time: civil::Time) -> Option<Time> {
+        let today = self.zoned(self.now)?.date();
+        let at = self.instant(today.to_datetime(time))?;
+        if at > self.now { Some(at) } else { self.instant(today.tomorrow().ok()?.to_datetime(time)) }
+    }
+
+    /// Where a clock change makes a local time occur twice, the first is meant; where never, the time after the gap.
+    fn instant(&self, local: civil::DateTime) -> Option<Time> {
+        let zoned = local.to_zoned(self.zone.clone()).ok()?;
+        Some(Time::from_unix_ms(zoned.timestamp().as_millisecond()))
+    }
+}
+
+/// Digits and colons only, e.g. `18:00` or `18:00:30`.
+fn is_time_of_day(text: &str) -> bool {
+    text.contains(':') && text.bytes().all(|b| b.is_ascii_digit() || b == b':')
+}
+
+/// A length of time as `squeue` shows it: `M:SS`, `H:MM:SS`, `D-HH:MM:SS`; negative ones as `0:00`.
+pub fn elapsed(span: Span) -> String {
+    let seconds = span.ms().max(0) / 1000;
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{seconds:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
+        _ => format!("{days}-{hours:02}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-10-26 12:00 in Berlin, an hour ahead of Greenwich since the day before.
+    fn clock() -> Clock {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        Clock::new(Time::from_unix_ms(1_793_012_400_000), zone)
+    }
+
+    fn check(text: &str, shown: &str) {
+        let time = clock().parse(text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(clock().show_full(time), shown, "{text}");
+    }
+
+    fn refused(text: &str) -> String {
+        clock().parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn times_as_people_write_them() {
+        check("now", "2026-10-26 12:00:00");
+        check("now+2h", "2026-10-26 14:00:00");
+        check("now + 90s", "2026-10-26 12:01:30");
+        check("18:00", "2026-10-26 18:00:00");
+        check("11:59", "2026-10-27 11:59:00");
+        check("12:00", "2026-10-27 12:00:00");
+        check("2026-10-28 06:30", "2026-10-28 06:30:00");
+        check("2026-10-28", "2026-10-28 00:00:00");
+        check("2026-10-28T06:30:00Z", "2026-10-28 07:30:00");
+        check("2026-10-28T06:30:00+02:00", "2026-10-28 05:30:00");
+        // The hour that the end of summer time repeats: its first occurrence.
+        check("2026-10-25 02:30", "2026-10-25 02:30:00");
+        assert_eq!(clock().parse("2026-10-25 02:30"), clock().parse("2026-10-25T00:30:00Z"));
+    }
+
+    #[test]
+    fn refusals() {
+        let forms = "write `18:00`, `2026-10-26 18:00`, `2026-10-26T18:00:00Z` or `now+2h`";
+        for text in ["noon", "25:00", "2026-13-01 00:00", "now-2h", ""] {
+            assert_eq!(refused(text), format!("`{text}` is not a time: {forms}"));
+        }
+        assert!(refused("now+2").starts_with("`now+2`: `2` has no unit: write for example `30min`"));
+        let undated = clock().parse_dated("18:00").map_err(|error| error.to_string());
+        assert_eq!(undated, Err("`18:00` has no date: write `2026-10-26 18:00` or `2026-10-26T18:00:00Z`".into()));
+    }
+
+    #[test]
+    fn shown_briefly() {
+        let clock = clock();
+        assert_eq!(clock.show(clock.now() + Span::from_secs(3600)), "13:00");
+        assert_eq!(clock.show(clock.now() + Span::from_secs(86_400)), "2026-10-27 12:00");
+        assert_eq!(clock.show(Time::MAX), "never");
+    }
+
+    #[test]
+    fn elapsed_as_squeue_has_it() {
+        let check = |secs, shown| assert_eq!(elapsed(Span::from_secs(secs)), shown);
+        check(-5, "0:00");
+        check(65, "1:05");
+        check(3_661, "1:01:01");
+        check(90_061, "1-01:01:01");
+    }
+}

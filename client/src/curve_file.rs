@@ -1,0 +1,206 @@
+//! Limits and prices from CSV files. Every value stands with its unit, in its cell or in the title of its column.
+//!
+//! Limits: `time,low,high` with `2026-10-26 00:00,39 W,60 W`; `none` is no limit. Prices: `time,price` with
+//! `80 EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers. Times are local or RFC 3339. A last line with a time and
+//! no values ends the curve; without one, the last price holds as long as the price before it, and the last limits for
+//! ever. Empty lines and lines that begin with `#` are skipped.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use csv::{ByteRecord, ReaderBuilder, Trim};
+use limo_model::{Band, Curve, CurveError, Power, Price, Time};
+use thiserror::Error;
+
+use crate::clock::Clock;
+
+/// Larger than a year of quarter hours, and bounded, since the curve goes to the master in one message.
+const ROW_LIMIT: usize = 40_000;
+
+/// Why a file is no curve; lines and columns count from 1.
+#[derive(Debug, Error)]
+pub enum CurveFileError {
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{}: line {line}: {reason}", path.display())]
+    Line { path: PathBuf, line: u64, reason: String },
+    #[error("{}: line {line}, column {column} ({title}): {reason}", path.display())]
+    Cell { path: PathBuf, line: u64, column: usize, title: &'static str, reason: String },
+    #[error("{}: {reason}", path.display())]
+    Whole { path: PathBuf, reason: String },
+}
+
+/// Which of the cells after the time is wrong, from 0, and why.
+type CellError = (usize, String);
+
+/// One layout of a file: its titles, and how the cells after the time become a value.
+struct Layout<T> {
+    titles: &'static [&'static str],
+    value: fn(&[&str]) -> Result<T, CellError>,
+}
+
+/// Reads limits.
+///
+/// # Errors
+/// [`CurveFileError`], naming file, line, column and value.
+pub fn read_limits(path: &Path, clock: &Clock) -> Result<Curve<Band>, CurveFileError> {
+    let layout = Layout { titles: &["time", "low", "high"], value: band };
+    let table = Table::read(open(path)?, path, &[layout], clock)?;
+    let until = table.until;
+    table.curve(until)
+}
+
+/// Reads prices.
+///
+/// # Errors
+/// As [`read_limits`].
+pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFileError> {
+    let with_unit = Layout { titles: &["time", "price"], value: price };
+    let bare = Layout { titles: &["time", "price_eur_per_mwh"], value: bare_price };
+    let table = Table::read(open(path)?, path, &[with_unit, bare], clock)?;
+    let until = table.until.or_else(|| match table.steps[..] {
+        [.., (before, _), (last, _)] => Some(last + (last - before)),
+        _ => None,
+    });
+    table.curve(until)
+}
+
+fn open(path: &Path) -> Result<File, CurveFileError> {
+    File::open(path).map_err(|source| CurveFileError::Read { path: path.to_owned(), source })
+}
+
+/// A limit on the command line or in a file: watts, or `none`.
+///
+/// # Errors
+/// The text of what is wrong, naming the value and the units.
+pub fn parse_limit(text: &str) -> Result<Option<Power>, String> {
+    match text {
+        "none" => Ok(None),
+        _ => text.parse().map(Some).map_err(|error: limo_model::UnitError| error.to_string()),
+    }
+}
+
+/// The band of two limits of which either may be absent.
+///
+/// # Errors
+/// The text of what is wrong: a lower limit that is negative or above the upper one.
+pub fn band_of(low: Option<Power>, high: Option<Power>) -> Result<Band, String> {
+    Band::new(low.unwrap_or(Power::ZERO), high.unwrap_or(Power::MAX)).map_err(|error| error.to_string())
+}
+
+fn band(cells: &[&str]) -> Result<Band, CellError> {
+    let low = parse_limit(cells[0]).map_err(|reason| (0, reason))?;
+    let high = parse_limit(cells[1]).map_err(|reason| (1, reason))?;
+    band_of(low, high).map_err(|reason| (0, reason))
+}
+
+fn price(cells: &[&str]) -> Result<Price, CellError> {
+    cells[0].parse().map_err(|error: limo_model::UnitError| (0, error.to_string()))
+}
+
+fn bare_price(cells: &[&str]) -> Result<Price, CellError> {
+    let number = format!("{} EUR/MWh", cells[0]);
+    let is_bare = cells[0].parse::<f64>().is_ok();
+    number.parse().ok().filter(|_| is_bare).ok_or_else(|| (0, format!("`{}` is not a number", cells[0])))
+}
+
+/// What a file holds, before the end of its curve is decided.
+struct Table<T> {
+    path: PathBuf,
+    steps: Vec<(Time, T)>,
+    lines: Vec<u64>,
+    until: Option<Time>,
+}
+
+impl<T> Table<T> {
+    fn read(file: impl Read, path: &Path, layouts: &[Layout<T>], clock: &Clock) -> Result<Self, CurveFileError> {
+        let mut reader = ReaderBuilder::new()
+            .flexible(true)
+            .trim(Trim::All)
+            .comment(Some(b'#'))
+            .has_headers(false)
+            .from_reader(file);
+        let mut table = Self { path: path.to_owned(), steps: Vec::new(), lines: Vec::new(), until: None };
+        let mut layout = None;
+        let mut record = ByteRecord::new();
+        while reader.read_byte_record(&mut record).map_err(|error| table.unreadable(&error))? {
+            let line = record.position().map_or(0, csv::Position::line);
+            let cells = record.iter().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>();
+            let cells = cells.map_err(|_| table.line(line, "is not UTF-8 text"))?;
+            match layout {
+                None => layout = Some(table.choose(layouts, &cells, line)?),
+                Some(layout) => table.add(layout, &cells, line, clock)?,
+            }
+        }
+        if table.steps.is_empty() {
+            return Err(CurveFileError::Whole { path: table.path, reason: "has no values".into() });
+        }
+        Ok(table)
+    }
+
+    fn choose<'a>(&self, layouts: &'a [Layout<T>], cells: &[&str], line: u64) -> Result<&'a Layout<T>, CurveFileError> {
+        let expected = || layouts.iter().map(|layout| format!("`{}`", layout.titles.join(","))).collect::<Vec<_>>();
+        layouts.iter().find(|layout| layout.titles == cells).ok_or_else(|| {
+            self.line(line, &format!("the titles are `{}`, not {}", cells.join(","), expected().join(" or ")))
+        })
+    }
+
+    fn add(&mut self, layout: &Layout<T>, cells: &[&str], line: u64, clock: &Clock) -> Result<(), CurveFileError> {
+        let cell = |column: usize, reason: String| CurveFileError::Cell {
+            path: self.path.clone(),
+            line,
+            column: column + 1,
+            title: layout.titles[column],
+            reason,
+        };
+        let ends = cells.len() > 1 && cells[1..].iter().all(|text| text.is_empty());
+        if self.until.is_some() {
+            return Err(self.line(line, "follows the line that ends the curve"));
+        }
+        if cells.len() != layout.titles.len() && !ends {
+            let reason = format!("has {} values: {} are expected", cells.len(), layout.titles.len());
+            return Err(self.line(line, &reason));
+        }
+        let time = clock.parse_dated(cells[0]).map_err(|error| cell(0, error.to_string()))?;
+        if let Some((before, _)) = self.steps.last().filter(|(before, _)| time <= *before) {
+            let reason = format!(
+                "`{}` is not after the time before it, {} (where clocks change, write RFC 3339)",
+                cells[0],
+                clock.show_full(*before)
+            );
+            return Err(cell(0, reason));
+        }
+        if ends {
+            self.until = Some(time);
+            return Ok(());
+        }
+        let value = (layout.value)(&cells[1..]).map_err(|(column, reason)| cell(column + 1, reason))?;
+        if self.steps.len() == ROW_LIMIT {
+            return Err(self.line(line, &format!("is past the limit of {ROW_LIMIT} values")));
+        }
+        self.steps.push((time, value));
+        self.lines.push(line);
+        Ok(())
+    }
+
+    fn line(&self, line: u64, reason: &str) -> CurveFileError {
+        CurveFileError::Line { path: self.path.clone(), line, reason: reason.to_owned() }
+    }
+
+    fn unreadable(&self, error: &csv::Error) -> CurveFileError {
+        match error.position() {
+            Some(position) => self.line(position.line(), &error.to_string()),
+            None => CurveFileError::Whole { path: self.path.clone(), reason: error.to_string() },
+        }
+    }
+
+    fn curve(self, until: Option<Time>) -> Result<Curve<T>, CurveFileError> {
+        let path = self.path;
+        Curve::new(self.steps, until)
+            .map_err(|error: CurveError| CurveFileError::Whole { path, reason: error.to_string() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! How a job ended, in words.
+
+use limo_model::Outcome;
+use limo_sched::JobEnd;
+use nix::sys::signal::Signal;
+
+use crate::clock::Clock;
+
+/// The end of a job as people read it, such as `exited with code 7`.
+pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
+    match end {
+        JobEnd::Ran { stopped: Some(reason), .. } => reason.to_string(),
+        JobEnd::Ran { outcome: Outcome::Exited(code), .. } => format!("exited with code {code}"),
+        JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => format!("ended by {}", signal_name(*signal)),
+        JobEnd::Ran { outcome: Outcome::NotStarted { reason, .. }, .. } => format!("could not be started: {reason}"),
+        JobEnd::Ran { outcome: Outcome::Lost { reason }, .. } => format!("lost: {reason}"),
+        JobEnd::Cancelled { by } => format!("cancelled by {by} before it started"),
+        JobEnd::Refused { wait } => {
+            format!("refused, since it could not start at once: {}", wait.shown(|time| clock.show(time)))
+        }
+    }
+}
+
+/// `SIGTERM` for 15; a signal without a name by its number.
+pub fn signal_name(signal: i32) -> String {
+    Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |signal| signal.as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::Span;
+    use limo_sched::{StopReason, Wait};
+
+    #[test]
+    fn ends_in_words() {
+        let clock = Clock::system();
+        let check = |end, expected: &str| assert_eq!(end_in_words(&end, &clock), expected);
+        let ran = |outcome| JobEnd::Ran { outcome, stopped: None };
+        check(ran(Outcome::Exited(7)), "exited with code 7");
+        check(ran(Outcome::Signaled(15)), "ended by SIGTERM");
+        check(ran(Outcome::Signaled(40)), "ended by signal 40");
+        check(ran(Outcome::Lost { reason: "n1 restarted".into() }), "lost: n1 restarted");
+        let stopped = Some(StopReason::TimeLimit { limit: Span::from_secs(90) });
+        check(JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }, "time limit of 1min30s reached");
+        let wait = Wait::Depth { depth: 5 };
+        let expected = format!("refused, since it could not start at once: {}", wait.shown(|_| String::new()));
+        check(JobEnd::Refused { wait }, &expected);
+    }
+}

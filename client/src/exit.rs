@@ -1,0 +1,46 @@
+//! The exit codes of the clients. The table for people is `docs/exit-codes.md`.
+
+use limo_model::Outcome;
+use limo_sched::JobEnd;
+
+/// The command did what was asked.
+pub const DONE: u8 = 0;
+/// Limo itself failed, refused, lost the job, or was asked for something that does not exist. The number is that of
+/// env(1) and timeout(1), which few programs use for themselves.
+pub const FAILED: u8 = 125;
+/// The command exists and cannot be executed.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// The command does not exist.
+pub const NOT_FOUND: u8 = 127;
+/// Added to the number of the signal that ended the job.
+pub const SIGNAL_BASE: u8 = 128;
+
+/// The exit code that stands for an end by `signal`.
+pub fn of_signal(signal: i32) -> u8 {
+    u8::try_from(signal).ok().and_then(|signal| SIGNAL_BASE.checked_add(signal)).unwrap_or(u8::MAX)
+}
+
+/// The exit code that stands for the end of a job.
+pub fn of_end(end: &JobEnd) -> u8 {
+    match end {
+        JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => of_signal(*signal),
+        JobEnd::Ran { outcome, .. } => outcome.exit_code(),
+        JobEnd::Cancelled { .. } | JobEnd::Refused { .. } => FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_have_codes() {
+        let check = |outcome, code| assert_eq!(of_end(&JobEnd::Ran { outcome, stopped: None }), code);
+        check(Outcome::Exited(7), 7);
+        check(Outcome::Signaled(2), 130);
+        check(Outcome::Signaled(1000), 255);
+        check(Outcome::NotStarted { code: NOT_FOUND, reason: String::new() }, 127);
+        check(Outcome::Lost { reason: String::new() }, FAILED);
+        assert_eq!(of_end(&JobEnd::Cancelled { by: "ada".into() }), FAILED);
+    }
+}

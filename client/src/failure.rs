@@ -1,0 +1,92 @@
+//! How a client says that it failed, and where its answers go.
+//!
+//! stdout is the answer, stderr everything else. A failure is printed once, as `lq: error: ...`, with at most one hint
+//! that can be typed.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::exit;
+
+/// Why a client ends without having done what was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+    pub hint: Option<String>,
+    /// Exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    pub fn new(message: impl Display) -> Self {
+        Self { message: message.to_string(), hint: None, code: exit::FAILED }
+    }
+
+    /// Adds what the person can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// The lines for stderr, each with its end.
+    pub fn lines(&self, program: &str) -> String {
+        let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("{program}: hint: {hint}\n"));
+        format!("{program}: error: {}\n{hint}", self.message)
+    }
+}
+
+/// Writes `text` to stderr. Where stderr is gone nobody is left to be told, so that is no error.
+pub fn tell(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Ends a program: says the failure, if it is one, and turns the result into its exit code.
+pub fn finish(program: &str, result: Result<u8, Failure>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            tell(&failure.lines(program));
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Writes an answer to stdout. A reader that has left (`lq | head -1`) has what it wanted: that is no failure.
+///
+/// # Errors
+/// Where stdout cannot be written for another reason, such as a full disk.
+pub fn answer(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format_args!("cannot write standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a JSON answer to stdout, on one line.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answer_json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let text =
+        serde_json::to_string(value).map_err(|error| Failure::new(format_args!("cannot write JSON: {error}")))?;
+    answer(&(text + "\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_and_a_hint() {
+        let failure = Failure::new("no job 7");
+        assert_eq!(failure.lines("lq"), "lq: error: no job 7\n");
+        assert_eq!(failure.hint("lq --all").lines("lq"), "lq: error: no job 7\nlq: hint: lq --all\n");
+    }
+}

@@ -1,0 +1,173 @@
+//! Jobs, nodes and a status with one value of each kind, for snapshots of what clients print.
+
+use std::num::NonZeroU32;
+
+use limo_model::{
+    Band, Cores, Energy, Estimate, EstimateSource, JobId, Memory, Meter, Money, Outcome, Power, Price, Profile,
+    ProfileKey, Span, Time, UnitKind,
+};
+use limo_proto::{Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
+use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
+
+/// 2026-10-26 11:00:00 UTC, in milliseconds.
+const ELEVEN: i64 = 1_793_012_400_000;
+
+fn minutes(count: i64) -> Time {
+    Time::from_unix_ms(ELEVEN) + Span::from_secs(count * 60)
+}
+
+fn estimate() -> Estimate {
+    Estimate {
+        duration: Span::from_secs(600),
+        power: Power::from_watts(90),
+        energy: Energy::from_joules(54_000),
+        source: EstimateSource::Learned,
+        runs: 3,
+    }
+}
+
+/// Waits for the band.
+pub fn waiting_job(id: u64) -> JobReport {
+    let wait = Wait::Band { needs: Power::from_watts(90), left: Power::from_mw(41_500), until: Some(minutes(180)) };
+    JobReport {
+        job: JobId(id),
+        state: JobState::Waiting,
+        user: "ada".into(),
+        name: "cg".into(),
+        application: "cg".into(),
+        command: "./cg -n 5 'a b'".into(),
+        cores: Cores::Count(NonZeroU32::MIN),
+        memory: Memory::from_bytes(1 << 30),
+        time_limit: Some(Span::from_secs(3600)),
+        deadline: Some(minutes(600)),
+        start_by: None,
+        nodes: Vec::new(),
+        units: Vec::new(),
+        submitted: minutes(0),
+        started: None,
+        ended: None,
+        end: None,
+        wait: Some(wait),
+        estimate: None,
+        energy: None,
+        cost: None,
+        start_now_cost: None,
+        emulated: false,
+    }
+}
+
+/// Runs since 11:05 on emulated hardware.
+pub fn running_job(id: u64) -> JobReport {
+    JobReport {
+        state: JobState::Running,
+        cores: Cores::All,
+        nodes: vec!["n1".into()],
+        units: vec!["n1/gpu".into()],
+        started: Some(minutes(5)),
+        wait: None,
+        estimate: Some(estimate()),
+        energy: Some(Energy::from_joules(120)),
+        emulated: true,
+        ..waiting_job(id)
+    }
+}
+
+/// Ran from 11:05 to 11:15 and ended so.
+pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
+    let end = JobEnd::Ran { outcome, stopped: None };
+    JobReport {
+        state: JobState::of(&end),
+        units: vec!["n1/cpu".into()],
+        ended: Some(minutes(15)),
+        end: Some(end),
+        estimate: None,
+        energy: Some(Energy::from_joules(54_000)),
+        cost: Some(Money::from_micro(1_200)),
+        start_now_cost: Some(Money::from_micro(2_400)),
+        emulated: false,
+        ..running_job(id)
+    }
+}
+
+/// Could run the waiting job, but for the band.
+pub fn candidate(obstacle: Option<Wait>) -> Candidate {
+    Candidate {
+        node: "n1".into(),
+        unit: "cpu".into(),
+        hardware: "xeon".into(),
+        cap: None,
+        estimate: estimate(),
+        cost: Some(Money::from_micro(1_200)),
+        obstacle,
+    }
+}
+
+/// Emulated, with one job on its accelerator.
+pub fn node(name: &str) -> NodeReport {
+    let cpu = UnitReport {
+        name: "cpu".into(),
+        hardware: "xeon".into(),
+        kind: UnitKind::Cpu,
+        cores: 8,
+        cores_used: 2,
+        jobs: vec![JobId(3)],
+    };
+    let gpu = UnitReport {
+        name: "gpu".into(),
+        hardware: "quadro-p2000".into(),
+        kind: UnitKind::Accelerator,
+        cores: 1,
+        cores_used: 1,
+        jobs: vec![JobId(4)],
+    };
+    NodeReport {
+        name: name.into(),
+        state: NodeState::Up,
+        reason: None,
+        units: vec![cpu, gpu],
+        memory: Memory::from_bytes(16 << 30),
+        memory_used: Memory::from_bytes(1 << 30),
+        idle: Power::from_watts(15),
+        draw: Power::from_mw(48_500),
+        measured: true,
+        meter: Meter::Emulated,
+        energy: Energy::from_joules(1_000),
+        cost: Money::from_micro(80),
+    }
+}
+
+/// A cluster in the middle of its band.
+pub fn status() -> Status {
+    let band = |low, high| Band::new(Power::from_watts(low), Power::from_watts(high)).unwrap_or(Band::UNLIMITED);
+    Status {
+        now: minutes(0),
+        policy: Preset::Limo,
+        mode: Mode::High,
+        mode_setting: ModeSetting::Auto,
+        band: band(40, 60),
+        next_band: Some((minutes(60), band(20, 90))),
+        price: Some(Price::from_milli_per_mwh(80_000)),
+        next_price: Some((minutes(60), Price::from_milli_per_mwh(-20_000))),
+        draw: Power::from_watts(50),
+        idle: Power::from_watts(15),
+        waiting: 3,
+        running: 2,
+        nodes_up: 3,
+        nodes: 4,
+        emulated: true,
+        energy: Energy::from_joules(360_000),
+        cost: Money::from_micro(8_000),
+        jobs_cost: Money::from_micro(5_000),
+        jobs_start_now_cost: Money::from_micro(7_500),
+        in_band_permille: Some(975),
+        rejected_plans: 0,
+        trouble: None,
+    }
+}
+
+/// CG on a Xeon, from three runs.
+pub fn profile() -> (ProfileKey, Profile) {
+    let key = ProfileKey { application: "cg".into(), size: String::new(), hardware: "xeon".into(), cap: None };
+    let Estimate { duration, power, energy, source, runs } = estimate();
+    (key, Profile { duration, power, energy, spread_permille: 50, runs, source })
+}

@@ -1,0 +1,56 @@
+//! What is expected of a job on a unit.
+
+use limo_model::Estimate;
+use limo_proto::Candidate;
+use serde::Serialize;
+
+use crate::clock::Clock;
+
+#[derive(Debug, Serialize)]
+pub struct EstimateJson {
+    pub duration_s: f64,
+    /// Above idle.
+    pub power_w: f64,
+    pub energy_j: f64,
+    /// `learned`, `imported` or `nameplate`.
+    pub source: String,
+    pub runs: u32,
+}
+
+impl From<&Estimate> for EstimateJson {
+    fn from(estimate: &Estimate) -> Self {
+        Self {
+            duration_s: estimate.duration.secs(),
+            power_w: estimate.power.watts(),
+            energy_j: estimate.energy.joules(),
+            source: estimate.source.to_string(),
+            runs: estimate.runs,
+        }
+    }
+}
+
+/// One unit on which a job could run.
+#[derive(Debug, Serialize)]
+pub struct CandidateJson {
+    pub node: String,
+    pub unit: String,
+    pub hardware: String,
+    pub cap_w: Option<f64>,
+    pub estimate: EstimateJson,
+    pub cost_eur: Option<f64>,
+    pub obstacle: Option<String>,
+}
+
+impl CandidateJson {
+    pub fn new(candidate: &Candidate, clock: &Clock) -> Self {
+        Self {
+            node: candidate.node.clone(),
+            unit: candidate.unit.clone(),
+            hardware: candidate.hardware.clone(),
+            cap_w: candidate.cap.map(|cap| cap.watts()),
+            estimate: (&candidate.estimate).into(),
+            cost_eur: candidate.cost.map(|cost| cost.eur()),
+            obstacle: candidate.obstacle.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A job as JSON.
+
+use limo_model::{Cores, Outcome, Time};
+use limo_proto::JobReport;
+use limo_sched::JobEnd;
+use serde::Serialize;
+
+use super::EstimateJson;
+use crate::clock::Clock;
+use crate::ending::end_in_words;
+
+#[derive(Debug, Serialize)]
+pub struct JobJson {
+    pub id: u64,
+    pub state: &'static str,
+    pub user: String,
+    pub name: String,
+    pub application: String,
+    pub command: String,
+    /// `null` is all cores of the unit.
+    pub cores: Option<u32>,
+    pub memory_bytes: u64,
+    pub time_limit_s: Option<f64>,
+    pub deadline_unix_ms: Option<i64>,
+    pub start_by_unix_ms: Option<i64>,
+    pub nodes: Vec<String>,
+    pub units: Vec<String>,
+    pub submit_unix_ms: i64,
+    pub start_unix_ms: Option<i64>,
+    pub end_unix_ms: Option<i64>,
+    pub exit_code: Option<u8>,
+    pub signal: Option<i32>,
+    /// How it ended, in words.
+    pub end_reason: Option<String>,
+    pub wait_reason: Option<String>,
+    /// The first word of the reason, by which programs can tell reasons apart.
+    pub wait_kind: Option<&'static str>,
+    pub estimate: Option<EstimateJson>,
+    pub energy_j: Option<f64>,
+    pub cost_eur: Option<f64>,
+    pub start_now_cost_eur: Option<f64>,
+    /// Whether the watts are modelled by emulated hardware.
+    pub emulated: bool,
+}
+
+impl JobJson {
+    pub fn new(job: &JobReport, clock: &Clock) -> Self {
+        let (exit_code, signal) = match &job.end {
+            Some(JobEnd::Ran { outcome: Outcome::Signaled(signal), .. }) => (None, Some(*signal)),
+            Some(JobEnd::Ran { outcome: Outcome::Exited(code) | Outcome::NotStarted { code, .. }, .. }) => {
+                (Some(*code), None)
+            }
+            _ => (None, None),
+        };
+        Self {
+            id: job.job.0,
+            state: job.state.name(),
+            user: job.user.clone(),
+            name: job.name.clone(),
+            application: job.application.clone(),
+            command: job.command.clone(),
+            cores: match job.cores {
+                Cores::Count(count) => Some(count.get()),
+                Cores::All => None,
+            },
+            memory_bytes: job.memory.bytes(),
+            time_limit_s: job.time_limit.map(|span| span.secs()),
+            deadline_unix_ms: job.deadline.map(Time::unix_ms),
+            start_by_unix_ms: job.start_by.map(Time::unix_ms),
+            nodes: job.nodes.clone(),
+            units: job.units.clone(),
+            submit_unix_ms: job.submitted.unix_ms(),
+            start_unix_ms: job.started.map(Time::unix_ms),
+            end_unix_ms: job.ended.map(Time::unix_ms),
+            exit_code,
+            signal,
+            end_reason: job.end.as_ref().map(|end| end_in_words(end, clock)),
+            wait_reason: job.wait.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()),
+            wait_kind: job.wait.as_ref().map(limo_sched::Wait::kind),
+            estimate: job.estimate.as_ref().map(EstimateJson::from),
+            energy_j: job.energy.map(|energy| energy.joules()),
+            cost_eur: job.cost.map(|cost| cost.eur()),
+            start_now_cost_eur: job.start_now_cost.map(|cost| cost.eur()),
+            emulated: job.emulated,
+        }
+    }
+}

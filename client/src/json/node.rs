@@ -1,0 +1,70 @@
+//! A node as JSON.
+
+use limo_model::{Meter, UnitKind};
+use limo_proto::{NodeReport, UnitReport};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub struct NodeJson {
+    pub name: String,
+    pub state: &'static str,
+    /// Why it is drained, and by whom.
+    pub reason: Option<String>,
+    pub draw_w: f64,
+    pub idle_w: f64,
+    /// Whether `draw_w` is a reading, or an estimate.
+    pub measured: bool,
+    /// Whether the watts are modelled by emulated hardware.
+    pub emulated: bool,
+    pub memory_bytes: u64,
+    pub memory_used_bytes: u64,
+    pub energy_j: f64,
+    pub cost_eur: f64,
+    pub units: Vec<UnitJson>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UnitJson {
+    pub name: String,
+    pub hardware: String,
+    /// `cpu` or `accelerator`.
+    pub kind: &'static str,
+    pub cores: u32,
+    pub cores_used: u32,
+    pub jobs: Vec<u64>,
+}
+
+impl From<&NodeReport> for NodeJson {
+    fn from(node: &NodeReport) -> Self {
+        Self {
+            name: node.name.clone(),
+            state: node.state.name(),
+            reason: node.reason.clone(),
+            draw_w: node.draw.watts(),
+            idle_w: node.idle.watts(),
+            measured: node.measured,
+            emulated: node.meter == Meter::Emulated,
+            memory_bytes: node.memory.bytes(),
+            memory_used_bytes: node.memory_used.bytes(),
+            energy_j: node.energy.joules(),
+            cost_eur: node.cost.eur(),
+            units: node.units.iter().map(UnitJson::from).collect(),
+        }
+    }
+}
+
+impl From<&UnitReport> for UnitJson {
+    fn from(unit: &UnitReport) -> Self {
+        Self {
+            name: unit.name.clone(),
+            hardware: unit.hardware.clone(),
+            kind: match unit.kind {
+                UnitKind::Cpu => "cpu",
+                UnitKind::Accelerator => "accelerator",
+            },
+            cores: unit.cores,
+            cores_used: unit.cores_used,
+            jobs: unit.jobs.iter().map(|job| job.0).collect(),
+        }
+    }
+}

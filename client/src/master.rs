@@ -1,0 +1,246 @@
+//! Talking to a master: where it is, one question, one change. Keeps no connection between questions.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use limo_model::{JobId, Profile, ProfileKey, Request};
+use limo_proto::{
+    Answer, Change, ClientToMaster, Connection, ConnectionError, DryRun, Explanation, Frame, JobReport, MasterToClient,
+    NodeReport, Query, Role, Status,
+};
+use thiserror::Error;
+
+use crate::failure::Failure;
+
+/// Where a master listens unless it is told otherwise.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:6817";
+
+/// What a client receives and sends.
+pub type ClientConnection = Connection<MasterToClient, ClientToMaster>;
+
+/// The option by which each client names its master.
+#[derive(Debug, Clone, clap::Args)]
+pub struct MasterArg {
+    /// Where the master listens
+    #[arg(long, env = "LIMO_MASTER", value_name = "HOST:PORT", default_value = DEFAULT_ADDRESS, hide_env_values = true)]
+    #[arg(global = true, help_heading = "General")]
+    pub master: Master,
+}
+
+/// A master by its address, `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Master {
+    address: String,
+}
+
+/// Why a text is no address of a master.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is not an address: write HOST:PORT, for example {DEFAULT_ADDRESS}")]
+pub struct AddressError {
+    text: String,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    #[error("cannot find the master at {address}: {source}")]
+    Lookup { address: String, source: std::io::Error },
+    #[error(
+        "the master at {address} ({found}) is not on this machine: without certificates Limo speaks only over loopback"
+    )]
+    NotLoopback { address: String, found: SocketAddr },
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error("the master closed the connection before it answered")]
+    Closed,
+    #[error("{reason}")]
+    Refused { reason: String, hint: Option<String> },
+    #[error("the master answered something else than was asked: {0}")]
+    Unexpected(String),
+}
+
+impl AskError {
+    /// Whether the master could not be reached or went away, so that asking again later may help.
+    pub fn is_absence(&self) -> bool {
+        use ConnectionError::{Closed, Connect, Io, Silent};
+        matches!(self, Self::Closed | Self::Connection(Connect { .. } | Io(_) | Closed | Silent))
+    }
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            AskError::Refused { hint: Some(hint), .. } => failure.hint(hint),
+            AskError::Connection(ConnectionError::Connect { .. }) => {
+                failure.hint("is lmaster running there? LIMO_MASTER or --master names another address")
+            }
+            AskError::Lookup { .. } | AskError::NotLoopback { .. } => {
+                failure.hint(format_args!("LIMO_MASTER or --master names it, for example {DEFAULT_ADDRESS}"))
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl FromStr for Master {
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let parts = text.rsplit_once(':');
+        match parts.filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)) {
+            Some(_) => Ok(Self { address: text.to_owned() }),
+            None => Err(AddressError { text: text.to_owned() }),
+        }
+    }
+}
+
+impl Master {
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// A connection as a client.
+    ///
+    /// # Errors
+    /// [`AskError`] where the master is not on this machine, cannot be reached, or speaks another version.
+    pub async fn connect(&self) -> Result<ClientConnection, AskError> {
+        let found = tokio::net::lookup_host(&self.address)
+            .await
+            .map_err(|source| AskError::Lookup { address: self.address.clone(), source })?;
+        let mut last = Err(AskError::Closed);
+        for address in found {
+            if !address.ip().is_loopback() {
+                return Err(AskError::NotLoopback { address: self.address.clone(), found: address });
+            }
+            last = limo_proto::connect(&address.to_string(), Role::Client).await.map_err(AskError::from);
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+
+    /// One question and its answer.
+    ///
+    /// # Errors
+    /// [`AskError`]; `Refused` carries the master's reason.
+    pub async fn ask(&self, query: Query) -> Result<Answer, AskError> {
+        self.exchange(ClientToMaster::Ask(Box::new(query))).await
+    }
+
+    /// One change, which is on disk and in force when this returns.
+    ///
+    /// # Errors
+    /// As [`Master::ask`].
+    pub async fn change(&self, change: Change) -> Result<(), AskError> {
+        match self.exchange(ClientToMaster::ChangeConf(Box::new(change))).await? {
+            Answer::Done => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn exchange(&self, message: ClientToMaster) -> Result<Answer, AskError> {
+        let mut connection = self.connect().await?;
+        connection.writer.send(&Frame::Message(message)).await?;
+        match connection.reader.next().await? {
+            Some(Frame::Message(MasterToClient::Answer(answer))) => Ok(*answer),
+            Some(Frame::Message(MasterToClient::Refused { reason, hint })) => Err(AskError::Refused { reason, hint }),
+            Some(other) => Err(unexpected(&other)),
+            None => Err(AskError::Closed),
+        }
+    }
+}
+
+/// The questions, each with the type of its answer. Errors as [`Master::ask`].
+impl Master {
+    /// Waiting and running jobs, and with `ended` up to that many of the newest finished ones.
+    pub async fn jobs(&self, ended: Option<u32>) -> Result<Vec<JobReport>, AskError> {
+        let query = Query::Jobs { ended: ended.is_some(), limit: ended.unwrap_or(0) };
+        jobs(self.ask(query).await?)
+    }
+
+    pub async fn job(&self, job: JobId) -> Result<JobReport, AskError> {
+        let mut found = jobs(self.ask(Query::Job(job)).await?)?;
+        found.pop().ok_or_else(|| AskError::Refused { reason: format!("there is no job {job}"), hint: None })
+    }
+
+    /// Returns when every one of these jobs is over.
+    pub async fn wait(&self, ids: Vec<JobId>) -> Result<Vec<JobReport>, AskError> {
+        jobs(self.ask(Query::Wait(ids)).await?)
+    }
+
+    pub async fn explain(&self, job: JobId) -> Result<Explanation, AskError> {
+        match self.ask(Query::Explain(job)).await? {
+            Answer::Explanation(explanation) => Ok(*explanation),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
+        match self.ask(Query::Nodes).await? {
+            Answer::Nodes(nodes) => Ok(nodes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn status(&self) -> Result<Status, AskError> {
+        match self.ask(Query::Status).await? {
+            Answer::Status(status) => Ok(*status),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>, AskError> {
+        match self.ask(Query::Profiles).await? {
+            Answer::Profiles(profiles) => Ok(profiles),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn dry_run(&self, request: Request) -> Result<DryRun, AskError> {
+        match self.ask(Query::DryRun(Box::new(request))).await? {
+            Answer::DryRun(result) => Ok(*result),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+fn jobs(answer: Answer) -> Result<Vec<JobReport>, AskError> {
+    match answer {
+        Answer::Jobs(jobs) => Ok(jobs),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Long answers are cut: the first words say which kind it is.
+fn unexpected(found: &impl std::fmt::Debug) -> AskError {
+    AskError::Unexpected(format!("{found:?}").chars().take(80).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in ["127.0.0.1:6817", "localhost:1", "[::1]:6817"] {
+            assert_eq!(good.parse::<Master>().map(|master| master.address), Ok(good.to_owned()));
+        }
+        for bad in ["", "localhost", ":6817", "host:", "host:0", "host:65536"] {
+            let error = bad.parse::<Master>().expect_err(bad).to_string();
+            assert_eq!(error, format!("`{bad}` is not an address: write HOST:PORT, for example 127.0.0.1:6817"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_master_elsewhere_is_refused_before_anything_is_sent() {
+        let master: Master = "192.0.2.1:6817".parse().expect("an address");
+        let Err(error) = master.connect().await else { panic!("connected to a documentation address") };
+        assert_eq!(
+            error.to_string(),
+            "the master at 192.0.2.1:6817 (192.0.2.1:6817) is not on this machine: without certificates Limo speaks only \
+             over loopback"
+        );
+        assert!(!error.is_absence(), "trying again does not help");
+    }
+}

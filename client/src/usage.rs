@@ -1,0 +1,79 @@
+//! Reads a command line with clap, and says what is wrong with it in the manner of the clients.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::{exit, failure};
+
+/// Parses the program's arguments. `Err` is the exit code with which the program ends: help and version were asked for,
+/// or the command line is wrong and stderr says why.
+pub fn parse<T: Parser>(program: &str) -> Result<T, ExitCode> {
+    T::try_parse().map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // Nothing is left to be done where help cannot be printed.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        _ => {
+            failure::tell(&complaint(program, &error.render().to_string()));
+            ExitCode::from(exit::FAILED)
+        }
+    })
+}
+
+/// Keeps what clap says is wrong and what is similar, and leaves out its usage text.
+fn complaint(program: &str, rendered: &str) -> String {
+    let said = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
+    let said = said.split("\n\nFor more information").next().unwrap_or(said).trim_end();
+    let said = said.strip_prefix("error: ").unwrap_or(said);
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut text = format!("{program}: error: {}", lines.next().unwrap_or("the command line is wrong"));
+    let mut hints = String::new();
+    for line in lines {
+        match line.strip_prefix("tip: ") {
+            Some(tip) => hints += &format!("{program}: hint: {tip}\n"),
+            None => text += &format!(" {line}"),
+        }
+    }
+    if hints.is_empty() {
+        hints = format!("{program}: hint: try `{program} --help`\n");
+    }
+    format!("{text}\n{hints}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        #[arg(long)]
+        color: Option<u32>,
+        #[arg(required = true)]
+        name: String,
+    }
+
+    fn check(args: &[&str], expected: &str) {
+        let error = Args::try_parse_from(args).expect_err("a wrong command line");
+        assert_eq!(complaint("lq", &error.render().to_string()), expected);
+    }
+
+    #[test]
+    fn complaints() {
+        check(
+            &["lq", "--colour", "x"],
+            "lq: error: unexpected argument '--colour' found\nlq: hint: a similar argument exists: '--color'\n",
+        );
+        check(
+            &["lq"],
+            "lq: error: the following required arguments were not provided: <NAME>\nlq: hint: try `lq --help`\n",
+        );
+        check(
+            &["lq", "--color", "x"],
+            "lq: error: invalid value 'x' for '--color <COLOR>': invalid digit found in string\n\
+             lq: hint: try `lq --help`\n",
+        );
+    }
+}
