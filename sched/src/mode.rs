@@ -41,8 +41,8 @@ fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Price> {
     }
 }
 
-/// The smallest price that is not exceeded for `permille` of the time that the curve knows. The last step counts to the
-/// end of what is known; without one, as long as the step before it.
+/// The quantile of the known prices, weighted by time; where it falls between two prices, the middle of them. The last
+/// step counts to the end of what is known; without one, as long as the step before it.
 fn quantile(prices: &Curve<Price>, permille: u32) -> Option<Price> {
     let steps = prices.steps();
     let [.., before, last] = steps else { return None };
@@ -53,10 +53,14 @@ fn quantile(prices: &Curve<Price>, permille: u32) -> Option<Price> {
     let total: i128 = weights.iter().map(|(_, weight)| i128::from(*weight)).sum();
     let wanted = total * i128::from(permille.min(1_000));
     let mut below: i128 = 0;
-    weights.into_iter().find_map(|(price, weight)| {
-        below += i128::from(weight);
-        (below * 1_000 >= wanted).then_some(price)
-    })
+    for (index, (price, weight)) in weights.iter().enumerate() {
+        below += i128::from(*weight);
+        if below * 1_000 >= wanted {
+            let next = weights.get(index + 1).filter(|_| below * 1_000 == wanted).map_or(*price, |(next, _)| *next);
+            return Some(*price + (next - *price).scaled(1, 2));
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -88,8 +92,10 @@ mod tests {
 
     #[test]
     fn the_median_of_what_is_known() {
-        // Sorted: -80 -70 10 20 30 40. Half of the six hours are at 10 or less, so 10 turns.
-        check(&[40, 30, 20, 10, -70, -80], PriceRule::QuantilePermille(500), "llllhh");
+        // Sorted: -80 -70 10 20 30 40: the middle of 10 and 20 turns.
+        check(&[40, 30, 20, 10, -70, -80], PriceRule::QuantilePermille(500), "lllhhh");
+        // Sorted: 10 20 20 20 30: 20 itself turns, and at 20 the mode stays what it is.
+        check(&[20, 30, 20, 10, 20], PriceRule::QuantilePermille(500), "hllhh");
         check(&[40], PriceRule::QuantilePermille(500), "h");
     }
 

@@ -24,13 +24,27 @@ pub enum Refused {
     #[error("no node has the hardware {wanted} (hardware: {known})")]
     NoHardware { wanted: String, known: String },
     #[error(
-        "the job asks for {cores} cores and {memory} of memory: the largest node it may use, `{node}`, offers {offered_cores} cores and {offered_memory}"
+        "the job asks for {}: the largest node it may use, `{node}`, offers {} and {offered_memory} of memory",
+        asked(*cores, *memory),
+        counted(*offered_cores)
     )]
     TooLarge { cores: Cores, memory: Memory, node: String, offered_cores: u32, offered_memory: Memory },
     #[error("the included and excluded nodes leave none")]
     NoneLeft,
     #[error("the {what} at {at} ms has already passed")]
     Passed { what: &'static str, at: i64 },
+}
+
+fn counted(cores: u32) -> String {
+    if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
+}
+
+fn asked(cores: Cores, memory: Memory) -> String {
+    let cores = match cores {
+        Cores::All => "all cores".into(),
+        Cores::Count(count) => counted(count.get()),
+    };
+    if memory == Memory::ZERO { cores } else { format!("{cores} and {memory} of memory") }
 }
 
 impl Refused {

@@ -162,7 +162,11 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 self.until(f, "until about", *until)
             }
             Wait::Sooner { until } => {
-                write!(f, "it ends sooner on a unit that is free at about {}", (self.clock)(*until))
+                write!(
+                    f,
+                    "it would end later on what is free now than on what is free at about {}",
+                    (self.clock)(*until)
+                )
             }
             Wait::Behind { job, until } => {
                 write!(f, "starting now would delay job {job}")?;

@@ -163,7 +163,7 @@ impl Job {
     }
 
     /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it
-    /// has been over it: nothing better is known, and it must not be taken for ended.
+    /// has been over it, and at least a twentieth of its time: nothing better is known, and it has not ended.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
         let (assignment, from) = match &self.phase {
             Phase::Waiting(_) => return None,
@@ -171,7 +171,8 @@ impl Job {
             Phase::Running(assignment, running) => (assignment, running.started),
         };
         let end = from + assignment.estimate.duration;
-        Some(if end > now { end } else { now + (now - end) + Span::from_ms(1) })
+        let least = assignment.estimate.duration.scaled(1, 20).max(Span::from_ms(1));
+        Some(if end > now { end } else { now + (now - end).max(least) })
     }
 }
 

@@ -108,7 +108,8 @@ impl Policy for Composition {
             let verdict = self.decide(&desk, &aim, (id, job));
             desk.record(self, (id, job), verdict);
         }
-        let times = [desk.next_planned_start(), next_change(view), aim.look_again(&desk)];
+        // A start planned for the end of a running job needs no waking: that end is an event.
+        let times = [next_change(view), aim.look_again(&desk)];
         let soonest = view.now() + Span::from_ms(1);
         desk.plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
         desk.plan
@@ -189,10 +190,9 @@ impl Desk<'_> {
 
     fn first_fit(&self, composition: &Composition, choices: &[Choice]) -> Verdict {
         let now = self.view.now();
-        let starts = |choice: &Choice| self.planned.earliest(&self.view, choice, now, composition.respect());
         let mut best: Option<(Time, &Choice)> = None;
         for choice in choices {
-            let Some(at) = starts(choice) else { continue };
+            let Some(at) = self.earliest(composition, choice, now) else { continue };
             if at == now {
                 return Verdict::Start(*choice);
             }
@@ -200,29 +200,39 @@ impl Desk<'_> {
                 best = Some((at, choice));
             }
         }
-        self.later(composition, best)
+        self.later(composition, choices, best)
+    }
+
+    /// The first time from `from` on at which `choice` delays nothing that is running or planned.
+    pub(super) fn earliest(&self, composition: &Composition, choice: &Choice, from: Time) -> Option<Time> {
+        self.planned.earliest(&self.view, choice, from, composition.respect())
     }
 
     /// The verdict for a job whose best start is `best`, which is not now.
-    pub(super) fn later(&self, composition: &Composition, best: Option<(Time, &Choice)>) -> Verdict {
+    pub(super) fn later(
+        &self,
+        composition: &Composition,
+        choices: &[Choice],
+        best: Option<(Time, &Choice)>,
+    ) -> Verdict {
+        let wait = self.obstacle(composition, choices, best.map(|(at, _)| at));
         match best {
-            Some((at, choice)) => {
-                Verdict::Later { choice: *choice, at, wait: self.obstacle(composition, choice, Some(at)) }
-            }
-            None => Verdict::Wait { wait: Wait::Resources { until: None }, holds: composition.order == Order::Strict },
+            Some((at, choice)) => Verdict::Later { choice: *choice, at, wait },
+            None => Verdict::Wait { wait, holds: composition.order == Order::Strict },
         }
     }
 
-    /// What stands against starting `choice` now; `until` is when it is expected to start.
-    pub(super) fn obstacle(&self, composition: &Composition, choice: &Choice, until: Option<Time>) -> Wait {
+    /// What stands against starting on any of `choices` now; `until` is when the job is expected to start.
+    pub(super) fn obstacle(&self, composition: &Composition, choices: &[Choice], until: Option<Time>) -> Wait {
         let now = self.view.now();
-        let free = |timeline: &Timeline<'_>, respect| timeline.earliest(&self.view, choice, now, respect) == Some(now);
-        if !free(&self.actual, Respect::Resources) {
+        let fits = |choice: &&Choice, respect| self.actual.earliest(&self.view, choice, now, respect) == Some(now);
+        let free = || choices.iter().filter(|choice| fits(choice, Respect::Resources));
+        let Some(least) = free().min_by_key(|choice| choice.estimate.power) else {
             return Wait::Resources { until };
-        }
-        if composition.admission == Admission::Band && !free(&self.actual, Respect::ResourcesAndBand) {
-            let left = self.actual.headroom_for(choice).at_least_zero();
-            return Wait::Band { needs: choice.estimate.power, left, until };
+        };
+        if composition.admission == Admission::Band && !free().any(|choice| fits(&choice, Respect::ResourcesAndBand)) {
+            let left = self.actual.headroom_for(least).at_least_zero();
+            return Wait::Band { needs: least.estimate.power, left, until };
         }
         match self.reserved.first() {
             Some(first) => Wait::Behind { job: first.job, until: Some(first.at) },
@@ -263,9 +273,5 @@ impl Desk<'_> {
         self.planned.plan(choice, now);
         self.started += choice.estimate.power;
         self.plan.starts.push(Start { job: id, placement: choice.placement(), estimate: choice.estimate });
-    }
-
-    fn next_planned_start(&self) -> Option<Time> {
-        self.reserved.iter().map(|reserved| reserved.at).filter(|at| *at > self.view.now()).min()
     }
 }

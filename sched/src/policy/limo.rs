@@ -21,7 +21,7 @@ use limo_model::{Energy, JobId, Money, Price, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
 use crate::account::cost_of;
-use crate::options::Mode;
+use crate::options::{Mode, Preset};
 use crate::round::Wait;
 use crate::state::Job;
 use crate::view::{Choice, View};
@@ -73,7 +73,7 @@ impl Aim {
         }
         let flexible = job.request.deadline.is_some() || job.request.start_by.is_some();
         if !pressed && flexible && desk.view.prices().is_some() {
-            return cheapest(desk, composition, &job.request, choices);
+            return cheapest(desk, composition, job, choices);
         }
         if !pressed && self.bottom && desk.holds_lower_limit() {
             let (draw, low) = (desk.actual.draw_at(now), desk.view.band().low());
@@ -85,15 +85,17 @@ impl Aim {
         }
         let starts: Vec<(Time, &Choice)> = choices
             .iter()
-            .filter_map(|choice| {
-                desk.planned.earliest(&desk.view, choice, now, composition.respect()).map(|at| (at, choice))
-            })
+            .filter_map(|choice| desk.earliest(composition, choice, now).map(|at| (at, choice)))
             .collect();
-        self.choose(desk, composition, &starts, pressed)
+        self.choose(desk, &starts, pressed).unwrap_or_else(|| {
+            let first = starts.iter().min_by_key(|(at, choice)| (*at, choice.estimate.energy));
+            desk.later(composition, choices, first.copied())
+        })
     }
 
-    /// By price: least energy or shortest time (Figure 3.4); below the lower limit only what can start now.
-    fn choose(&self, desk: &Desk<'_>, composition: &Composition, starts: &[(Time, &Choice)], pressed: bool) -> Verdict {
+    /// By price: least energy or shortest time (Figure 3.4). `None` where nothing can start now; where something can and
+    /// the draw is not below the lower limit, it may still be worth waiting for a faster unit.
+    fn choose(&self, desk: &Desk<'_>, starts: &[(Time, &Choice)], pressed: bool) -> Option<Verdict> {
         let now = desk.view.now();
         let startable = || starts.iter().filter(|(at, _)| *at == now).map(|(_, choice)| *choice);
         let frugal = self.bottom || desk.view.mode() == Mode::Low;
@@ -103,22 +105,13 @@ impl Aim {
             startable().min_by_key(|choice| (choice.estimate.duration, choice.estimate.energy))
         };
         let soonest_end = starts.iter().min_by_key(|(at, choice)| (*at + choice.estimate.duration, *at));
-        match (start_now, soonest_end) {
-            (Some(choice), Some((at, other))) => {
-                let worth_waiting = !frugal
-                    && *at > now
-                    && *at + other.estimate.duration < now + choice.estimate.duration
-                    && desk.holds_lower_limit();
-                match worth_waiting {
-                    true => Verdict::Later { choice: **other, at: *at, wait: Wait::Sooner { until: *at } },
-                    false => Verdict::Start(*choice),
-                }
-            }
-            _ => {
-                let first = starts.iter().min_by_key(|(at, choice)| (*at, choice.estimate.energy));
-                desk.later(composition, first.map(|(at, choice)| (*at, *choice)))
-            }
-        }
+        let (choice, (at, other)) = (start_now?, soonest_end?);
+        let ends = now + choice.estimate.duration;
+        let worth_waiting = !frugal && *at > now && *at + other.estimate.duration < ends && desk.holds_lower_limit();
+        Some(match worth_waiting {
+            true => Verdict::Later { choice: **other, at: *at, wait: Wait::Sooner { until: *at } },
+            false => Verdict::Start(*choice),
+        })
     }
 
     /// What a choice is ranked by where energy counts: the energy; while sparing at a negative price the energy that
@@ -128,11 +121,19 @@ impl Aim {
         if paid_for { -choice.estimate.energy } else { choice.estimate.energy }
     }
 
-    /// While the bottom is aimed for: when the draw is expected to fall below it, less the lead.
+    /// When a waiting job becomes pressed, or the draw is expected to fall below a bottom that is aimed for.
     pub(super) fn look_again(&self, desk: &Desk<'_>) -> Option<Time> {
-        desk.holder.filter(|_| self.bottom)?;
-        let below = desk.actual.first_below(desk.view.band().low())?;
-        Some(below - desk.view.options().lead)
+        let view = &desk.view;
+        if view.preset() != Preset::Limo {
+            return None;
+        }
+        let pressed = view.queue().flat_map(|(_, job)| {
+            let start_by = job.request.start_by.into_iter().chain(job.request.deadline);
+            start_by.chain([job.submitted + view.options().max_delay])
+        });
+        let pressed = pressed.filter(|at| *at > view.now()).min();
+        let below = desk.actual.first_below(view.band().low()).filter(|_| self.bottom && desk.holder.is_some());
+        [pressed, below.map(|below| below - view.options().lead)].into_iter().flatten().min()
     }
 }
 
@@ -160,41 +161,33 @@ fn is_pressed(view: &View<'_>, job: &Job, choices: &[Choice]) -> bool {
 
 /// For a job that may wait: the start in its reach that costs least; of equal ones the earliest, then the one with least
 /// energy. Candidates are the earliest possible start and every later change of the price.
-fn cheapest(desk: &Desk<'_>, composition: &Composition, request: &Request, choices: &[Choice]) -> Verdict {
+fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, choices: &[Choice]) -> Verdict {
     let (now, prices) = (desk.view.now(), desk.view.prices());
-    let mut best: Option<(Money, Time, Energy, &Choice)> = None;
+    let mut best: Option<((Money, Time, Energy), &Choice)> = None;
     for choice in choices {
-        let latest = latest_start(request, choice).unwrap_or(now);
+        let latest = latest_start(&job.request, choice).unwrap_or(now);
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
         for from in std::iter::once(now).chain(steps.filter(|at| now < *at && *at <= latest)) {
-            let Some(at) = desk.planned.earliest(&desk.view, choice, from, composition.respect()) else { continue };
-            if at > latest && at > now {
-                continue;
-            }
+            let Some(at) = desk.earliest(composition, choice, from).filter(|at| *at <= latest) else { continue };
             let cost = cost_of(choice.estimate.energy, at, choice.estimate.duration, prices);
             let rank = (cost, at, choice.estimate.energy);
-            if best.is_none_or(|(cost, at, energy, _)| rank < (cost, at, energy)) {
-                best = Some((cost, at, choice.estimate.energy, choice));
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, choice));
             }
         }
     }
-    match (best, prices) {
-        (Some((_, at, _, choice)), _) if at == now => Verdict::Start(*choice),
-        (Some((_, at, _, choice)), Some(prices)) => {
-            // It waits for the price where it could start now; else for room.
-            let possible = desk.planned.earliest(&desk.view, choice, now, composition.respect()) == Some(now);
-            let wait = match possible {
-                true => Wait::Price { now: *prices.at(now), then: *prices.at(at), at },
-                false => desk.obstacle(composition, choice, Some(at)),
-            };
-            Verdict::Later { choice: *choice, at, wait }
+    let earliest = |choice| desk.earliest(composition, choice, now).map(|at| (at, choice));
+    let soonest = choices.iter().filter_map(earliest).min_by_key(|(at, _)| *at);
+    let Some(((_, at, _), choice)) = best else { return desk.later(composition, choices, soonest) };
+    let wait = match (prices, soonest) {
+        _ if at == now => return Verdict::Start(*choice),
+        // It could start now, and waits for the price; else it waits for room.
+        (Some(prices), Some((possible, _))) if possible == now => {
+            Wait::Price { now: *prices.at(now), then: *prices.at(at), at }
         }
-        _ => {
-            let start = |choice| desk.planned.earliest(&desk.view, choice, now, composition.respect());
-            let starts = choices.iter().filter_map(|choice| start(choice).map(|at| (at, choice)));
-            desk.later(composition, starts.min_by_key(|(at, _)| *at))
-        }
-    }
+        _ => desk.obstacle(composition, choices, Some(at)),
+    };
+    Verdict::Later { choice: *choice, at, wait }
 }
 
 /// Whether the jobs at hand, each where it needs least energy, would not last to hold the lower limit while limits and

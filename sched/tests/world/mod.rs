@@ -1,0 +1,98 @@
+//! A cluster in simulated time around a real core: nodes that start what they are told to and end it when its time is
+//! over. Records every call, so that a run can be replayed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{Attempt, JobId, NodeId, Outcome, Span, Time, Usage};
+use limo_sched::{Command, Core, Event, Options, Preset, Refused, Round};
+
+/// What a run called the core with, and what it answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    Apply(Time, Event),
+    Round(Round),
+}
+
+pub struct World {
+    pub core: Core,
+    pub now: Time,
+    pub calls: Vec<Call>,
+    /// Attempts that run, by the time at which they end.
+    ends: BTreeMap<(Time, JobId), Attempt>,
+    /// How long a job takes in fact, where that is not as long as estimated.
+    pub takes: BTreeMap<JobId, Span>,
+    /// Nodes that do not answer.
+    pub silent: BTreeSet<NodeId>,
+    wake_at: Option<Time>,
+}
+
+impl World {
+    pub fn new(preset: Preset, options: Options) -> Self {
+        let now = Time::from_unix_ms(0);
+        let core = Core::new(now, preset, options);
+        Self {
+            core,
+            now,
+            calls: Vec::new(),
+            ends: BTreeMap::new(),
+            takes: BTreeMap::new(),
+            silent: BTreeSet::new(),
+            wake_at: None,
+        }
+    }
+
+    pub fn apply(&mut self, event: Event) -> Result<(), Refused> {
+        self.core.apply(self.now, &event)?;
+        self.calls.push(Call::Apply(self.now, event));
+        Ok(())
+    }
+
+    /// One round, and what the nodes do about it at once.
+    pub fn round(&mut self) -> Round {
+        let round = self.core.round(self.now);
+        self.calls.push(Call::Round(round.clone()));
+        self.wake_at = round.wake_at;
+        for command in &round.commands {
+            self.obey(command);
+        }
+        round
+    }
+
+    fn obey(&mut self, command: &Command) {
+        match command {
+            Command::Start { placement, .. } if self.silent.contains(&placement[0].unit.node) => {}
+            Command::Start { job, attempt, estimate, .. } => {
+                self.apply(Event::Started { job: *job, attempt: *attempt }).expect("the job was just assigned");
+                let takes = self.takes.get(job).copied().unwrap_or(estimate.duration);
+                self.ends.insert((self.now + takes, *job), *attempt);
+            }
+            Command::Stop { job, attempt, .. } => {
+                self.ends.retain(|(_, id), _| id != job);
+                self.end(*job, *attempt, Outcome::Signaled(15));
+            }
+        }
+    }
+
+    fn end(&mut self, job: JobId, attempt: Attempt, outcome: Outcome) {
+        let ended = Event::Ended { job, attempt, outcome, usage: Usage::default() };
+        self.apply(ended).expect("the job was running");
+    }
+
+    /// The next time at which something happens by itself.
+    pub fn next(&self) -> Option<Time> {
+        let end = self.ends.keys().next().map(|(at, _)| *at);
+        [end, self.wake_at].into_iter().flatten().min()
+    }
+
+    /// Goes to `to` and ends the jobs whose time is over then.
+    pub fn advance(&mut self, to: Time) -> Vec<JobId> {
+        self.now = self.now.max(to);
+        let mut ended = Vec::new();
+        while let Some(entry) = self.ends.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let ((_, job), attempt) = entry.remove_entry();
+            self.end(job, attempt, Outcome::Exited(0));
+            ended.push(job);
+        }
+        ended
+    }
+}
