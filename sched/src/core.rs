@@ -79,11 +79,8 @@ impl Core {
         mode::follow_price(&mut state.settings, now);
         if state.dirty || state.wake_at.is_some_and(|at| at <= now) {
             state.dirty = false;
-            let plan = policy(state.settings.preset).plan(&View::new(state, now));
-            round.violations = check(&View::new(state, now), &plan);
-            let plan = if round.violations.is_empty() { plan } else { rejected(state, &plan) };
-            state.wake_at = plan.wake_at;
-            execute(state, now, plan, &mut round);
+            // Until a plan starts nothing more: its reasons for waiting then know of everything that was started.
+            while plan_once(state, now, &mut round) {}
         }
         round.wake_at = earliest([state.wake_at, next_time_limit(state)]);
         round.finished = std::mem::take(&mut state.finished);
@@ -193,6 +190,22 @@ fn stops(state: &mut State, now: Time) -> Vec<Command> {
         }
     }
     commands
+}
+
+/// Makes, checks and executes one plan; whether another one could find more to do.
+fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
+    let mut plan = policy(state.settings.preset).plan(&View::new(state, now));
+    round.violations = check(&View::new(state, now), &plan);
+    if !round.violations.is_empty() {
+        plan = rejected(state, &plan);
+    }
+    let more = !plan.starts.is_empty() || !plan.refusals.is_empty();
+    if more {
+        plan.waits.clear();
+    }
+    state.wake_at = plan.wake_at;
+    execute(state, now, plan, round);
+    more
 }
 
 /// In place of a plan that broke a rule: keep what is running, start nothing, say it.

@@ -1,0 +1,177 @@
+//! Every rule of the checker catches a plan that breaks it, and only that one.
+
+use limo_model::{
+    Attempt, Band, Cores, Curve, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power,
+    Request, Span, Time, UnitId, UnitKind, UnitSpec,
+};
+use limo_sched::{Core, Event, Options, Plan, Preset, Start, Violation, Wait, check};
+
+const NOW: Time = Time::from_unix_ms(1_000);
+
+fn request(immediate: bool) -> Request {
+    Request {
+        user: "user".into(),
+        name: "a".into(),
+        application: "a".into(),
+        size: String::new(),
+        cores: "2".parse::<Cores>().expect("cores"),
+        memory: Memory::from_bytes(6),
+        time_limit: None,
+        immediate,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: vec!["n1".into()],
+        hardware: Vec::new(),
+        variants: vec!["gpu".into()],
+    }
+}
+
+/// Two nodes of 4 cores, 10 bytes and an accelerator; jobs 1 and 2 wait, job 3 asks to start at once.
+fn core() -> Core {
+    let mut core = Core::new(NOW, Preset::Limo, Options::default());
+    let unit = |name: &str, kind, cores| UnitSpec {
+        name: name.into(),
+        hardware: name.into(),
+        kind,
+        cores,
+        nameplate: Power::from_watts(10),
+        caps: Some((Power::from_watts(5), Power::from_watts(9))),
+    };
+    for name in ["n0", "n1"] {
+        let units = vec![unit("cpu", UnitKind::Cpu, 4), unit("gpu", UnitKind::Accelerator, 1)];
+        let memory = Memory::from_bytes(10);
+        let spec = NodeSpec { name: name.into(), units, memory, idle: Power::from_watts(10), meter: Meter::None };
+        core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
+    }
+    let limits = Curve::constant(Band::new(Power::ZERO, Power::from_watts(100)).expect("a band"));
+    core.apply(NOW, &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
+    for (number, immediate) in [(1, false), (2, false), (3, true)] {
+        core.apply(NOW, &Event::Submitted { job: JobId(number), request: request(immediate) }).expect("a job");
+    }
+    core
+}
+
+fn part(unit: u16, cores: u32) -> Part {
+    Part { unit: UnitId { node: NodeId(0), unit }, cores, memory: Memory::from_bytes(6), cap: None }
+}
+
+fn start(job: u64, part: Part) -> Start {
+    let (duration, power) = (Span::from_secs(60), Power::from_watts(5));
+    let estimate = Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 };
+    Start { job: JobId(job), placement: vec![part], estimate }
+}
+
+/// Job 1 on the CPU of n0, the others are told why not.
+fn sound() -> Plan {
+    let resources = Wait::Resources { until: None };
+    Plan {
+        starts: vec![start(1, part(0, 2))],
+        refusals: vec![(JobId(3), resources.clone())],
+        waits: vec![(JobId(2), resources)],
+        wake_at: None,
+    }
+}
+
+fn check_on(core: &Core, breaks: impl FnOnce(&mut Plan), expected: &[Violation]) {
+    let mut plan = sound();
+    breaks(&mut plan);
+    assert_eq!(check(&core.view(NOW), &plan), expected, "{plan:?}");
+}
+
+fn check_broken(breaks: impl FnOnce(&mut Plan), expected: &[Violation]) {
+    check_on(&core(), breaks, expected);
+}
+
+#[test]
+fn a_sound_plan() {
+    check_broken(|_| {}, &[]);
+}
+
+#[test]
+fn each_job_once_and_with_a_reason() {
+    let (one, two, three, nine) = (JobId(1), JobId(2), JobId(3), JobId(9));
+    let wait = || Wait::Resources { until: None };
+    check_broken(|plan| plan.waits.clear(), &[Violation::NoReason { job: two }]);
+    check_broken(|plan| plan.waits.push((one, wait())), &[Violation::Twice { job: one }]);
+    check_broken(|plan| plan.waits.push((nine, wait())), &[Violation::NotWaiting { job: nine }]);
+    check_broken(|plan| plan.refusals.append(&mut plan.waits), &[Violation::RefusedPatient { job: two }]);
+    check_broken(|plan| plan.waits.append(&mut plan.refusals), &[Violation::ImmediateWaits { job: three }]);
+}
+
+#[test]
+fn a_running_job_is_not_started_again() {
+    let mut core = core();
+    let round = core.round(NOW);
+    assert_eq!(round.violations, []);
+    let job = JobId(1);
+    core.apply(NOW, &Event::Started { job, attempt: Attempt(1) }).expect("it was assigned");
+    let plan = Plan { starts: vec![start(1, part(0, 2))], ..Plan::default() };
+    assert!(check(&core.view(NOW), &plan).contains(&Violation::NotWaiting { job }));
+}
+
+#[test]
+fn where_a_job_is_put() {
+    let job = JobId(1);
+    let put = |change: fn(&mut Part)| move |plan: &mut Plan| change(&mut plan.starts[0].placement[0]);
+    check_broken(|plan| plan.starts[0].placement.clear(), &[Violation::NoPart { job }]);
+    check_broken(put(|part| part.unit.unit = 7), &[Violation::NoUnit { job }]);
+    check_broken(put(|part| part.unit.node = NodeId(1)), &[Violation::NotAllowed { job }]);
+    check_broken(put(|part| part.cores = 3), &[Violation::Cores { job, cores: 3 }]);
+    let memory = Memory::from_bytes(5);
+    check_broken(put(|part| part.memory = Memory::from_bytes(5)), &[Violation::Memory { job, memory }]);
+    let cap = Power::from_watts(4);
+    check_broken(put(|part| part.cap = Some(Power::from_watts(4))), &[Violation::Cap { job, cap }]);
+    check_broken(put(|part| part.cap = Some(Power::from_watts(9))), &[]);
+}
+
+#[test]
+fn a_node_that_takes_no_jobs() {
+    let (job, node) = (JobId(1), NodeId(0));
+    let drained = Event::NodeDrained { node, reason: "test".into(), by: "root".into() };
+    for event in [drained, Event::NodeAway { node }] {
+        let mut core = core();
+        core.apply(NOW, &event).expect("the node is known");
+        check_on(&core, |_| {}, &[Violation::NodeUnavailable { job }]);
+    }
+}
+
+#[test]
+fn room() {
+    let also_two = |unit: u16, cores: u32, memory: u64| {
+        move |plan: &mut Plan| {
+            plan.waits.clear();
+            plan.starts[0].placement[0] = Part { cores, ..part(unit, cores) };
+            plan.starts.push(start(2, Part { memory: Memory::from_bytes(memory), ..part(unit, cores) }));
+        }
+    };
+    let (node, total) = (NodeId(0), Memory::from_bytes(10));
+    check_broken(also_two(0, 2, 6), &[Violation::MemoryTaken { node, memory: Memory::from_bytes(12), total }]);
+    let unit = UnitId { node, unit: 0 };
+    let wrong_cores = |job| Violation::Cores { job: JobId(job), cores: 3 };
+    let wrong_memory = |bytes| Violation::Memory { job: JobId(2), memory: Memory::from_bytes(bytes) };
+    let taken = Violation::CoresTaken { unit, cores: 6, total: 4 };
+    check_broken(also_two(0, 3, 4), &[wrong_cores(1), wrong_cores(2), wrong_memory(4), taken]);
+    let unit = UnitId { node, unit: 1 };
+    let taken = Violation::CoresTaken { unit, cores: 2, total: 1 };
+    check_broken(also_two(1, 1, 4), &[wrong_memory(4), taken, Violation::AcceleratorShared { unit }]);
+}
+
+#[test]
+fn the_upper_limit() {
+    let power = Power::from_watts(81);
+    let hungry = |plan: &mut Plan| plan.starts[0].estimate.power = power;
+    let (draw, high) = (Power::from_watts(101), Power::from_watts(100));
+    check_broken(hungry, &[Violation::UpperLimit { draw, high }]);
+    // A preset that does not promise it is not held to it.
+    let mut core = core();
+    let (preset, options) = (Preset::Fifo, Options::default());
+    core.apply(NOW, &Event::PolicySet { preset, options, by: "root".into() }).expect("a preset");
+    check_on(&core, hungry, &[]);
+}
+
+#[test]
+fn waking_is_in_the_future() {
+    check_broken(|plan| plan.wake_at = Some(NOW), &[Violation::WakeInPast { at: NOW }]);
+    check_broken(|plan| plan.wake_at = Some(NOW + Span::from_ms(1)), &[]);
+}
