@@ -1,0 +1,238 @@
+//! Keeps profiles in `profiles.db`, in the state directory of the master: the newest runs of each key, and what was
+//! imported. A file of its own beside the journal: learning may fail or wait without a job noticing.
+//!
+//! Does not decide which runs are worth learning from; whoever calls [`ProfileDb::learn`] leaves out failed runs.
+
+mod rows;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use limo_model::{Energy, JobId, NameError, Power, Profile, ProfileKey, Span};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use thiserror::Error;
+use tokio::sync::Mutex;
+
+/// Learned runs that win over an imported profile. Of three, the median is already safe from one that hung; before that
+/// a file that somebody wrote with care is worth more than one or two runs.
+pub const LEARNED_WINS: u32 = 3;
+
+const FILE: &str = "profiles.db";
+const VERSION: i64 = 1;
+/// "LimP" in ASCII: tells this file from any other file of SQLite, the journal among them.
+const APPLICATION: i64 = 0x4c69_6d50;
+
+/// `cap_mw` is -1 without a cap, since SQLite takes no two nulls for equal. `jobs` are all that were ever learned from:
+/// a job counts once, also when its runs have left the window.
+const TABLES: &str = "
+BEGIN IMMEDIATE;
+CREATE TABLE keys (
+    id INTEGER PRIMARY KEY, application TEXT NOT NULL, size TEXT NOT NULL, hardware TEXT NOT NULL,
+    cap_mw INTEGER NOT NULL, learned INTEGER NOT NULL DEFAULT 0, UNIQUE (application, size, hardware, cap_mw)
+) STRICT;
+CREATE TABLE runs (
+    ordinal INTEGER PRIMARY KEY, key INTEGER NOT NULL REFERENCES keys ON DELETE CASCADE,
+    duration_ms INTEGER NOT NULL, power_mw INTEGER NOT NULL, energy_mj INTEGER NOT NULL
+) STRICT;
+CREATE INDEX runs_of_key ON runs (key, ordinal);
+CREATE TABLE imported (
+    key INTEGER PRIMARY KEY REFERENCES keys ON DELETE CASCADE, duration_ms INTEGER NOT NULL, power_mw INTEGER NOT NULL,
+    energy_mj INTEGER NOT NULL, spread_permille INTEGER NOT NULL, runs INTEGER NOT NULL
+) STRICT;
+CREATE TABLE jobs (job INTEGER PRIMARY KEY) STRICT;
+PRAGMA application_id = 1281977680;
+PRAGMA user_version = 1;
+COMMIT;
+";
+
+/// What a finished job teaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    pub job: JobId,
+    pub key: ProfileKey,
+    pub duration: Span,
+    /// Mean draw above idle.
+    pub power: Power,
+    /// Above idle.
+    pub energy: Energy,
+}
+
+/// Why the profile database did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum StoreError {
+    #[error("cannot open the profile database {path}: {detail}")]
+    Open { path: PathBuf, detail: String },
+    #[error("{path} is not a profile database of Limo")]
+    Foreign { path: PathBuf },
+    #[error("{path} has schema version {found}, this program knows versions up to {known}: use a newer Limo")]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("profile of {key}: {source}")]
+    Name {
+        key: Box<ProfileKey>,
+        #[source]
+        source: NameError,
+    },
+    #[error("profile of {key}: the {quantity} is negative")]
+    Negative { key: Box<ProfileKey>, quantity: &'static str },
+    #[error("job {job} has a number that the profile database cannot hold")]
+    Job { job: JobId },
+    #[error("the profile database failed: {detail}")]
+    Database { detail: String },
+    #[error("the program is stopping")]
+    Stopping,
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database { detail: error.to_string() }
+    }
+}
+
+/// The profile database. Each call is one transaction; a caller who stops waiting cancels nothing. Needs a tokio runtime.
+pub struct ProfileDb {
+    conn: Arc<Mutex<SqliteConnection>>,
+}
+
+impl ProfileDb {
+    /// Opens `profiles.db` in `dir`, which must exist; makes it where it is missing.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the file cannot be opened, is something else, or is newer than this program.
+    pub async fn open(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(FILE);
+        // NORMAL: a power failure may take back the last runs, but never damages the file. Nobody was promised a
+        // profile, and the disk's time belongs to the journal.
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
+            .disable_statement_logging();
+        spawned(async move {
+            let failed = |error: sqlx::Error| StoreError::Open { path: path.clone(), detail: error.to_string() };
+            let mut conn = options.connect().await.map_err(failed)?;
+            let number = |sql| sqlx::query_scalar::<_, i64>(sql);
+            let found = number("PRAGMA user_version").fetch_one(&mut conn).await.map_err(failed)?;
+            let application = number("PRAGMA application_id").fetch_one(&mut conn).await.map_err(failed)?;
+            let tables = number("SELECT count(*) FROM sqlite_schema").fetch_one(&mut conn).await.map_err(failed)?;
+            match found {
+                0 if tables == 0 => {
+                    sqlx::raw_sql(TABLES).execute(&mut conn).await.map_err(failed)?;
+                }
+                _ if application != APPLICATION => return Err(StoreError::Foreign { path }),
+                _ if found > VERSION => return Err(StoreError::Newer { path, found, known: VERSION }),
+                _ => {}
+            }
+            Ok(Self { conn: Arc::new(Mutex::new(conn)) })
+        })
+        .await
+    }
+
+    /// Learns from one run, once for each job: `None`, and nothing changes, where the job was learned from before. Else
+    /// the profile that is in force for the key now, which is an imported one until [`LEARNED_WINS`] runs are known.
+    ///
+    /// # Errors
+    /// [`StoreError`] where a name or quantity is wrong, or the file cannot be written; then nothing has changed.
+    pub async fn learn(&self, run: Run) -> Result<Option<Profile>, StoreError> {
+        check(&run.key, run.duration, run.power, run.energy)?;
+        let conn = Arc::clone(&self.conn);
+        spawned(async move {
+            let mut conn = conn.lock().await;
+            let mut transaction = conn.begin_with("BEGIN IMMEDIATE").await?;
+            if !rows::first_time(&mut transaction, run.job).await? {
+                return Ok(None);
+            }
+            let key = rows::key_id(&mut transaction, &run.key).await?;
+            rows::add_run(&mut transaction, key, &run).await?;
+            let profile = rows::in_force(&mut transaction, key).await?;
+            transaction.commit().await?;
+            Ok(profile)
+        })
+        .await
+    }
+
+    /// The profile in force for each key, ordered by key: the learned one once it has [`LEARNED_WINS`] runs, else the
+    /// imported one, else what was learned so far.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the file cannot be read.
+    pub async fn all(&self) -> Result<Vec<(ProfileKey, Profile)>, StoreError> {
+        let conn = Arc::clone(&self.conn);
+        spawned(async move {
+            let mut conn = conn.lock().await;
+            let mut transaction = conn.begin().await?;
+            let mut all = Vec::new();
+            for (id, key) in rows::keys(&mut transaction).await? {
+                all.extend(rows::in_force(&mut transaction, id).await?.map(|profile| (key, profile)));
+            }
+            Ok(all)
+        })
+        .await
+    }
+
+    /// Imports profiles, all or none: each replaces what was imported for its key before, and nothing that was learned.
+    /// Their [`Profile::source`] is ignored; they count as imported. Returns what is in force for these keys now.
+    ///
+    /// # Errors
+    /// [`StoreError`] where a name or quantity is wrong, or the file cannot be written; then nothing has changed.
+    pub async fn set(&self, profiles: Vec<(ProfileKey, Profile)>) -> Result<Vec<(ProfileKey, Profile)>, StoreError> {
+        for (key, profile) in &profiles {
+            check(key, profile.duration, profile.power, profile.energy)?;
+        }
+        let conn = Arc::clone(&self.conn);
+        spawned(async move {
+            let mut conn = conn.lock().await;
+            let mut transaction = conn.begin_with("BEGIN IMMEDIATE").await?;
+            let mut now = Vec::new();
+            for (key, profile) in profiles {
+                let id = rows::key_id(&mut transaction, &key).await?;
+                rows::import(&mut transaction, id, &profile).await?;
+                now.extend(rows::in_force(&mut transaction, id).await?.map(|profile| (key, profile)));
+            }
+            transaction.commit().await?;
+            Ok(now)
+        })
+        .await
+    }
+
+    /// Forgets all that was learned or imported for a key; tells whether there was anything. Jobs that were learned from
+    /// are not learned from again.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the file cannot be written.
+    pub async fn forget(&self, key: &ProfileKey) -> Result<bool, StoreError> {
+        let (conn, key) = (Arc::clone(&self.conn), key.clone());
+        spawned(async move { rows::forget(&mut *conn.lock().await, &key).await }).await
+    }
+}
+
+/// Runs `work` to its end, whether or not the caller waits for it: a statement that is dropped half-way would leave its
+/// transaction open.
+async fn spawned<T: Send + 'static>(
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::spawn(work).await.unwrap_or(Err(StoreError::Stopping))
+}
+
+fn check(key: &ProfileKey, duration: Span, power: Power, energy: Energy) -> Result<(), StoreError> {
+    let named = |source| StoreError::Name { key: Box::new(key.clone()), source };
+    limo_model::check_name("application", &key.application).map_err(named)?;
+    limo_model::check_name("hardware", &key.hardware).map_err(named)?;
+    if !key.size.is_empty() {
+        limo_model::check_name("size class", &key.size).map_err(named)?;
+    }
+    let quantities = [
+        ("cap", key.cap.is_some_and(|cap| cap < Power::ZERO)),
+        ("duration", duration < Span::ZERO),
+        ("power", power < Power::ZERO),
+        ("energy", energy < Energy::ZERO),
+    ];
+    match quantities.into_iter().find(|(_, negative)| *negative) {
+        Some((quantity, _)) => Err(StoreError::Negative { key: Box::new(key.clone()), quantity }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

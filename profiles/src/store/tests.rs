@@ -1,0 +1,175 @@
+//! The profile database on real files.
+
+use limo_model::EstimateSource;
+
+use super::*;
+use crate::statistics::WINDOW;
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(test)
+}
+
+fn key(application: &str, cap: Option<i64>) -> ProfileKey {
+    ProfileKey {
+        application: application.into(),
+        size: "C".into(),
+        hardware: "xeon".into(),
+        cap: cap.map(Power::from_watts),
+    }
+}
+
+fn measured(job: u64, key: ProfileKey, secs: i64) -> Run {
+    let (duration, power) = (Span::from_secs(secs), Power::from_watts(40));
+    Run { job: JobId(job), key, duration, power, energy: power * duration }
+}
+
+fn profile(secs: i64, runs: u32, source: EstimateSource) -> Profile {
+    let (duration, power) = (Span::from_secs(secs), Power::from_watts(40));
+    Profile { duration, power, energy: power * duration, spread_permille: 0, runs, source }
+}
+
+fn learned(secs: i64, runs: u32) -> Profile {
+    profile(secs, runs, EstimateSource::Learned)
+}
+
+fn imported(secs: i64) -> Profile {
+    profile(secs, 5, EstimateSource::Imported)
+}
+
+#[test]
+fn each_job_teaches_once_also_after_reopening_and_after_the_window() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("a new database");
+        let cg = || key("cg", None);
+        assert_eq!(db.learn(measured(1, cg(), 10)).await, Ok(Some(learned(10, 1))));
+        assert_eq!(db.learn(measured(1, cg(), 99)).await, Ok(None));
+        // Not even for another key.
+        assert_eq!(db.learn(measured(1, key("ft", None), 99)).await, Ok(None));
+        for job in 2..=WINDOW as u64 + 5 {
+            assert_eq!(db.learn(measured(job, cg(), 10)).await, Ok(Some(learned(10, job as u32))));
+        }
+        drop(db);
+        let db = ProfileDb::open(dir.path()).await.expect("opens again");
+        assert_eq!(db.learn(measured(1, cg(), 99)).await, Ok(None));
+        assert_eq!(db.all().await, Ok(vec![(cg(), learned(10, WINDOW as u32 + 5))]));
+    });
+}
+
+#[test]
+fn only_the_newest_runs_of_a_key_count() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("a new database");
+        let window = WINDOW as u64;
+        // Another key's runs between them take nobody's place.
+        for job in 0..window {
+            db.learn(measured(job, key("cg", None), 10)).await.expect("learned");
+            db.learn(measured(1_000 + job, key("cg", Some(65)), 30)).await.expect("learned");
+        }
+        let mut last = None;
+        for job in window..2 * window {
+            last = db.learn(measured(job, key("cg", None), 20)).await.expect("learned");
+        }
+        // A window half full of old runs would have a spread.
+        assert_eq!(last, Some(learned(20, 2 * WINDOW as u32)));
+        let all = vec![(key("cg", None), learned(20, 2 * WINDOW as u32)), (key("cg", Some(65)), learned(30, 32))];
+        assert_eq!(db.all().await, Ok(all));
+    });
+}
+
+#[test]
+fn an_import_counts_until_three_runs_are_known_and_replaces_only_imports() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("a new database");
+        let cg = || key("cg", None);
+        assert_eq!(db.learn(measured(1, cg(), 10)).await, Ok(Some(learned(10, 1))));
+        // What the caller says about the source is ignored.
+        let set = vec![(cg(), learned(50, 5)), (key("ft", None), imported(60))];
+        let now = vec![(cg(), imported(50)), (key("ft", None), imported(60))];
+        assert_eq!(db.set(set).await, Ok(now));
+        assert_eq!(db.learn(measured(2, cg(), 10)).await, Ok(Some(imported(50))));
+        assert_eq!(db.set(vec![(cg(), imported(55))]).await, Ok(vec![(cg(), imported(55))]));
+        assert_eq!(db.learn(measured(3, cg(), 10)).await, Ok(Some(learned(10, 3))));
+        assert_eq!(db.set(vec![(cg(), imported(70))]).await, Ok(vec![(cg(), learned(10, 3))]));
+        let all = vec![(cg(), learned(10, 3)), (key("ft", None), imported(60))];
+        assert_eq!(db.all().await, Ok(all));
+    });
+}
+
+#[test]
+fn forgetting_takes_both_and_teaches_nothing_twice() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("a new database");
+        let cg = || key("cg", None);
+        db.set(vec![(cg(), imported(50)), (key("cg", Some(65)), imported(60))]).await.expect("imported");
+        db.learn(measured(1, cg(), 10)).await.expect("learned");
+        assert_eq!(db.forget(&cg()).await, Ok(true));
+        assert_eq!(db.forget(&cg()).await, Ok(false));
+        assert_eq!(db.all().await, Ok(vec![(key("cg", Some(65)), imported(60))]));
+        assert_eq!(db.learn(measured(1, cg(), 10)).await, Ok(None));
+        assert_eq!(db.learn(measured(2, cg(), 12)).await, Ok(Some(learned(12, 1))));
+    });
+}
+
+#[test]
+fn wrong_runs_and_profiles_change_nothing() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("a new database");
+        let refused = |result: Result<_, StoreError>| result.map(|_: Option<Profile>| ()).map_err(|e| e.to_string());
+        let negative = Run { power: Power::from_mw(-1), ..measured(1, key("cg", None), 10) };
+        let text = "profile of cg/C on xeon: the power is negative";
+        assert_eq!(refused(db.learn(negative).await), Err(text.into()));
+        let unnamed = refused(db.learn(measured(1, key("", None), 10)).await);
+        assert_eq!(unnamed, Err("profile of /C on xeon: the application is empty".into()));
+        let huge = refused(db.learn(measured(u64::MAX, key("cg", None), 10)).await);
+        assert!(huge.is_err_and(|text| text.starts_with("job 18446744073709551615 has a number")));
+        let half = vec![(key("cg", None), imported(1)), (key("ft", None), imported(-1))];
+        assert!(matches!(db.set(half).await, Err(StoreError::Negative { quantity: "duration", .. })));
+        assert_eq!(db.all().await, Ok(vec![]));
+        // The job that was refused may still teach.
+        assert_eq!(db.learn(measured(1, key("cg", None), 10)).await, Ok(Some(learned(10, 1))));
+    });
+}
+
+#[test]
+fn a_caller_who_stops_waiting_cancels_nothing() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("a new database");
+        for job in 1..=20 {
+            // Polled once, so that the work has begun, and dropped.
+            tokio::select! {
+                biased;
+                _ = db.learn(measured(job, key("cg", None), 10)) => {}
+                () = std::future::ready(()) => {}
+            }
+        }
+        let all = db.all().await;
+        assert_eq!(all, Ok(vec![(key("cg", None), learned(10, 20))]));
+    });
+}
+
+#[test]
+fn other_files_are_refused() {
+    run(async {
+        let open = |sql: &'static str| async move {
+            let dir = tempfile::tempdir().expect("a directory");
+            let options = SqliteConnectOptions::new().filename(dir.path().join(FILE)).create_if_missing(true);
+            let mut conn = options.connect().await.expect("a database");
+            sqlx::raw_sql(sql).execute(&mut conn).await.expect("executed");
+            conn.close().await.expect("closed");
+            ProfileDb::open(dir.path()).await.map(|_| ()).expect_err("refused")
+        };
+        assert!(matches!(open("CREATE TABLE recipes (cake TEXT)").await, StoreError::Foreign { .. }));
+        let newer = "CREATE TABLE keys (id); PRAGMA application_id = 1281977680; PRAGMA user_version = 9";
+        assert!(matches!(open(newer).await, StoreError::Newer { found: 9, known: 1, .. }));
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join(FILE), "no database at all ".repeat(100)).expect("writable");
+        let error = ProfileDb::open(dir.path()).await.map(|_| ()).expect_err("refused");
+        assert!(matches!(&error, StoreError::Open { detail, .. } if detail.contains("not a database")), "{error}");
+    });
+}

@@ -1,0 +1,211 @@
+//! Profiles as a text file, for `lconf profile import` and `export`: CSV with a header, quantities with their units. What
+//! is written is read back equal, except for where a profile came from: what is read counts as imported.
+//!
+//! ```text
+//! application,size,hardware,cap,duration,power,energy,spread,runs
+//! cg,C,xeon-e3-1275v5,,12.345 s,41.5 W,512.3 J,2.5 %,17
+//! ```
+//!
+//! Columns may stand in any order; all must be there. `size` and `cap` may be empty: no size class, no cap. Lines that
+//! begin with `#` are comments.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io;
+use std::str::FromStr;
+
+use csv::{Position, ReaderBuilder, StringRecord, Trim};
+use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span, UnitError, check_name};
+use thiserror::Error;
+
+/// The columns, in the order in which they are written.
+pub const COLUMNS: [&str; 9] =
+    ["application", "size", "hardware", "cap", "duration", "power", "energy", "spread", "runs"];
+
+/// Why a file of profiles was refused. Lines count from 1; the header is usually line 1.
+#[derive(Debug, Error)]
+pub enum TextError {
+    #[error("the file is empty: its first line must be `{}`", COLUMNS.join(","))]
+    Empty,
+    #[error("line {line}: unknown column `{column}` (columns: {})", COLUMNS.join(", "))]
+    UnknownColumn { line: u64, column: String },
+    #[error("line {line}: column `{column}` is missing")]
+    MissingColumn { line: u64, column: &'static str },
+    #[error("line {line}: column `{column}` is there twice")]
+    DuplicateColumn { line: u64, column: &'static str },
+    #[error("line {line}: {found} fields where the header has {}", COLUMNS.len())]
+    Width { line: u64, found: usize },
+    #[error("line {line}, column `{column}`: {problem}")]
+    Field { line: u64, column: &'static str, problem: String },
+    #[error("line {line}: {key} is already on line {first}")]
+    DuplicateKey { line: u64, key: Box<ProfileKey>, first: u64 },
+    #[error("line {line}: not UTF-8 text")]
+    Encoding { line: u64 },
+    #[error("cannot read the profiles")]
+    Read(#[source] io::Error),
+}
+
+/// Writes `profiles` with a header.
+///
+/// # Errors
+/// Only what `sink` itself reports.
+pub fn write(profiles: &[(ProfileKey, Profile)], sink: impl io::Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(sink);
+    writer.write_record(COLUMNS)?;
+    for (key, profile) in profiles {
+        writer.write_record([
+            key.application.clone(),
+            key.size.clone(),
+            key.hardware.clone(),
+            key.cap.map_or_else(String::new, |cap| thousandths(cap.mw(), "W")),
+            thousandths(profile.duration.ms(), "s"),
+            thousandths(profile.power.mw(), "W"),
+            thousandths(profile.energy.mj(), "J"),
+            format!("{}.{} %", profile.spread_permille / 10, profile.spread_permille % 10),
+            profile.runs.to_string(),
+        ])?;
+    }
+    writer.flush()
+}
+
+/// `value` thousandths of `unit`, with as many decimals as it takes to lose nothing.
+fn thousandths(value: i64, unit: &str) -> String {
+    let (sign, magnitude) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
+    let decimals = format!("{:03}", magnitude % 1_000);
+    let decimals = decimals.trim_end_matches('0');
+    let point = if decimals.is_empty() { "" } else { "." };
+    format!("{sign}{}{point}{decimals} {unit}", magnitude / 1_000)
+}
+
+/// Reads a file of profiles.
+///
+/// # Errors
+/// [`TextError`] of the first thing that is wrong, with its line, column and value.
+pub fn read(source: impl io::Read) -> Result<Vec<(ProfileKey, Profile)>, TextError> {
+    let mut builder = ReaderBuilder::new();
+    let mut reader = builder.has_headers(false).flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(source);
+    let mut record = StringRecord::new();
+    if !reader.read_record(&mut record).map_err(from_csv)? {
+        return Err(TextError::Empty);
+    }
+    let columns = columns(&record)?;
+    let mut profiles = Vec::new();
+    let mut seen = BTreeMap::new();
+    while reader.read_record(&mut record).map_err(from_csv)? {
+        let row = Row { line: line(&record), columns, record: &record };
+        let (key, profile) = row.parse()?;
+        if let Some(first) = seen.insert(key.clone(), row.line) {
+            return Err(TextError::DuplicateKey { line: row.line, key: Box::new(key), first });
+        }
+        profiles.push((key, profile));
+    }
+    Ok(profiles)
+}
+
+fn line(record: &StringRecord) -> u64 {
+    record.position().map_or(0, Position::line)
+}
+
+fn from_csv(error: csv::Error) -> TextError {
+    let line = error.position().map_or(0, Position::line);
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => TextError::Read(error),
+        // With records of any width, and no deserializing, the only other kind is a bad encoding.
+        _ => TextError::Encoding { line },
+    }
+}
+
+/// For each of [`COLUMNS`], where it stands.
+fn columns(header: &StringRecord) -> Result<[usize; COLUMNS.len()], TextError> {
+    let line = line(header);
+    if let Some(column) = header.iter().find(|name| !COLUMNS.contains(name)) {
+        return Err(TextError::UnknownColumn { line, column: column.to_owned() });
+    }
+    let mut places = [0; COLUMNS.len()];
+    for (place, column) in places.iter_mut().zip(COLUMNS) {
+        let mut found = header.iter().enumerate().filter(|(_, name)| *name == column);
+        *place = found.next().ok_or(TextError::MissingColumn { line, column })?.0;
+        if found.next().is_some() {
+            return Err(TextError::DuplicateColumn { line, column });
+        }
+    }
+    Ok(places)
+}
+
+struct Row<'a> {
+    line: u64,
+    columns: [usize; COLUMNS.len()],
+    record: &'a StringRecord,
+}
+
+impl Row<'_> {
+    fn parse(&self) -> Result<(ProfileKey, Profile), TextError> {
+        if self.record.len() != COLUMNS.len() {
+            return Err(TextError::Width { line: self.line, found: self.record.len() });
+        }
+        let [application, size, hardware, cap, duration, power, energy, spread, runs] = COLUMNS;
+        let key = ProfileKey {
+            application: self.name(application, "application")?,
+            size: if self.text(size).is_empty() { String::new() } else { self.name(size, "size class")? },
+            hardware: self.name(hardware, "hardware")?,
+            cap: if self.text(cap).is_empty() { None } else { Some(self.quantity::<Power>(cap)?) },
+        };
+        let profile = Profile {
+            duration: self.quantity::<Span>(duration)?,
+            power: self.quantity::<Power>(power)?,
+            energy: self.quantity::<Energy>(energy)?,
+            spread_permille: permille(self.text(spread)).map_err(|problem| self.refused(spread, problem))?,
+            runs: self.text(runs).parse().map_err(|_| {
+                let limit = u32::MAX;
+                self.refused(runs, format!("`{}` is not a number of runs: 0 to {limit}", self.text(runs)))
+            })?,
+            source: EstimateSource::Imported,
+        };
+        Ok((key, profile))
+    }
+
+    fn text(&self, column: &str) -> &str {
+        let place = COLUMNS.iter().position(|name| *name == column).map(|index| self.columns[index]);
+        place.and_then(|place| self.record.get(place)).unwrap_or("")
+    }
+
+    fn refused(&self, column: &'static str, problem: impl Display) -> TextError {
+        TextError::Field { line: self.line, column, problem: problem.to_string() }
+    }
+
+    fn name(&self, column: &'static str, what: &'static str) -> Result<String, TextError> {
+        let name = self.text(column);
+        check_name(what, name).map_err(|error| self.refused(column, error))?;
+        Ok(name.to_owned())
+    }
+
+    /// A quantity that is not negative.
+    fn quantity<T: FromStr<Err = UnitError> + Default + PartialOrd>(
+        &self,
+        column: &'static str,
+    ) -> Result<T, TextError> {
+        let value = self.text(column);
+        match value.parse::<T>() {
+            Ok(quantity) if quantity < T::default() => {
+                Err(self.refused(column, UnitError::Negative { value: value.to_owned() }))
+            }
+            Ok(quantity) => Ok(quantity),
+            Err(error) => Err(self.refused(column, error)),
+        }
+    }
+}
+
+/// `2.5 %` as thousandths; at most one decimal, so that nothing is rounded away.
+fn permille(text: &str) -> Result<u32, String> {
+    let refused = || format!("`{text}` is not a spread: write for example `2.5 %`, with at most one decimal");
+    let number = text.strip_suffix('%').ok_or_else(refused)?.trim_end();
+    let (whole, decimal) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |part: &str, most: usize| (1..=most).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole, 10) || !digits(decimal, 1) {
+        return Err(refused());
+    }
+    format!("{whole}{decimal}").parse().map_err(|_| refused())
+}
+
+#[cfg(test)]
+mod tests;
