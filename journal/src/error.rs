@@ -28,14 +28,17 @@ pub enum OpenError {
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("{path} is damaged: {detail}")]
     Damaged { path: PathBuf, detail: String },
+    #[error("the disk of {path} is full: {detail}")]
+    Full { path: PathBuf, detail: String },
     #[error("cannot open {path}: {detail}")]
     Database { path: PathBuf, detail: String },
     #[error(transparent)]
     Recover(#[from] RecoverError),
 }
 
-/// Why a batch was not written. In every case nothing of it is on disk, and batches of its generation are refused from
-/// then on: call [`crate::Journal::recover`].
+/// Why a batch was not written. Batches of its generation are refused from then on: call [`crate::Journal::recover`]. Once
+/// that has succeeded, nothing of the batch is on disk for good. Should the process die before, a batch whose last write
+/// failed may turn out to be there after all, so tell nobody that it failed before the recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CommitError {
     #[error("the disk under the journal is full: {detail}")]
@@ -130,6 +133,9 @@ pub(crate) fn is_full(error: &sqlx::Error, dir: &Path) -> bool {
 impl OpenError {
     /// From an error of SQLite while it opened `path`.
     pub(crate) fn from_sqlite(error: &sqlx::Error, path: &Path) -> Self {
+        if is_full(error, path.parent().unwrap_or(path)) {
+            return Self::Full { path: path.to_owned(), detail: error.to_string() };
+        }
         let (path, detail) = (path.to_owned(), error.to_string());
         match code(error).map(|code| code & 0xff) {
             Some(SQLITE_CORRUPT | SQLITE_NOTADB) => Self::Damaged { path, detail },

@@ -84,3 +84,28 @@ pub(crate) async fn version(conn: &mut SqliteConnection, path: &Path) -> Result<
         _ => Err(OpenError::Foreign { path: path.to_owned() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Connection;
+
+    use super::*;
+
+    /// No test that kills a process can tell FULL from NORMAL: only a power failure can.
+    #[tokio::test]
+    async fn the_writer_waits_for_the_disk_and_the_reader_cannot_write() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(FILE);
+        let mut conn = writing(&path).create_if_missing(true).connect().await.expect("a database");
+        let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(&mut conn).await.expect("a row");
+        let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut conn).await.expect("a row");
+        // 2 is FULL.
+        assert_eq!((synchronous, mode.as_str()), (2, "wal"));
+        prepare(&mut conn, &path).await.expect("an empty file");
+        let mut reader = reading(&path).connect().await.expect("a database");
+        let refused = sqlx::query("DELETE FROM entries").execute(&mut reader).await.map_err(|error| error.to_string());
+        assert!(refused.is_err_and(|text| text.contains("readonly")));
+        reader.close().await.expect("closed");
+        conn.close().await.expect("closed");
+    }
+}

@@ -50,10 +50,12 @@ impl Writer {
         let claim = claim(dir)?;
         let path = dir.join(schema::FILE);
         prepare_file(&path).map_err(|source| OpenError::Directory { dir: dir.to_owned(), source })?;
-        let connected = schema::writing(&path).connect().await;
-        let mut conn = connected.map_err(|error| OpenError::from_sqlite(&error, &path))?;
-        schema::prepare(&mut conn, &path).await?;
         let ballast = Ballast::find(dir);
+        let conn = match connect(&path).await {
+            // Even opening needs some room, for the shared index of the write-ahead log.
+            Err(OpenError::Full { .. }) if ballast.release() => connect(&path).await?,
+            connected => connected?,
+        };
         if let Err(error) = ballast.restore() {
             tracing::warn!(%error, "no ballast under the journal");
         }
@@ -179,6 +181,13 @@ impl Writer {
         self.conn = Some(conn);
         Ok(())
     }
+}
+
+async fn connect(path: &Path) -> Result<SqliteConnection, OpenError> {
+    let connected = schema::writing(path).connect().await;
+    let mut conn = connected.map_err(|error| OpenError::from_sqlite(&error, path))?;
+    schema::prepare(&mut conn, path).await?;
+    Ok(conn)
 }
 
 /// Why one batch could not be inserted.

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use limo_journal::{BALLAST_BYTES, BallastError, Batch, CommitError, Journal, Recovered, Submission};
+use limo_journal::{BALLAST_BYTES, BallastError, Batch, CommitError, Journal, OpenError, Recovered, Submission};
 
 use crate::{accepted, entry, finished, reopen, run, submission};
 
@@ -113,7 +113,7 @@ fn a_full_disk_refuses_new_jobs_but_not_the_ends_of_old_ones() {
     });
 }
 
-/// The last room goes too, the master dies, and comes back on the full disk.
+/// The last room goes too. What was accepted is still there once somebody has made room.
 #[test]
 fn nothing_accepted_is_lost_when_even_the_ballast_is_used_up() {
     let Some(disk) = SmallDisk::mount() else { return };
@@ -121,7 +121,7 @@ fn nothing_accepted_is_lost_when_even_the_ballast_is_used_up() {
         let (journal, Recovered { mut generation, .. }) =
             Journal::open(&disk.state_dir()).await.expect("a new journal");
         let mut count = 0;
-        let filler: PathBuf = disk.fill();
+        let filler = disk.fill();
         for _ in 0..3 {
             let (accepted, error) = until_refused(&journal, generation, count + 1).await;
             assert!(matches!(error, CommitError::Full { .. }), "{error}");
@@ -135,23 +135,33 @@ fn nothing_accepted_is_lost_when_even_the_ballast_is_used_up() {
                 }
             }
         }
-        drop(journal);
+        journal.close().await;
+        disk.fill();
+        let error = Journal::open(&disk.state_dir()).await.map(|_| ()).expect_err("there is no room at all");
+        assert!(matches!(error, OpenError::Full { .. }), "{error}");
         fs::remove_file(&filler).expect("removed");
-        let recovered = until_open(&disk.state_dir()).await;
+        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("there is room again");
         assert_eq!(recovered.entries, entries_up_to(count));
+        assert!(journal.has_ballast());
+        journal.close().await;
     });
 }
 
-/// The thread of a dropped journal gives the directory free when it is done.
-async fn until_open(dir: &Path) -> Recovered {
-    loop {
-        match Journal::open(dir).await {
-            Ok((journal, recovered)) => {
-                journal.close().await;
-                return recovered;
-            }
-            Err(limo_journal::OpenError::Locked { .. }) => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
+#[test]
+fn a_master_comes_back_on_a_full_disk_with_the_room_of_the_ballast() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    run(async {
+        let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        for job in 1..=5 {
+            journal.commit(accepted(generation, job)).await.expect("committed");
         }
-    }
+        journal.close().await;
+        disk.fill();
+        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("the ballast gave room");
+        assert_eq!(recovered.entries, entries_up_to(5));
+        assert!(!journal.has_ballast());
+        let end = Batch { generation: recovered.generation, finished: vec![finished(1)], ..Batch::default() };
+        journal.commit(end).await.expect("ends fit");
+        journal.close().await;
+    });
 }
