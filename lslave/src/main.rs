@@ -1,1 +1,107 @@
-fn main() {}
+//! `lslave`: the daemon of one node. Registers with a master, runs the jobs that it is given and reports their ends.
+//!
+//! One loop takes every event (`node`); everything that waits does so in a task of its own and sends an event. Decides
+//! nothing about which job runs where.
+
+mod attempt;
+mod config;
+mod hardware;
+mod io;
+mod kill;
+mod launch;
+mod link;
+mod log;
+mod node;
+mod reap;
+mod spool;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tracing::{error, info};
+
+use crate::config::{Arguments, Settings};
+use crate::node::{Input, Node};
+use crate::spool::Spool;
+
+/// Events that wait for the loop; whoever sends one more waits.
+const INPUTS: usize = 64;
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lslave: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let settings = Settings::load(arguments)?;
+    let (spec, machine) = hardware::describe(&settings)?;
+    let relevel = log::start(&settings.log, settings.log_format)?;
+    if arguments.check_config {
+        println!("node `{}`: {} units, master {}", spec.name, spec.units.len(), settings.master);
+        return Ok(());
+    }
+    let spool = Spool::open(&settings.state_dir)?;
+    let boot =
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
+    // Processes that a job leaves behind become children of the daemon, which collects them.
+    nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let (sender, inputs) = mpsc::channel(INPUTS);
+        let (interval, master) = (settings.reading_interval, settings.master);
+        let node = Node::open(node::Parts { spec, machine, spool, boot: boot.trim().to_owned(), interval }, &sender)?;
+        info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
+        tokio::spawn(link::keep(master, sender));
+        let reload = || {
+            let settings = Settings::load(arguments)?;
+            relevel(&settings.log)?;
+            Ok(settings.reading_interval)
+        };
+        serve(node, inputs, reload).await
+    })
+}
+
+/// The loop: turns every source into an [`Input`] and hands it to the node, until the node is finished.
+async fn serve(
+    mut node: Node,
+    mut inputs: mpsc::Receiver<Input>,
+    reload: impl Fn() -> anyhow::Result<limo_model::Span>,
+) -> anyhow::Result<()> {
+    let mut children = signal(SignalKind::child())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    while !node.is_finished() {
+        let deadline = node.deadline();
+        let at_deadline = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let input = tokio::select! {
+            Some(input) = inputs.recv() => input,
+            _ = children.recv() => Input::ChildEnded,
+            _ = terminate.recv() => Input::Terminate,
+            _ = interrupt.recv() => Input::Terminate,
+            _ = hangup.recv() => match reload() {
+                Ok(interval) => Input::Reconfigured { interval },
+                Err(error) => {
+                    error!("the settings stay as they are: {error:#}");
+                    continue;
+                }
+            },
+            () = at_deadline => Input::Deadline,
+        };
+        node.handle(input);
+    }
+    node.result()
+}

@@ -1,0 +1,195 @@
+//! Settings of the daemon: flags, then `LIMO_*`, then the TOML file, then defaults. Reads the file; opens nothing else.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Parser, ValueEnum};
+use limo_model::{Power, Span, check_name};
+use serde::Deserialize;
+
+const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
+const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lslave";
+/// Where clients look for the master, too.
+const DEFAULT_MASTER: &str = "127.0.0.1:6817";
+/// Often enough to draw a curve of the cluster, and nothing beside a job's own traffic.
+const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
+
+#[derive(Debug, Clone, Parser)]
+#[command(name = "lslave", version, about = "Runs jobs on this node for a Limo master")]
+pub struct Arguments {
+    /// Settings in TOML, by the names of these options with `_` for `-`; /etc/limo/lslave.toml where it exists.
+    #[arg(long, env = "LIMO_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where the node keeps what must survive its daemon; one daemon per directory [default: /var/lib/limo/lslave]
+    #[arg(long, env = "LIMO_STATE_DIR", value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The master, on this machine's loopback [default: 127.0.0.1:6817]
+    #[arg(long, env = "LIMO_MASTER", value_name = "HOST:PORT")]
+    pub master: Option<String>,
+    /// The node's name in the cluster [default: the host name up to its first dot]
+    #[arg(long, env = "LIMO_NAME", value_name = "NAME")]
+    pub name: Option<String>,
+    /// Be an emulated machine of this hardware file instead of the real one
+    #[arg(long, env = "LIMO_HARDWARE_FILE", value_name = "FILE")]
+    pub hardware: Option<PathBuf>,
+    /// Which machine of the hardware file [default: the one with the node's name, or the only one]
+    #[arg(long, env = "LIMO_MACHINE", value_name = "NAME")]
+    pub machine: Option<String>,
+    /// Cores of the CPU, instead of as many as were found or the hardware file says
+    #[arg(long, env = "LIMO_NODE_CPUS", value_name = "N")]
+    pub cpus: Option<NonZeroU32>,
+    /// Draw of this machine with no job on it; not for emulated hardware [default: 0 W]
+    #[arg(long, env = "LIMO_IDLE", value_name = "POWER")]
+    pub idle: Option<Power>,
+    /// Draw above idle with the CPU fully used; not for emulated hardware [default: 10 W a core]
+    #[arg(long, env = "LIMO_NAMEPLATE", value_name = "POWER")]
+    pub nameplate: Option<Power>,
+    /// Time between two readings of the meter [default: 1s]
+    #[arg(long, env = "LIMO_READING_INTERVAL", value_name = "SPAN")]
+    pub reading_interval: Option<Span>,
+    /// What is logged: error, warn, info, debug, trace, or by module [default: info]
+    #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
+    pub log: Option<String>,
+    /// How it is logged [default: human on a terminal, else json]
+    #[arg(long, env = "LIMO_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// Check the settings and the hardware file, and end
+    #[arg(long)]
+    pub check_config: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Human,
+    Json,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    state_dir: Option<PathBuf>,
+    master: Option<String>,
+    name: Option<String>,
+    hardware: Option<PathBuf>,
+    machine: Option<String>,
+    cpus: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    idle: Option<Power>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    nameplate: Option<Power>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    reading_interval: Option<Span>,
+    log: Option<String>,
+    log_format: Option<LogFormat>,
+}
+
+/// What the daemon runs with.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub state_dir: PathBuf,
+    pub master: SocketAddr,
+    pub name: String,
+    pub hardware: Option<PathBuf>,
+    pub machine: Option<String>,
+    pub cpus: Option<NonZeroU32>,
+    pub idle: Option<Power>,
+    pub nameplate: Option<Power>,
+    /// Positive.
+    pub reading_interval: Span,
+    pub log: String,
+    pub log_format: Option<LogFormat>,
+}
+
+impl Settings {
+    /// # Errors
+    /// Where the file cannot be read, or a setting cannot be: naming it and its value.
+    pub fn load(arguments: &Arguments) -> anyhow::Result<Self> {
+        let given = arguments.clone();
+        let file = File::load(given.config.as_deref())?;
+        let name = match given.name.or(file.name) {
+            Some(name) => name,
+            None => host_name()?,
+        };
+        check_name("node name", &name)?;
+        let settings = Self {
+            state_dir: given.state_dir.or(file.state_dir).unwrap_or_else(|| DEFAULT_STATE_DIR.into()),
+            master: loopback(given.master.or(file.master).as_deref().unwrap_or(DEFAULT_MASTER))?,
+            name,
+            hardware: given.hardware.or(file.hardware),
+            machine: given.machine.or(file.machine),
+            cpus: given.cpus.or(file.cpus),
+            idle: given.idle.or(file.idle),
+            nameplate: given.nameplate.or(file.nameplate),
+            reading_interval: given.reading_interval.or(file.reading_interval).unwrap_or(DEFAULT_READING_INTERVAL),
+            log: given.log.or(file.log).unwrap_or_else(|| "info".to_owned()),
+            log_format: given.log_format.or(file.log_format),
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        if self.reading_interval <= Span::ZERO {
+            bail!("the reading interval is {}: it must be positive, for example `1s`", self.reading_interval);
+        }
+        for (what, power) in [("idle", self.idle), ("nameplate", self.nameplate)] {
+            let Some(power) = power else { continue };
+            if power < Power::ZERO {
+                bail!("the {what} draw is {power}: it must not be negative");
+            }
+            if self.hardware.is_some() {
+                bail!(
+                    "the {what} draw is set, but emulated hardware has it from its hardware file: leave out one of them"
+                );
+            }
+        }
+        if let (Some(machine), None) = (&self.machine, &self.hardware) {
+            bail!("the machine `{machine}` is named, but no hardware file: add `--hardware FILE`");
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    fn load(path: Option<&Path>) -> anyhow::Result<Self> {
+        let text = match path {
+            Some(path) => std::fs::read_to_string(path),
+            None => std::fs::read_to_string(DEFAULT_FILE),
+        };
+        let path = path.unwrap_or(Path::new(DEFAULT_FILE));
+        match text {
+            Ok(text) => toml::from_str(&text).map_err(|error: toml::de::Error| {
+                let start = error.span().map_or(0, |span| span.start);
+                let line = 1 + text.as_bytes().iter().take(start).filter(|byte| **byte == b'\n').count();
+                anyhow::anyhow!("{}:{line}: {}", path.display(), error.message())
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && path == Path::new(DEFAULT_FILE) => {
+                Ok(Self::default())
+            }
+            Err(error) => Err(error).with_context(|| format!("cannot read the settings {}", path.display())),
+        }
+    }
+}
+
+fn host_name() -> anyhow::Result<String> {
+    let name = nix::unistd::gethostname().context("cannot read the host name: add `--name NAME`")?;
+    let name = name.to_string_lossy();
+    Ok(name.split('.').next().unwrap_or_default().to_owned())
+}
+
+/// Without certificates nobody knows who listens elsewhere, so a node's jobs come from its own machine only.
+fn loopback(master: &str) -> anyhow::Result<SocketAddr> {
+    let addresses: Vec<SocketAddr> = master
+        .to_socket_addrs()
+        .with_context(|| format!("the master `{master}` is no address: write for example `{DEFAULT_MASTER}`"))?
+        .collect();
+    match addresses.iter().find(|address| !address.ip().is_loopback()) {
+        Some(elsewhere) => bail!(
+            "the master `{master}` is at {elsewhere}, beyond loopback: without certificates a node connects to its own machine only"
+        ),
+        None => addresses.first().copied().with_context(|| format!("the master `{master}` has no address")),
+    }
+}

@@ -1,0 +1,106 @@
+//! What this node is made of: the real machine as the kernel shows it, or an emulated one from a file.
+
+use std::fs;
+use std::thread;
+
+use anyhow::Context;
+use limo_model::{Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
+use limo_power::{Hardware, Machine};
+
+use crate::config::Settings;
+
+/// Above idle and for each core the kernel shows. The Xeon E3-1275 v5 of limo-2018 is rated 80 W for 8 of them; with
+/// nothing else known that is the right size for a server's core.
+const NAMEPLATE_PER_CORE: Power = Power::from_watts(10);
+
+/// Longest hardware name made of a processor's model name; the limit for names is 64.
+const HARDWARE_LENGTH: usize = 48;
+
+/// # Errors
+/// Where the hardware file cannot be used, or the machine's memory cannot be read.
+pub fn describe(settings: &Settings) -> anyhow::Result<(NodeSpec, Option<Machine>)> {
+    let Some(path) = &settings.hardware else {
+        let spec = discover(settings)?;
+        spec.check()?;
+        return Ok((spec, None));
+    };
+    let hardware = Hardware::read(path)?;
+    let machine = match &settings.machine {
+        Some(name) => hardware.machine(name)?,
+        None => hardware.machine_for_node(&settings.name)?,
+    };
+    let mut machine = machine.clone();
+    if let Some(cores) = settings.cpus {
+        machine = machine.with_cores(cores.get());
+    }
+    let spec = NodeSpec { name: settings.name.clone(), ..machine.spec.clone() };
+    spec.check()?;
+    Ok((spec, Some(machine)))
+}
+
+fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
+    let found = || thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+    let cores = settings.cpus.map_or_else(found, |count| count.get());
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let memory = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    let cpu = UnitSpec {
+        name: "cpu".to_owned(),
+        hardware: hardware_name(&processors),
+        kind: UnitKind::Cpu,
+        cores,
+        nameplate: settings.nameplate.unwrap_or(NAMEPLATE_PER_CORE.scaled(cores.into(), 1)),
+        caps: None,
+    };
+    Ok(NodeSpec {
+        name: settings.name.clone(),
+        units: vec![cpu],
+        memory: memory_total(&memory).context("/proc/meminfo has no line `MemTotal: ... kB`")?,
+        // What a machine draws doing nothing cannot be guessed within a factor of ten, and draws anyway.
+        idle: settings.idle.unwrap_or(Power::ZERO),
+        meter: Meter::None,
+    })
+}
+
+/// `Intel(R) Xeon(R) CPU E3-1275 v5 @ 3.60GHz` becomes `intel-xeon-e3-1275-v5`; without a model name the architecture.
+fn hardware_name(processors: &str) -> String {
+    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, v)| v));
+    let model = model.unwrap_or_default().to_lowercase();
+    let model = model.split('@').next().unwrap_or_default().replace("(r)", " ").replace("(tm)", " ");
+    let mut words: Vec<&str> = model
+        .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')))
+        .filter(|word| !word.is_empty() && !matches!(*word, "cpu" | "processor"))
+        .collect();
+    while words.iter().map(|word| word.len() + 1).sum::<usize>() > HARDWARE_LENGTH {
+        words.pop();
+    }
+    if words.is_empty() { std::env::consts::ARCH.to_owned() } else { words.join("-") }
+}
+
+fn memory_total(meminfo: &str) -> Option<Memory> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Memory::from_bytes(kibibytes.saturating_mul(1024)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn model_names() {
+        let check = |model: &str, expected: &str| {
+            assert_eq!(hardware_name(&format!("processor\t: 0\nmodel name\t: {model}\n")), expected);
+        };
+        check("Intel(R) Xeon(R) CPU E3-1275 v5 @ 3.60GHz", "intel-xeon-e3-1275-v5");
+        check("AMD EPYC 7763 64-Core Processor", "amd-epyc-7763-64-core");
+        check("x (y/z) ??", "x-y-z");
+        assert_eq!(hardware_name("no model here"), std::env::consts::ARCH);
+        assert!(hardware_name(&format!("model name: {}", "abcd ".repeat(40))).len() <= 64);
+    }
+
+    #[test]
+    fn memory() {
+        assert_eq!(memory_total("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(Memory::from_bytes(16 << 20)));
+        assert_eq!(memory_total("MemFree: 1 kB\n"), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! The connection to the master: made, kept and made again. Passes frames on in both directions and understands none
+//! of them, except that the first answer says whether the node was registered.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use limo_proto::{
+    Connection, ConnectionError, Data, Frame, MasterToNode, NodeToMaster, Reader, Role, StreamId, Writer, connect,
+};
+use tokio::sync::mpsc;
+use tracing::{debug, info, warn};
+
+use crate::node::Input;
+
+/// A master that was restarted is back in far less than a second, and one that is gone is not worth more than a packet
+/// every few seconds.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Readings are skipped while more frames than this wait: they would be old before they leave.
+const BACKLOG: usize = 1024;
+
+type Outbound = Frame<NodeToMaster>;
+
+/// The way to the master while a connection lives. What waits here is bounded by the windows of the jobs' streams and
+/// by a few messages for each job.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    frames: mpsc::UnboundedSender<Outbound>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Outgoing {
+    fn new() -> (Self, mpsc::UnboundedReceiver<Outbound>) {
+        let (frames, outbound) = mpsc::unbounded_channel();
+        (Self { frames, waiting: Arc::default() }, outbound)
+    }
+
+    fn put(&self, frame: Outbound) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        // A connection that broke in the meantime is reported by itself.
+        let _ = self.frames.send(frame);
+    }
+
+    pub fn send(&self, message: NodeToMaster) {
+        self.put(Frame::Message(message));
+    }
+
+    pub fn send_data(&self, stream: StreamId, offset: u64, bytes: Bytes) {
+        self.put(Frame::Data(Data { stream, offset, bytes }));
+    }
+
+    /// Whether the master is slow to take what it is sent.
+    pub fn is_behind(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > BACKLOG
+    }
+}
+
+/// Keeps a connection to `master` for as long as `inputs` is listened to.
+pub async fn keep(master: SocketAddr, inputs: mpsc::Sender<Input>) {
+    let mut pause = FIRST_PAUSE;
+    let mut told = false;
+    while !inputs.is_closed() {
+        match connect(&master.to_string(), Role::Node).await {
+            Ok(connection) => {
+                told = false;
+                let (registered, error) = serve(connection, &inputs).await;
+                if registered {
+                    pause = FIRST_PAUSE;
+                }
+                match error {
+                    Some(error) => warn!(%master, %error, "the connection to the master ended"),
+                    None => info!(%master, "the connection to the master ended"),
+                }
+                if inputs.send(Input::Disconnected).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) if told => debug!(%master, %error, "no connection to the master"),
+            Err(error) => {
+                warn!(%master, %error, "no connection to the master; trying on");
+                told = true;
+            }
+        }
+        tokio::time::sleep(jittered(pause)).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Between half of `pause` and all of it, so that the nodes of a cluster do not come back in step.
+fn jittered(pause: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or(u32::MAX);
+    pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
+}
+
+/// Passes frames until the connection ends; whether the node was registered on it, and why it ended.
+async fn serve(
+    connection: Connection<MasterToNode, NodeToMaster>,
+    inputs: &mpsc::Sender<Input>,
+) -> (bool, Option<ConnectionError>) {
+    let Connection { reader, writer } = connection;
+    let (outgoing, outbound) = Outgoing::new();
+    let waiting = Arc::clone(&outgoing.waiting);
+    if inputs.send(Input::Connected(outgoing)).await.is_err() {
+        return (false, None);
+    }
+    let mut registered = false;
+    let result = tokio::select! {
+        result = receive(reader, inputs, &mut registered) => result,
+        result = send(writer, outbound, &waiting) => result,
+    };
+    (registered, result.err())
+}
+
+async fn receive(
+    mut reader: Reader<MasterToNode>,
+    inputs: &mpsc::Sender<Input>,
+    registered: &mut bool,
+) -> Result<(), ConnectionError> {
+    while let Some(frame) = reader.next().await? {
+        *registered |= frame == Frame::Message(MasterToNode::Registered);
+        if inputs.send(Input::FromMaster(frame)).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Ends when the node drops its end, after everything has been written out.
+async fn send(
+    mut writer: Writer<NodeToMaster>,
+    mut outbound: mpsc::UnboundedReceiver<Outbound>,
+    waiting: &AtomicUsize,
+) -> Result<(), ConnectionError> {
+    while let Some(frame) = outbound.recv().await {
+        let mut next = Some(frame);
+        while let Some(frame) = next {
+            writer.feed(&frame).await?;
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            next = outbound.try_recv().ok();
+        }
+        writer.flush().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! What the daemon says on stderr, and how that changes while it runs.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::LogFormat;
+
+/// Sets another level; given what is configured now.
+pub type Relevel = Box<dyn Fn(&str) -> anyhow::Result<()> + Send>;
+
+fn filter(level: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(level).with_context(|| format!("`{level}` is no log level: error, warn, info, debug or trace"))
+}
+
+/// Starts logging.
+///
+/// # Errors
+/// Where the level is none.
+pub fn start(level: &str, format: Option<LogFormat>) -> anyhow::Result<Relevel> {
+    let terminal = io::stderr().is_terminal();
+    let format = format.unwrap_or(if terminal { LogFormat::Human } else { LogFormat::Json });
+    let plain = std::env::var_os("NO_COLOR").is_some() || !terminal;
+    let builder = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_ansi(!plain);
+    Ok(match format {
+        LogFormat::Human => {
+            let builder = builder.with_env_filter(filter(level)?).with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            Box::new(move |level| Ok(handle.reload(filter(level)?)?))
+        }
+        LogFormat::Json => {
+            let builder = builder.json().with_env_filter(filter(level)?).with_filter_reloading();
+            let handle = builder.reload_handle();
+            builder.init();
+            Box::new(move |level| Ok(handle.reload(filter(level)?)?))
+        }
+    })
+}

@@ -1,0 +1,297 @@
+//! The node: one place where every event arrives and everything that the daemon knows is kept.
+//!
+//! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends).
+
+mod master;
+mod process;
+mod stop;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use limo_model::{Attempt as Number, JobId, NodeSpec, Span, Time};
+use limo_power::{Emulated, Machine};
+use limo_proto::{AttemptReport, Frame, MasterToNode, NewSlave, NodeToMaster, StreamId};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::attempt::{Attempt, Attempts, Recovered, State, lost, recovered};
+use crate::io::JobIo;
+use crate::kill;
+use crate::link::Outgoing;
+use crate::spool::{End, Spool};
+use stop::Closing;
+
+/// How long processes that a killed daemon left behind get to be gone.
+const LEFTOVERS: Duration = Duration::from_secs(2);
+
+/// One thing that happened.
+pub enum Input {
+    Connected(Outgoing),
+    Disconnected,
+    FromMaster(Frame<MasterToNode>),
+    /// Some child ended.
+    ChildEnded,
+    /// Nothing of the job is left.
+    Swept {
+        job: JobId,
+    },
+    /// A pipe gave these bytes; none is its end.
+    Output {
+        stream: StreamId,
+        bytes: Bytes,
+    },
+    /// The job took so many bytes of stdin; the end counts as one.
+    StdinTaken {
+        job: JobId,
+        count: u64,
+    },
+    /// The time that [`Node::deadline`] named has come.
+    Deadline,
+    Reconfigured {
+        interval: Span,
+    },
+    Terminate,
+}
+
+/// What a node is made of.
+pub struct Parts {
+    pub spec: NodeSpec,
+    /// Set on emulated hardware.
+    pub machine: Option<Machine>,
+    pub spool: Spool,
+    pub boot: String,
+    /// Between two readings.
+    pub interval: Span,
+}
+
+pub struct Node {
+    spec: NodeSpec,
+    meter: Option<Meter>,
+    spool: Spool,
+    boot: String,
+    attempts: Attempts,
+    /// Of attached jobs, from the assignment until the output is delivered.
+    streams: BTreeMap<JobId, JobIo>,
+    link: Option<Link>,
+    /// Whether there is a connection, even one on which nothing is sent any more.
+    connected: bool,
+    /// For tasks that report back. Weak, so that the loop does not keep itself alive.
+    inputs: mpsc::WeakSender<Input>,
+    begin: Instant,
+    closing: Option<Closing>,
+    /// Whether the master ever took this node.
+    welcomed: bool,
+    refused: Option<String>,
+}
+
+struct Link {
+    outgoing: Outgoing,
+    registered: bool,
+}
+
+struct Meter {
+    model: Emulated,
+    interval: Duration,
+    next: Instant,
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_millis(u64::try_from(span.ms()).unwrap_or(0))
+}
+
+impl Node {
+    /// Takes up what an earlier daemon left, and kills what still runs of it.
+    ///
+    /// # Errors
+    /// Where the records cannot be read.
+    pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
+        let Parts { spec, machine, spool, boot, interval } = parts;
+        let now = Instant::now();
+        let meter = machine.map(|machine| Meter {
+            model: Emulated::new(machine),
+            interval: duration(interval),
+            next: now + duration(interval),
+        });
+        let mut node = Self {
+            spec,
+            meter,
+            spool,
+            boot,
+            attempts: Attempts::default(),
+            streams: BTreeMap::new(),
+            link: None,
+            connected: false,
+            inputs: inputs.downgrade(),
+            begin: now,
+            closing: None,
+            welcomed: false,
+            refused: None,
+        };
+        node.recover()?;
+        Ok(node)
+    }
+
+    fn recover(&mut self) -> anyhow::Result<()> {
+        for ((job, number), found) in self.spool.recover()? {
+            let cookie = found.intent.as_ref().map(|intent| intent.cookie.clone()).unwrap_or_default();
+            let state = match recovered(&found, &self.boot) {
+                Recovered::Ended(end) => State::Ended(end),
+                Recovered::Lost { reason } => {
+                    if !cookie.is_empty() {
+                        kill::sweep(&cookie, LEFTOVERS);
+                    }
+                    warn!(%job, attempt = %number, reason, "the job is lost");
+                    let end = lost(reason);
+                    self.record_end(job, number, &end);
+                    State::Ended(end)
+                }
+                Recovered::Held => match found.intent {
+                    Some(intent) => {
+                        self.expect_streams(&intent.exec);
+                        State::Held(Box::new(intent.exec))
+                    }
+                    // Without a readable intent it would be lost.
+                    None => continue,
+                },
+            };
+            info!(%job, attempt = %number, "the job is known from before");
+            self.attempts.known.insert(job, Attempt { number, cookie, state });
+        }
+        Ok(())
+    }
+
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    pub fn handle(&mut self, input: Input) {
+        match input {
+            Input::Connected(outgoing) => self.connected(outgoing),
+            Input::Disconnected => {
+                self.link = None;
+                self.connected = false;
+            }
+            Input::FromMaster(Frame::Message(message)) => self.asked(message),
+            Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
+            Input::ChildEnded => self.collect_children(),
+            Input::Swept { job } => self.swept(job),
+            Input::Output { stream, bytes } => self.output_read(stream, bytes),
+            Input::StdinTaken { job, count } => self.stdin_taken(job, count),
+            Input::Deadline => self.deadline_passed(Instant::now()),
+            Input::Reconfigured { interval } => {
+                info!(reading_interval = %interval, "settings re-read");
+                if let Some(meter) = &mut self.meter {
+                    meter.interval = duration(interval);
+                    meter.next = Instant::now();
+                }
+            }
+            Input::Terminate => self.terminate(),
+        }
+        self.close_when_done();
+    }
+
+    /// When to come back with [`Input::Deadline`].
+    pub fn deadline(&self) -> Option<Instant> {
+        let kills = self.attempts.known.values().filter_map(|attempt| match &attempt.state {
+            State::Stopping { kill_at, .. } => *kill_at,
+            _ => None,
+        });
+        let reading = self.meter.as_ref().filter(|_| self.is_registered()).map(|meter| meter.next);
+        let closing = self.closing.as_ref().and_then(|closing| closing.until);
+        kills.chain(reading).chain(closing).min()
+    }
+
+    fn deadline_passed(&mut self, now: Instant) {
+        self.kill_overdue(now);
+        if let Some(meter) = &mut self.meter
+            && meter.next <= now
+        {
+            meter.next = now + meter.interval;
+            self.send_reading();
+        }
+    }
+
+    fn connected(&mut self, outgoing: Outgoing) {
+        let attempts = self.attempts.known.iter().map(|(&job, attempt)| AttemptReport {
+            job,
+            attempt: attempt.number,
+            state: attempt.report(),
+            stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
+        });
+        outgoing.send(NodeToMaster::NewSlave(Box::new(NewSlave {
+            spec: self.spec.clone(),
+            instance: self.spool.instance.clone(),
+            boot: self.boot.clone(),
+            attempts: attempts.collect(),
+        })));
+        self.link = Some(Link { outgoing, registered: false });
+        self.connected = true;
+    }
+
+    /// The master took the node: says again what may not have reached it.
+    fn registered(&mut self) {
+        let Some(link) = &mut self.link else { return };
+        link.registered = true;
+        self.welcomed = true;
+        info!(node = self.spec.name, "registered with the master");
+        let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
+            State::Ended(end) => Some((job, attempt.number, end.clone())),
+            _ => None,
+        });
+        let ended: Vec<_> = ended.collect();
+        for (job, number, end) in ended {
+            self.send_end(job, number, end);
+        }
+        for io in self.streams.values_mut() {
+            io.rewind();
+        }
+        for job in self.streams.keys().copied().collect::<Vec<_>>() {
+            self.send_output(job);
+        }
+        self.send_reading();
+    }
+
+    fn is_registered(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.registered)
+    }
+
+    /// The way to the master, where it has taken the node. What cannot be sent now is said again after registering.
+    fn outgoing(&self) -> Option<&Outgoing> {
+        self.link.as_ref().filter(|link| link.registered).map(|link| &link.outgoing)
+    }
+
+    fn send(&self, message: NodeToMaster) {
+        if let Some(outgoing) = self.outgoing() {
+            outgoing.send(message);
+        }
+    }
+
+    fn send_end(&self, job: JobId, attempt: Number, end: End) {
+        self.send(NodeToMaster::Ended { job, attempt, outcome: end.outcome, usage: end.usage });
+    }
+
+    /// Where there is a meter, what it shows now.
+    fn send_reading(&self) {
+        if let (Some(meter), Some(outgoing)) = (&self.meter, self.outgoing())
+            && !outgoing.is_behind()
+        {
+            outgoing.send(NodeToMaster::Reading { draw: meter.model.reading(self.now()) });
+        }
+    }
+
+    /// For the model, which only needs differences: milliseconds since the daemon began, by a clock that is never set.
+    fn now(&self) -> Time {
+        Time::from_unix_ms(i64::try_from(self.begin.elapsed().as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn record_end(&self, job: JobId, attempt: Number, end: &End) {
+        if let Err(error) = self.spool.end(job, attempt, end) {
+            // It is still told; only a daemon killed before that reaches the master would report it lost.
+            warn!(%job, %attempt, %error, "the end of the job is not recorded");
+        }
+    }
+}

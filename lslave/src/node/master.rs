@@ -1,0 +1,166 @@
+//! What the master asks.
+
+use limo_model::{Attempt as Number, JobId};
+use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
+use tracing::{debug, error, info, warn};
+
+use super::Node;
+use crate::attempt::{Attempt, State, Verdict, lost};
+use crate::io::JobIo;
+use crate::kill;
+use crate::spool::{Intent, random_name};
+
+impl Node {
+    pub(super) fn asked(&mut self, message: MasterToNode) {
+        match message {
+            MasterToNode::Registered => self.registered(),
+            MasterToNode::Refused { reason } => self.refused_by_master(reason),
+            MasterToNode::DoExec(exec) => self.assigned(*exec),
+            MasterToNode::Go { job, attempt } => self.go(job, attempt),
+            MasterToNode::Drop { job, attempt } => self.drop_held(job, attempt),
+            MasterToNode::Stop { job, attempt, grace } => self.stop(job, attempt, super::duration(grace)),
+            MasterToNode::Signal { job, attempt, signal } => self.signal(job, attempt, signal),
+            MasterToNode::EndedAck { job, attempt } => self.end_acknowledged(job, attempt),
+            MasterToNode::Resume { job, stdout, stderr } => self.resume(job, stdout, stderr),
+            MasterToNode::Discard { job } => self.discard(job),
+            MasterToNode::StreamAck { stream, offset } => self.output_taken(stream, offset),
+        }
+    }
+
+    fn refused_by_master(&mut self, reason: String) {
+        error!(reason, "the master refuses this node");
+        if !self.welcomed && self.attempts.known.is_empty() {
+            // Nothing here waits for the master, and asking again will not change its answer.
+            self.refused = Some(reason);
+        }
+        self.link = None;
+    }
+
+    fn assigned(&mut self, exec: DoExec) {
+        let (job, attempt) = (exec.job, exec.attempt);
+        let refuse = |reason: String| NodeToMaster::JobRefused { job, attempt, reason };
+        let answer = match self.attempts.weigh(job, attempt) {
+            Verdict::Refuse(reason) => refuse(reason),
+            Verdict::Acknowledge => NodeToMaster::JobAck { job, attempt },
+            Verdict::Repeat => return self.tell_end_again(job),
+            Verdict::Replace(older) => {
+                self.drop_held(job, older);
+                self.hold(exec).map_or_else(refuse, |()| NodeToMaster::JobAck { job, attempt })
+            }
+            Verdict::Hold => self.hold(exec).map_or_else(refuse, |()| NodeToMaster::JobAck { job, attempt }),
+        };
+        if let NodeToMaster::JobRefused { reason, .. } = &answer {
+            warn!(%job, %attempt, reason, "assignment refused");
+        }
+        self.send(answer);
+    }
+
+    fn tell_end_again(&self, job: JobId) {
+        if let Some(Attempt { number, state: State::Ended(end), .. }) = self.attempts.known.get(&job) {
+            self.send_end(job, *number, end.clone());
+        }
+    }
+
+    /// Records the intent to run an attempt.
+    fn hold(&mut self, exec: DoExec) -> Result<(), String> {
+        if self.closing.is_some() {
+            return Err("the node is shutting down".to_owned());
+        }
+        self.check_placement(&exec)?;
+        let cookie = random_name().map_err(|error| error.to_string())?;
+        let (job, number) = (exec.job, exec.attempt);
+        let intent = Intent { exec, cookie: cookie.clone(), boot: self.boot.clone() };
+        self.spool.hold(&intent).map_err(|error| error.to_string())?;
+        self.expect_streams(&intent.exec);
+        let state = State::Held(Box::new(intent.exec));
+        self.attempts.known.insert(job, Attempt { number, cookie, state });
+        debug!(%job, attempt = %number, "assignment held");
+        Ok(())
+    }
+
+    /// Every part of the placement is taken to be on this node; its number is the master's business.
+    fn check_placement(&self, exec: &DoExec) -> Result<(), String> {
+        let name = &self.spec.name;
+        if exec.placement.is_empty() || exec.launch.argv.is_empty() {
+            return Err("the assignment names no unit or no command".to_owned());
+        }
+        for part in &exec.placement {
+            let index = usize::from(part.unit.unit);
+            let Some(unit) = self.spec.units.get(index) else {
+                return Err(format!("node `{name}` has no unit {index}: it has {}", self.spec.units.len()));
+            };
+            if part.cores == 0 || part.cores > unit.cores {
+                return Err(format!("{} cores of unit `{}`: it has {}", part.cores, unit.name, unit.cores));
+            }
+            if part.memory > self.spec.memory {
+                return Err(format!("{} of memory: node `{name}` has {}", part.memory, self.spec.memory));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn expect_streams(&mut self, exec: &DoExec) {
+        if exec.launch.io == Io::Attached {
+            self.streams.insert(exec.job, JobIo::new());
+        }
+    }
+
+    fn go(&mut self, job: JobId, number: Number) {
+        let Some(attempt) = self.attempts.find(job, number) else {
+            return self.not_here(job, number);
+        };
+        match &attempt.state {
+            State::Held(exec) => {
+                let (exec, cookie) = (exec.clone(), attempt.cookie.clone());
+                self.start(&exec, &cookie);
+            }
+            // Said twice: the answer may have been lost with a connection.
+            State::Running(_) | State::Stopping { .. } | State::Sweeping(_) => {
+                self.send(NodeToMaster::Started { job, attempt: number });
+            }
+            State::Ended(_) => self.tell_end_again(job),
+        }
+    }
+
+    /// The master believes in an attempt that this node does not have. It may have run, so it is lost, not new.
+    pub(super) fn not_here(&self, job: JobId, number: Number) {
+        if self.attempts.is_gone(job, number) || self.attempts.known.contains_key(&job) {
+            return debug!(%job, attempt = %number, "a late message about an attempt that is gone");
+        }
+        warn!(%job, attempt = %number, "the master asks for a job that this node does not know");
+        self.send_end(job, number, lost("the node does not know the job"));
+    }
+
+    fn drop_held(&mut self, job: JobId, number: Number) {
+        if let Some(Attempt { state: State::Held(_), .. }) = self.attempts.find(job, number) {
+            debug!(%job, attempt = %number, "assignment dropped");
+            self.streams.remove(&job);
+            self.forget(job, number);
+        }
+    }
+
+    pub(super) fn forget(&mut self, job: JobId, number: Number) {
+        if let Err(error) = self.spool.forget(job, number) {
+            warn!(%job, attempt = %number, %error, "the records of the job stay");
+        }
+        self.attempts.remove(job);
+    }
+
+    fn signal(&mut self, job: JobId, number: Number, signal: i32) {
+        match self.attempts.find(job, number).and_then(|attempt| attempt.running()) {
+            // 0 and below would mean something else to the kernel.
+            Some(running) if signal > 0 => {
+                info!(%job, signal, "signal");
+                kill::group(running.leader, signal);
+            }
+            _ => debug!(%job, signal, "no process for the signal"),
+        }
+    }
+
+    fn end_acknowledged(&mut self, job: JobId, number: Number) {
+        if let Some(Attempt { state: State::Ended(_), .. }) = self.attempts.find(job, number) {
+            self.forget(job, number);
+            self.tidy(job);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What runs: starts, ends, and what is left after an end.
+
+use std::time::Duration;
+
+use limo_model::{Attempt as Number, JobId, Outcome, Span, Usage};
+use limo_power::{Plan, Share};
+use limo_proto::{DoExec, NodeToMaster};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use super::{Input, Node};
+use crate::attempt::{Attempt, Running, State};
+use crate::io;
+use crate::kill;
+use crate::launch::{Pipes, Surroundings, spawn};
+use crate::reap::{self, Collected};
+use crate::spool::End;
+
+/// How long what a job left behind gets to be gone after KILL: only a process in an uninterruptible wait takes longer.
+const SWEEP: Duration = Duration::from_secs(5);
+
+impl Node {
+    /// The master let a held attempt go.
+    pub(super) fn start(&mut self, exec: &DoExec, cookie: &str) {
+        let (job, number) = (exec.job, exec.attempt);
+        // From here on a daemon that comes after this one believes that the command has run.
+        if let Err(error) = self.spool.going(job, number) {
+            return self.not_started(job, number, 126, error.to_string());
+        }
+        let plan = self.plan(exec);
+        let emulated_duration = plan.and_then(|plan| plan.duration);
+        match spawn(exec, &Surroundings { spec: &self.spec, cookie, emulated_duration }) {
+            Ok(process) => {
+                info!(%job, attempt = %number, pid = process.leader.as_raw(), "job started");
+                let running = Running { leader: process.leader, since: Instant::now() };
+                if let Some(attempt) = self.attempts.find(job, number) {
+                    attempt.state = State::Running(running);
+                }
+                if let Some(pipes) = process.pipes {
+                    self.connect_pipes(job, pipes);
+                }
+                let now = self.now();
+                if let (Some(meter), Some(plan)) = (&mut self.meter, plan) {
+                    meter.model.start(job.0, plan.power, now);
+                }
+                self.send(NodeToMaster::Started { job, attempt: number });
+                self.send_reading();
+            }
+            Err(error) => self.not_started(job, number, error.code(), error.to_string()),
+        }
+    }
+
+    /// What emulated hardware says of a run.
+    fn plan(&mut self, exec: &DoExec) -> Option<Plan> {
+        let share =
+            |part: &limo_model::Part| Share { unit: usize::from(part.unit.unit), cores: part.cores, cap: part.cap };
+        let shares: Vec<Share> = exec.placement.iter().map(share).collect();
+        let plan = self.meter.as_mut()?.model.plan(&exec.application, &exec.size, &shares);
+        plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()
+    }
+
+    fn connect_pipes(&mut self, job: JobId, pipes: Pipes) {
+        let connected = match (self.streams.get_mut(&job), self.inputs.upgrade()) {
+            (Some(streams), Some(inputs)) => streams.start(job, pipes, &inputs),
+            // Nobody wants them any more.
+            _ => io::drain(pipes),
+        };
+        if let Err(error) = connected {
+            error!(%job, %error, "the job's stdio is not connected");
+        }
+    }
+
+    fn not_started(&mut self, job: JobId, number: Number, code: u8, reason: String) {
+        warn!(%job, attempt = %number, code, reason, "job not started");
+        if let Some(streams) = self.streams.get_mut(&job) {
+            streams.close();
+        }
+        self.send_output(job);
+        self.ended(job, number, End { outcome: Outcome::NotStarted { code, reason }, usage: Usage::default() });
+    }
+
+    /// The attempt is over for good.
+    pub(super) fn ended(&mut self, job: JobId, number: Number, end: End) {
+        self.record_end(job, number, &end);
+        self.send_end(job, number, end.clone());
+        if let Some(attempt) = self.attempts.find(job, number) {
+            attempt.state = State::Ended(end);
+        }
+        self.tidy(job);
+    }
+
+    pub(super) fn collect_children(&mut self) {
+        while let Some(child) = reap::ended_child() {
+            let job = self.attempts.known.iter().find_map(|(&job, attempt)| {
+                attempt.running().filter(|running| running.leader == child).map(|running| (job, running))
+            });
+            if job.is_some() {
+                // Before it is collected, while the number of the group is surely its own.
+                kill::group(child, nix::libc::SIGKILL);
+            }
+            match (reap::collect(child), job) {
+                (Some(collected), Some((job, running))) => self.leader_ended(job, running, &collected),
+                (Some(_), None) => {}
+                (None, _) => return,
+            }
+        }
+    }
+
+    fn leader_ended(&mut self, job: JobId, running: Running, collected: &Collected) {
+        let now = self.now();
+        let energy = self.meter.as_mut().and_then(|meter| meter.model.end(job.0, now));
+        let elapsed = i64::try_from(running.since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let usage = Usage {
+            elapsed: Span::from_ms(elapsed),
+            user_cpu: collected.user_cpu,
+            system_cpu: collected.system_cpu,
+            max_rss: collected.max_rss,
+            energy,
+        };
+        info!(%job, outcome = ?collected.outcome, elapsed = %usage.elapsed, "job ended");
+        if let Some(streams) = self.streams.get_mut(&job) {
+            streams.job_over();
+        }
+        let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
+        attempt.state = State::Sweeping(End { outcome: collected.outcome.clone(), usage });
+        let cookie = attempt.cookie.clone();
+        self.sweep(job, cookie);
+    }
+
+    /// Kills what carries the cookie, outside the loop, because it reads all of /proc.
+    fn sweep(&self, job: JobId, cookie: String) {
+        let Some(inputs) = self.inputs.upgrade() else { return };
+        tokio::task::spawn_blocking(move || {
+            let left = kill::sweep(&cookie, SWEEP);
+            if left > 0 {
+                error!(%job, left, "processes of the job cannot be killed");
+            }
+            // A loop that is gone has ended with the daemon.
+            let _ = inputs.blocking_send(Input::Swept { job });
+        });
+    }
+
+    pub(super) fn swept(&mut self, job: JobId) {
+        let Some(Attempt { number, state: State::Sweeping(end), .. }) = self.attempts.known.get(&job) else { return };
+        let (number, end) = (*number, end.clone());
+        self.ended(job, number, end);
+        self.send_reading();
+    }
+}

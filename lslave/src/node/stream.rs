@@ -1,0 +1,85 @@
+//! Stdio between the jobs' pipes and the master.
+
+use bytes::Bytes;
+use limo_model::JobId;
+use limo_proto::{Channel, Data, StreamId};
+use tracing::{debug, warn};
+
+use super::Node;
+use crate::attempt::Attempt;
+use crate::io;
+
+impl Node {
+    pub(super) fn stdin_arrived(&mut self, data: Data) {
+        let Data { stream: StreamId { job, channel }, offset, bytes } = data;
+        if channel != Channel::Stdin {
+            return warn!(%job, ?channel, "the master sends data of a stream that only a job writes");
+        }
+        if let Some(streams) = self.streams.get_mut(&job)
+            && let Err(error) = streams.receive(offset, bytes)
+        {
+            debug!(%job, %error, "stdin is not taken; its sender will go on from where it was");
+        }
+    }
+
+    pub(super) fn stdin_taken(&mut self, job: JobId, count: u64) {
+        if let Some(offset) = self.streams.get_mut(&job).and_then(|streams| streams.stdin_taken(count)) {
+            self.send(io::stdin_ack(job, offset));
+        }
+    }
+
+    pub(super) fn output_read(&mut self, stream: StreamId, bytes: Bytes) {
+        if let Some(streams) = self.streams.get_mut(&stream.job) {
+            streams.read(stream.channel, bytes);
+            self.send_output(stream.job);
+        }
+    }
+
+    pub(super) fn output_taken(&mut self, stream: StreamId, offset: u64) {
+        let Some(streams) = self.streams.get_mut(&stream.job) else { return };
+        if let Err(error) = streams.acknowledge(stream.channel, offset) {
+            warn!(job = %stream.job, %error, "acknowledgement ignored");
+        }
+        self.tidy(stream.job);
+    }
+
+    /// A client reads from these offsets on.
+    pub(super) fn resume(&mut self, job: JobId, stdout: u64, stderr: u64) {
+        match self.streams.get_mut(&job) {
+            Some(streams) => {
+                if let Err(error) = streams.resume(stdout, stderr) {
+                    warn!(%job, %error, "the output cannot go on from there");
+                }
+                self.send_output(job);
+            }
+            // Output that is not here does not come any more: of a job whose daemon was killed, for example.
+            None => {
+                if let Some(outgoing) = self.outgoing() {
+                    io::send_end(job, Channel::Stdout, stdout, outgoing);
+                    io::send_end(job, Channel::Stderr, stderr, outgoing);
+                }
+            }
+        }
+    }
+
+    /// Nobody will read the output: the job runs on with an empty stdin, and what it writes is dropped.
+    pub(super) fn discard(&mut self, job: JobId) {
+        self.streams.remove(&job);
+    }
+
+    pub(super) fn send_output(&mut self, job: JobId) {
+        // Not `self.outgoing()`: the streams are borrowed beside it.
+        let link = self.link.as_ref().filter(|link| link.registered);
+        if let (Some(link), Some(streams)) = (link, self.streams.get_mut(&job)) {
+            streams.send(job, &link.outgoing);
+        }
+    }
+
+    /// Forgets streams that are of no use any more: the job is over and its output is delivered.
+    pub(super) fn tidy(&mut self, job: JobId) {
+        let over = !self.attempts.known.get(&job).is_some_and(Attempt::is_open);
+        if over && self.streams.get(&job).is_some_and(io::JobIo::is_delivered) {
+            self.streams.remove(&job);
+        }
+    }
+}
