@@ -64,8 +64,8 @@ impl Outbox {
 
     /// How many bytes may be pushed before something is acknowledged.
     pub fn room(&self) -> usize {
-        // At most WINDOW, which fits.
-        usize::try_from(WINDOW.saturating_sub(self.tail - self.base)).unwrap_or(0)
+        // An acknowledged end puts the base one beyond the tail. At most WINDOW, which fits.
+        usize::try_from(WINDOW.saturating_sub(self.tail.saturating_sub(self.base))).unwrap_or(0)
     }
 
     /// Takes bytes to send. They are dropped after [`Outbox::close`].
@@ -267,6 +267,7 @@ mod tests {
             }
         }
         assert!(out.is_done(), "the end is acknowledged at once");
+        assert_eq!(out.room() as u64, WINDOW, "nothing is kept any more");
         got
     }
 
