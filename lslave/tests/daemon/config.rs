@@ -1,0 +1,132 @@
+//! Settings: where they come from, and what is said about bad ones.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use limo_proto::MasterToNode;
+
+use crate::master::{Daemon, Master, command};
+
+fn lslave(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
+    command.args(arguments).env_clear().env("LIMO_NAME", "n1");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+/// Must end with 1, nothing on stdout and one line on stderr that has this text.
+fn check(output: &Output, expected: &str) {
+    let stderr = text(&output.stderr);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()), "{stderr}");
+    assert!(stderr.starts_with("lslave: ") && stderr.contains(expected), "`{expected}` in `{stderr}`");
+}
+
+#[test]
+fn bad_settings() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("lslave.toml");
+    let path = file.to_str().expect("UTF-8");
+    let with = |content: &str, expected: &str| {
+        fs::write(&file, content).expect("written");
+        check(&lslave(&["--config", path, "--check-config"]).output().expect("it runs"), expected);
+    };
+    with("idel = \"5 W\"", "lslave.toml:1: unknown field `idel`");
+    with("# power\nidle = 5", "lslave.toml:2: `5` has no unit: write for example `90 W`");
+    with("reading_interval = \"0s\"", "the reading interval is 0s: it must be positive");
+    with("idle = \"-5 W\"", "the idle draw is -5.0 W: it must not be negative");
+    with("name = \"n1\"\nmachine = \"m\"", "the machine `m` is named, but no hardware file");
+    let run = |arguments: &[&str], expected: &str| check(&lslave(arguments).output().expect("it runs"), expected);
+    run(&["--config", "/no/such/file", "--check-config"], "cannot read the settings /no/such/file: No such file");
+    run(
+        &["--master", "10.0.0.1:6817"],
+        "beyond loopback: without certificates a node connects to its own machine only",
+    );
+    run(&["--master", "nowhere"], "the master `nowhere` is no address: write for example `127.0.0.1:6817`");
+    run(&["--name", "a b"], "the node name `a b` has the character ` `");
+    run(&["--hardware", "/no/such/file"], "cannot read the hardware file /no/such/file");
+    run(&["--log", "a=b=c"], "`a=b=c` is no log level");
+    let unknown = lslave(&["--no-such-option"]).output().expect("it runs");
+    assert_eq!(unknown.status.code(), Some(2), "as clap has it");
+}
+
+#[test]
+fn machines_of_a_hardware_file() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../power/examples/limo-2018.toml");
+    let run = |arguments: &[&str]| {
+        lslave(&[&["--hardware", example, "--check-config"], arguments].concat()).output().expect("it runs")
+    };
+    check(&run(&[]), "describes no machine `n1`: it has xeon1, xeon2, odroid-c1, odroid-c2");
+    check(&run(&["--machine", "xeon3"]), "describes no machine `xeon3`");
+    check(&run(&["--machine", "xeon1", "--idle", "1 W"]), "emulated hardware has it from its hardware file");
+    let good = run(&["--machine", "xeon2"]);
+    assert_eq!(text(&good.stdout), "node `n1`: 3 units, master 127.0.0.1:6817\n", "{}", text(&good.stderr));
+}
+
+/// Flags go before the environment, the environment before the file.
+#[test]
+fn where_settings_come_from() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("lslave.toml");
+    fs::write(&file, "master = \"127.0.0.1:1\"\n").expect("written");
+    let path = file.to_str().expect("UTF-8");
+    let check = |command: &mut Command, expected: &str| {
+        let output = command.arg("--check-config").output().expect("it runs");
+        assert!(text(&output.stdout).ends_with(expected), "{}", text(&output.stdout));
+    };
+    check(&mut lslave(&["--config", path]), "127.0.0.1:1\n");
+    check(lslave(&[]).env("LIMO_CONFIG", path), "127.0.0.1:1\n");
+    check(lslave(&["--config", path]).env("LIMO_MASTER", "127.0.0.1:2"), "127.0.0.1:2\n");
+    check(lslave(&["--config", path, "--master", "127.0.0.1:3"]).env("LIMO_MASTER", "127.0.0.1:2"), "127.0.0.1:3\n");
+}
+
+/// A node that the master does not take at all says why and ends; one that was taken before keeps trying.
+#[tokio::test]
+async fn a_refused_node_says_why() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut command = command(dir.path(), &master, &[]);
+    let daemon = tokio::task::spawn_blocking(move || command.output().expect("it runs"));
+    let (mut node, _) = master.greet().await;
+    node.send(MasterToNode::Refused { reason: "another node is named `n1`".into() }).await;
+    let output = daemon.await.expect("no panic");
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("lslave: the master refuses this node: another node is named `n1`"), "{stderr}");
+
+    let _daemon = Daemon::start(&master, &[]);
+    let (node, _) = master.welcome().await;
+    drop(node);
+    let (mut node, _) = master.greet().await;
+    node.send(MasterToNode::Refused { reason: "for now".into() }).await;
+    drop(node);
+    master.welcome().await;
+}
+
+/// A hang-up makes it read its settings again: here the interval of readings, from never to often.
+#[tokio::test]
+async fn settings_are_read_again() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("lslave.toml");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../power/examples/limo-2018.toml");
+    let content =
+        |interval: &str| format!("hardware = \"{example}\"\nmachine = \"xeon1\"\nreading_interval = \"{interval}\"\n");
+    fs::write(&file, content("1d")).expect("written");
+    let daemon = Daemon::start(&master, &["--config", file.to_str().expect("UTF-8")]);
+    let (mut node, _) = master.welcome().await;
+    let mut reading = async || {
+        node.message(|message| matches!(message, limo_proto::NodeToMaster::Reading { .. }).then_some(())).await;
+    };
+    reading().await;
+    // A broken file changes nothing, and ends nothing.
+    fs::write(&file, "nonsense = 1").expect("written");
+    daemon.signal(nix::sys::signal::Signal::SIGHUP);
+    fs::write(&file, content("10ms")).expect("written");
+    daemon.signal(nix::sys::signal::Signal::SIGHUP);
+    for _ in 0..5 {
+        reading().await;
+    }
+}

@@ -1,0 +1,94 @@
+//! Signals, stops, and that nothing of a job is left when it is over.
+
+use limo_model::{Attempt, JobId, Outcome, Span};
+use limo_proto::{Channel, MasterToNode};
+
+use crate::master::{Daemon, Master, Session, is_running, shell};
+
+async fn node() -> (Session, Daemon) {
+    let master = Master::new().await;
+    let daemon = Daemon::start(&master, &[]);
+    (master.welcome().await.0, daemon)
+}
+
+/// The numbers that a job has printed as one line.
+async fn numbers(node: &mut Session, job: u64) -> Vec<i32> {
+    let mut text = String::new();
+    while !text.ends_with('\n') {
+        let data = node.data(job, Channel::Stdout).await;
+        assert!(!data.bytes.is_empty(), "the job ended after `{text}`");
+        text.push_str(std::str::from_utf8(&data.bytes).expect("text"));
+    }
+    text.split_whitespace().map(|number| number.parse().expect("a process number")).collect()
+}
+
+#[tokio::test]
+async fn signals_reach_the_whole_group() {
+    let (mut node, _daemon) = node().await;
+    node.run(shell(1, "sh -c 'trap \"echo usr1\" USR1; echo $$; while :; do sleep 0.01; done'; exit $?")).await;
+    let child = numbers(&mut node, 1).await;
+    let signal = |signal| MasterToNode::Signal { job: JobId(1), attempt: Attempt(1), signal };
+    // The outer shell has no trap and dies of it; then nothing may be left.
+    node.send(signal(nix::libc::SIGUSR1)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(nix::libc::SIGUSR1));
+    assert!(!is_running(child[0]), "a child that caught the signal is gone with its leader");
+    // A late signal has nobody to reach, and harms nobody.
+    node.send(signal(nix::libc::SIGKILL)).await;
+    node.run(shell(2, "trap 'echo caught; exit 3' INT; echo 0; while :; do sleep 0.01; done")).await;
+    numbers(&mut node, 2).await;
+    node.send(MasterToNode::Signal { job: JobId(2), attempt: Attempt(1), signal: nix::libc::SIGINT }).await;
+    assert_eq!(node.ended(2).await.0, Outcome::Exited(3), "a job may catch it");
+}
+
+#[tokio::test]
+async fn a_job_that_obeys_term_ends_within_its_grace() {
+    let (mut node, _daemon) = node().await;
+    node.run(shell(1, "trap 'exit 12' TERM; echo 0; while :; do sleep 0.01; done")).await;
+    numbers(&mut node, 1).await;
+    node.stop(1, Span::from_secs(3600)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(12));
+    // A job that is stopped by a signal gets its TERM too.
+    node.run(shell(2, "echo 0; kill -STOP $$")).await;
+    numbers(&mut node, 2).await;
+    node.stop(2, Span::from_secs(3600)).await;
+    assert_eq!(node.ended(2).await.0, Outcome::Signaled(15));
+}
+
+#[tokio::test]
+async fn a_job_that_ignores_term_is_killed_with_everything_it_started() {
+    let (mut node, _daemon) = node().await;
+    let script = "trap '' TERM; setsid sh -c 'sleep 1000; true' & a=$!; sleep 1001 & b=$!
+        c=$(sh -c 'setsid sleep 1002 >/dev/null & echo $!'); echo $$ $a $b $c; wait";
+    node.run(shell(1, script)).await;
+    let processes = numbers(&mut node, 1).await;
+    assert!(processes.iter().all(|pid| is_running(*pid)), "{processes:?}");
+    node.stop(1, Span::from_ms(1)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(9));
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+}
+
+/// What a job leaves behind when it ends by itself, in its group or out of it, ends with it.
+#[tokio::test]
+async fn leftovers_end_with_their_job() {
+    let (mut node, _daemon) = node().await;
+    node.run(shell(1, "sleep 1000 & a=$!; setsid sleep 1001 & echo $a $!; exit 2")).await;
+    let processes = numbers(&mut node, 1).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(2));
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+    // They held the pipe open; with them gone the output ends.
+    while !node.data(1, Channel::Stdout).await.bytes.is_empty() {}
+}
+
+/// One that hides, without its environment and in a session of its own, cannot hold the output open for ever.
+#[tokio::test]
+async fn output_ends_though_a_process_hides() {
+    let (mut node, _daemon) = node().await;
+    node.run(shell(1, "env -i /usr/bin/setsid /bin/sleep 1000 & echo $!; sleep 0.3; exit 0")).await;
+    let hidden = numbers(&mut node, 1).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
+    while !node.data(1, Channel::Stdout).await.bytes.is_empty() {}
+    for pid in hidden {
+        // It is outside of what the daemon can know, so this test clears it away.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
+    }
+}

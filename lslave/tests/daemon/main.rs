@@ -1,0 +1,10 @@
+//! The real daemon against a master that is played by the test, over real TCP, with real processes.
+
+mod config;
+mod emulated;
+mod kill;
+mod launch;
+mod master;
+mod protocol;
+mod recovery;
+mod streams;

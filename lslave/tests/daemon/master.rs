@@ -1,0 +1,268 @@
+//! The other side of the daemon: a master that does what a test says, and the daemon's own process.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use limo_model::{Attempt, JobId, Memory, NodeId, Outcome, Part, Span, UnitId, Usage};
+use limo_proto::{
+    Channel, Connection, Data, DoExec, Frame, Inbox, Io, Launch, MasterToNode, NewSlave, NodeToMaster, StreamId, accept,
+};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+/// Longer than anything here takes on a loaded machine; a test that waits so long has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Daemon {
+    child: Child,
+    pub dir: TempDir,
+}
+
+impl Daemon {
+    /// Starts a daemon whose state directory is `state` in a new directory.
+    pub fn start(master: &Master, more: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let child = command(dir.path(), master, more).spawn().expect("lslave starts");
+        Self { child, dir }
+    }
+
+    /// Starts another one in the same place.
+    pub fn restart(&mut self, master: &Master) {
+        self.child = command(self.dir.path(), master, &[]).spawn().expect("lslave starts");
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("the daemon runs");
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("a process number"))
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("a child")
+    }
+
+    /// As a power cut of the daemon alone: nothing is told to anybody.
+    pub fn kill(&mut self) {
+        self.signal(Signal::SIGKILL);
+        self.wait();
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Its jobs end with it only if it is asked, not killed.
+        let _ = kill(self.pid(), Signal::SIGTERM);
+        let _ = self.child.wait();
+    }
+}
+
+pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
+    command.arg("--state-dir").arg(dir.join("state")).args(["--master", &master.address(), "--name", "n1"]);
+    command.args(["--cpus", "4"]).args(more).stdin(Stdio::null()).env_remove("LIMO_CONFIG");
+    command
+}
+
+pub struct Master {
+    listener: TcpListener,
+}
+
+impl Master {
+    pub async fn new() -> Self {
+        Self { listener: TcpListener::bind("127.0.0.1:0").await.expect("a port") }
+    }
+
+    pub fn address(&self) -> String {
+        self.listener.local_addr().expect("bound").to_string()
+    }
+
+    /// The next connection of a node, up to its first message.
+    pub async fn greet(&self) -> (Session, NewSlave) {
+        let (stream, _) = within(self.listener.accept()).await.expect("a connection");
+        let connection = accept(stream).await.expect("a node").into_connection();
+        let mut session = Session { connection, early: VecDeque::new() };
+        match session.next().await {
+            Frame::Message(NodeToMaster::NewSlave(new)) => (session, *new),
+            other => panic!("{other:?} instead of NewSlave"),
+        }
+    }
+
+    /// The next connection, taken.
+    pub async fn welcome(&self) -> (Session, NewSlave) {
+        let (mut session, new) = self.greet().await;
+        session.send(MasterToNode::Registered).await;
+        (session, new)
+    }
+}
+
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it happens in time")
+}
+
+/// One connection of a node.
+pub struct Session {
+    connection: Connection<NodeToMaster, MasterToNode>,
+    /// Frames that came while something else was waited for.
+    early: VecDeque<Frame<NodeToMaster>>,
+}
+
+impl Session {
+    async fn next(&mut self) -> Frame<NodeToMaster> {
+        within(self.connection.reader.next()).await.expect("a frame").expect("the connection is open")
+    }
+
+    /// The first frame, now or later, of which `wanted` makes something; others wait.
+    pub async fn find<T>(&mut self, mut wanted: impl FnMut(&Frame<NodeToMaster>) -> Option<T>) -> T {
+        for index in 0..self.early.len() {
+            if let Some(found) = wanted(&self.early[index]) {
+                self.early.remove(index);
+                return found;
+            }
+        }
+        loop {
+            let frame = self.next().await;
+            match wanted(&frame) {
+                Some(found) => return found,
+                None => self.early.push_back(frame),
+            }
+        }
+    }
+
+    pub async fn message<T>(&mut self, mut wanted: impl FnMut(&NodeToMaster) -> Option<T>) -> T {
+        self.find(|frame| match frame {
+            Frame::Message(message) => wanted(message),
+            Frame::Data(_) => None,
+        })
+        .await
+    }
+
+    pub async fn expect(&mut self, expected: NodeToMaster) {
+        self.message(|message| (*message == expected).then_some(())).await;
+    }
+
+    pub async fn send(&mut self, message: MasterToNode) {
+        self.connection.writer.send(&Frame::Message(message)).await.expect("sent");
+    }
+
+    pub async fn write(&mut self, job: u64, offset: u64, bytes: impl Into<Bytes>) {
+        let stream = StreamId { job: JobId(job), channel: Channel::Stdin };
+        let data = Data { stream, offset, bytes: bytes.into() };
+        self.connection.writer.send(&Frame::Data(data)).await.expect("sent");
+    }
+
+    pub async fn acknowledge(&mut self, job: u64, channel: Channel, offset: u64) {
+        let stream = StreamId { job: JobId(job), channel };
+        self.send(MasterToNode::StreamAck { stream, offset }).await;
+    }
+
+    /// The next data frame of a stream.
+    pub async fn data(&mut self, job: u64, channel: Channel) -> Data {
+        let wanted = StreamId { job: JobId(job), channel };
+        self.find(|frame| match frame {
+            Frame::Data(data) if data.stream == wanted => Some(data.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Everything of a stream from where `inbox` is, acknowledged as a client would.
+    pub async fn read_on(&mut self, job: u64, channel: Channel, inbox: &mut Inbox) -> Vec<u8> {
+        let mut all = Vec::new();
+        while !inbox.has_ended() {
+            let data = self.data(job, channel).await;
+            if let Some(new) = inbox.accept(data.offset, data.bytes).expect("no gap") {
+                all.extend_from_slice(&new);
+            }
+            inbox.consume();
+            if let Some(offset) = inbox.due_ack() {
+                self.acknowledge(job, channel, offset).await;
+            }
+        }
+        all
+    }
+
+    pub async fn read_all(&mut self, job: u64, channel: Channel) -> String {
+        let all = self.read_on(job, channel, &mut Inbox::new()).await;
+        String::from_utf8(all).expect("text")
+    }
+
+    /// Assigns a job and lets it go as soon as the node has acknowledged it.
+    pub async fn run(&mut self, exec: DoExec) {
+        let (job, attempt) = (exec.job, exec.attempt);
+        self.send(MasterToNode::DoExec(Box::new(exec))).await;
+        self.expect(NodeToMaster::JobAck { job, attempt }).await;
+        self.send(MasterToNode::Go { job, attempt }).await;
+    }
+
+    pub async fn started(&mut self, job: u64) {
+        self.expect(NodeToMaster::Started { job: JobId(job), attempt: Attempt(1) }).await;
+    }
+
+    pub async fn ended(&mut self, job: u64) -> (Outcome, Usage) {
+        self.message(|message| match message {
+            NodeToMaster::Ended { job: found, outcome, usage, .. } if found.0 == job => Some((outcome.clone(), *usage)),
+            _ => None,
+        })
+        .await
+    }
+
+    pub async fn acknowledge_end(&mut self, job: u64) {
+        self.send(MasterToNode::EndedAck { job: JobId(job), attempt: Attempt(1) }).await;
+    }
+
+    pub async fn stop(&mut self, job: u64, grace: Span) {
+        self.send(MasterToNode::Stop { job: JobId(job), attempt: Attempt(1), grace }).await;
+    }
+}
+
+/// A job on one core of unit 0, in `/`, attached, run by the test's own user.
+pub fn exec(job: u64, argv: &[&str]) -> DoExec {
+    let unit = UnitId { node: NodeId(0), unit: 0 };
+    DoExec {
+        job: JobId(job),
+        attempt: Attempt(1),
+        name: "test".into(),
+        application: argv.first().copied().unwrap_or_default().into(),
+        size: String::new(),
+        user: "test".into(),
+        placement: vec![Part { unit, cores: 1, memory: Memory::ZERO, cap: None }],
+        launch: Launch {
+            argv: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+            variants: Vec::new(),
+            cwd: b"/".to_vec(),
+            env: vec![(b"PATH".to_vec(), b"/usr/bin:/bin".to_vec())],
+            umask: 0o022,
+            uid: nix::unistd::geteuid().as_raw(),
+            io: Io::Attached,
+        },
+    }
+}
+
+pub fn shell(job: u64, script: &str) -> DoExec {
+    exec(job, &["sh", "-c", script])
+}
+
+/// A detached job in `dir`.
+pub fn detached(job: u64, script: &str, dir: &Path) -> DoExec {
+    let mut exec = shell(job, script);
+    exec.launch.io = Io::Detached;
+    exec.launch.cwd = dir.to_str().expect("a path in UTF-8").as_bytes().to_vec();
+    exec
+}
+
+/// Whether a process of this number runs; a zombie does not.
+pub fn is_running(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}

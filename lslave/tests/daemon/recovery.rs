@@ -1,0 +1,152 @@
+//! A daemon that was killed: what ran is lost and gone, never run again; what had ended is told.
+
+use std::fs;
+
+use limo_model::Outcome;
+use limo_proto::{AttemptState, Channel, MasterToNode};
+use limo_proto::{decode_stored, encode_stored};
+
+use crate::master::{Daemon, Master, command, is_running, shell};
+
+const KILLED: &str = "the node daemon was killed while the job ran";
+
+#[tokio::test]
+async fn what_ran_is_lost_and_nothing_of_it_is_left() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    let mark = daemon.path("mark");
+    let script = format!("echo ran >> {}; setsid sleep 1000 & sleep 1001 & echo $$ $!; wait", mark.display());
+    node.run(shell(1, &script)).await;
+    let line = node.data(1, Channel::Stdout).await.bytes;
+    let text = String::from_utf8(line.to_vec()).expect("text");
+    let processes: Vec<i32> = text.split_whitespace().map(|number| number.parse().expect("a number")).collect();
+    daemon.kill();
+    drop(node);
+    assert!(processes.iter().all(|pid| is_running(*pid)), "{processes:?} outlive their daemon");
+    daemon.restart(&master);
+    let (mut node, new) = master.welcome().await;
+    let lost = Outcome::Lost { reason: KILLED.into() };
+    match &new.attempts[0].state {
+        AttemptState::Ended { outcome, .. } => assert_eq!(*outcome, lost),
+        other => panic!("{other:?}"),
+    }
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+    node.send(MasterToNode::Go { job: limo_model::JobId(1), attempt: limo_model::Attempt(1) }).await;
+    assert_eq!(node.ended(1).await.0, lost);
+    // Whoever still reads its output is told that it ends here.
+    node.send(MasterToNode::Resume { job: limo_model::JobId(1), stdout: line.len() as u64, stderr: 0 }).await;
+    let end = node.data(1, Channel::Stdout).await;
+    assert_eq!((end.offset, end.bytes.len()), (line.len() as u64, 0));
+    assert_eq!(fs::read_to_string(mark).expect("it ran"), "ran\n", "once");
+    // Killed again before the end is acknowledged, it tells the same.
+    daemon.kill();
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert_eq!(node.ended(1).await.0, lost);
+    node.acknowledge_end(1).await;
+}
+
+#[tokio::test]
+async fn an_end_survives_the_daemon() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    node.run(shell(1, "exit 42")).await;
+    let (outcome, usage) = node.ended(1).await;
+    daemon.kill();
+    daemon.restart(&master);
+    let (_, new) = master.welcome().await;
+    assert_eq!(new.attempts[0].state, AttemptState::Ended { outcome, usage });
+}
+
+/// After another boot nothing that was not finished is believed, a held attempt neither.
+#[tokio::test]
+async fn another_boot_loses_what_was_open() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, new) = master.welcome().await;
+    node.send(MasterToNode::DoExec(Box::new(shell(1, "true")))).await;
+    node.message(|message| matches!(message, limo_proto::NodeToMaster::JobAck { .. }).then_some(())).await;
+    daemon.kill();
+    // The record as it would look if it had been written under another boot id of the same length.
+    let path = daemon.path("state/attempts/1.1.intent");
+    let record = fs::read(&path).expect("the intent");
+    let boot = new.boot.as_bytes();
+    let at = record.windows(boot.len()).position(|window| window == boot).expect("the boot id is in it");
+    let mut other = record.clone();
+    other[at] = if other[at] == b'0' { b'1' } else { b'0' };
+    fs::write(&path, other).expect("written");
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert_eq!(node.ended(1).await.0, Outcome::Lost { reason: "the node was restarted".into() });
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_a_lost_job() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (node, _) = master.welcome().await;
+    drop(node);
+    daemon.kill();
+    fs::write(daemon.path("state/attempts/5.1.intent"), [0xff; 3]).expect("written");
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert_eq!(node.ended(5).await.0, Outcome::Lost { reason: "the node cannot read its record of the job".into() });
+}
+
+#[tokio::test]
+async fn one_daemon_for_each_state_directory() {
+    let master = Master::new().await;
+    let daemon = Daemon::start(&master, &[]);
+    let _node = master.welcome().await;
+    let second = command(daemon.dir.path(), &master, &[]).output().expect("it runs");
+    assert_eq!(second.status.code(), Some(1));
+    let text = String::from_utf8(second.stderr).expect("text");
+    assert!(text.contains("another lslave uses the state directory"), "{text}");
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_new_jobs() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let mount = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(dir.path())
+        .output()
+        .expect("mount runs");
+    if !mount.status.success() {
+        return println!("skipped: no small file system: {}", String::from_utf8_lossy(&mount.stderr));
+    }
+    let mut child = command(dir.path(), &master, &[]).spawn().expect("lslave starts");
+    let (mut node, _) = master.welcome().await;
+    node.run(shell(1, "read line; exit 3")).await;
+    node.started(1).await;
+    let mut filler = Vec::new();
+    while fs::write(dir.path().join("filler"), &filler).is_ok() {
+        filler.extend([0; 4096]);
+    }
+    node.send(MasterToNode::DoExec(Box::new(shell(2, "true")))).await;
+    let reason = node
+        .message(|message| match message {
+            limo_proto::NodeToMaster::JobRefused { reason, .. } => Some(reason.clone()),
+            _ => None,
+        })
+        .await;
+    assert!(reason.contains("No space left on device"), "{reason}");
+    // The one that runs goes on, and its end is told.
+    node.write(1, 0, "").await;
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
+    node.acknowledge_end(1).await;
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    let unmount = std::process::Command::new("umount").arg(dir.path()).status().expect("umount runs");
+    assert!(unmount.success());
+}
+
+/// The format of records carries its version, which this test keeps in mind of whoever changes it.
+#[test]
+fn records_name_their_version() {
+    let bytes = encode_stored(&7_u32).expect("small");
+    assert_eq!(decode_stored::<u32>(&bytes).expect("just written"), 7);
+    assert_eq!(bytes[0], limo_proto::VERSION);
+}
