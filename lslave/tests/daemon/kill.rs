@@ -83,8 +83,9 @@ async fn leftovers_end_with_their_job() {
 #[tokio::test]
 async fn output_ends_though_a_process_hides() {
     let (mut node, _daemon) = node().await;
-    node.run(shell(1, "env -i /usr/bin/setsid /bin/sleep 1000 & echo $!; sleep 0.3; exit 0")).await;
+    node.run(shell(1, "env -i /usr/bin/setsid /bin/sh -c 'echo $$; exec /bin/sleep 1000' & read line; exit 0")).await;
     let hidden = numbers(&mut node, 1).await;
+    node.write(1, 0, "").await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
     while !node.data(1, Channel::Stdout).await.bytes.is_empty() {}
     for pid in hidden {

@@ -149,9 +149,11 @@ async fn stdin_that_is_not_read_is_bounded() {
 #[tokio::test]
 async fn a_job_may_close_its_stdin_early() {
     let master = Master::new().await;
-    let _daemon = Daemon::start(&master, &[]);
+    let daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
-    node.run(shell(1, "exec <&-; echo closed; sleep 0.2; exit 0")).await;
+    let go = daemon.path("go");
+    nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).expect("made");
+    node.run(shell(1, &format!("exec <&-; echo closed; cat {}", go.display()))).await;
     assert_eq!(node.data(1, Channel::Stdout).await.bytes, "closed\n");
     let mut outbox = Outbox::new();
     outbox.push(vec![b'x'; usize::try_from(WINDOW).expect("small")].into());
@@ -159,7 +161,11 @@ async fn a_job_may_close_its_stdin_early() {
     while let Some((offset, bytes)) = outbox.next_chunk() {
         node.write(1, offset, bytes).await;
     }
-    assert_eq!(node.ended(1).await.0, Outcome::Exited(0), "its sender is not its problem");
+    let end = WINDOW + 1;
+    let all = |message: &NodeToMaster| matches!(message, NodeToMaster::StreamAck { offset, .. } if *offset == end);
+    node.message(|message| all(message).then_some(())).await;
+    tokio::task::spawn_blocking(move || std::fs::write(go, "")).await.expect("no panic").expect("written");
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(0), "its sender was not held up, and is not its problem");
 }
 
 /// With nobody to read it, a job runs to its end all the same.
