@@ -43,6 +43,11 @@ impl Backoff {
         Self { patience: patience.0, next: FIRST, spent: Duration::ZERO }
     }
 
+    /// A call that took so long succeeded: what it took counts until the master is heard.
+    pub fn spend(&mut self, took: Duration) {
+        self.spent += took;
+    }
+
     /// The pause before the next call, given how long the last pause and its call took; `None` once the patience is
     /// used up.
     pub fn pause(&mut self, last_took: Duration) -> Option<Duration> {

@@ -33,6 +33,8 @@ fn complaint(program: &str, rendered: &str) -> String {
     let mut hints = String::new();
     for line in lines {
         match line.strip_prefix("tip: ") {
+            // How to write a value that looks like an option is not what a mistyped option needs.
+            Some(tip) if tip.starts_with("to pass ") => {}
             Some(tip) => hints += &format!("{program}: hint: {tip}\n"),
             None => text += &format!(" {line}"),
         }

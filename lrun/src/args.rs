@@ -1,0 +1,214 @@
+//! The command line of `lrun`. Short options mean what they mean to `srun`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Parser;
+use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
+use limo_model::{Cores, Memory, Span, Time, check_name};
+
+/// Run a command on the cluster, as if it ran here
+#[derive(Debug, Parser)]
+#[command(version, disable_help_subcommand = true, override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
+#[command(
+    after_help = "Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job."
+)]
+pub struct Args {
+    /// The command and its arguments; options of lrun end here
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub when: WhenArgs,
+    #[command(flatten)]
+    pub how: HowArgs,
+    #[command(flatten)]
+    pub master: MasterArg,
+    #[command(flatten)]
+    pub reconnect: ReconnectArg,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Job")]
+pub struct JobArgs {
+    /// Name in listings [default: that of the application]
+    #[arg(short = 'J', long, value_name = "NAME", value_parser = job_name)]
+    pub job_name: Option<String>,
+    /// Directory to run in [default: this one]
+    #[arg(short = 'D', long, value_name = "DIR")]
+    pub chdir: Option<PathBuf>,
+    /// Application, which names its profiles [default: file name of the command]
+    #[arg(long, value_name = "NAME", value_parser = application)]
+    pub app: Option<String>,
+    /// Size class of its profiles
+    #[arg(long, value_name = "CLASS", value_parser = size_class, default_value = "", hide_default_value = true)]
+    pub size: String,
+    /// Another command for a type of hardware; repeatable
+    #[arg(long = "variant", value_name = "HARDWARE=COMMAND")]
+    pub variants: Vec<Variant>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Resources")]
+pub struct ResourceArgs {
+    /// Cores of one CPU, or `all`
+    #[arg(short = 'c', long, value_name = "N", default_value = "1")]
+    pub cores: Cores,
+    /// Memory, e.g. 512M
+    #[arg(long, value_name = "SIZE")]
+    pub mem: Option<Memory>,
+    /// Only these nodes, e.g. n[1-4,7]
+    #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
+    pub nodelist: Option<Hosts>,
+    /// Not these nodes
+    #[arg(short = 'x', long, value_name = "LIST", value_parser = hosts)]
+    pub exclude: Option<Hosts>,
+    /// Only these types of hardware
+    #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware)]
+    pub constraint: Option<Hosts>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Time and price")]
+pub struct WhenArgs {
+    /// End the job after this time, e.g. 1h30min
+    #[arg(short = 't', long, value_name = "SPAN", value_parser = positive_span)]
+    pub time: Option<Span>,
+    /// Start at once or fail
+    #[arg(short = 'I', long)]
+    pub immediate: bool,
+    /// May wait for a cheaper hour, but should have ended by then, e.g. 18:00 or now+2h
+    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
+    pub deadline: Option<Time>,
+    /// May wait for a cheaper hour, but should have started by then
+    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
+    pub start_by: Option<Time>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "General")]
+pub struct HowArgs {
+    /// Print the job's number and leave; output goes to limo-JOB.out and .err
+    #[arg(long)]
+    pub detach: bool,
+    /// Say what would happen now, and submit nothing
+    #[arg(long, conflicts_with = "detach")]
+    pub dry_run: bool,
+    /// Print JSON (with --detach or --dry-run)
+    #[arg(long)]
+    pub json: bool,
+    /// Say what happens to the job
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Say only what went wrong in Limo
+    #[arg(short = 'Q', long, conflicts_with = "verbose")]
+    pub quiet: bool,
+}
+
+/// A checked list of names. A type of its own, so that clap does not take the option for a repeatable one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hosts(pub Vec<String>);
+
+/// A command that replaces the main one on a type of hardware.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variant {
+    pub hardware: String,
+    pub argv: Vec<String>,
+}
+
+impl FromStr for Variant {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (hardware, command) = text
+            .split_once('=')
+            .ok_or_else(|| "has no `=`: write for example `quadro-p2000='./cg-cuda -n 5'`".to_owned())?;
+        check_name("hardware", hardware).map_err(|error| error.to_string())?;
+        let argv = shell_words::split(command).map_err(|error| format!("`{command}`: {error}"))?;
+        if argv.is_empty() {
+            return Err(format!("the command for `{hardware}` is empty"));
+        }
+        Ok(Self { hardware: hardware.to_owned(), argv })
+    }
+}
+
+fn hosts(text: &str) -> Result<Hosts, String> {
+    parse_hosts(text).map(Hosts).map_err(|error| error.to_string())
+}
+
+fn hardware(text: &str) -> Result<Hosts, String> {
+    let names = text.split('|').map(|name| check_name("hardware", name).map(|()| name.to_owned()));
+    names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
+}
+
+fn application(text: &str) -> Result<String, String> {
+    check_name("application", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn size_class(text: &str) -> Result<String, String> {
+    match text {
+        "" => Ok(String::new()),
+        _ => check_name("size class", text).map(|()| text.to_owned()).map_err(|error| error.to_string()),
+    }
+}
+
+/// Longer than any name that a table can show.
+const JOB_NAME_LIMIT: usize = 128;
+
+fn job_name(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > JOB_NAME_LIMIT {
+        return Err(format!("has {} bytes: 1 to {JOB_NAME_LIMIT} are possible", text.len()));
+    }
+    match text.chars().find(|c| c.is_control()) {
+        Some(found) => Err(format!("has the control character {found:?}")),
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn positive_span(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
+    if span > Span::ZERO { Ok(span) } else { Err("is not longer than zero".into()) }
+}
+
+fn coming_time(text: &str) -> Result<Time, String> {
+    let clock = Clock::system();
+    let time = clock.parse(text).map_err(|error| error.to_string())?;
+    if time > clock.now() { Ok(time) } else { Err(format!("{} has passed", clock.show(time))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_end_at_the_command() {
+        let args = Args::try_parse_from(["lrun", "-c", "2", "ls", "-l", "--json", "--", "-x"]).expect("a command line");
+        assert_eq!(args.command, ["ls", "-l", "--json", "--", "-x"]);
+        assert!(!args.how.json);
+        let args = Args::try_parse_from(["lrun", "--", "-c"]).expect("a command line");
+        assert_eq!(args.command, ["-c"]);
+    }
+
+    #[test]
+    fn variants() {
+        let check = |text: &str, expected: Result<(&str, &[&str]), &str>| match (text.parse::<Variant>(), expected) {
+            (Ok(variant), Ok((hardware, argv))) => {
+                assert_eq!(
+                    (variant.hardware.as_str(), variant.argv),
+                    (hardware, argv.iter().map(|a| (*a).into()).collect())
+                );
+            }
+            (Err(error), Err(expected)) => assert_eq!(error, expected),
+            (got, _) => panic!("{text}: {got:?}"),
+        };
+        check("gpu=./cg -n 'a b'", Ok(("gpu", &["./cg", "-n", "a b"])));
+        check("gpu=env A=b x", Ok(("gpu", &["env", "A=b", "x"])));
+        check("gpu", Err("has no `=`: write for example `quadro-p2000='./cg-cuda -n 5'`"));
+        check("gpu=", Err("the command for `gpu` is empty"));
+        check("gpu='x", Err("`'x`: missing closing quote"));
+    }
+}

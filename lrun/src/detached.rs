@@ -1,0 +1,48 @@
+//! `lrun --detach COMMAND`: hands the job in and prints its number.
+
+use limo_client::{Failure, MasterArg, ReconnectArg, answer, answer_json, exit, json, tell};
+use limo_proto::{ClientToMaster, Frame, MasterToClient, SendExec};
+use serde::Serialize;
+
+use crate::args::HowArgs;
+use crate::link::{Link, LinkEvent};
+
+#[derive(Serialize)]
+struct AcceptedJson {
+    schema: u32,
+    id: u64,
+}
+
+/// Returns when the job is on the master's disk. A broken connection is made again, and the job handed in with the same
+/// key, so that it is one job.
+///
+/// # Errors
+/// Where the master refuses it or stays away.
+pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
+    let mut link = Link::open(master.master, reconnect.reconnect_timeout).await?;
+    let mut told = how.quiet;
+    let job = loop {
+        match link.next().await {
+            LinkEvent::Connected => {
+                link.send(Frame::Message(ClientToMaster::SendExec(Box::new(exec.clone()))));
+            }
+            LinkEvent::Heard(Frame::Message(MasterToClient::Accepted { job })) => break job,
+            LinkEvent::Heard(Frame::Message(MasterToClient::Refused { reason, hint })) => {
+                return Err(Failure { hint, ..Failure::new(reason) });
+            }
+            LinkEvent::Heard(_) => {}
+            LinkEvent::Broken if told => {}
+            LinkEvent::Broken => {
+                told = true;
+                tell("lrun: the master went away before it answered; trying to reach it again\n");
+            }
+            LinkEvent::GaveUp(failure) => return Err(failure),
+        }
+    };
+    if how.json {
+        answer_json(&AcceptedJson { schema: json::SCHEMA, id: job.0 })?;
+    } else {
+        answer(&format!("{job}\n"))?;
+    }
+    Ok(exit::DONE)
+}

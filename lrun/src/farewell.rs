@@ -1,0 +1,62 @@
+//! The last words of `lrun` and its exit code.
+
+use limo_client::{Clock, Failure, end_in_words, exit, signal_name};
+use limo_model::Outcome;
+use limo_proto::JobReport;
+use limo_sched::{JobEnd, StopReason};
+use nix::libc::SIGPIPE;
+
+use crate::args::HowArgs;
+use crate::session::Leave;
+
+/// The exit code, and what is said before it, without its end of line.
+pub struct Farewell {
+    pub code: u8,
+    pub words: Option<String>,
+}
+
+/// An exit code of the job itself is passed on without a word, unless `-v` asks for it; whatever else ended the job is
+/// said, unless `-Q` forbids it. That a command could not be started is always said.
+pub fn farewell(leave: Leave, how: &HowArgs) -> Result<Farewell, Failure> {
+    match leave {
+        Leave::Failed(failure) => Err(failure),
+        Leave::Interrupted { signal, job } => {
+            let left = job.map_or("a job that may have been accepted".into(), |job| format!("job {job} as it is"));
+            let words = (!how.quiet).then(|| format!("{}: leaving {left}", signal_name(signal)));
+            Ok(Farewell { code: exit::of_signal(signal), words })
+        }
+        Leave::Over { report, interrupt, output_lost } => Ok(over(&report, interrupt, output_lost, how)),
+    }
+}
+
+fn over(report: &JobReport, interrupt: Option<i32>, output_lost: bool, how: &HowArgs) -> Farewell {
+    let Some(end) = &report.end else {
+        let words = Some(format!("error: job {}: the master did not say how it ended", report.job));
+        return Farewell { code: exit::FAILED, words };
+    };
+    let cancelled =
+        matches!(end, JobEnd::Cancelled { .. } | JobEnd::Ran { stopped: Some(StopReason::Cancelled { .. }), .. });
+    let code = match interrupt {
+        Some(signal) if cancelled => exit::of_signal(signal),
+        _ => exit::of_end(end),
+    };
+    // Success would be a lie where output was lost.
+    let code = if output_lost && code == exit::DONE { exit::FAILED } else { code };
+    let said = match end {
+        JobEnd::Ran { outcome: Outcome::Exited(_), stopped: None } => how.verbose,
+        JobEnd::Ran { outcome: Outcome::Signaled(SIGPIPE), stopped: None } => how.verbose,
+        JobEnd::Ran { outcome: Outcome::NotStarted { .. }, .. } => true,
+        _ => !how.quiet,
+    };
+    Farewell { code, words: said.then(|| words(report, end)) }
+}
+
+fn words(report: &JobReport, end: &JobEnd) -> String {
+    let is_error = matches!(
+        end,
+        JobEnd::Refused { .. } | JobEnd::Ran { outcome: Outcome::NotStarted { .. } | Outcome::Lost { .. }, .. }
+    );
+    let error = if is_error { "error: " } else { "" };
+    let nodes = if report.nodes.is_empty() { String::new() } else { format!("{}: ", report.nodes.join(",")) };
+    format!("{error}job {}: {nodes}{}", report.job, end_in_words(end, &Clock::system()))
+}

@@ -1,0 +1,105 @@
+//! Threads between this process's stdin, stdout and stderr and the session: reads and writes that block.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc as blocking;
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use limo_proto::{CHUNK, Channel};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd;
+use tokio::sync::mpsc;
+
+/// How often a background process looks whether its terminal is its own again: nothing tells it.
+const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
+
+/// What became of output.
+#[derive(Debug)]
+pub enum Report {
+    /// So many bytes are written or thrown away; the end counts as one.
+    Written(Channel, u64),
+    /// It cannot be written, and is thrown away from here on.
+    Blocked(Channel, Errno),
+}
+
+/// Starts to read stdin. The last piece is empty. At most one piece waits to be taken.
+pub fn read_stdin() -> mpsc::Receiver<Bytes> {
+    let (pieces, taken) = mpsc::channel(1);
+    thread::spawn(move || {
+        // In the background, a read of the terminal fails instead of stopping this process (as SIGTTIN would).
+        let mut background = SigSet::empty();
+        background.add(Signal::SIGTTIN);
+        let _ = background.thread_block();
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let piece = read(&mut buffer);
+            let ended = piece.is_empty();
+            if pieces.blocking_send(piece).is_err() || ended {
+                return;
+            }
+        }
+    });
+    taken
+}
+
+/// The next piece; empty at the end, and where nothing can be read any more.
+fn read(buffer: &mut [u8]) -> Bytes {
+    let stdin = io::stdin();
+    loop {
+        match unistd::read(stdin.as_fd(), buffer) {
+            Ok(count) => return Bytes::copy_from_slice(&buffer[..count]),
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => ready(stdin.as_fd(), PollFlags::POLLIN),
+            Err(Errno::EIO) if in_background(stdin.as_fd()) => thread::sleep(BACKGROUND_LOOK),
+            Err(_) => return Bytes::new(),
+        }
+    }
+}
+
+/// Whether `terminal` is this process's terminal, and another process group has it.
+pub fn in_background(terminal: impl AsFd) -> bool {
+    unistd::tcgetpgrp(terminal).is_ok_and(|owner| owner != unistd::getpgrp())
+}
+
+/// Waits for a descriptor that somebody else has made non-blocking.
+fn ready(fd: std::os::fd::BorrowedFd<'_>, flags: PollFlags) {
+    // Where polling fails, the read or write that follows says why.
+    let _ = poll(&mut [PollFd::new(fd, flags)], PollTimeout::NONE);
+}
+
+/// Starts to write stdout or stderr. An empty piece is the end.
+pub fn write_output(channel: Channel, reports: mpsc::UnboundedSender<Report>) -> blocking::Sender<Bytes> {
+    let (pieces, taken) = blocking::channel::<Bytes>();
+    thread::spawn(move || {
+        let mut blocked = false;
+        while let Ok(piece) = taken.recv() {
+            if !blocked && let Err(error) = write(channel, &piece) {
+                blocked = true;
+                let _ = reports.send(Report::Blocked(channel, error));
+            }
+            let count = (piece.len() as u64).max(1);
+            if reports.send(Report::Written(channel, count)).is_err() {
+                return;
+            }
+        }
+    });
+    pieces
+}
+
+fn write(channel: Channel, mut piece: &[u8]) -> Result<(), Errno> {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let fd = if channel == Channel::Stderr { stderr.as_fd() } else { stdout.as_fd() };
+    while !piece.is_empty() {
+        match unistd::write(fd, piece) {
+            Ok(count) => piece = &piece[count..],
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => ready(fd, PollFlags::POLLOUT),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

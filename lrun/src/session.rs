@@ -1,0 +1,344 @@
+//! One submitted job as its client sees it: what to do about each thing that happens. No I/O and no clock.
+//!
+//! A submission that gets no answer is handed in again with its key; an accepted job is attached to again, from the
+//! offsets that its streams have reached. What must reach the master is kept while it is away.
+
+mod interrupt;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use limo_client::Failure;
+use limo_model::{JobId, Outcome};
+use limo_proto::{Change, Channel, ClientToMaster, Data, Frame, JobReport, MasterToClient, SendExec};
+use limo_sched::{JobEnd, Wait};
+use nix::errno::Errno;
+use nix::libc::SIGPIPE;
+
+use crate::streams::Streams;
+
+/// What happens to a session.
+#[derive(Debug)]
+pub enum Input {
+    /// There is a new connection.
+    Connected,
+    /// The connection broke.
+    Broken,
+    Heard(Frame<MasterToClient>),
+    /// A piece of stdin; no bytes are its end.
+    Stdin(Bytes),
+    /// So many bytes of an output are written; the end counts as one.
+    Written(Channel, u64),
+    /// An output cannot be written; it is thrown away from here on.
+    Blocked(Channel, Errno),
+    /// This process got a signal.
+    Signal(i32),
+    /// The master stayed away too long.
+    GaveUp(Failure),
+}
+
+/// What a session wants done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    Send(Frame<ClientToMaster>),
+    /// No bytes are the end.
+    Write(Channel, Bytes),
+    Say(News),
+    /// The master sent something that cannot be: hang up and call again.
+    Reconnect,
+    /// Stop this process, as the terminal asked.
+    StopSelf,
+    Leave(Leave),
+}
+
+/// What the person may want to know.
+#[derive(Debug, PartialEq, Eq)]
+pub enum News {
+    Accepted(JobId),
+    Waiting(JobId, Wait),
+    Running { job: JobId, node: String, unit: String },
+    Away,
+    Back,
+    NotCancelled { job: JobId, reason: String },
+    CannotWrite(Channel, Errno),
+}
+
+/// How a session ends.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// The job is over. `interrupt` is the signal by which the user ended it before it ran.
+    Over {
+        report: Box<JobReport>,
+        interrupt: Option<i32>,
+        output_lost: bool,
+    },
+    /// The user did not want to wait for the master.
+    Interrupted {
+        signal: i32,
+        job: Option<JobId>,
+    },
+    Failed(Failure),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Submitting,
+    Waiting,
+    Running,
+    Over,
+}
+
+/// The state of one submission.
+pub struct Session {
+    exec: SendExec,
+    job: Option<JobId>,
+    phase: Phase,
+    streams: Streams,
+    connected: bool,
+    /// Whether the master has been away and was not heard since.
+    away: bool,
+    /// Whether an `Attach` is under way, so that a refusal is about it.
+    attaching: bool,
+    /// Signals to be sent when the master is back.
+    held: Vec<ClientToMaster>,
+    /// Whether the job is to be cancelled; said on each connection, since the one it was said on may have broken.
+    cancelling: bool,
+    /// The signal by which the user gave up the job before it ran.
+    interrupt: Option<i32>,
+    last_interrupt: Option<(Duration, i32)>,
+    report: Option<Box<JobReport>>,
+    output_lost: bool,
+    effects: Vec<Effect>,
+}
+
+impl Session {
+    pub fn new(exec: SendExec) -> Self {
+        Self {
+            exec,
+            job: None,
+            phase: Phase::Submitting,
+            streams: Streams::default(),
+            connected: false,
+            away: false,
+            attaching: false,
+            held: Vec::new(),
+            cancelling: false,
+            interrupt: None,
+            last_interrupt: None,
+            report: None,
+            output_lost: false,
+            effects: Vec::new(),
+        }
+    }
+
+    /// Whether the next piece of stdin may be read: not before the job takes it, so that a job that never starts has
+    /// eaten nothing.
+    pub fn wants_stdin(&self) -> bool {
+        self.streams.wants_stdin()
+    }
+
+    /// Takes note of `input`, which happened at `now` on a monotonic clock, and says what to do, in order.
+    pub fn step(&mut self, now: Duration, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Connected => self.connected(),
+            Input::Broken => self.broken(),
+            Input::Heard(Frame::Message(message)) => self.heard(message),
+            Input::Heard(Frame::Data(data)) => self.data(data),
+            Input::Stdin(bytes) => {
+                self.streams.push_stdin(bytes);
+                self.send_stdin();
+            }
+            Input::Written(channel, count) => self.written(channel, count),
+            Input::Blocked(channel, error) => self.blocked(channel, error),
+            Input::Signal(signal) => self.signal(now, signal),
+            Input::GaveUp(failure) => self.gave_up(failure),
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    fn say(&mut self, news: News) {
+        self.effects.push(Effect::Say(news));
+    }
+
+    fn leave(&mut self, leave: Leave) {
+        self.effects.push(Effect::Leave(leave));
+    }
+
+    fn fail(&mut self, reason: String) {
+        self.leave(Leave::Failed(Failure::new(reason)));
+    }
+
+    /// Sends a message now, or when the master is back.
+    fn send(&mut self, message: ClientToMaster) {
+        if self.connected {
+            self.effects.push(Effect::Send(Frame::Message(message)));
+        } else {
+            self.held.push(message);
+        }
+    }
+
+    fn cancel(&mut self) {
+        self.cancelling = true;
+        if let Some(job) = self.job.filter(|_| self.connected) {
+            self.send(ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
+        }
+    }
+
+    fn send_stdin(&mut self) {
+        let Some(job) = self.job else { return };
+        while let Some(frame) = self.streams.next_stdin(job) {
+            self.effects.push(Effect::Send(frame));
+        }
+    }
+
+    fn connected(&mut self) {
+        self.connected = true;
+        let first = match self.job {
+            None => ClientToMaster::SendExec(Box::new(self.exec.clone())),
+            Some(job) => {
+                let (stdout, stderr) = self.streams.offsets();
+                self.attaching = true;
+                ClientToMaster::Attach { job, key: self.exec.key, stdout, stderr }
+            }
+        };
+        self.send(first);
+        for message in std::mem::take(&mut self.held) {
+            self.send(message);
+        }
+        if self.cancelling {
+            self.cancel();
+        }
+    }
+
+    fn broken(&mut self) {
+        self.connected = false;
+        self.streams.suspend();
+        if !self.away {
+            self.away = true;
+            self.say(News::Away);
+        }
+    }
+
+    fn gave_up(&mut self, failure: Failure) {
+        let failure = match self.job {
+            Some(job) => Failure::new(format_args!("no way back to job {job}: {}", failure.message))
+                .hint(format_args!("the job goes on without lrun: `lq show {job}` when the master is back")),
+            None => failure,
+        };
+        self.leave(Leave::Failed(failure));
+    }
+
+    fn heard(&mut self, message: MasterToClient) {
+        if std::mem::take(&mut self.away) {
+            self.say(News::Back);
+        }
+        let refusal = matches!(message, MasterToClient::Refused { .. });
+        let attaching = self.attaching && refusal;
+        self.attaching &= matches!(message, MasterToClient::StreamAck { .. } | MasterToClient::Answer(_));
+        match message {
+            MasterToClient::Accepted { job } => self.accepted(job),
+            MasterToClient::Refused { reason, hint } => self.refused(reason, hint, attaching),
+            MasterToClient::Waiting { job, wait } => {
+                self.phase = Phase::Waiting;
+                self.say(News::Waiting(job, wait));
+            }
+            MasterToClient::Running { job, node, unit } => {
+                self.phase = Phase::Running;
+                self.say(News::Running { job, node, unit });
+            }
+            MasterToClient::Attached { stdin_offset, .. } => match self.streams.open(stdin_offset) {
+                Ok(()) => self.send_stdin(),
+                Err(error) => self.fail(format!("cannot go on with standard input: {error}")),
+            },
+            MasterToClient::Finished { report, .. } => {
+                self.phase = Phase::Over;
+                self.report = Some(report);
+                self.leave_if_done();
+            }
+            MasterToClient::StreamAck { stream, offset } if stream.channel == Channel::Stdin => {
+                match self.streams.acknowledge(offset) {
+                    Ok(()) => self.send_stdin(),
+                    Err(_) => self.effects.push(Effect::Reconnect),
+                }
+            }
+            MasterToClient::StreamAck { .. } | MasterToClient::Answer(_) => {}
+        }
+    }
+
+    fn accepted(&mut self, job: JobId) {
+        if self.job.is_none() {
+            self.job = Some(job);
+            self.phase = Phase::Waiting;
+            self.say(News::Accepted(job));
+            if self.cancelling {
+                self.cancel();
+            }
+        }
+    }
+
+    fn refused(&mut self, reason: String, hint: Option<String>, attaching: bool) {
+        let failure = |text: String| Failure { hint, ..Failure::new(text) };
+        match self.job {
+            None => self.leave(Leave::Failed(failure(reason))),
+            Some(job) if attaching => {
+                self.leave(Leave::Failed(failure(format!("cannot return to job {job}: {reason}"))))
+            }
+            Some(job) => self.say(News::NotCancelled { job, reason }),
+        }
+    }
+
+    fn data(&mut self, data: Data) {
+        if Some(data.stream.job) != self.job {
+            return;
+        }
+        if self.phase == Phase::Waiting {
+            self.phase = Phase::Running;
+        }
+        let channel = data.stream.channel;
+        match self.streams.accept(channel, data.offset, data.bytes) {
+            Ok(Some(new)) => self.effects.push(Effect::Write(channel, new)),
+            Ok(None) => {}
+            Err(_) => self.effects.push(Effect::Reconnect),
+        }
+    }
+
+    fn written(&mut self, channel: Channel, count: u64) {
+        let Some(job) = self.job else { return };
+        // Without a connection the acknowledgement is not needed: the next `Attach` says more.
+        if let Some(ack) = self.streams.written(job, channel, count).filter(|_| self.connected) {
+            self.send(ack);
+        }
+        self.leave_if_done();
+    }
+
+    /// The reader of stdout has left: the job gets the SIGPIPE that it would have got from its own write. Nobody who
+    /// reads stderr is missed by a job, so that output is only thrown away.
+    fn blocked(&mut self, channel: Channel, error: Errno) {
+        if error != Errno::EPIPE {
+            self.output_lost = true;
+            self.say(News::CannotWrite(channel, error));
+        }
+        if let (Some(job), Channel::Stdout, Phase::Running) = (self.job, channel, self.phase) {
+            self.send(ClientToMaster::Signal { job, signal: SIGPIPE });
+        }
+    }
+
+    /// A job that ran is done when all that it wrote is passed on; of a job that did not, nothing follows.
+    fn leave_if_done(&mut self) {
+        let Some(report) = &self.report else { return };
+        let ran = matches!(report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
+        let done = if ran { self.streams.is_drained() } else { self.streams.is_written() };
+        if done {
+            self.leave_over();
+        }
+    }
+
+    fn leave_over(&mut self) {
+        if let Some(report) = self.report.take() {
+            let (interrupt, output_lost) = (self.interrupt, self.output_lost);
+            self.leave(Leave::Over { report, interrupt, output_lost });
+        }
+    }
+}

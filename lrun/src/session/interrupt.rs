@@ -1,0 +1,53 @@
+//! What the signals that `lrun` gets mean for its job.
+//!
+//! Before the job runs, the signals that would end a command cancel it. A running job gets them in its process group;
+//! SIGINT twice within a second stops it. SIGTSTP reaches the job as SIGSTOP, since a process group without a shell
+//! ignores SIGTSTP, and stops `lrun` too.
+
+use std::time::Duration;
+
+use limo_proto::ClientToMaster;
+use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP};
+
+use super::{Effect, Leave, Phase, Session};
+
+/// As srun has it.
+const TWICE: Duration = Duration::from_secs(1);
+
+impl Session {
+    pub(super) fn signal(&mut self, now: Duration, signal: i32) {
+        match signal {
+            SIGTSTP => {
+                self.forward(SIGSTOP);
+                self.effects.push(Effect::StopSelf);
+            }
+            SIGINT | SIGTERM | SIGHUP | SIGQUIT => self.interrupted(now, signal),
+            other => self.forward(other),
+        }
+    }
+
+    fn forward(&mut self, signal: i32) {
+        if let (Some(job), Phase::Running) = (self.job, self.phase) {
+            self.send(ClientToMaster::Signal { job, signal });
+        }
+    }
+
+    fn interrupted(&mut self, now: Duration, signal: i32) {
+        let before = self.last_interrupt.replace((now, signal));
+        let again = before.is_some_and(|(at, before)| before == signal && now.saturating_sub(at) <= TWICE);
+        match self.phase {
+            // The code is known; the user does not want to wait for the rest of the output.
+            Phase::Over => self.leave_over(),
+            _ if again && !self.connected => self.leave(Leave::Interrupted { signal, job: self.job }),
+            Phase::Submitting | Phase::Waiting if self.interrupt.is_some() => {
+                self.leave(Leave::Interrupted { signal, job: self.job });
+            }
+            Phase::Submitting | Phase::Waiting => {
+                self.interrupt = Some(signal);
+                self.cancel();
+            }
+            Phase::Running if again && signal == SIGINT => self.cancel(),
+            Phase::Running => self.forward(signal),
+        }
+    }
+}

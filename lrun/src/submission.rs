@@ -1,0 +1,151 @@
+//! From a command line and its surroundings to what is handed in.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use limo_client::Failure;
+use limo_model::{Memory, Request, check_name};
+use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, SendExec};
+use nix::sys::stat::{Mode, umask};
+
+use crate::args::Args;
+
+/// By which nodes find a job's processes: a job that hands in another must not pass its own on.
+const COOKIE: &str = "LIMO_ATTEMPT";
+
+/// What a command inherits from the shell that starts it.
+pub struct Surroundings {
+    directory: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+    umask: u32,
+}
+
+impl Surroundings {
+    /// Those of this process. Must be called before other threads make files: reading the umask sets it for a moment.
+    ///
+    /// # Errors
+    /// Where the current directory does not exist any more.
+    pub fn of_this_process() -> Result<Self, Failure> {
+        let directory = std::env::current_dir()
+            .map_err(|error| Failure::new(format_args!("cannot find the current directory: {error}")))?;
+        let mask = umask(Mode::empty());
+        umask(mask);
+        Ok(Self { directory, environment: std::env::vars_os().collect(), umask: mask.bits() })
+    }
+}
+
+/// The submission, with a key of its own.
+///
+/// # Errors
+/// Where it is larger than the master takes, or a variant is given twice.
+pub fn build(args: &Args, around: Surroundings) -> Result<SendExec, Failure> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(|error| Failure::new(format_args!("cannot draw a random key: {error}")))?;
+    let exec = SendExec { key, request: request(args)?, launch: launch(args, around) };
+    let frame = Frame::Message(ClientToMaster::SendExec(Box::new(exec.clone())));
+    match frame.encode() {
+        Ok(body) if body.len() <= BODY_LIMIT => Ok(exec),
+        _ => Err(Failure::new(format_args!(
+            "the command, its arguments and the environment are larger than {BODY_LIMIT} bytes"
+        ))
+        .hint("unset what the job does not need: `env -u NAME lrun ...`")),
+    }
+}
+
+fn request(args: &Args) -> Result<Request, Failure> {
+    let application = args.job.app.clone().unwrap_or_else(|| application_of(&args.command[0]));
+    let mut variants: Vec<String> = Vec::new();
+    for variant in &args.job.variants {
+        if variants.contains(&variant.hardware) {
+            return Err(Failure::new(format_args!("--variant is given twice for `{}`", variant.hardware)));
+        }
+        variants.push(variant.hardware.clone());
+    }
+    let names = |list: &Option<crate::args::Hosts>| list.as_ref().map(|list| list.0.clone()).unwrap_or_default();
+    Ok(Request {
+        user: String::new(),
+        name: args.job.job_name.clone().unwrap_or_else(|| application.clone()),
+        application,
+        size: args.job.size.clone(),
+        cores: args.resources.cores,
+        memory: args.resources.mem.unwrap_or(Memory::ZERO),
+        time_limit: args.when.time,
+        immediate: args.when.immediate,
+        deadline: args.when.deadline,
+        start_by: args.when.start_by,
+        include: names(&args.resources.nodelist),
+        exclude: names(&args.resources.exclude),
+        hardware: names(&args.resources.constraint),
+        variants,
+    })
+}
+
+fn launch(args: &Args, around: Surroundings) -> Launch {
+    let directory = args.job.chdir.as_deref().map_or(around.directory.clone(), |to| around.directory.join(to));
+    let variants = args.job.variants.iter().map(|variant| {
+        let argv = variant.argv.iter().map(|word| word.clone().into_bytes()).collect();
+        (variant.hardware.clone(), argv)
+    });
+    let environment = around.environment.into_iter().filter(|(name, _)| name != COOKIE);
+    Launch {
+        argv: args.command.iter().map(|word| word.as_bytes().to_vec()).collect(),
+        variants: variants.collect(),
+        cwd: directory.into_os_string().into_vec(),
+        env: environment.map(|(name, value)| (name.into_vec(), value.into_vec())).collect(),
+        umask: around.umask,
+        uid: nix::unistd::getuid().as_raw(),
+        io: if args.how.detach { Io::Detached } else { Io::Attached },
+    }
+}
+
+/// The file name of the command, with what a name may not have replaced by `_`.
+fn application_of(command: &OsStr) -> String {
+    let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' };
+    // Names are at most 64 bytes long.
+    let name: String = name.chars().take(64).map(plain).collect();
+    if check_name("application", &name).is_ok() { name } else { "_".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn submission(args: &[&str]) -> SendExec {
+        let environment = vec![("A".into(), "b".into()), (COOKIE.into(), "inherited".into())];
+        let around = Surroundings { directory: "/home/ada".into(), environment, umask: 0o27 };
+        build(&Args::try_parse_from(args).expect("a command line"), around).expect("a submission")
+    }
+
+    #[test]
+    fn a_command_takes_its_surroundings_along() {
+        let exec = submission(&["lrun", "-D", "work", "./cg", "-n", "5"]);
+        assert_eq!(exec.launch.argv, [b"./cg".to_vec(), b"-n".to_vec(), b"5".to_vec()]);
+        assert_eq!(exec.launch.cwd, b"/home/ada/work");
+        assert_eq!(exec.launch.env, [(b"A".to_vec(), b"b".to_vec())], "the cookie of another job stays out");
+        assert_eq!((exec.launch.umask, exec.launch.io), (0o27, Io::Attached));
+        assert_eq!((exec.request.application.as_str(), exec.request.name.as_str()), ("cg", "cg"));
+        assert_ne!(exec.key, submission(&["lrun", "cg"]).key);
+    }
+
+    #[test]
+    fn applications_have_plain_names() {
+        let check = |command: &str, expected: &str| assert_eq!(application_of(OsStr::new(command)), expected);
+        check("/opt/bin/cg.B", "cg.B");
+        check("my prog", "my_prog");
+        check("..", "..");
+        check("/", "_");
+        check(&"ä".repeat(70), &"_".repeat(64));
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_it_is_sent() {
+        let environment = vec![("A".into(), "b".repeat(BODY_LIMIT).into())];
+        let around = Surroundings { directory: "/".into(), environment, umask: 0 };
+        let args = Args::try_parse_from(["lrun", "cg"]).expect("a command line");
+        let failure = build(&args, around).expect_err("too large");
+        assert_eq!(failure.message, "the command, its arguments and the environment are larger than 1048576 bytes");
+    }
+}

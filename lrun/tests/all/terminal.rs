@@ -1,0 +1,81 @@
+//! The reason for waiting: in place on a real terminal, a line each with `-v`, nothing otherwise.
+
+use std::fs::File;
+use std::io::Read;
+
+use limo_client::fake::FakeMaster;
+use limo_model::{Outcome, Power, Span, Time};
+use limo_proto::MasterToClient;
+use limo_sched::Wait;
+use nix::pty::{Winsize, openpty};
+
+use crate::stage::{JOB, Stage, end, lrun};
+
+fn waiting(left: i64) -> MasterToClient {
+    let until = Some(Time::from_unix_ms(0) + Span::from_secs(14 * 3600));
+    let wait = Wait::Band { needs: Power::from_watts(90), left: Power::from_watts(left), until };
+    MasterToClient::Waiting { job: JOB, wait }
+}
+
+/// The line for [`waiting`], whose words are the core's.
+fn line(left: i64) -> String {
+    let MasterToClient::Waiting { wait, .. } = waiting(left) else { unreachable!("made above") };
+    format!("lrun: job 12 waits: {}", wait.shown(|_| "1970-01-01 14:00".into()))
+}
+
+#[tokio::test]
+async fn on_a_terminal_in_place_and_wiped_off_at_the_start() {
+    let master = FakeMaster::start().await.expect("a master");
+    let size = Winsize { ws_row: 24, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+    let pty = openpty(Some(&size), None).expect("a terminal");
+    let child = lrun(master.address(), &["a"]).stderr(pty.slave).spawn().expect("lrun");
+    let mut stage = Stage::client(&master).await;
+    stage.accept().await;
+    stage.say(waiting(41)).await;
+    stage.say(waiting(41)).await;
+    stage.say(waiting(9)).await;
+    stage.say(MasterToClient::Running { job: JOB, node: "n1".into(), unit: "cpu".into() }).await;
+    stage.end_streams(0, 0).await;
+    stage.finish(Outcome::Exited(0)).await;
+    assert_eq!(end(child).await, "exit 0\n--- stdout\n--- stderr\n");
+    let mut shown = Vec::new();
+    // A terminal whose other side is closed ends in an error, after all that was written to it.
+    let _ = File::from(pty.master).read_to_end(&mut shown);
+    let (first, second) = (line(41), line(9));
+    let expected = format!("\r{first}\r{second} \r{}\r", " ".repeat(second.len()));
+    assert_eq!(String::from_utf8_lossy(&shown), expected);
+}
+
+#[tokio::test]
+async fn a_narrow_terminal_gets_no_second_line() {
+    let master = FakeMaster::start().await.expect("a master");
+    let size = Winsize { ws_row: 24, ws_col: 20, ws_xpixel: 0, ws_ypixel: 0 };
+    let pty = openpty(Some(&size), None).expect("a terminal");
+    let child = lrun(master.address(), &["a"]).stderr(pty.slave).spawn().expect("lrun");
+    let mut stage = Stage::client(&master).await;
+    stage.accept().await;
+    stage.say(waiting(41)).await;
+    stage.end_streams(0, 0).await;
+    stage.finish(Outcome::Exited(0)).await;
+    assert_eq!(end(child).await, "exit 0\n--- stdout\n--- stderr\n");
+    let mut shown = Vec::new();
+    let _ = File::from(pty.master).read_to_end(&mut shown);
+    assert_eq!(String::from_utf8_lossy(&shown), format!("\rlrun: job 12 waits:\r{}\r", " ".repeat(19)));
+}
+
+#[tokio::test]
+async fn elsewhere_only_when_asked_for() {
+    let said = format!("lrun: job 12 accepted\n{}\n{}\nlrun: job 12: n1: exited with code 0\n", line(41), line(9));
+    for (args, stderr) in [(&["a"][..], ""), (&["-v", "a"], said.as_str())] {
+        let master = FakeMaster::start().await.expect("a master");
+        let child = lrun(master.address(), args).spawn().expect("lrun");
+        let mut stage = Stage::client(&master).await;
+        stage.accept().await;
+        stage.say(waiting(41)).await;
+        stage.say(waiting(9)).await;
+        stage.say(waiting(9)).await;
+        stage.end_streams(0, 0).await;
+        stage.finish(Outcome::Exited(0)).await;
+        assert_eq!(end(child).await, format!("exit 0\n--- stdout\n--- stderr\n{stderr}"));
+    }
+}
