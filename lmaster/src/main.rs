@@ -1,1 +1,43 @@
-fn main() {}
+//! The master of a Limo cluster: one process that holds the queue, decides, and passes on what jobs read and write.
+//!
+//! `desk` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
+
+mod config;
+mod connection;
+mod desk;
+mod listen;
+mod lives;
+mod logging;
+mod peer;
+mod recover;
+mod report;
+mod serve;
+mod store;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use config::Cli;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lmaster: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let settings = cli.settings()?;
+    if cli.check_config {
+        println!("the configuration is good");
+        return Ok(());
+    }
+    let log = logging::start(settings.log_format, &settings.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot begin")?;
+    runtime.block_on(serve::run(cli, settings, log))
+}

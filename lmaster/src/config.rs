@@ -1,0 +1,338 @@
+//! Settings: from flags, from `LIMO_*` variables, from a TOML file, from defaults, in this order. Knows what each setting
+//! means to the rest of the program and what values make no sense; opens nothing but the file.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, Parser, ValueEnum};
+use limo_model::{Band, Power, Price, Span, as_text};
+use limo_sched::{ModeSetting, Options, Preset, PriceRule};
+use serde::Deserialize;
+
+use crate::desk;
+
+/// Read where it exists and no other file is named.
+const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
+
+/// The port at which clients and nodes look for a master unless they are told otherwise.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6817);
+
+/// The master of a Limo cluster: holds the queue, decides what runs where and when, relays what jobs read and write.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "lmaster", version)]
+pub struct Cli {
+    /// Read settings from this file [default: /etc/limo/lmaster.toml, where it exists]
+    #[arg(long, value_name = "FILE", env = "LIMO_CONFIG")]
+    config: Option<PathBuf>,
+    /// Check the settings, say what is wrong with them, and end
+    #[arg(long)]
+    pub check_config: bool,
+    #[command(flatten)]
+    layer: Layer,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Human,
+    Json,
+}
+
+/// What one source says. The same for flags, variables and the file.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Layer {
+    /// Keep the journal and the profiles here; made where it is missing
+    #[arg(long, value_name = "DIR", env = "LIMO_STATE_DIR")]
+    state_dir: Option<PathBuf>,
+    /// Listen here; port 0 chooses a free one, which DIR/address then names [default: 127.0.0.1:6817]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// What to log: a level, or per module as `lmaster=debug,info` [default: info]
+    #[arg(long, value_name = "FILTER", env = "LIMO_LOG")]
+    log: Option<String>,
+    /// For people, or one JSON object per line [default: human]
+    #[arg(long, value_name = "FORMAT", env = "LIMO_LOG_FORMAT")]
+    log_format: Option<LogFormat>,
+    /// A node that does not acknowledge a job within this time loses it to another [default: 2s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_ACK_TIMEOUT")]
+    #[serde(with = "as_text::option")]
+    ack_timeout: Option<Span>,
+    /// Time between TERM and KILL when a job is ended [default: 30s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_KILL_GRACE")]
+    #[serde(with = "as_text::option")]
+    kill_grace: Option<Span>,
+    /// How long an attached job may be without its lrun before it is cancelled [default: 60s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_ORPHAN_GRACE")]
+    #[serde(with = "as_text::option")]
+    orphan_grace: Option<Span>,
+    /// Write a snapshot after this many entries of the journal [default: 10000]
+    #[arg(long, value_name = "COUNT", env = "LIMO_SNAPSHOT_EVERY")]
+    snapshot_every: Option<u32>,
+    #[command(flatten)]
+    policy: PolicyLayer,
+    #[command(flatten)]
+    initial: InitialLayer,
+}
+
+/// The numbers of the policies: `[policy]`.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PolicyLayer {
+    /// Low mode above this price, in place of a quantile
+    #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_THRESHOLD", allow_hyphen_values = true)]
+    #[serde(with = "as_text::option")]
+    price_threshold: Option<Price>,
+    /// Low mode above this quantile of the known prices, in thousandths [default: 500]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_PRICE_QUANTILE_PERMILLE")]
+    price_quantile_permille: Option<u32>,
+    /// The price must pass the turning point by this much before the mode turns [default: 2 EUR/MWh]
+    #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_HYSTERESIS")]
+    #[serde(with = "as_text::option")]
+    price_hysteresis: Option<Price>,
+    /// Kept free below the upper limit, in thousandths of it [default: 10]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_RESERVE_PERMILLE")]
+    reserve_permille: Option<u32>,
+    /// How long before a running job is expected to end another starts to hold the lower limit [default: 1s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_LEAD")]
+    #[serde(with = "as_text::option")]
+    lead: Option<Span>,
+    /// A job that waited this long waits for no price any more [default: 1d]
+    #[arg(long, value_name = "SPAN", env = "LIMO_MAX_DELAY")]
+    #[serde(with = "as_text::option")]
+    max_delay: Option<Span>,
+    /// Taken as the duration of a job of which nothing is known [default: 1h]
+    #[arg(long, value_name = "SPAN", env = "LIMO_DEFAULT_DURATION")]
+    #[serde(with = "as_text::option")]
+    default_duration: Option<Span>,
+    /// How many waiting jobs a round looks at [default: 512]
+    #[arg(long, value_name = "COUNT", env = "LIMO_DEPTH")]
+    depth: Option<u32>,
+    /// A reading older than this no longer counts [default: 10s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_STALE_AFTER")]
+    #[serde(with = "as_text::option")]
+    stale_after: Option<Span>,
+    /// How long a node that did not acknowledge a job gets no other [default: 30s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_SUSPECT_FOR")]
+    #[serde(with = "as_text::option")]
+    suspect_for: Option<Span>,
+}
+
+/// What holds when the journal begins; from then on `lconf` changes it: `[initial]`.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct InitialLayer {
+    /// Policy of a new cluster: fifo, limo-prototype or limo [default: limo]
+    #[arg(id = "initial_policy", long = "initial-policy", value_name = "NAME", env = "LIMO_INITIAL_POLICY")]
+    policy: Option<Preset>,
+    /// Lower power limit of a new cluster [default: none]
+    #[arg(id = "initial_low", long = "initial-low", value_name = "POWER", env = "LIMO_INITIAL_LOW")]
+    #[serde(with = "as_text::option")]
+    low: Option<Power>,
+    /// Upper power limit of a new cluster [default: none]
+    #[arg(id = "initial_high", long = "initial-high", value_name = "POWER", env = "LIMO_INITIAL_HIGH")]
+    #[serde(with = "as_text::option")]
+    high: Option<Power>,
+    /// Mode of a new cluster: high, low or auto [default: auto]
+    #[arg(id = "initial_mode", long = "initial-mode", value_name = "MODE", env = "LIMO_INITIAL_MODE")]
+    mode: Option<ModeSetting>,
+}
+
+/// All settings, with defaults filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub state_dir: PathBuf,
+    pub listen: SocketAddr,
+    pub log: String,
+    pub log_format: LogFormat,
+    pub desk: desk::Settings,
+}
+
+impl Cli {
+    /// Reads the file and puts the layers over each other. May be called again when the file has changed.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, has an unknown key or a value without its unit, or a value makes no sense.
+    pub fn settings(&self) -> Result<Settings> {
+        let default = Path::new(DEFAULT_FILE);
+        let file = self.config.as_deref().or_else(|| default.exists().then_some(default));
+        let below = file.map(read).transpose()?.unwrap_or_default();
+        let place = file.map_or_else(|| "the configuration file".to_owned(), |file| file.display().to_string());
+        self.layer.clone().over(below).resolve(&place)
+    }
+}
+
+fn read(path: &Path) -> Result<Layer> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("{} is not a configuration of lmaster", path.display()))
+}
+
+impl Layer {
+    fn over(self, below: Self) -> Self {
+        let (policy, under) = (self.policy, below.policy);
+        // A price rule replaces the other kind of price rule of the layer below.
+        let ruled = policy.price_threshold.is_some() || policy.price_quantile_permille.is_some();
+        let under =
+            if ruled { PolicyLayer { price_threshold: None, price_quantile_permille: None, ..under } } else { under };
+        Self {
+            state_dir: self.state_dir.or(below.state_dir),
+            listen: self.listen.or(below.listen),
+            log: self.log.or(below.log),
+            log_format: self.log_format.or(below.log_format),
+            ack_timeout: self.ack_timeout.or(below.ack_timeout),
+            kill_grace: self.kill_grace.or(below.kill_grace),
+            orphan_grace: self.orphan_grace.or(below.orphan_grace),
+            snapshot_every: self.snapshot_every.or(below.snapshot_every),
+            policy: PolicyLayer {
+                price_threshold: policy.price_threshold.or(under.price_threshold),
+                price_quantile_permille: policy.price_quantile_permille.or(under.price_quantile_permille),
+                price_hysteresis: policy.price_hysteresis.or(under.price_hysteresis),
+                reserve_permille: policy.reserve_permille.or(under.reserve_permille),
+                lead: policy.lead.or(under.lead),
+                max_delay: policy.max_delay.or(under.max_delay),
+                default_duration: policy.default_duration.or(under.default_duration),
+                depth: policy.depth.or(under.depth),
+                stale_after: policy.stale_after.or(under.stale_after),
+                suspect_for: policy.suspect_for.or(under.suspect_for),
+            },
+            initial: InitialLayer {
+                policy: self.initial.policy.or(below.initial.policy),
+                low: self.initial.low.or(below.initial.low),
+                high: self.initial.high.or(below.initial.high),
+                mode: self.initial.mode.or(below.initial.mode),
+            },
+        }
+    }
+
+    fn resolve(self, place: &str) -> Result<Settings> {
+        let Some(state_dir) = self.state_dir else {
+            bail!("no directory for the journal is given: add --state-dir DIR, or `state_dir = \"DIR\"` to {place}");
+        };
+        let listen = self.listen.unwrap_or(DEFAULT_LISTEN);
+        ensure!(
+            listen.ip().is_loopback(),
+            "cannot listen on {listen}: without certificates Limo serves only its own machine (use 127.0.0.1:{})",
+            listen.port()
+        );
+        let log = self.log.unwrap_or_else(|| "info".into());
+        crate::logging::check(&log)?;
+        let low = self.initial.low.unwrap_or(Power::ZERO);
+        let band =
+            Band::new(low, self.initial.high.unwrap_or(Power::MAX)).context("the initial limits make no band")?;
+        let desk = desk::Settings {
+            ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,
+            kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
+            orphan_grace: not_negative("orphan_grace", self.orphan_grace, Span::from_secs(60))?,
+            snapshot_every: self.snapshot_every.unwrap_or(10_000),
+            options: self.policy.resolve()?,
+            initial: desk::Initial {
+                preset: self.initial.policy.unwrap_or(Preset::Limo),
+                band,
+                mode: self.initial.mode.unwrap_or_default(),
+            },
+        };
+        ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
+        Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk })
+    }
+}
+
+impl PolicyLayer {
+    fn resolve(self) -> Result<Options> {
+        let default = Options::default();
+        let price_rule = match (self.price_threshold, self.price_quantile_permille) {
+            (Some(_), Some(_)) => {
+                bail!("price_threshold and price_quantile_permille exclude each other: give one of them")
+            }
+            (Some(threshold), None) => PriceRule::Threshold(threshold),
+            (None, Some(quantile)) => PriceRule::QuantilePermille(permille("price_quantile_permille", quantile)?),
+            (None, None) => default.price_rule,
+        };
+        let price_hysteresis = self.price_hysteresis.unwrap_or(default.price_hysteresis);
+        ensure!(price_hysteresis >= Price::ZERO, "price_hysteresis is {price_hysteresis}: it cannot be negative");
+        let depth = self.depth.unwrap_or(default.depth);
+        ensure!(depth > 0, "depth is 0: a round must look at 1 job or more");
+        Ok(Options {
+            price_rule,
+            price_hysteresis,
+            reserve_permille: permille("reserve_permille", self.reserve_permille.unwrap_or(default.reserve_permille))?,
+            lead: not_negative("lead", self.lead, default.lead)?,
+            max_delay: not_negative("max_delay", self.max_delay, default.max_delay)?,
+            default_duration: positive("default_duration", self.default_duration, default.default_duration)?,
+            depth,
+            stale_after: positive("stale_after", self.stale_after, default.stale_after)?,
+            suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
+        })
+    }
+}
+
+fn permille(key: &str, value: u32) -> Result<u32> {
+    ensure!(value <= 1000, "{key} is {value}: 0 to 1000 thousandths are possible");
+    Ok(value)
+}
+
+fn not_negative(key: &str, value: Option<Span>, default: Span) -> Result<Span> {
+    let value = value.unwrap_or(default);
+    ensure!(value >= Span::ZERO, "{key} is {value}: it cannot be negative");
+    Ok(value)
+}
+
+fn positive(key: &str, value: Option<Span>, default: Span) -> Result<Span> {
+    let value = not_negative(key, value, default)?;
+    ensure!(value > Span::ZERO, "{key} is zero: it must be longer");
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(file: &str, flags: &[&str]) -> Result<Settings, String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("lmaster.toml");
+        std::fs::write(&path, file).expect("written");
+        let head = ["lmaster", "--state-dir", "/s", "--config", path.to_str().expect("text")];
+        let cli = Cli::try_parse_from(head.iter().chain(flags)).map_err(|error| error.to_string())?;
+        cli.settings().map_err(|error| format!("{error:#}").replace(&path.display().to_string(), "FILE"))
+    }
+
+    fn refused(file: &str, flags: &[&str], expected: &str) {
+        let error = settings(file, flags).expect_err("refused");
+        assert!(error.contains(expected), "`{expected}` is not in: {error}");
+    }
+
+    #[test]
+    fn flags_come_before_the_file_and_the_file_before_defaults() {
+        let file =
+            "ack_timeout = \"5s\"\nkill_grace = \"1min\"\n[policy]\nprice_threshold = \"60 EUR/MWh\"\ndepth = 7\n";
+        let settings = settings(file, &["--ack-timeout", "1s", "--price-quantile-permille", "250"]).expect("good");
+        assert_eq!(settings.desk.ack_timeout, Span::from_secs(1));
+        assert_eq!(settings.desk.kill_grace, Span::from_secs(60));
+        assert_eq!(settings.desk.orphan_grace, Span::from_secs(60));
+        assert_eq!(settings.desk.options.depth, 7);
+        assert_eq!(settings.desk.options.price_rule, PriceRule::QuantilePermille(250));
+        assert_eq!(settings.listen.to_string(), "127.0.0.1:6817");
+    }
+
+    #[test]
+    fn refusals() {
+        refused("", &["--listen", "0.0.0.0:6817"], "cannot listen on 0.0.0.0:6817: without certificates");
+        refused("kill_grase = \"1s\"\n", &[], "unknown field `kill_grase`");
+        refused("[policy]\npolicy = \"limo\"\n", &[], "unknown field `policy`");
+        refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");
+        refused("kill_grace = \"-1s\"\n", &[], "kill_grace is -1s: it cannot be negative");
+        refused("ack_timeout = \"0s\"\n", &[], "ack_timeout is zero");
+        refused(
+            "[initial]\nlow = \"90 W\"\nhigh = \"60 W\"\n",
+            &[],
+            "the lower limit 90.0 W is above the upper limit 60.0 W",
+        );
+        refused("[initial]\nmode = \"middle\"\n", &[], "unknown variant `middle`");
+        refused("[policy]\nreserve_permille = 1001\n", &[], "reserve_permille is 1001");
+        refused("log = \"lmaster=loud\"\n", &[], "lmaster=loud");
+        refused("", &["--orphan-grace", "5 moons"], "unknown unit `moons`");
+        let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
+        refused(both, &[], "exclude each other");
+        refused("listen = \n", &[], "FILE is not a configuration of lmaster");
+    }
+}

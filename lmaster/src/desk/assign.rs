@@ -1,0 +1,291 @@
+//! How a durable assignment becomes a process, at most once.
+//!
+//! The assignment is committed, `DoExec` is sent, the node records its intent and answers `JobAck`, `Go` is sent, and only
+//! then the command runs. So as long as no `Go` was sent for an attempt, it may be taken back. Once one may have been sent,
+//! only its node can say what became of it, and this is how its word is taken ([`judge`]):
+//!
+//! | the core has it | the node reports | and then |
+//! |---|---|---|
+//! | starting | held | `Go` (again): the assignment is durable, and held is not running; taken back where it shall stop |
+//! | starting | running, ended | that is recorded |
+//! | starting | nothing, and no `Go` was sent | taken back |
+//! | starting | nothing, `Go` may have been sent, same life | taken back: the intent is on record before `JobAck`, `Go` follows `JobAck`, and the record stays until `EndedAck`, so an attempt without a record was not started |
+//! | starting | nothing, `Go` may have been sent, another or an unknown life | lost: the record may have gone with the state directory or the power |
+//! | running | running, ended | that is recorded |
+//! | running | held, nothing | lost |
+//!
+//! A life is a state directory and a boot of the kernel. Nothing that may have been started is ever given to a node again.
+
+use limo_model::{Attempt, JobId, NodeId, Outcome, Time, Usage};
+use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
+use limo_sched::{Assignment, Event, Phase};
+
+use super::commit::After;
+use super::{Desk, PeerId};
+
+/// A `DoExec` without its `JobAck`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Awaited {
+    pub(super) attempt: Attempt,
+    pub(super) peer: PeerId,
+    pub(super) until: Time,
+}
+
+/// What follows from what a node says of an attempt that the core has on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    LetGo,
+    /// Withdrawn; where the node holds it, it is told to forget it.
+    TakeBack(&'static str),
+    Started,
+    GoesOn,
+    Ended(Outcome, Usage),
+    Lost(&'static str),
+}
+
+/// What the master knows of an attempt when its node registers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Belief {
+    pub(super) running: bool,
+    /// Whether `Go` may have been sent.
+    pub(super) let_go: bool,
+    /// Whether the job shall end.
+    pub(super) stop: bool,
+    /// Whether the node is known to live the same life as when the attempt was assigned.
+    pub(super) same_life: bool,
+}
+
+pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict {
+    let Belief { running, let_go, stop, same_life } = belief;
+    match reported {
+        Some(AttemptState::Ended { outcome, usage }) => Verdict::Ended(outcome.clone(), *usage),
+        Some(AttemptState::Running) if running => Verdict::GoesOn,
+        Some(AttemptState::Running) => Verdict::Started,
+        Some(AttemptState::Held) if running => Verdict::Lost("its node holds it as not started, after it ran"),
+        Some(AttemptState::Held) if stop => Verdict::TakeBack("it shall not run any more"),
+        Some(AttemptState::Held) => Verdict::LetGo,
+        None if running => Verdict::Lost("its node does not know it any more"),
+        None if !let_go => Verdict::TakeBack("its node did not acknowledge it"),
+        None if same_life => Verdict::TakeBack("its node has no record of it"),
+        None => Verdict::Lost("its node does not know it, and has been restarted since it was assigned"),
+    }
+}
+
+impl Desk {
+    /// The assignment of a job, where it is in this attempt.
+    pub(super) fn assignment(&self, job: JobId, attempt: Attempt) -> Option<&Assignment> {
+        self.core.job(job).and_then(|job| job.assignment()).filter(|assignment| assignment.attempt == attempt)
+    }
+
+    /// The connection of a node.
+    pub(super) fn link(&self, node: NodeId) -> Option<PeerId> {
+        self.connected.get(&node).map(|(peer, _)| *peer)
+    }
+
+    /// The node of an attempt.
+    fn node_of(&self, job: JobId, attempt: Attempt) -> Option<NodeId> {
+        node_of(self.assignment(job, attempt)?)
+    }
+
+    /// Whether a job is in this attempt, on this node.
+    pub(super) fn is_on(&self, node: NodeId, job: JobId, attempt: Attempt) -> bool {
+        self.node_of(job, attempt) == Some(node)
+    }
+
+    pub(super) fn is_starting(&self, job: JobId) -> bool {
+        self.core.job(job).is_some_and(|job| matches!(job.phase, Phase::Starting(_)))
+    }
+
+    pub(super) fn may_be_let_go(&self, job: JobId, attempt: Attempt) -> bool {
+        self.let_go.get(&job) == Some(&attempt)
+    }
+
+    /// The assignment is durable: the node may have it.
+    pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
+        let Some(assignment) = self.assignment(job, attempt) else { return };
+        let (Some(node), Some(live)) = (node_of(assignment), self.live.get(&job)) else { return };
+        let Some(peer) = self.link(node) else {
+            return self.take_back(job, attempt, "its node has gone");
+        };
+        let exec = DoExec {
+            job,
+            attempt,
+            name: live.request.name.clone(),
+            application: live.request.application.clone(),
+            size: live.request.size.clone(),
+            user: live.request.user.clone(),
+            placement: assignment.placement.clone(),
+            launch: live.launch.clone(),
+        };
+        let until = self.now + self.settings.ack_timeout;
+        self.awaited.insert(job, Awaited { attempt, peer, until });
+        self.tell_node(peer, MasterToNode::DoExec(Box::new(exec)));
+    }
+
+    /// The attempt was not let go and will not be.
+    pub(super) fn take_back(&mut self, job: JobId, attempt: Attempt, reason: &str) {
+        self.awaited.remove(&job);
+        tracing::warn!(%job, %attempt, reason, "assignment taken back");
+        self.must(Event::TakenBack { job, attempt, reason: reason.to_owned() });
+    }
+
+    fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
+        self.let_go.insert(job, attempt);
+        self.tell_node(peer, MasterToNode::Go { job, attempt });
+    }
+
+    pub(super) fn job_ack(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
+        let asked = self.awaited.get(&job).is_some_and(|asked| asked.attempt == attempt && asked.peer == peer);
+        if asked {
+            self.awaited.remove(&job);
+        }
+        match self.assignment(job, attempt) {
+            Some(Assignment { stop: None, .. }) if asked => self.send_go(peer, job, attempt),
+            Some(_) if asked => {
+                self.tell_node(peer, MasterToNode::Drop { job, attempt });
+                self.take_back(job, attempt, "it shall not run any more");
+            }
+            // Acknowledged twice: it was let go at the first time.
+            Some(_) if self.may_be_let_go(job, attempt) => {}
+            _ => self.tell_node(peer, MasterToNode::Drop { job, attempt }),
+        }
+    }
+
+    pub(super) fn job_refused(&mut self, peer: PeerId, job: JobId, attempt: Attempt, reason: &str) {
+        if self.awaited.get(&job).is_some_and(|asked| asked.attempt == attempt && asked.peer == peer) {
+            self.take_back(job, attempt, reason);
+        }
+    }
+
+    /// Takes back what was not acknowledged in time, and hangs up on the nodes that did not.
+    pub(super) fn acks_missed(&mut self) {
+        let missed: Vec<_> = self.awaited.iter().filter(|(_, asked)| asked.until <= self.now).collect();
+        let missed: Vec<(JobId, Awaited)> = missed.into_iter().map(|(job, asked)| (*job, *asked)).collect();
+        for (job, Awaited { attempt, peer, .. }) in missed {
+            if self.awaited.contains_key(&job) {
+                let timeout = self.settings.ack_timeout;
+                self.take_back(job, attempt, &format!("its node did not acknowledge it within {timeout}"));
+                self.close_node(peer, format!("job {job} was not acknowledged within {timeout}"));
+            }
+        }
+    }
+
+    /// A job shall end, and that is durable.
+    pub(super) fn halt(&mut self, job: JobId, attempt: Attempt) {
+        let Some(node) = self.node_of(job, attempt) else { return };
+        let peer = self.link(node);
+        if self.is_starting(job) && !self.may_be_let_go(job, attempt) {
+            if let Some(peer) = peer {
+                self.tell_node(peer, MasterToNode::Drop { job, attempt });
+            }
+            self.take_back(job, attempt, "it shall not run any more");
+        } else if let Some(peer) = peer {
+            self.send_stop(peer, job, attempt);
+        }
+        // A node that is away is told when it is back.
+    }
+
+    fn send_stop(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
+        let grace = self.settings.kill_grace;
+        self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+    }
+
+    /// The attempts that the core has on a node.
+    pub(super) fn attempts_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
+        let Some(node) = self.core.node(node) else { return Vec::new() };
+        let mut jobs: Vec<JobId> = node.units().flat_map(|(_, _, used)| used.jobs.iter().copied()).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let attempt = |job: JobId| Some((job, self.core.job(job)?.assignment()?.attempt));
+        jobs.into_iter().filter_map(attempt).collect()
+    }
+
+    /// What becomes of each attempt that the core has on a node which reports `reports`.
+    pub(super) fn verdicts(
+        &self,
+        node: NodeId,
+        same_life: bool,
+        reports: &[AttemptReport],
+    ) -> Vec<(JobId, Attempt, Verdict)> {
+        let verdict = |(job, attempt): (JobId, Attempt)| {
+            let belief = Belief {
+                running: !self.is_starting(job),
+                let_go: self.may_be_let_go(job, attempt),
+                stop: self.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()),
+                same_life,
+            };
+            let reported = reports.iter().find(|report| report.job == job && report.attempt == attempt);
+            (job, attempt, judge(belief, reported.map(|report| &report.state)))
+        };
+        self.attempts_on(node).into_iter().map(verdict).collect()
+    }
+
+    /// Puts a verdict into force.
+    pub(super) fn follow(&mut self, peer: PeerId, (job, attempt): (JobId, Attempt), verdict: Verdict) {
+        let told_to_stop =
+            self.assignment(job, attempt).is_some_and(|a| a.stop.as_ref().is_some_and(|(_, told)| *told));
+        match verdict {
+            Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
+            Verdict::LetGo => self.send_go(peer, job, attempt),
+            Verdict::Started => {
+                self.let_go.insert(job, attempt);
+                self.must(Event::Started { job, attempt });
+                self.after(After::Running(job));
+            }
+            Verdict::GoesOn => {}
+            // The node hears that it is recorded with all other ends that it reports.
+            Verdict::Ended(outcome, usage) => self.must(Event::Ended { job, attempt, outcome, usage }),
+            Verdict::Lost(reason) => {
+                tracing::error!(%job, %attempt, reason, "job lost");
+                let outcome = Outcome::Lost { reason: reason.to_owned() };
+                self.must(Event::Ended { job, attempt, outcome, usage: Usage::default() });
+            }
+        }
+        if told_to_stop && self.assignment(job, attempt).is_some() {
+            self.send_stop(peer, job, attempt);
+        }
+    }
+}
+
+/// A job is on the node of its first part.
+pub(super) fn node_of(assignment: &Assignment) -> Option<NodeId> {
+    assignment.placement.first().map(|part| part.unit.node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BELIEF: Belief = Belief { running: false, let_go: true, stop: false, same_life: false };
+
+    fn check(belief: Belief, reported: Option<AttemptState>, expected: &str) {
+        let verdict = format!("{:?}", judge(belief, reported.as_ref()));
+        assert!(verdict.starts_with(expected), "{belief:?}, {reported:?}: {verdict} in place of {expected}");
+    }
+
+    fn ended() -> AttemptState {
+        AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() }
+    }
+
+    #[test]
+    fn what_the_node_has_counts() {
+        for running in [false, true] {
+            for let_go in [false, true] {
+                let belief = Belief { running, let_go, ..BELIEF };
+                check(belief, Some(ended()), "Ended(Exited(0)");
+                check(belief, Some(AttemptState::Running), if running { "GoesOn" } else { "Started" });
+                check(belief, Some(AttemptState::Held), if running { "Lost" } else { "LetGo" });
+            }
+        }
+        check(Belief { stop: true, ..BELIEF }, Some(AttemptState::Held), "TakeBack");
+    }
+
+    #[test]
+    fn what_may_have_started_is_taken_back_only_on_proof() {
+        check(Belief { let_go: false, ..BELIEF }, None, "TakeBack");
+        check(Belief { same_life: true, ..BELIEF }, None, "TakeBack");
+        check(BELIEF, None, "Lost");
+        check(Belief { running: true, same_life: true, ..BELIEF }, None, "Lost");
+        check(Belief { running: true, let_go: false, same_life: true, stop: false }, None, "Lost");
+    }
+}

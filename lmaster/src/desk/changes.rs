@@ -1,0 +1,137 @@
+//! What users and operators change: cancelling, signals, limits, prices, mode, policy, nodes, profiles. Each change is an
+//! event with the name of who made it.
+
+use limo_model::{JobId, NodeId, Profile, ProfileKey};
+use limo_proto::{Answer, Change, MasterToClient, MasterToNode};
+use limo_sched::{Event, Phase, Refused};
+use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
+
+use super::clients::Asked;
+use super::commit::{After, done};
+use super::{Desk, PeerId, Question};
+
+/// Signals that would have ended a command; before it runs they cancel the job.
+const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
+
+/// The highest real-time signal of Linux.
+const LAST_SIGNAL: i32 = 64;
+
+impl Desk {
+    pub(super) fn change(&mut self, peer: PeerId, change: Change) {
+        let Some(caller) = self.caller(peer).cloned() else { return };
+        if let Change::Cancel(jobs) = change {
+            return self.cancel(peer, &jobs);
+        }
+        if !caller.operator {
+            let reason = format!("only root and the user that runs the master may do that, not {}", caller.user);
+            return self.refuse(peer, reason, None);
+        }
+        let by = caller.user;
+        let event = match change {
+            Change::Cancel(_) => return,
+            Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
+            Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
+            Change::Policy(preset) => Ok(Event::PolicySet { preset, options: self.core.settings().options, by }),
+            Change::Prices(prices) => Ok(Event::PricesSet { prices, by }),
+            Change::Drain { node, reason } => self.node(&node).map(|node| Event::NodeDrained { node, reason, by }),
+            Change::Resume { node } => self.node(&node).map(|node| Event::NodeResumed { node, by }),
+            Change::SetProfiles(profiles) => {
+                return self.ask(peer, Question::Store(profiles), Asked::Profiles(peer));
+            }
+            Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
+        };
+        match event.and_then(|event| self.record(event)) {
+            Ok(()) => self.after(done(peer)),
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+
+    fn node(&self, name: &str) -> Result<NodeId, Refused> {
+        let found = self.core.node_named(name).map(|node| node.id());
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.core.nodes().iter().map(|node| node.spec().name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Refused::UnknownNode { name: name.to_owned(), known }
+        })
+    }
+
+    /// Whether the caller may steer a job that is not over, or why not.
+    fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
+        let (Some(caller), Some(live), Some(_)) = (self.caller(peer), self.live.get(&job), self.core.job(job)) else {
+            return Err(Refused::NoSuchJob { job }.to_string());
+        };
+        if caller.operator || caller.uid == live.uid {
+            return Ok(());
+        }
+        Err(format!("job {job} belongs to {}, not to {}", live.request.user, caller.user))
+    }
+
+    /// All of them or none.
+    fn cancel(&mut self, peer: PeerId, jobs: &[JobId]) {
+        if let Err(reason) = jobs.iter().try_for_each(|job| self.may_steer(peer, *job)) {
+            return self.refuse(peer, reason, None);
+        }
+        for job in jobs {
+            self.cancel_for(peer, *job);
+        }
+        self.after(done(peer));
+    }
+
+    fn cancel_for(&mut self, peer: PeerId, job: JobId) {
+        let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
+        // The same job may be named twice.
+        if self.core.job(job).is_some() {
+            self.must(Event::CancelRequested { job, by });
+        }
+    }
+
+    /// A signal for a job. There is no answer, but where it is refused.
+    pub(super) fn signal(&mut self, peer: PeerId, job: JobId, signal: i32) {
+        if !(1..=LAST_SIGNAL).contains(&signal) {
+            return self.refuse(peer, format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"), None);
+        }
+        if self.core.job(job).is_none() && self.core.next_job() > job {
+            // It ended while the signal was under way.
+            return;
+        }
+        if let Err(reason) = self.may_steer(peer, job) {
+            return self.refuse(peer, reason, None);
+        }
+        match self.core.job(job).map(|job| &job.phase) {
+            Some(Phase::Running(assignment, _)) => {
+                let (attempt, node) = (assignment.attempt, super::assign::node_of(assignment));
+                if let Some(link) = node.and_then(|node| self.link(node)) {
+                    self.tell_node(link, MasterToNode::Signal { job, attempt, signal });
+                }
+            }
+            Some(_) if ENDING.contains(&signal) => self.cancel_for(peer, job),
+            _ => {}
+        }
+    }
+
+    /// The profile database has changed: so has what the core believes.
+    pub(super) fn profiles_stored(&mut self, peer: PeerId, profiles: Vec<(ProfileKey, Option<Profile>)>) {
+        for (key, profile) in profiles {
+            self.learned(key, profile);
+        }
+        self.after(After::Answer(peer, MasterToClient::Answer(Box::new(Answer::Done))));
+    }
+
+    /// The profile database is what is true of profiles.
+    pub(super) fn follow_database(&mut self, profiles: Vec<(ProfileKey, Profile)>) {
+        let gone = |key: &&ProfileKey| !profiles.iter().any(|(known, _)| known == *key);
+        let gone: Vec<ProfileKey> = self.core.profiles().keys().filter(gone).cloned().collect();
+        for key in gone {
+            self.learned(key, None);
+        }
+        for (key, profile) in profiles {
+            self.learned(key, Some(profile));
+        }
+    }
+
+    pub(super) fn learned(&mut self, key: ProfileKey, profile: Option<Profile>) {
+        if self.book.is_open() && self.core.profiles().get(&key) != profile.as_ref() {
+            self.must(Event::ProfileSet { key, profile });
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Clients: their connections, who gets told what, and in which order their requests are served.
+
+use std::collections::VecDeque;
+
+use limo_model::JobId;
+use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec};
+
+use super::commit::{After, not_written};
+use super::submit::Attach;
+use super::{Caller, Desk, Effect, PeerId, Question, Reply, Ticket};
+
+/// Requests that a client may have sent ahead of the answer to an earlier one. More is not a way to ask.
+const BACKLOG_LIMIT: usize = 1024;
+
+/// One connection of a client.
+#[derive(Debug)]
+pub(super) struct ClientPeer {
+    pub(super) caller: Caller,
+    /// A request that waits for the journal or the profile database; those behind it wait too, so that answers come in
+    /// the order of the requests.
+    busy: Option<Ticket>,
+    backlog: VecDeque<ClientToMaster>,
+}
+
+/// What a question was asked for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Submission(PeerId, Box<SendExec>),
+    Attach(PeerId, Attach),
+    /// Finished jobs for the end of a list.
+    List(PeerId, Vec<JobReport>),
+    /// One finished job.
+    Job(PeerId, JobId),
+    /// For a client that waits, and has gone on with other things.
+    Waited(PeerId),
+    Profiles(PeerId),
+    /// For nobody: the core follows the database.
+    AllProfiles,
+}
+
+impl Asked {
+    fn peer(&self) -> Option<PeerId> {
+        match self {
+            Self::Submission(peer, _)
+            | Self::Attach(peer, _)
+            | Self::List(peer, _)
+            | Self::Job(peer, _)
+            | Self::Waited(peer)
+            | Self::Profiles(peer) => Some(*peer),
+            Self::AllProfiles => None,
+        }
+    }
+}
+
+impl Desk {
+    pub(super) fn client_connected(&mut self, peer: PeerId, caller: Caller) {
+        self.clients.insert(peer, ClientPeer { caller, busy: None, backlog: VecDeque::new() });
+    }
+
+    pub(super) fn client_gone(&mut self, peer: PeerId) {
+        if self.clients.remove(&peer).is_none() {
+            return;
+        }
+        self.waiters.retain(|_, waiter| waiter.peer != peer);
+        let give_up_at = self.now + self.settings.orphan_grace;
+        self.routes.client_gone(peer, give_up_at);
+    }
+
+    pub(super) fn close_client(&mut self, peer: PeerId, reason: String) {
+        if self.clients.contains_key(&peer) {
+            self.client_gone(peer);
+            self.effects.push(Effect::Close(peer, reason));
+        }
+    }
+
+    pub(super) fn tell_client(&mut self, peer: PeerId, message: MasterToClient) {
+        if self.clients.contains_key(&peer) {
+            self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
+        }
+    }
+
+    pub(super) fn caller(&self, peer: PeerId) -> Option<&Caller> {
+        self.clients.get(&peer).map(|client| &client.caller)
+    }
+
+    /// Answers after everything that the client was promised before.
+    pub(super) fn answer(&mut self, peer: PeerId, message: MasterToClient) {
+        self.after(After::Answer(peer, message));
+    }
+
+    pub(super) fn refuse(&mut self, peer: PeerId, reason: impl Into<String>, hint: Option<&str>) {
+        let hint = hint.map(str::to_owned);
+        self.answer(peer, MasterToClient::Refused { reason: reason.into(), hint });
+    }
+
+    /// Asks the journal or the profile database on behalf of a client, whose further requests wait.
+    pub(super) fn ask(&mut self, peer: PeerId, question: Question, asked: Asked) {
+        let ticket = self.ticket();
+        if let Some(client) = self.clients.get_mut(&peer) {
+            client.busy = Some(ticket);
+            self.asked.insert(ticket, asked);
+            self.after(After::Ask(ticket, question));
+        }
+    }
+
+    pub(super) fn answered(&mut self, ticket: Ticket, result: Result<Reply, String>) {
+        let Some(asked) = self.asked.remove(&ticket) else { return };
+        let Some(peer) = asked.peer() else {
+            return match result {
+                Ok(Reply::AllProfiles(profiles)) => self.follow_database(profiles),
+                result => tracing::error!(?result, "the profile database could not be read"),
+            };
+        };
+        if let Some(client) = self.clients.get_mut(&peer)
+            && client.busy == Some(ticket)
+        {
+            client.busy = None;
+        }
+        match result {
+            Ok(reply) => self.reply(asked, reply),
+            Err(reason) => self.tell_client(peer, MasterToClient::Refused { reason, hint: None }),
+        }
+        self.serve_backlog(peer);
+    }
+
+    fn serve_backlog(&mut self, peer: PeerId) {
+        while let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy.is_none()) {
+            let Some(message) = client.backlog.pop_front() else { return };
+            self.serve(peer, message);
+        }
+    }
+
+    pub(super) fn client_frame(&mut self, peer: PeerId, frame: Frame<ClientToMaster>) {
+        let Some(client) = self.clients.get_mut(&peer) else { return };
+        match frame {
+            Frame::Data(data) => self.input(peer, data),
+            // stdio waits for nothing.
+            Frame::Message(ClientToMaster::StreamAck { stream, offset }) => self.output_taken(peer, stream, offset),
+            Frame::Message(_) if client.backlog.len() >= BACKLOG_LIMIT => {
+                self.close_client(peer, format!("more than {BACKLOG_LIMIT} requests without waiting for an answer"));
+            }
+            Frame::Message(message) if client.busy.is_some() => client.backlog.push_back(message),
+            Frame::Message(message) => self.serve(peer, message),
+        }
+    }
+
+    fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
+        if !self.book.is_open() {
+            let reason = self.book.trouble().unwrap_or("it is being read back").to_owned();
+            return self.tell_client(peer, not_written(&reason));
+        }
+        match message {
+            ClientToMaster::SendExec(exec) => self.submit(peer, exec),
+            ClientToMaster::Attach { job, key, stdout, stderr } => {
+                self.attach(peer, Attach { job, key, stdout, stderr });
+            }
+            ClientToMaster::Signal { job, signal } => self.signal(peer, job, signal),
+            ClientToMaster::StreamAck { stream, offset } => self.output_taken(peer, stream, offset),
+            ClientToMaster::Ask(query) => self.query(peer, *query),
+            ClientToMaster::ChangeConf(change) => self.change(peer, *change),
+        }
+    }
+
+    fn reply(&mut self, asked: Asked, reply: Reply) {
+        match (asked, reply) {
+            (Asked::Submission(peer, exec), Reply::Key(known)) => self.submission_looked_up(peer, *exec, known),
+            (Asked::Attach(peer, attach), Reply::Key(known)) => self.attach_looked_up(peer, attach, known),
+            (Asked::List(peer, reports), Reply::Jobs(finished)) => self.list(peer, reports, finished),
+            (Asked::Job(peer, job), Reply::Jobs(finished)) => self.found(peer, job, finished),
+            (Asked::Waited(peer), Reply::Jobs(finished)) => self.list(peer, Vec::new(), finished),
+            (Asked::Profiles(peer), Reply::Profiles(profiles)) => self.profiles_stored(peer, profiles),
+            (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
+        }
+    }
+
+    /// Tells the client of an attached job.
+    pub(super) fn notify(&mut self, job: JobId, message: MasterToClient) {
+        if let Some(client) = self.routes.client(job) {
+            self.tell_client(client, message);
+        }
+    }
+
+    /// Tells the client of an attached job that it runs and where, and opens its streams.
+    pub(super) fn notify_running(&mut self, job: JobId) {
+        let place = self.core.job(job).and_then(|found| found.assignment()).and_then(|found| found.placement.first());
+        let Some(unit) = place.map(|part| part.unit) else { return };
+        let Some(node) = self.core.node(unit.node).map(limo_sched::Node::spec) else { return };
+        let Some(spec) = node.units.get(usize::from(unit.unit)) else { return };
+        let (node, unit) = (node.name.clone(), spec.name.clone());
+        self.notify(job, MasterToClient::Running { job, node, unit });
+        self.connect_ends(job);
+    }
+
+    /// The end of a job is on disk.
+    pub(super) fn finished(&mut self, report: Box<JobReport>) {
+        let job = report.job;
+        if let Some(live) = self.live.remove(&job) {
+            self.keys.remove(&live.key);
+        }
+        self.let_go.remove(&job);
+        self.notify(job, MasterToClient::Finished { job, report: report.clone() });
+        self.streams_of_finished(&report);
+        self.waited_for(job);
+    }
+}

@@ -1,0 +1,438 @@
+//! From events to disk, and from disk to the others. One batch is under way at a time; what happens meanwhile is the next
+//! one. Where a commit fails, the state goes back to what is on disk: whoever waited for an answer is told so, and the
+//! nodes, whose reports may have been in the batch, are asked again by closing their connections.
+
+use std::collections::BTreeMap;
+
+use limo_journal::{Batch, CommitError, Entry, FinishedRow, RecoverError, Recovered, Submission};
+use limo_model::{Attempt, JobId, NodeId, Power, Span, Time};
+use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, NewSlave};
+use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
+
+use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
+use crate::{recover, report};
+
+/// Readings alone are recorded at most this often: they change nothing that cannot wait, and each costs a transaction.
+const READINGS_EVERY: Span = Span::from_secs(1);
+
+/// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
+const FIRST_PAUSE: Span = Span::from_ms(100);
+const LONGEST_PAUSE: Span = Span::from_secs(30);
+
+/// How often the ballast is tried while it is missing.
+const BALLAST_EVERY: Span = Span::from_secs(2);
+
+/// A round that wants to be asked again at once would leave no time for anything else.
+const SHORTEST_WAKE: Span = Span::from_ms(10);
+
+/// Something that happens when what it depends on is on disk.
+#[derive(Debug)]
+pub(super) enum After {
+    /// An answer; where the commit fails, the client is told that instead.
+    Answer(PeerId, MasterToClient),
+    Ask(Ticket, Question),
+    ToNode(PeerId, MasterToNode),
+    /// The old life of a node that wants to register.
+    Settled(PeerId, Box<NewSlave>),
+    Assign(JobId, Attempt),
+    Halt(JobId, Attempt),
+    Waiting(JobId, Wait),
+    Running(JobId),
+    Finished(Box<JobReport>),
+    Learn(Box<Lesson>),
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    entries: Vec<(Time, Entry)>,
+    submissions: Vec<Submission>,
+    after: Vec<After>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Idle,
+    Committing(Vec<After>),
+    /// The state is being read back; until then there is none.
+    Recovering,
+    /// Reading it back failed; tried again at this time.
+    Broken(Time),
+}
+
+/// Why new jobs are refused at present.
+#[derive(Debug)]
+struct Trouble {
+    reason: String,
+    /// When to try to put the ballast back.
+    ballast_at: Time,
+}
+
+/// What is not on disk yet, and the state of the journal.
+#[derive(Debug)]
+pub(super) struct Book {
+    generation: u64,
+    open: Open,
+    phase: Phase,
+    since_snapshot: usize,
+    snapshot_wanted: bool,
+    wake_at: Option<Time>,
+    readings: BTreeMap<NodeId, Power>,
+    readings_due: Option<Time>,
+    trouble: Option<Trouble>,
+    /// No commit before this time, after one that failed.
+    pause: Option<(Time, Span)>,
+}
+
+impl Book {
+    pub(super) fn new(generation: u64, since_snapshot: usize) -> Self {
+        Self {
+            generation,
+            open: Open::default(),
+            phase: Phase::Idle,
+            since_snapshot,
+            snapshot_wanted: false,
+            wake_at: None,
+            readings: BTreeMap::new(),
+            readings_due: None,
+            trouble: None,
+            pause: None,
+        }
+    }
+
+    /// Whether there is a state that events can be applied to.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Idle | Phase::Committing(_))
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self.phase, Phase::Idle) && self.open.entries.is_empty() && !self.snapshot_wanted
+    }
+
+    /// The process ends: a snapshot spares the next one the replay, which a newer program might do otherwise.
+    pub(super) fn want_snapshot(&mut self) {
+        self.snapshot_wanted = self.since_snapshot > 0 || !self.open.entries.is_empty();
+    }
+
+    /// Why new jobs are refused.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_ref().map(|trouble| trouble.reason.as_str())
+    }
+
+    /// From now on new jobs are refused, until the ballast is in its place.
+    pub(super) fn suffer(&mut self, reason: String, now: Time) {
+        self.trouble = Some(Trouble { reason, ballast_at: now + BALLAST_EVERY });
+    }
+
+    /// The answer to an attempt to put the ballast back.
+    pub(super) fn ballast(&mut self, result: Result<(), String>) {
+        match (result, &mut self.trouble) {
+            (Ok(()), trouble) => {
+                if trouble.take().is_some() {
+                    tracing::info!("the journal can be written again: new jobs are accepted");
+                }
+            }
+            (Err(error), Some(trouble)) => tracing::debug!(error, reason = trouble.reason, "still no room"),
+            (Err(_), None) => {}
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        let ballast = self.trouble.as_ref().map(|trouble| trouble.ballast_at);
+        let own = match &self.phase {
+            Phase::Committing(_) | Phase::Recovering => None,
+            Phase::Broken(at) => Some(*at),
+            Phase::Idle => {
+                let work = (!self.open.entries.is_empty()).then_some(Time::default());
+                let due = [work, self.wake_at, self.readings_due].into_iter().flatten().min();
+                due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
+            }
+        };
+        [ballast, own].into_iter().flatten().min()
+    }
+
+    pub(super) fn timer(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if let Phase::Broken(at) = self.phase
+            && at <= now
+        {
+            self.phase = Phase::Recovering;
+            effects.push(Effect::Recover);
+        }
+        if let Some(trouble) = &mut self.trouble
+            && trouble.ballast_at <= now
+        {
+            trouble.ballast_at = now + BALLAST_EVERY;
+            effects.push(Effect::RestoreBallast);
+        }
+    }
+
+    fn may_commit(&self, now: Time) -> bool {
+        matches!(self.phase, Phase::Idle) && self.pause.is_none_or(|(until, _)| until <= now)
+    }
+
+    fn fail(&mut self, now: Time) -> Span {
+        let pause = self.pause.map_or(FIRST_PAUSE, |(_, last)| (last + last).min(LONGEST_PAUSE));
+        self.pause = Some((now + pause, pause));
+        pause
+    }
+}
+
+impl Desk {
+    /// Applies an event and puts it into the open batch.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing is changed then.
+    pub(super) fn record(&mut self, event: Event) -> Result<(), Refused> {
+        // A reading shows the jobs that were reported before it: it must not be overtaken.
+        self.record_readings();
+        self.apply(event)
+    }
+
+    fn apply(&mut self, event: Event) -> Result<(), Refused> {
+        self.core.apply(self.now, &event)?;
+        self.book.open.entries.push((self.now, Entry::Event(event)));
+        Ok(())
+    }
+
+    /// Records an event that cannot be refused, by what was looked at before.
+    pub(super) fn must(&mut self, event: Event) {
+        if let Err(refused) = self.record(event) {
+            tracing::error!(%refused, "an event that had to be possible was refused");
+        }
+    }
+
+    pub(super) fn reading(&mut self, node: NodeId, draw: Power) {
+        // The room that is left on a full disk belongs to the ends of jobs.
+        if self.book.trouble.is_none() {
+            self.book.readings.insert(node, draw);
+            self.book.readings_due.get_or_insert(self.now + READINGS_EVERY);
+        }
+    }
+
+    pub(super) fn forget_reading(&mut self, node: NodeId) {
+        self.book.readings.remove(&node);
+    }
+
+    fn record_readings(&mut self) {
+        self.book.readings_due = None;
+        let draws: Vec<_> = std::mem::take(&mut self.book.readings).into_iter().collect();
+        if !draws.is_empty()
+            && let Err(refused) = self.apply(Event::Readings { draws })
+        {
+            tracing::error!(%refused, "readings were refused");
+        }
+    }
+
+    pub(super) fn submitted(&mut self, submission: Submission) {
+        self.book.open.submissions.push(submission);
+    }
+
+    /// Lets something out as soon as everything that has happened so far is on disk, and not before what was to be let
+    /// out earlier.
+    pub(super) fn after(&mut self, after: After) {
+        if !self.book.open.entries.is_empty() {
+            self.book.open.after.push(after);
+        } else if let Phase::Committing(under_way) = &mut self.book.phase {
+            under_way.push(after);
+        } else {
+            self.release(after);
+        }
+    }
+
+    fn release(&mut self, after: After) {
+        match after {
+            After::Answer(peer, message) => self.tell_client(peer, message),
+            After::Ask(ticket, question) => self.effects.push(Effect::Ask(ticket, question)),
+            After::ToNode(peer, message) => self.tell_node(peer, message),
+            After::Settled(peer, slave) => self.settled(peer, *slave),
+            After::Assign(job, attempt) => self.assign(job, attempt),
+            After::Halt(job, attempt) => self.halt(job, attempt),
+            After::Waiting(job, wait) => self.notify(job, MasterToClient::Waiting { job, wait }),
+            After::Running(job) => self.notify_running(job),
+            After::Finished(report) => self.finished(report),
+            After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
+        }
+    }
+
+    /// Runs a round and commits, where something has happened and nothing is under way.
+    pub(super) fn close_batch(&mut self) {
+        let now = self.now;
+        if !self.book.may_commit(now) {
+            return;
+        }
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        if !self.book.open.entries.is_empty() || due(self.book.readings_due) {
+            self.record_readings();
+        } else if !due(self.book.wake_at) && !self.book.snapshot_wanted {
+            return;
+        }
+        let round = self.core.round(now);
+        self.book.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
+        let finished = self.account(&round);
+        let mut open = std::mem::take(&mut self.book.open);
+        open.entries.push((now, Entry::Round(round)));
+        self.book.since_snapshot += open.entries.len();
+        let batch = Batch {
+            generation: self.book.generation,
+            entries: open.entries,
+            submissions: open.submissions,
+            finished,
+            snapshot: self.snapshot_if_due(),
+        };
+        self.book.phase = Phase::Committing(open.after);
+        self.effects.push(Effect::Commit(Box::new(batch)));
+    }
+
+    /// A snapshot costs what the state is large, so a large state is written less often.
+    fn snapshot_if_due(&mut self) -> Option<String> {
+        let every = (self.settings.snapshot_every as usize).max(self.core.waiting() + self.core.active());
+        let due = self.book.since_snapshot >= every || self.book.snapshot_wanted;
+        self.book.snapshot_wanted = false;
+        let snapshot = due.then(|| serde_json::to_string(self.core.state()));
+        match snapshot? {
+            Ok(text) => {
+                self.book.since_snapshot = 0;
+                Some(text)
+            }
+            Err(error) => {
+                tracing::error!(%error, "the state cannot be written as a snapshot");
+                None
+            }
+        }
+    }
+
+    /// Turns what a round decided into what follows once it is on disk, and returns the rows of finished jobs.
+    fn account(&mut self, round: &Round) -> Vec<FinishedRow> {
+        for violation in &round.violations {
+            tracing::error!(?violation, "the plan broke a rule and was not executed");
+        }
+        let after = &mut self.book.open.after;
+        after.extend(round.waits.iter().map(|(job, wait)| After::Waiting(*job, wait.clone())));
+        let mut rows = Vec::new();
+        for finished in &round.finished {
+            let Some(live) = self.live.get(&finished.job) else {
+                tracing::error!(job = %finished.job, "a job ended of which nothing is known");
+                continue;
+            };
+            let report = report::finished(finished, live, self.core.nodes());
+            match serde_json::to_string(&report) {
+                Ok(text) => rows.push(row(finished, &report, text)),
+                Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
+            }
+            self.book.open.after.push(After::Finished(Box::new(report)));
+            let lesson = lesson(finished, &live.request, self.core.nodes());
+            self.book.open.after.extend(lesson.map(|lesson| After::Learn(Box::new(lesson))));
+        }
+        let command = |command: &Command| match command {
+            Command::Start { job, attempt, .. } => After::Assign(*job, *attempt),
+            Command::Stop { job, attempt, .. } => After::Halt(*job, *attempt),
+        };
+        self.book.open.after.extend(round.commands.iter().map(command));
+        rows
+    }
+
+    pub(super) fn committed(&mut self, result: Result<(), CommitError>) {
+        let Phase::Committing(after) = std::mem::replace(&mut self.book.phase, Phase::Idle) else { return };
+        match result {
+            Ok(()) => {
+                self.book.pause = None;
+                for after in after {
+                    self.release(after);
+                }
+            }
+            Err(error) => self.roll_back(after, &error),
+        }
+    }
+
+    /// Nothing of what is not on disk has happened.
+    fn roll_back(&mut self, under_way: Vec<After>, error: &CommitError) {
+        let reason = error.to_string();
+        let pause = self.book.fail(self.now);
+        tracing::error!(reason, %pause, "the journal cannot be written: new jobs are refused");
+        self.book.suffer(reason.clone(), self.now);
+        self.book.phase = Phase::Recovering;
+        let open = std::mem::take(&mut self.book.open);
+        self.book.readings.clear();
+        self.book.readings_due = None;
+        self.book.wake_at = None;
+        let refusal = not_written(&reason);
+        for after in under_way.into_iter().chain(open.after) {
+            match after {
+                After::Answer(peer, _) => self.tell_client(peer, refusal.clone()),
+                After::Ask(ticket, _) => self.answered(ticket, Err(format!("the journal cannot be written: {reason}"))),
+                _ => {}
+            }
+        }
+        self.awaited.clear();
+        self.connected.clear();
+        for (peer, _) in std::mem::take(&mut self.nodes) {
+            self.effects.push(Effect::Close(peer, "the journal could not be written; register again".into()));
+        }
+        self.effects.push(Effect::Recover);
+    }
+
+    pub(super) fn recovered(&mut self, result: Result<Recovered, RecoverError>) {
+        let restored = match result {
+            Ok(recovered) => recover::restore(recovered, self.now).map_err(|error| format!("{error:#}")),
+            Err(error) => Err(error.to_string()),
+        };
+        match restored {
+            Ok(restored) => {
+                self.now = self.now.max(restored.last);
+                self.core = restored.core;
+                self.book.generation = restored.generation;
+                self.book.since_snapshot = restored.entries;
+                self.book.phase = Phase::Idle;
+                self.take_up(restored.live);
+                self.begin(restored.fresh);
+                self.waiters_of_lost_jobs();
+            }
+            Err(error) => {
+                let pause = self.book.fail(self.now);
+                tracing::error!(error, %pause, "the journal cannot be read back");
+                self.book.phase = Phase::Broken(self.now + pause);
+            }
+        }
+    }
+}
+
+/// What a client is told whose request could not be made durable.
+pub(super) fn not_written(reason: &str) -> MasterToClient {
+    let hint = "make room on the disk of the master's state directory, then try again".to_owned();
+    MasterToClient::Refused { reason: format!("the journal cannot be written: {reason}"), hint: Some(hint) }
+}
+
+pub(super) fn done(peer: PeerId) -> After {
+    After::Answer(peer, MasterToClient::Answer(Box::new(Answer::Done)))
+}
+
+fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
+    FinishedRow {
+        job: finished.job,
+        user: report.user.clone(),
+        state: report.state.name().to_owned(),
+        submitted: finished.submitted,
+        started: finished.started,
+        ended: finished.ended,
+        energy: finished.account.energy,
+        cost: finished.account.cost,
+        report: text,
+    }
+}
+
+/// What there is to learn: only from a run on one unit that ended well by itself and whose energy was measured.
+fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sched::Node]) -> Option<Lesson> {
+    let JobEnd::Ran { outcome: limo_model::Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else {
+        return None;
+    };
+    let [part] = finished.placement.as_slice() else { return None };
+    let node = nodes.get(part.unit.node.0 as usize)?;
+    let unit = node.spec().units.get(usize::from(part.unit.unit))?;
+    let key = limo_model::ProfileKey {
+        application: request.application.clone(),
+        size: request.size.clone(),
+        hardware: unit.hardware.clone(),
+        cap: part.cap,
+    };
+    let (duration, energy) = (finished.usage.elapsed, finished.usage.energy?);
+    (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, duration, energy })
+}

@@ -1,0 +1,335 @@
+//! The desk: the one place where what the master knows is changed. Inputs go in, effects come out, and the time is told
+//! to it: no socket, no file, no clock, so that every interleaving can be tested.
+//!
+//! What others are told follows what is on disk. Events are applied to the core at once; a batch of them with the round
+//! that follows is committed in one transaction; what depends on it is let out when that is durable (`commit`). Only
+//! stdio is passed on at once (`streams`): it is not part of the state.
+
+mod assign;
+mod changes;
+mod clients;
+mod commit;
+mod nodes;
+mod queries;
+mod streams;
+mod submit;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use limo_journal::{Batch, CommitError, RecoverError, Recovered};
+use limo_model::{Attempt, Band, Energy, JobId, NodeId, Profile, ProfileKey, Request, Span, Time};
+use limo_proto::{ClientToMaster, Frame, JobReport, Launch, MasterToClient, MasterToNode, NodeToMaster, SubmissionKey};
+use limo_sched::{Core, ModeSetting, Options, Preset};
+
+use crate::recover::Restored;
+use assign::Awaited;
+use clients::{Asked, ClientPeer};
+use commit::Book;
+use nodes::NodePeer;
+use queries::Waiter;
+use streams::Routes;
+
+/// One connection, from its beginning to its end. Never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub u64);
+
+/// A question to the journal or the profile database that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// Who is at the other end of a client's connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    pub uid: u32,
+    pub user: String,
+    /// May steer everything, not only own jobs.
+    pub operator: bool,
+}
+
+/// What happens to the master.
+#[derive(Debug)]
+pub enum Input {
+    NodeConnected(PeerId),
+    ClientConnected(PeerId, Caller),
+    Node(PeerId, Frame<NodeToMaster>),
+    Client(PeerId, Frame<ClientToMaster>),
+    Gone(PeerId),
+    /// The answer to [`Effect::Commit`].
+    Committed(Result<(), CommitError>),
+    /// The answer to [`Effect::Recover`].
+    Recovered(Result<Recovered, RecoverError>),
+    /// The answer to [`Effect::RestoreBallast`].
+    Ballast(Result<(), String>),
+    /// The answer to [`Effect::Ask`].
+    Answered(Ticket, Result<Reply, String>),
+    /// Something was learned from [`Effect::Learn`].
+    Learned(ProfileKey, Profile),
+    /// [`Desk::deadline`] has come.
+    Timer,
+    /// The configuration was read again.
+    Configured(Box<Settings>),
+    /// Take no more in; what is under way is still committed.
+    Stop,
+}
+
+/// What the master wants done, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    ToNode(PeerId, Frame<MasterToNode>),
+    ToClient(PeerId, Frame<MasterToClient>),
+    /// Send what is queued, then hang up. No `Gone` need follow.
+    Close(PeerId, String),
+    Commit(Box<Batch>),
+    Recover,
+    RestoreBallast,
+    Ask(Ticket, Question),
+    Learn(Box<Lesson>),
+    /// Remember the life of a node over a restart of the master, before any effect that follows.
+    Remember(String, Life),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// Which job was submitted with this key, and what became of it.
+    Key(SubmissionKey),
+    /// Finished jobs, in this order; those that are not there are left out.
+    Jobs(Vec<JobId>),
+    /// The newest finished jobs.
+    Recent(u32),
+    /// Everything in the profile database.
+    Profiles,
+    /// Import profiles.
+    Store(Vec<(ProfileKey, Profile)>),
+    Forget(ProfileKey),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    Key(Option<Known>),
+    Jobs(Vec<JobReport>),
+    AllProfiles(Vec<(ProfileKey, Profile)>),
+    /// What now holds for these keys.
+    Profiles(Vec<(ProfileKey, Option<Profile>)>),
+}
+
+/// What the journal knows of a submission.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    pub job: JobId,
+    pub uid: u32,
+    /// Once it is over.
+    pub report: Option<Box<JobReport>>,
+}
+
+/// A finished run from which the profile database may learn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lesson {
+    pub job: JobId,
+    pub key: ProfileKey,
+    pub duration: Span,
+    /// Above idle, as its node measured it.
+    pub energy: Energy,
+}
+
+/// What tells one life of a node from another: a start that was let go before the life began is not in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// Of its state directory.
+    pub instance: String,
+    /// Of its kernel.
+    pub boot: String,
+}
+
+/// What an operator can choose of how the desk works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub ack_timeout: Span,
+    pub kill_grace: Span,
+    pub orphan_grace: Span,
+    pub snapshot_every: u32,
+    pub options: Options,
+    pub initial: Initial,
+}
+
+/// What holds when the journal begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Initial {
+    pub preset: Preset,
+    pub band: Band,
+    pub mode: ModeSetting,
+}
+
+/// An accepted job until its end is on disk: what the core does not keep.
+#[derive(Debug, Clone)]
+pub struct Live {
+    pub key: SubmissionKey,
+    pub uid: u32,
+    pub request: Request,
+    pub launch: Launch,
+}
+
+pub struct Desk {
+    core: Core,
+    /// The last time that was told; never goes back.
+    now: Time,
+    settings: Settings,
+    live: BTreeMap<JobId, Live>,
+    keys: HashMap<SubmissionKey, JobId>,
+    nodes: HashMap<PeerId, NodePeer>,
+    /// The connection of each registered node, and the instance that is at its other end.
+    connected: BTreeMap<NodeId, (PeerId, String)>,
+    /// The life in which each node got its last assignments, by name.
+    lives: HashMap<String, Life>,
+    clients: HashMap<PeerId, ClientPeer>,
+    routes: Routes,
+    /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
+    /// the job is on disk.
+    let_go: BTreeMap<JobId, Attempt>,
+    /// Assignments that were sent and not acknowledged.
+    awaited: BTreeMap<JobId, Awaited>,
+    book: Book,
+    asked: HashMap<Ticket, Asked>,
+    next_ticket: u64,
+    waiters: BTreeMap<u64, Waiter>,
+    effects: Vec<Effect>,
+}
+
+impl Desk {
+    /// Takes up what was restored. The first effects, which make it durable that no node is connected now, come with the
+    /// first step.
+    pub fn new(restored: Restored, settings: Settings, lives: HashMap<String, Life>, has_ballast: bool) -> Self {
+        let mut desk = Self {
+            now: restored.last,
+            core: restored.core,
+            settings,
+            live: BTreeMap::new(),
+            keys: HashMap::new(),
+            nodes: HashMap::new(),
+            connected: BTreeMap::new(),
+            lives,
+            clients: HashMap::new(),
+            routes: Routes::default(),
+            let_go: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            book: Book::new(restored.generation, restored.entries),
+            asked: HashMap::new(),
+            next_ticket: 0,
+            waiters: BTreeMap::new(),
+            effects: Vec::new(),
+        };
+        desk.take_up(restored.live);
+        // Whatever is starting may have been let go by the process before this one.
+        desk.let_go = desk.starting().collect();
+        desk.begin(restored.fresh);
+        if !has_ballast {
+            desk.book.suffer("the disk under the journal is full".into(), desk.now);
+        }
+        desk
+    }
+
+    /// Takes note of `input` at `now` and says what to do, in order. A `now` before the last one counts as the last one.
+    pub fn step(&mut self, now: Time, input: Input) -> Vec<Effect> {
+        self.now = self.now.max(now);
+        match input {
+            Input::NodeConnected(peer) => self.node_connected(peer),
+            Input::ClientConnected(peer, caller) => self.client_connected(peer, caller),
+            Input::Node(peer, frame) => self.node_frame(peer, frame),
+            Input::Client(peer, frame) => self.client_frame(peer, frame),
+            Input::Gone(peer) => {
+                self.node_gone(peer);
+                self.client_gone(peer);
+            }
+            Input::Committed(result) => self.committed(result),
+            Input::Recovered(result) => self.recovered(result),
+            Input::Ballast(result) => self.book.ballast(result),
+            Input::Answered(ticket, result) => self.answered(ticket, result),
+            Input::Learned(key, profile) => self.learned(key, Some(profile)),
+            Input::Timer => self.timer(),
+            Input::Configured(settings) => self.configured(*settings),
+            Input::Stop => self.book.want_snapshot(),
+        }
+        self.close_batch();
+        std::mem::take(&mut self.effects)
+    }
+
+    /// When to step with [`Input::Timer`], if nothing happens before.
+    pub fn deadline(&self) -> Option<Time> {
+        let awaited = self.awaited.values().map(|awaited| awaited.until).min();
+        // While the state is being read back, nothing can be given up.
+        let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
+        [self.book.deadline(), awaited, orphans].into_iter().flatten().min()
+    }
+
+    /// Whether everything that was taken in is on disk.
+    pub fn is_quiet(&self) -> bool {
+        self.book.is_quiet()
+    }
+
+    fn timer(&mut self) {
+        self.acks_missed();
+        self.orphans_due();
+        self.book.timer(self.now, &mut self.effects);
+    }
+
+    /// Starting attempts.
+    fn starting(&self) -> impl Iterator<Item = (JobId, Attempt)> {
+        let starting = |(id, job): (JobId, &limo_sched::Job)| match &job.phase {
+            limo_sched::Phase::Starting(assignment) => Some((id, assignment.attempt)),
+            _ => None,
+        };
+        self.core.jobs().filter_map(starting)
+    }
+
+    /// Makes `live` what holds: at the start, and after a commit that failed.
+    fn take_up(&mut self, live: BTreeMap<JobId, Live>) {
+        self.keys = live.iter().map(|(id, live)| (live.key, *id)).collect();
+        self.live = live;
+        self.routes.take_up(&self.live, self.now + self.settings.orphan_grace);
+    }
+
+    /// The first events of this process: no node is connected, and the configuration is in force.
+    fn begin(&mut self, fresh: bool) {
+        use limo_sched::Event;
+        let by = || "configuration".to_owned();
+        if fresh {
+            let Initial { preset, band, mode } = self.settings.initial;
+            let limits = limo_model::Curve::constant(band);
+            self.must(Event::PolicySet { preset, options: self.settings.options, by: by() });
+            self.must(Event::LimitsSet { limits, by: by() });
+            self.must(Event::ModeSet { mode, by: by() });
+        }
+        self.options_in_force();
+        let away: BTreeSet<NodeId> =
+            self.core.nodes().iter().filter(|node| node.is_connected()).map(|n| n.id()).collect();
+        for node in away {
+            self.must(Event::NodeAway { node });
+        }
+        // What the database learned and the journal did not hear of.
+        let ticket = self.ticket();
+        self.asked.insert(ticket, Asked::AllProfiles);
+        self.effects.push(Effect::Ask(ticket, Question::Profiles));
+    }
+
+    /// The options of the configuration hold; the policy is the one last chosen.
+    fn options_in_force(&mut self) {
+        let (preset, options) = (self.core.settings().preset, self.settings.options);
+        if self.core.settings().options != options {
+            let by = "configuration".to_owned();
+            self.must(limo_sched::Event::PolicySet { preset, options, by });
+        }
+    }
+
+    fn configured(&mut self, settings: Settings) {
+        self.settings = settings;
+        if self.book.is_open() {
+            self.options_in_force();
+        }
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket)
+    }
+}

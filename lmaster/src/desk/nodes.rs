@@ -1,0 +1,258 @@
+//! Nodes: registering, reporting, going away.
+
+use limo_model::{Attempt, JobId, NodeId, Outcome, Usage};
+use limo_proto::{AttemptReport, AttemptState, Frame, MasterToNode, NewSlave, NodeToMaster};
+use limo_sched::Event;
+
+use super::assign::Verdict;
+use super::commit::After;
+use super::{Desk, Effect, Life, PeerId};
+
+/// Most messages of a node that is not registered yet. It has nothing to report but the ends of its jobs.
+const EARLY_LIMIT: usize = 10_000;
+
+/// Longest instance and boot id, in bytes: both are random numbers.
+const LIFE_LIMIT: usize = 128;
+
+/// One connection of a node.
+#[derive(Debug)]
+pub(super) enum NodePeer {
+    /// Has not said which node it is.
+    Nameless,
+    /// Its old life is being settled; what it has sent meanwhile.
+    Settling(Vec<Frame<NodeToMaster>>),
+    Registered(NodeId),
+}
+
+impl Desk {
+    pub(super) fn node_connected(&mut self, peer: PeerId) {
+        if self.book.is_open() {
+            self.nodes.insert(peer, NodePeer::Nameless);
+        } else {
+            self.effects.push(Effect::Close(peer, "the journal cannot be written at present".into()));
+        }
+    }
+
+    pub(super) fn tell_node(&mut self, peer: PeerId, message: MasterToNode) {
+        if self.nodes.contains_key(&peer) {
+            self.effects.push(Effect::ToNode(peer, Frame::Message(message)));
+        }
+    }
+
+    pub(super) fn close_node(&mut self, peer: PeerId, reason: String) {
+        if self.nodes.contains_key(&peer) {
+            self.node_gone(peer);
+            self.effects.push(Effect::Close(peer, reason));
+        }
+    }
+
+    fn refuse_node(&mut self, peer: PeerId, reason: String) {
+        self.tell_node(peer, MasterToNode::Refused { reason: reason.clone() });
+        self.close_node(peer, reason);
+    }
+
+    /// The connection is gone. What was not let go on it is withdrawn; what was goes on.
+    pub(super) fn node_gone(&mut self, peer: PeerId) {
+        let Some(NodePeer::Registered(node)) = self.nodes.remove(&peer) else { return };
+        self.connected.remove(&node);
+        for (job, attempt) in self.attempts_on(node) {
+            if self.is_starting(job) && !self.may_be_let_go(job, attempt) {
+                self.take_back(job, attempt, "the connection to its node broke");
+            }
+        }
+        self.must(Event::NodeAway { node });
+        self.forget_reading(node);
+    }
+
+    pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
+        match (self.nodes.get_mut(&peer), frame) {
+            (None, _) => {}
+            (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.register(peer, *slave),
+            (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must say first which one it is".into()),
+            (Some(NodePeer::Settling(early)), Frame::Message(message)) if early.len() < EARLY_LIMIT => {
+                early.push(Frame::Message(message));
+            }
+            (Some(NodePeer::Settling(_)), Frame::Message(_)) => {
+                self.close_node(peer, format!("more than {EARLY_LIMIT} messages before the registration"));
+            }
+            // It is asked to send its output again once it is registered.
+            (Some(NodePeer::Settling(_)), Frame::Data(_)) => {}
+            (Some(NodePeer::Registered(node)), Frame::Message(message)) => {
+                let node = *node;
+                self.report(peer, node, message);
+            }
+            (Some(NodePeer::Registered(node)), Frame::Data(data)) => {
+                let node = *node;
+                self.output(peer, node, data);
+            }
+        }
+    }
+
+    fn report(&mut self, peer: PeerId, node: NodeId, message: NodeToMaster) {
+        match message {
+            NodeToMaster::NewSlave(_) => self.close_node(peer, "a node registers once in a connection".into()),
+            NodeToMaster::JobAck { job, attempt } => self.job_ack(peer, job, attempt),
+            NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused(peer, job, attempt, &reason),
+            NodeToMaster::Started { job, attempt } => self.job_started(peer, node, job, attempt),
+            NodeToMaster::Ended { job, attempt, outcome, usage } => {
+                self.job_ended(peer, node, (job, attempt), (outcome, usage));
+            }
+            NodeToMaster::Reading { draw } if draw < limo_model::Power::ZERO => {
+                self.close_node(peer, format!("a reading of {draw} is no draw"));
+            }
+            NodeToMaster::Reading { draw } => self.reading(node, draw),
+            NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
+        }
+    }
+
+    fn job_started(&mut self, peer: PeerId, node: NodeId, job: JobId, attempt: Attempt) {
+        if !self.is_on(node, job, attempt) {
+            tracing::warn!(%job, %attempt, "a node started what it should not have");
+            let grace = self.settings.kill_grace;
+            self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+        } else if self.is_starting(job) {
+            self.let_go.insert(job, attempt);
+            self.must(Event::Started { job, attempt });
+            self.after(After::Running(job));
+        }
+    }
+
+    fn job_ended(&mut self, peer: PeerId, node: NodeId, which: (JobId, Attempt), how: (Outcome, Usage)) {
+        let ((job, attempt), (outcome, usage)) = (which, how);
+        if self.is_on(node, job, attempt) {
+            self.awaited.remove(&job);
+            self.routes.over(job, node);
+            self.must(Event::Ended { job, attempt, outcome, usage });
+        } else if self.assignment(job, attempt).is_some() {
+            return self
+                .close_node(peer, format!("job {job} is not on this node, and its end is not this node's to tell"));
+        }
+        // Told again, or of an attempt that is over: in both cases it is recorded, or about to be.
+        self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
+    }
+
+    fn register(&mut self, peer: PeerId, slave: NewSlave) {
+        if let Err(error) = slave.spec.check() {
+            return self.refuse_node(peer, error.to_string());
+        }
+        if slave.instance.len() > LIFE_LIMIT || slave.boot.len() > LIFE_LIMIT {
+            return self.refuse_node(peer, format!("the instance or the boot id is longer than {LIFE_LIMIT} bytes"));
+        }
+        let name = &slave.spec.name;
+        let known = self.lives.get(name);
+        let same_life = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
+        let node = self.core.node_named(name).map(|node| node.id());
+        if let Some((other, instance)) = node.and_then(|node| self.connected.get(&node)).cloned() {
+            if instance != slave.instance {
+                return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
+            }
+            // The same daemon has called again before its old connection was seen to break.
+            self.close_node(other, "the node has connected again".into());
+        }
+        if let Err(reason) = self.may_return(&slave, node) {
+            return self.refuse_node(peer, reason);
+        }
+        if same_life {
+            return self.registered(peer, slave);
+        }
+        // Another life: what the core has on the node and the node does not report is judged by the old life, and that
+        // must be on disk before the new life is remembered. Else it would be judged again, as if it were of the new one.
+        for (job, attempt, verdict) in node.map(|node| self.verdicts(node, false, &slave.attempts)).unwrap_or_default()
+        {
+            if !slave.attempts.iter().any(|report| report.job == job && report.attempt == attempt) {
+                self.follow(peer, (job, attempt), verdict);
+            }
+        }
+        self.nodes.insert(peer, NodePeer::Settling(Vec::new()));
+        self.after(After::Settled(peer, Box::new(slave)));
+    }
+
+    /// The old life of a node is settled on disk: the new one begins.
+    pub(super) fn settled(&mut self, peer: PeerId, slave: NewSlave) {
+        let Some(NodePeer::Settling(early)) = self.nodes.get_mut(&peer) else { return };
+        let early = std::mem::take(early);
+        let life = Life { instance: slave.instance.clone(), boot: slave.boot.clone() };
+        self.effects.push(Effect::Remember(slave.spec.name.clone(), life.clone()));
+        self.lives.insert(slave.spec.name.clone(), life);
+        self.register(peer, slave);
+        for frame in early {
+            self.node_frame(peer, frame);
+        }
+    }
+
+    fn registered(&mut self, peer: PeerId, slave: NewSlave) {
+        let NewSlave { spec, instance, attempts, .. } = slave;
+        let name = spec.name.clone();
+        let node = self.core.node_named(&name).map(|node| node.id());
+        let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
+        // Withdrawn before the node is up again: a node that has just registered is not suspect.
+        let (withdrawn, others): (Vec<_>, Vec<_>) =
+            verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_)));
+        for (job, attempt, verdict) in withdrawn {
+            self.follow(peer, (job, attempt), verdict);
+        }
+        if let Err(refused) = self.record(Event::NodeUp { spec }) {
+            return self.refuse_node(peer, refused.to_string());
+        }
+        let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
+        self.nodes.insert(peer, NodePeer::Registered(node));
+        self.connected.insert(node, (peer, instance));
+        self.after(After::ToNode(peer, MasterToNode::Registered));
+        for (job, attempt, verdict) in others {
+            if let Verdict::Ended(..) = verdict {
+                self.routes.over(job, node);
+            }
+            self.follow(peer, (job, attempt), verdict);
+        }
+        self.forget_old_attempts(peer, node, &attempts);
+        self.resume_streams(peer, node, &attempts);
+    }
+
+    /// Whether a node with this name may take the place of the one that is known by it.
+    fn may_return(&self, slave: &NewSlave, node: Option<NodeId>) -> Result<(), String> {
+        let name = &slave.spec.name;
+        if let Some(foreign) = slave.attempts.iter().find(|report| report.job >= self.core.next_job()) {
+            return Err(format!(
+                "node `{name}` has job {} of another master, which this one never gave it",
+                foreign.job
+            ));
+        }
+        let Some(believed) = node.map(|node| self.attempts_on(node)).filter(|jobs| !jobs.is_empty()) else {
+            return Ok(());
+        };
+        let changed = |old: &limo_sched::Node| old.spec().units != slave.spec.units;
+        if self.core.node_named(name).is_some_and(changed) {
+            return Err(limo_sched::Refused::UnitsChanged { name: name.clone() }.to_string());
+        }
+        if self.lives.get(name).is_none_or(|known| known.instance == slave.instance) {
+            return Ok(());
+        }
+        // An operator who gives the jobs up says so by cancelling them.
+        let kept =
+            believed.iter().find(|(job, attempt)| self.assignment(*job, *attempt).is_some_and(|a| a.stop.is_none()));
+        kept.map_or(Ok(()), |(job, _)| {
+            Err(format!(
+                "the node name `{name}` belongs to another installation, on which job {job} is believed to run: start \
+                 that one, or give the job up with `lq cancel {job}`"
+            ))
+        })
+    }
+
+    /// What a node still has of attempts that are over or were withdrawn.
+    fn forget_old_attempts(&mut self, peer: PeerId, node: NodeId, reports: &[AttemptReport]) {
+        for &AttemptReport { job, attempt, ref state, .. } in reports {
+            if self.is_on(node, job, attempt) {
+                continue;
+            }
+            match state {
+                AttemptState::Held => self.tell_node(peer, MasterToNode::Drop { job, attempt }),
+                AttemptState::Ended { .. } => self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt })),
+                AttemptState::Running => {
+                    tracing::error!(%job, %attempt, "a node runs an attempt that is over: it is ended");
+                    let grace = self.settings.kill_grace;
+                    self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Questions: none of them changes anything.
+
+use std::collections::BTreeSet;
+
+use limo_model::JobId;
+use limo_proto::{Answer, DryRun, JobReport, MasterToClient, Query};
+use limo_sched::Prospect;
+
+use super::clients::Asked;
+use super::{Desk, PeerId, Question};
+use crate::report;
+
+/// A client that waits until jobs are over.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) peer: PeerId,
+    jobs: Vec<JobId>,
+    left: BTreeSet<JobId>,
+}
+
+impl Desk {
+    pub(super) fn query(&mut self, peer: PeerId, query: Query) {
+        match query {
+            Query::Jobs { ended, limit } => {
+                let reports = self.core.jobs().map(|(id, job)| self.job_report(id, job)).collect();
+                if ended && limit > 0 {
+                    self.ask(peer, Question::Recent(limit), Asked::List(peer, reports));
+                } else {
+                    self.list(peer, reports, Vec::new());
+                }
+            }
+            Query::Job(id) => match self.core.job(id) {
+                Some(job) => self.list(peer, vec![self.job_report(id, job)], Vec::new()),
+                None => self.ask(peer, Question::Jobs(vec![id]), Asked::Job(peer, id)),
+            },
+            Query::Explain(id) => self.explain(peer, id),
+            Query::Wait(jobs) => self.wait(peer, jobs),
+            Query::Nodes => {
+                let nodes = self.core.nodes().iter().map(|node| report::node(&self.core, node, self.now)).collect();
+                self.say(peer, Answer::Nodes(nodes));
+            }
+            Query::Status => {
+                let trouble = self.book.trouble().map(str::to_owned);
+                self.say(peer, Answer::Status(Box::new(report::status(&self.core, self.now, trouble))));
+            }
+            Query::Profiles => {
+                let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();
+                self.say(peer, Answer::Profiles(profiles));
+            }
+            Query::DryRun(request) => self.dry_run(peer, *request),
+        }
+    }
+
+    fn say(&mut self, peer: PeerId, answer: Answer) {
+        self.answer(peer, MasterToClient::Answer(Box::new(answer)));
+    }
+
+    fn job_report(&self, id: JobId, job: &limo_sched::Job) -> JobReport {
+        report::current(id, job, self.live.get(&id), (&self.core, self.now))
+    }
+
+    /// Jobs in the order of their numbers, each once: one that ended while the journal was asked is in both lists.
+    pub(super) fn list(&mut self, peer: PeerId, mut reports: Vec<JobReport>, finished: Vec<JobReport>) {
+        let over: BTreeSet<JobId> = finished.iter().map(|report| report.job).collect();
+        reports.retain(|report| !over.contains(&report.job));
+        reports.extend(finished);
+        reports.sort_by_key(|report| report.job);
+        self.say(peer, Answer::Jobs(reports));
+    }
+
+    pub(super) fn found(&mut self, peer: PeerId, job: JobId, finished: Vec<JobReport>) {
+        if finished.is_empty() {
+            self.refuse(peer, format!("there is no job {job}"), None);
+        } else {
+            self.list(peer, Vec::new(), finished);
+        }
+    }
+
+    fn explain(&mut self, peer: PeerId, id: JobId) {
+        let Some(job) = self.core.job(id) else {
+            let reason = format!("there is no waiting or running job {id}");
+            let hint = format!("lq show {id} tells of one that is over");
+            return self.refuse(peer, reason, Some(&hint));
+        };
+        let explanation = report::explanation(&self.core, self.now, &job.request, self.job_report(id, job));
+        self.say(peer, Answer::Explanation(Box::new(explanation)));
+    }
+
+    fn dry_run(&mut self, peer: PeerId, mut request: limo_model::Request) {
+        if let Some(caller) = self.caller(peer) {
+            request.user.clone_from(&caller.user);
+        }
+        let prospect = match self.core.dry_run(self.now, &request) {
+            Ok(prospect) => prospect,
+            Err(refused) => return self.refuse(peer, refused.to_string(), None),
+        };
+        let candidates = report::candidates(&self.core, self.now, &request);
+        let (start, wait) = match prospect {
+            Prospect::Starts { unit, estimate } => {
+                let here = |candidate: &&limo_proto::Candidate| {
+                    candidate.estimate == estimate && unit.is_none_or(|unit| report::is_at(&self.core, unit, candidate))
+                };
+                (candidates.iter().find(here).cloned(), None)
+            }
+            Prospect::Waits(wait) | Prospect::Refused(wait) => (None, Some(wait)),
+        };
+        self.say(peer, Answer::DryRun(Box::new(DryRun { start, wait, candidates })));
+    }
+
+    fn wait(&mut self, peer: PeerId, jobs: Vec<JobId>) {
+        if let Some(unknown) = jobs.iter().find(|job| **job >= self.core.next_job() || job.0 == 0) {
+            return self.refuse(peer, format!("there is no job {unknown}"), None);
+        }
+        // An accepted job is live until its end is on disk.
+        let left: BTreeSet<JobId> = jobs.iter().copied().filter(|job| self.live.contains_key(job)).collect();
+        if left.is_empty() {
+            return self.waited(peer, jobs);
+        }
+        let number = self.ticket().0;
+        self.waiters.insert(number, Waiter { peer, jobs, left });
+    }
+
+    /// A job is over, and that is on disk.
+    pub(super) fn waited_for(&mut self, job: JobId) {
+        for waiter in self.waiters.values_mut() {
+            waiter.left.remove(&job);
+        }
+        let done = self.waiters.extract_if(.., |_, waiter| waiter.left.is_empty());
+        for (_, Waiter { peer, jobs, .. }) in done.collect::<Vec<_>>() {
+            self.waited(peer, jobs);
+        }
+    }
+
+    fn waited(&mut self, peer: PeerId, jobs: Vec<JobId>) {
+        let ticket = self.ticket();
+        self.asked.insert(ticket, Asked::Waited(peer));
+        self.after(super::commit::After::Ask(ticket, Question::Jobs(jobs)));
+    }
+
+    /// After a commit that failed: who waits for a job that was never accepted waits in vain.
+    pub(super) fn waiters_of_lost_jobs(&mut self) {
+        let live = &self.live;
+        let lost = self.waiters.extract_if(.., |_, waiter| !waiter.left.iter().all(|job| live.contains_key(job)));
+        for (_, Waiter { peer, .. }) in lost.collect::<Vec<_>>() {
+            self.refuse(peer, "a job of those that were waited for was never accepted", None);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! New jobs, and clients that come back to theirs.
+
+use limo_journal::Submission;
+use limo_model::{JobId, NameError, check_name};
+use limo_proto::{Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_sched::{Event, Phase};
+
+use super::clients::Asked;
+use super::{Desk, Known, Live, PeerId, Question};
+
+/// Jobs that may wait at a time. Each takes some kilobytes of memory for its environment.
+const WAITING_LIMIT: usize = 1_000_000;
+
+/// Longest name of a job, in bytes: it is shown in tables.
+const NAME_LIMIT: usize = 256;
+
+/// Names of nodes or hardware in one request. More is a mistake.
+const LIST_LIMIT: usize = 10_000;
+
+/// A client that comes back, and what it has of the output.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Attach {
+    pub(super) job: JobId,
+    pub(super) key: SubmissionKey,
+    pub(super) stdout: u64,
+    pub(super) stderr: u64,
+}
+
+impl Desk {
+    pub(super) fn submit(&mut self, peer: PeerId, exec: Box<SendExec>) {
+        if let Some(&job) = self.keys.get(&exec.key) {
+            return self.submitted_before(peer, job);
+        }
+        if let Some(trouble) = self.book.trouble() {
+            let hint = "make room on the disk of the master's state directory; running jobs go on";
+            let reason = format!("new jobs are not accepted: {trouble}");
+            return self.refuse(peer, reason, Some(hint));
+        }
+        if self.core.waiting() >= WAITING_LIMIT {
+            return self.refuse(peer, format!("{WAITING_LIMIT} jobs are waiting: the limit is reached"), None);
+        }
+        if let Err(reason) = check(&exec) {
+            return self.refuse(peer, reason, None);
+        }
+        self.ask(peer, Question::Key(exec.key), Asked::Submission(peer, exec));
+    }
+
+    /// The same submission again: its answer got lost.
+    fn submitted_before(&mut self, peer: PeerId, job: JobId) {
+        let uid = self.caller(peer).map(|caller| caller.uid);
+        match self.live.get(&job) {
+            Some(live) if Some(live.uid) == uid => {
+                let attached = live.launch.io == Io::Attached;
+                self.answer(peer, MasterToClient::Accepted { job });
+                if attached {
+                    self.attached(peer, job, 0, 0);
+                }
+            }
+            _ => self.refuse(peer, "the submission key belongs to a job of another user", None),
+        }
+    }
+
+    pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: SendExec, known: Option<Known>) {
+        let Some(caller) = self.caller(peer).cloned() else { return };
+        if let Some(known) = known {
+            return self.finished_before(peer, known, (0, 0));
+        }
+        if let Some(&job) = self.keys.get(&exec.key) {
+            // Handed in on two connections at once.
+            return self.submitted_before(peer, job);
+        }
+        let SendExec { key, mut request, mut launch } = exec;
+        request.user = caller.user;
+        launch.uid = caller.uid;
+        let encoded = match encode_stored(&launch) {
+            Ok(encoded) => encoded,
+            Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
+        };
+        let job = self.core.next_job();
+        if let Err(refused) = self.record(Event::Submitted { job, request: request.clone() }) {
+            return self.refuse(peer, refused.to_string(), None);
+        }
+        self.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
+        let attached = launch.io == Io::Attached;
+        self.live.insert(job, Live { key, uid: caller.uid, request, launch });
+        self.keys.insert(key, job);
+        if attached {
+            self.routes.attach(job, peer, 0, 0);
+        }
+        self.answer(peer, MasterToClient::Accepted { job });
+    }
+
+    /// The submission is known and the job over: everything is told at once.
+    fn finished_before(&mut self, peer: PeerId, known: Known, (stdout, stderr): (u64, u64)) {
+        let Known { job, uid, report } = known;
+        if self.caller(peer).is_none_or(|caller| caller.uid != uid) {
+            return self.refuse(peer, "the submission key belongs to a job of another user", None);
+        }
+        let Some(report) = report else {
+            // On disk, not over, and not known here: it was accepted by a process that has lost the disk.
+            return self.refuse(peer, format!("job {job} is not known any more"), None);
+        };
+        self.answer(peer, MasterToClient::Accepted { job });
+        self.routes.attach(job, peer, stdout, stderr);
+        self.streams_of_finished(&report);
+        self.connect_ends(job);
+        self.answer(peer, MasterToClient::Finished { job, report });
+    }
+
+    pub(super) fn attach(&mut self, peer: PeerId, attach: Attach) {
+        let Attach { job, key, stdout, stderr } = attach;
+        let uid = self.caller(peer).map(|caller| caller.uid);
+        match self.live.get(&job) {
+            None => self.ask(peer, Question::Key(key), Asked::Attach(peer, attach)),
+            Some(live) if live.key != key || Some(live.uid) != uid => {
+                self.refuse(peer, format!("job {job} was not submitted by this client"), None);
+            }
+            Some(live) if live.launch.io == Io::Detached => {
+                self.refuse(peer, format!("job {job} is detached: its output is in limo-{job}.out"), None);
+            }
+            Some(_) if !self.routes.has(job) => {
+                let grace = self.settings.orphan_grace;
+                let reason = format!("job {job} was cancelled, because its lrun was away for more than {grace}");
+                self.refuse(peer, reason, None);
+            }
+            Some(_) => {
+                self.answer(peer, MasterToClient::Accepted { job });
+                self.attached(peer, job, stdout, stderr);
+            }
+        }
+    }
+
+    pub(super) fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
+        match known {
+            Some(known) if known.job == attach.job => {
+                self.finished_before(peer, known, (attach.stdout, attach.stderr));
+            }
+            _ => self.refuse(peer, format!("job {} was not submitted by this client", attach.job), None),
+        }
+    }
+
+    /// A client takes a live job up again: it hears how the job is.
+    fn attached(&mut self, peer: PeerId, job: JobId, stdout: u64, stderr: u64) {
+        if let Some(before) = self.routes.attach(job, peer, stdout, stderr) {
+            tracing::info!(%job, "attached to by another connection");
+            self.close_client(before, format!("job {job} was attached to by another connection"));
+        }
+        match self.core.job(job).map(|job| job.phase.clone()) {
+            Some(Phase::Waiting(Some(wait))) => self.answer(peer, MasterToClient::Waiting { job, wait }),
+            Some(Phase::Running(..)) => self.after(super::commit::After::Running(job)),
+            _ => {}
+        }
+    }
+}
+
+/// What the core does not look at.
+fn check(exec: &SendExec) -> Result<(), String> {
+    let SendExec { request, launch, .. } = exec;
+    let name = |error: NameError| error.to_string();
+    check_name("application", &request.application).map_err(name)?;
+    if !request.size.is_empty() {
+        check_name("size class", &request.size).map_err(name)?;
+    }
+    if request.name.len() > NAME_LIMIT || request.name.chars().any(char::is_control) {
+        return Err(format!("the job's name is longer than {NAME_LIMIT} bytes or has control characters"));
+    }
+    for (what, names) in [
+        ("included nodes", &request.include),
+        ("excluded nodes", &request.exclude),
+        ("hardware", &request.hardware),
+        ("variants", &request.variants),
+    ] {
+        if names.len() > LIST_LIMIT {
+            return Err(format!("the list of {what} has {} names: the limit is {LIST_LIMIT}", names.len()));
+        }
+        names.iter().try_for_each(|name| check_name(what, name)).map_err(name)?;
+    }
+    if launch.argv.first().is_none_or(Vec::is_empty) || launch.variants.iter().any(|(_, argv)| argv.is_empty()) {
+        return Err("there is no command to run".into());
+    }
+    if let Some(missing) = request.variants.iter().find(|name| !launch.variants.iter().any(|(own, _)| own == *name)) {
+        return Err(format!("there is no command for the variant `{missing}`"));
+    }
+    if launch.umask > 0o777 {
+        return Err(format!("the umask {:o} is not within 0 to 777", launch.umask));
+    }
+    let negative = |what: &str| Err(format!("the {what} is negative"));
+    match request.time_limit {
+        Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be longer than nothing,"),
+        _ => Ok(()),
+    }
+}

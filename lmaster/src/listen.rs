@@ -1,0 +1,167 @@
+//! Who may connect: accepts connections over loopback, finds out who calls and as what, and hands over those that may.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use limo_proto::{
+    ClientToMaster, Connection, Frame, Greeted, MasterToClient, MasterToNode, NodeToMaster, Role, accept,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::Sender;
+
+use crate::desk::Caller;
+use crate::peer;
+
+/// Connections that one user may have at a time: enough for a thousand attached jobs, and few enough that one user does
+/// not use up the file descriptors of all.
+const PER_USER: usize = 1024;
+
+/// After a failure to accept, such as no free file descriptor, which does not go away at once.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A caller that may connect.
+pub enum Arrival {
+    Node(Connection<NodeToMaster, MasterToNode>, Place),
+    Client(Connection<ClientToMaster, MasterToClient>, Caller, Place),
+}
+
+/// Begins to listen, and writes the address to DIR/address, whole or not at all.
+///
+/// # Errors
+/// Where the address cannot be had or not be written down.
+pub async fn bind(address: SocketAddr, state_dir: &Path) -> Result<TcpListener> {
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let bound = listener.local_addr().context("cannot find the own address")?;
+    let path = state_dir.join("address");
+    let write = || -> std::io::Result<()> {
+        let unfinished = state_dir.join("address.tmp");
+        std::fs::File::create(&unfinished)?.write_all(format!("{bound}\n").as_bytes())?;
+        std::fs::rename(&unfinished, &path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))?;
+    tracing::info!(address = %bound, "listening");
+    Ok(listener)
+}
+
+/// Accepts callers until nobody takes them any more.
+pub async fn serve(listener: TcpListener, arrivals: Sender<Arrival>) {
+    let places = Places::default();
+    while !arrivals.is_closed() {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (arrivals, places) = (arrivals.clone(), places.clone());
+                tokio::spawn(async move {
+                    if let Err(error) = greet(stream, arrivals, places).await {
+                        tracing::warn!(error = format!("{error:#}"), "a caller was turned away");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot accept connections");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn greet(stream: TcpStream, arrivals: Sender<Arrival>, places: Places) -> Result<()> {
+    let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
+    // Before anything is awaited from it: a caller that hangs up is nobody any more.
+    let who = tokio::task::spawn_blocking(move || {
+        let uid = peer::owner(remote, local)?;
+        Ok::<_, std::io::Error>(uid.map(|uid| (uid, peer::user_name(uid))))
+    });
+    let who = who.await?.context("cannot find out who is calling")?;
+    let Some((uid, user)) = who else {
+        anyhow::bail!("the kernel knows no user of this machine that calls from {remote}");
+    };
+    let place = places.take(uid);
+    let greeted = accept(stream).await.with_context(|| format!("{user} at {remote}"))?;
+    let operator = uid == 0 || uid == nix::unistd::geteuid().as_raw();
+    let arrival = match (greeted.role, place) {
+        (_, None) => return refuse(greeted, format!("{user} has {PER_USER} connections: the limit is reached")).await,
+        (Role::Node, Some(_)) if !operator => {
+            let reason = format!("{user} may not run nodes: only root and the user that runs the master may");
+            return refuse(greeted, reason).await;
+        }
+        (Role::Node, Some(place)) => Arrival::Node(greeted.into_connection(), place),
+        (Role::Client, Some(place)) => {
+            Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place)
+        }
+    };
+    // When the master stops, nobody is let in any more.
+    let _ = arrivals.send(arrival).await;
+    Ok(())
+}
+
+async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
+    match greeted.role {
+        Role::Node => {
+            let mut connection: Connection<NodeToMaster, MasterToNode> = greeted.into_connection();
+            connection.writer.send(&Frame::Message(MasterToNode::Refused { reason: reason.clone() })).await?;
+        }
+        Role::Client => {
+            let mut connection: Connection<ClientToMaster, MasterToClient> = greeted.into_connection();
+            let refused = MasterToClient::Refused { reason: reason.clone(), hint: None };
+            connection.writer.send(&Frame::Message(refused)).await?;
+        }
+    }
+    anyhow::bail!(reason)
+}
+
+/// How many connections each user has.
+#[derive(Debug, Clone, Default)]
+struct Places(Arc<Mutex<HashMap<u32, usize>>>);
+
+/// One connection of one user; given back when dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Places,
+    uid: u32,
+}
+
+impl Places {
+    fn take(&self, uid: u32) -> Option<Place> {
+        // The map is whole at every moment, whatever became of who held it.
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(uid).or_default();
+        if *count >= PER_USER {
+            return None;
+        }
+        *count += 1;
+        Some(Place { places: self.clone(), uid })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.uid) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.uid);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_so_many_places_and_others_have_theirs() {
+        let places = Places::default();
+        let mut taken: Vec<_> = (0..PER_USER).map(|_| places.take(7).expect("free")).collect();
+        assert!(places.take(7).is_none() && places.take(8).is_some());
+        taken.pop();
+        assert!(places.take(7).is_some());
+        drop(taken);
+        assert!(places.0.lock().expect("whole").is_empty());
+    }
+}

@@ -1,0 +1,137 @@
+//! From what is on disk to the state that it stands for.
+//!
+//! The journal begins with an empty core ([`origin`]); each entry after that, or after the newest snapshot, is applied
+//! again, and each round is run again and compared with the one that was recorded.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use limo_journal::{Entry, Recovered, Submission};
+use limo_model::{JobId, Time};
+use limo_proto::{Launch, decode_stored};
+use limo_sched::{Core, Options, Preset};
+
+use crate::desk::Live;
+
+/// What holds after the last entry.
+pub struct Restored {
+    pub core: Core,
+    pub live: BTreeMap<JobId, Live>,
+    pub generation: u64,
+    /// Entries since the snapshot.
+    pub entries: usize,
+    /// The time of the last entry.
+    pub last: Time,
+    /// Whether nothing was ever recorded.
+    pub fresh: bool,
+    /// Events that were refused now, and rounds that came out otherwise now, than when they were recorded.
+    pub mismatches: usize,
+}
+
+/// The core at the beginning of a journal whose first entry is at `first`. Everything else about it is an event.
+pub fn origin(first: Time) -> Core {
+    Core::new(first, Preset::Limo, Options::default())
+}
+
+/// Takes up what the journal holds; `now` is the beginning where it holds nothing.
+///
+/// # Errors
+/// Where the snapshot or a submission cannot be read. Mismatches are logged and counted, and are no error: what was
+/// decided cannot be undone, and the nodes will tell what runs.
+pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
+    let Recovered { snapshot, entries, live, generation } = recovered;
+    let fresh = snapshot.is_none() && entries.is_empty();
+    let first = entries.first().map_or(now, |(at, _)| *at);
+    let mut core = match snapshot {
+        Some(text) => Core::from_state(serde_json::from_str(&text).context("the snapshot in the journal is damaged")?),
+        None => origin(first),
+    };
+    let mut last = core.sums().since;
+    let (count, mut mismatches) = (entries.len(), 0);
+    for (at, entry) in entries {
+        last = last.max(at);
+        if let Err(difference) = replay(&mut core, at, &entry) {
+            mismatches += 1;
+            tracing::error!(at = at.unix_ms(), difference, "the journal does not replay: this is a bug of Limo");
+        }
+    }
+    let live = live.into_iter().filter_map(|submission| live_job(&core, submission).transpose());
+    Ok(Restored { live: live.collect::<Result<_>>()?, core, generation, entries: count, last, fresh, mismatches })
+}
+
+fn replay(core: &mut Core, at: Time, entry: &Entry) -> Result<(), String> {
+    match entry {
+        Entry::Event(event) => core.apply(at, event).map_err(|refused| format!("{event:?}: {refused}")),
+        Entry::Round(recorded) => {
+            let round = core.round(at);
+            if round == *recorded { Ok(()) } else { Err(format!("recorded {recorded:?}, now {round:?}")) }
+        }
+    }
+}
+
+fn live_job(core: &Core, submission: Submission) -> Result<Option<(JobId, Live)>> {
+    let Submission { job, key, uid, launch } = submission;
+    let Some(request) = core.job(job).map(|job| job.request.clone()) else {
+        tracing::error!(%job, "the journal has a submission of a job that is over");
+        return Ok(None);
+    };
+    let launch: Launch = decode_stored(&launch).with_context(|| format!("the submission of job {job} is damaged"))?;
+    Ok(Some((job, Live { key, uid, request, launch })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::{Band, Curve};
+    use limo_sched::{Event, ModeSetting};
+
+    fn at(ms: i64) -> Time {
+        Time::from_unix_ms(ms)
+    }
+
+    fn recorded() -> (Core, Vec<(Time, Entry)>) {
+        let mut core = origin(at(5));
+        let events = [
+            Event::LimitsSet { limits: Curve::constant(Band::UNLIMITED), by: "ada".into() },
+            Event::ModeSet { mode: ModeSetting::Low, by: "ada".into() },
+        ];
+        let mut entries = Vec::new();
+        for (index, event) in (0_i64..).zip(events) {
+            core.apply(at(5 + index), &event).expect("possible");
+            entries.push((at(5 + index), Entry::Event(event)));
+            entries.push((at(5 + index), Entry::Round(core.round(at(5 + index)))));
+        }
+        (core, entries)
+    }
+
+    fn recovered(snapshot: Option<String>, entries: Vec<(Time, Entry)>) -> Recovered {
+        Recovered { snapshot, entries, live: Vec::new(), generation: 3 }
+    }
+
+    #[test]
+    fn entries_give_the_state_back_with_and_without_a_snapshot() {
+        let (core, entries) = recorded();
+        let restored = restore(recovered(None, entries.clone()), at(99)).expect("readable");
+        assert!(restored.core == core && !restored.fresh && restored.mismatches == 0 && restored.last == at(6));
+        let half = restore(recovered(None, entries[..2].to_vec()), at(99)).expect("readable");
+        let snapshot = serde_json::to_string(half.core.state()).expect("written");
+        let restored = restore(recovered(Some(snapshot), entries[2..].to_vec()), at(99)).expect("readable");
+        assert!(restored.core == core && restored.mismatches == 0);
+    }
+
+    #[test]
+    fn a_round_that_comes_out_otherwise_is_counted() {
+        let (_, mut entries) = recorded();
+        if let Some((_, Entry::Round(round))) = entries.last_mut() {
+            round.wake_at = Some(at(77));
+        }
+        assert_eq!(restore(recovered(None, entries), at(99)).expect("readable").mismatches, 1);
+    }
+
+    #[test]
+    fn nothing_is_a_beginning() {
+        let restored = restore(recovered(None, Vec::new()), at(99)).expect("readable");
+        assert!(restored.fresh && restored.core == origin(at(99)) && restored.generation == 3);
+        assert!(restore(recovered(Some("{".into()), Vec::new()), at(99)).is_err());
+    }
+}

@@ -1,0 +1,211 @@
+//! What clients are told about jobs, nodes and the cluster, made from the core's state. Decides nothing.
+
+use limo_model::{JobId, Meter, Placement, Request, Time, UnitId};
+use limo_proto::{Candidate, Explanation, JobReport, JobState, Launch, NodeReport, NodeState, Status, UnitReport};
+use limo_sched::{Core, Finished, Job, Node, Phase, possibilities};
+
+use crate::desk::Live;
+
+/// A job that is over.
+pub fn finished(finished: &Finished, live: &Live, nodes: &[Node]) -> JobReport {
+    let ran = finished.started.is_some();
+    JobReport {
+        state: JobState::of(&finished.end),
+        started: finished.started,
+        ended: Some(finished.ended),
+        end: Some(finished.end.clone()),
+        energy: ran.then_some(finished.account.energy),
+        cost: ran.then_some(finished.account.cost),
+        start_now_cost: ran.then_some(finished.account.start_now_cost),
+        ..base((finished.job, finished.submitted), &live.request, Some(live), (&finished.placement, nodes))
+    }
+}
+
+/// A job that is not over. What it has used so far is what was expected of it.
+pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, Time)) -> JobReport {
+    let none = Placement::new();
+    let assignment = job.assignment();
+    let placement = assignment.map_or(&none, |assignment| &assignment.placement);
+    let stopping = assignment.is_some_and(|assignment| assignment.stop.is_some());
+    let (state, wait, started) = match &job.phase {
+        Phase::Waiting(wait) => (JobState::Waiting, wait.clone(), None),
+        Phase::Starting(_) if stopping => (JobState::Stopping, None, None),
+        Phase::Starting(_) => (JobState::Starting, None, None),
+        Phase::Running(_, running) if stopping => (JobState::Stopping, None, Some(running.started)),
+        Phase::Running(_, running) => (JobState::Running, None, Some(running.started)),
+    };
+    let estimate = assignment.map(|assignment| assignment.estimate);
+    let energy = estimate.zip(started).map(|(estimate, started)| estimate.power * (now - started));
+    let price = |from: Time, started: Time| core.prices().map(|prices| prices.mean(from, now - started));
+    let cost = |from: Time| energy.zip(started).and_then(|(energy, started)| Some(energy * price(from, started)?));
+    JobReport {
+        state,
+        started,
+        wait,
+        estimate,
+        energy,
+        cost: started.and_then(cost),
+        start_now_cost: cost(job.submitted),
+        ..base((id, job.submitted), &job.request, live, (placement, core.nodes()))
+    }
+}
+
+fn base(
+    (job, submitted): (JobId, Time),
+    request: &Request,
+    live: Option<&Live>,
+    (placement, nodes): (&Placement, &[Node]),
+) -> JobReport {
+    let place = |unit: UnitId| {
+        let node = nodes.get(unit.node.0 as usize)?.spec();
+        Some((node, node.units.get(usize::from(unit.unit))?))
+    };
+    let places: Vec<_> = placement.iter().filter_map(|part| place(part.unit)).collect();
+    let mut names: Vec<String> = places.iter().map(|(node, _)| node.name.clone()).collect();
+    names.dedup();
+    JobReport {
+        job,
+        state: JobState::Waiting,
+        user: request.user.clone(),
+        name: request.name.clone(),
+        application: request.application.clone(),
+        command: live.map(|live| command(&live.launch)).unwrap_or_default(),
+        cores: request.cores,
+        memory: request.memory,
+        time_limit: request.time_limit,
+        deadline: request.deadline,
+        start_by: request.start_by,
+        nodes: names,
+        units: places.iter().map(|(node, unit)| format!("{}/{}", node.name, unit.name)).collect(),
+        submitted,
+        started: None,
+        ended: None,
+        end: None,
+        wait: None,
+        estimate: None,
+        energy: None,
+        cost: None,
+        start_now_cost: None,
+        emulated: places.iter().any(|(node, _)| node.meter == Meter::Emulated),
+    }
+}
+
+/// Longest command that is shown, in characters: a listing of thousands of jobs must fit into a frame.
+const COMMAND_LIMIT: usize = 1000;
+
+/// As it could be typed into a shell.
+fn command(launch: &Launch) -> String {
+    let words = launch.argv.iter().map(|word| String::from_utf8_lossy(word));
+    let text = shell_words::join(words);
+    if text.chars().count() <= COMMAND_LIMIT {
+        return text;
+    }
+    text.chars().take(COMMAND_LIMIT).chain(['…']).collect()
+}
+
+pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
+    let spec = node.spec();
+    let state = match node.drained() {
+        Some(_) => NodeState::Drained,
+        None if !node.is_connected() => NodeState::Away,
+        None if node.is_suspect(now) => NodeState::Suspect,
+        None => NodeState::Up,
+    };
+    let unit = |(_, unit, used): (UnitId, &limo_model::UnitSpec, &limo_sched::UnitUse)| UnitReport {
+        name: unit.name.clone(),
+        hardware: unit.hardware.clone(),
+        kind: unit.kind,
+        cores: unit.cores,
+        cores_used: used.cores,
+        jobs: used.jobs.iter().copied().collect(),
+    };
+    NodeReport {
+        name: spec.name.clone(),
+        state,
+        reason: node.drained().map(|drained| format!("{} ({})", drained.reason, drained.by)),
+        units: node.units().map(unit).collect(),
+        memory: spec.memory,
+        memory_used: node.memory_used(),
+        idle: spec.idle,
+        draw: node.draw(),
+        measured: node.is_measured(now, core.settings().options.stale_after),
+        meter: spec.meter,
+        energy: node.bill().energy(),
+        cost: node.bill().cost(),
+    }
+}
+
+pub fn status(core: &Core, now: Time, trouble: Option<String>) -> Status {
+    let (settings, sums) = (core.settings(), core.sums());
+    let next_band = settings.limits.next_step(now);
+    let next_price = core.prices().and_then(|prices| Some((prices.next_step(now)?, prices)));
+    // Up to now, without changing the state.
+    let mut bill = sums.bill;
+    bill.add(sums.draw, sums.since, now, core.prices());
+    let permille = |part: i64, whole: i64| u32::try_from(i128::from(part) * 1000 / i128::from(whole)).unwrap_or(1000);
+    let up = core.nodes().iter().filter(|node| node.is_connected()).count();
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Status {
+        now,
+        policy: settings.preset,
+        mode: settings.mode,
+        mode_setting: settings.mode_setting,
+        band: *settings.limits.at(now),
+        next_band: next_band.map(|at| (at, *settings.limits.at(at))),
+        price: core.prices().map(|prices| *prices.at(now)),
+        next_price: next_price.map(|(at, prices)| (at, *prices.at(at))),
+        draw: sums.draw,
+        idle: core.idle(),
+        waiting: core.waiting() as u64,
+        running: core.active() as u64,
+        nodes_up: count(up),
+        nodes: count(core.nodes().len()),
+        emulated: core.nodes().iter().any(|node| node.spec().meter == Meter::Emulated),
+        energy: bill.energy(),
+        cost: bill.cost(),
+        jobs_cost: sums.jobs_cost,
+        jobs_start_now_cost: sums.jobs_start_now_cost,
+        in_band_permille: (sums.limited.ms() > 0).then(|| permille(sums.inside.ms(), sums.limited.ms())),
+        rejected_plans: sums.rejected_plans,
+        trouble,
+    }
+}
+
+pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) -> Explanation {
+    let view = core.view(now);
+    Explanation {
+        job,
+        mode: view.mode(),
+        price: view.price(),
+        draw: view.draw(),
+        band: view.band(),
+        candidates: candidates(core, now, request),
+    }
+}
+
+/// Every unit that could run a request.
+pub fn candidates(core: &Core, now: Time, request: &Request) -> Vec<Candidate> {
+    let view = core.view(now);
+    let candidate = |found: limo_sched::Possibility| {
+        let (node, unit) = view.unit(found.unit)?;
+        Some(Candidate {
+            node: node.spec().name.clone(),
+            unit: unit.name.clone(),
+            hardware: unit.hardware.clone(),
+            cap: found.cap,
+            estimate: found.estimate,
+            cost: found.cost,
+            obstacle: found.obstacle,
+        })
+    };
+    possibilities(&view, request).into_iter().filter_map(candidate).collect()
+}
+
+/// Whether a candidate is this unit.
+pub fn is_at(core: &Core, unit: UnitId, candidate: &Candidate) -> bool {
+    core.node(unit.node).is_some_and(|node| {
+        let spec = node.spec();
+        let name = spec.units.get(usize::from(unit.unit)).map(|unit| unit.name.as_str());
+        spec.name == candidate.node && name == Some(candidate.unit.as_str())
+    })
+}

@@ -1,0 +1,251 @@
+//! The loop of the master: brings everything that happens to the desk as inputs, one after the other, and does what it
+//! wants done. Decides nothing.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use limo_model::Time;
+use limo_proto::{MasterToClient, MasterToNode};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
+
+use crate::config::{Cli, Settings};
+use crate::connection::Link;
+use crate::desk::{Desk, Effect, Input, PeerId};
+use crate::listen::{self, Arrival, Place};
+use crate::lives::Lives;
+use crate::logging::Log;
+use crate::recover;
+use crate::store::Store;
+
+/// Frames that are read ahead of the desk, of all connections together; each at most 1 MiB, mostly 64 KiB.
+const READ_AHEAD: usize = 256;
+
+/// Inputs that are taken at one reading of the clock.
+const AT_ONCE: usize = 256;
+
+/// How long the end of the process waits for the journal.
+const LAST_COMMIT: Duration = Duration::from_secs(10);
+
+/// Runs the master until it is told to stop.
+///
+/// # Errors
+/// Where it cannot begin.
+pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
+    let (answers, from_store) = unbounded_channel();
+    let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
+    let (lives, known) = Lives::open(&settings.state_dir)?;
+    let restored = recover::restore(recovered, now()).context("cannot take up the journal")?;
+    let (entries, mismatches) = (restored.entries, restored.mismatches);
+    tracing::info!(jobs = restored.live.len(), entries, mismatches, "journal taken up");
+    let listener = listen::bind(settings.listen, &settings.state_dir).await?;
+    let desk = Desk::new(restored, settings.desk.clone(), known, store.has_ballast());
+    let (arriving, arrivals) = channel(READ_AHEAD);
+    let (inputs, from_peers) = channel(READ_AHEAD);
+    let listening = tokio::spawn(listen::serve(listener, arriving));
+    let mut shell = Shell { desk, store, lives, inputs, nodes: HashMap::new(), clients: HashMap::new(), next_peer: 0 };
+    let sources = Sources {
+        from_store,
+        from_peers,
+        arrivals,
+        hang_up: signal(SignalKind::hangup()).context("cannot receive SIGHUP")?,
+        terminate: signal(SignalKind::terminate()).context("cannot receive SIGTERM")?,
+        interrupt: signal(SignalKind::interrupt()).context("cannot receive SIGINT")?,
+    };
+    let mut from_store = shell.serve(sources, &Configuration { cli, settings, log }).await;
+    listening.abort();
+    shell.finish(&mut from_store).await;
+    Ok(())
+}
+
+/// The time, as the desk is told it.
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// What the configuration was, and how to read it again.
+struct Configuration {
+    cli: Cli,
+    settings: Settings,
+    log: Log,
+}
+
+impl Configuration {
+    /// What may change while running. Where the file is not good any more, all stays as it is.
+    fn again(&self) -> Option<Input> {
+        let settings = match self.cli.settings() {
+            Ok(settings) => settings,
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "the configuration stays as it was");
+                return None;
+            }
+        };
+        if let Err(error) = self.log.set(&settings.log) {
+            tracing::error!(error = format!("{error:#}"), "what is logged stays as it was");
+        }
+        let fixed = |settings: &Settings| (settings.listen, settings.state_dir.clone(), settings.log_format);
+        if fixed(&settings) != fixed(&self.settings) {
+            tracing::warn!("listen, state_dir and log_format change only with a restart");
+        }
+        tracing::info!("configuration read again");
+        Some(Input::Configured(Box::new(settings.desk)))
+    }
+}
+
+struct Sources {
+    from_store: UnboundedReceiver<Input>,
+    from_peers: Receiver<Input>,
+    arrivals: Receiver<Arrival>,
+    hang_up: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// One thing that happened.
+enum Happened {
+    Input(Input),
+    Arrived(Arrival),
+    HangUp,
+    Stop,
+}
+
+impl Sources {
+    async fn next(&mut self, deadline: Option<Time>) -> Happened {
+        let pause = deadline.map(|at| Duration::from_millis(u64::try_from((at - now()).ms()).unwrap_or(0)));
+        let timer = async {
+            match pause {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
+        // The journal first: its answers let out what others wait for.
+        tokio::select! {
+            biased;
+            Some(input) = self.from_store.recv() => Happened::Input(input),
+            _ = self.terminate.recv() => Happened::Stop,
+            _ = self.interrupt.recv() => Happened::Stop,
+            _ = self.hang_up.recv() => Happened::HangUp,
+            Some(arrival) = self.arrivals.recv() => Happened::Arrived(arrival),
+            () = timer => Happened::Input(Input::Timer),
+            Some(input) = self.from_peers.recv() => Happened::Input(input),
+        }
+    }
+}
+
+struct Shell {
+    desk: Desk,
+    store: Store,
+    lives: Lives,
+    inputs: Sender<Input>,
+    nodes: HashMap<PeerId, (Link<MasterToNode>, Place)>,
+    clients: HashMap<PeerId, (Link<MasterToClient>, Place)>,
+    next_peer: u64,
+}
+
+impl Shell {
+    /// Serves until a signal ends it; gives back where the answers of the store come from.
+    async fn serve(&mut self, mut sources: Sources, configuration: &Configuration) -> UnboundedReceiver<Input> {
+        self.step(now(), Input::Timer);
+        loop {
+            let happened = sources.next(self.desk.deadline()).await;
+            let now = now();
+            match happened {
+                Happened::Input(input) => self.step(now, input),
+                Happened::Arrived(arrival) => self.arrived(now, arrival),
+                Happened::HangUp => {
+                    if let Some(input) = configuration.again() {
+                        self.step(now, input);
+                    }
+                }
+                Happened::Stop => return sources.from_store,
+            }
+            for _ in 0..AT_ONCE {
+                let more = sources.from_store.try_recv().or_else(|_| sources.from_peers.try_recv());
+                let Ok(input) = more else { break };
+                self.step(now, input);
+            }
+        }
+    }
+
+    /// What was taken in is committed; then the journal is closed.
+    async fn finish(mut self, from_store: &mut UnboundedReceiver<Input>) {
+        tracing::info!("stopping; jobs go on on their nodes");
+        self.step(now(), Input::Stop);
+        let committed = tokio::time::timeout(LAST_COMMIT, async {
+            while !self.desk.is_quiet() {
+                let Some(input) = from_store.recv().await else { break };
+                self.step(now(), input);
+            }
+            self.store.close().await;
+        });
+        if committed.await.is_err() {
+            tracing::error!("the journal did not take the last events; the nodes will report them again");
+        }
+    }
+
+    fn arrived(&mut self, now: Time, arrival: Arrival) {
+        self.next_peer += 1;
+        let peer = PeerId(self.next_peer);
+        let inputs = self.inputs.clone();
+        match arrival {
+            Arrival::Node(connection, place) => {
+                self.nodes.insert(peer, (Link::start(peer, connection, inputs, Input::Node), place));
+                self.step(now, Input::NodeConnected(peer));
+            }
+            Arrival::Client(connection, caller, place) => {
+                self.clients.insert(peer, (Link::start(peer, connection, inputs, Input::Client), place));
+                self.step(now, Input::ClientConnected(peer, caller));
+            }
+        }
+    }
+
+    fn step(&mut self, now: Time, input: Input) {
+        if let Input::Gone(peer) = &input {
+            self.hang_up(*peer);
+        }
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            for effect in self.desk.step(now, input) {
+                if let Some((peer, reason)) = self.perform(effect) {
+                    tracing::warn!(peer = peer.0, reason, "hung up");
+                    self.hang_up(peer);
+                    inputs.push(Input::Gone(peer));
+                }
+            }
+        }
+    }
+
+    fn hang_up(&mut self, peer: PeerId) {
+        self.nodes.remove(&peer);
+        self.clients.remove(&peer);
+    }
+
+    /// Does what the desk wants; returns a peer that cannot be sent any more, and why.
+    fn perform(&mut self, effect: Effect) -> Option<(PeerId, String)> {
+        match effect {
+            Effect::ToNode(peer, frame) => {
+                return self.nodes.get(&peer)?.0.send(frame).err().map(|reason| (peer, reason));
+            }
+            Effect::ToClient(peer, frame) => {
+                return self.clients.get(&peer)?.0.send(frame).err().map(|reason| (peer, reason));
+            }
+            Effect::Close(peer, reason) => {
+                tracing::warn!(peer = peer.0, reason, "hung up");
+                self.hang_up(peer);
+            }
+            Effect::Commit(batch) => self.store.commit(*batch),
+            Effect::Recover => self.store.recover(),
+            Effect::RestoreBallast => self.store.restore_ballast(),
+            Effect::Ask(ticket, question) => self.store.ask(ticket, question),
+            Effect::Learn(lesson) => self.store.learn(*lesson),
+            Effect::Remember(node, life) => {
+                if let Err(error) = self.lives.remember(&node, &life) {
+                    tracing::warn!(%error, node, "the life of a node is not remembered");
+                }
+            }
+        }
+        None
+    }
+}

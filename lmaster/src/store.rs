@@ -1,0 +1,139 @@
+//! The journal and the profile database behind the desk's effects: asks them, and brings their answers back as inputs.
+//! Decides nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use limo_journal::{Batch, FinishedRow, Journal, QueryError, Recovered};
+use limo_profiles::{ProfileDb, Run};
+use limo_proto::JobReport;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
+
+use crate::desk::{Input, Known, Lesson, Question, Reply, Ticket};
+
+pub struct Store {
+    journal: Arc<Journal>,
+    profiles: Arc<ProfileDb>,
+    answers: UnboundedSender<Input>,
+    asked: JoinSet<()>,
+}
+
+impl Store {
+    /// Opens both in `dir`. Answers go to `answers`.
+    ///
+    /// # Errors
+    /// Where one of them cannot be opened.
+    pub async fn open(dir: &Path, answers: UnboundedSender<Input>) -> Result<(Self, Recovered)> {
+        let (journal, recovered) = Journal::open(dir).await.context("cannot open the journal")?;
+        let profiles = ProfileDb::open(dir).await.context("cannot open the profile database")?;
+        let (journal, profiles) = (Arc::new(journal), Arc::new(profiles));
+        Ok((Self { journal, profiles, answers, asked: JoinSet::new() }, recovered))
+    }
+
+    pub fn has_ballast(&self) -> bool {
+        self.journal.has_ballast()
+    }
+
+    fn answer_with(&mut self, answer: impl Future<Output = Option<Input>> + Send + 'static) {
+        let answers = self.answers.clone();
+        // Those that are done leave their places.
+        while self.asked.try_join_next().is_some() {}
+        self.asked.spawn(async move {
+            if let Some(input) = answer.await {
+                // Nobody listens any more when the process ends.
+                let _ = answers.send(input);
+            }
+        });
+    }
+
+    pub fn commit(&mut self, batch: Batch) {
+        let pending = self.journal.commit(batch);
+        self.answer_with(async move { Some(Input::Committed(pending.await)) });
+    }
+
+    pub fn recover(&mut self) {
+        let journal = Arc::clone(&self.journal);
+        self.answer_with(async move { Some(Input::Recovered(journal.recover().await)) });
+    }
+
+    pub fn restore_ballast(&mut self) {
+        let journal = Arc::clone(&self.journal);
+        self.answer_with(async move {
+            Some(Input::Ballast(journal.restore_ballast().await.map_err(|error| error.to_string())))
+        });
+    }
+
+    pub fn ask(&mut self, ticket: Ticket, question: Question) {
+        let (journal, profiles) = (Arc::clone(&self.journal), Arc::clone(&self.profiles));
+        self.answer_with(async move {
+            let reply = answer(&journal, &profiles, question).await;
+            Some(Input::Answered(ticket, reply.map_err(|error| format!("{error:#}"))))
+        });
+    }
+
+    pub fn learn(&mut self, lesson: Lesson) {
+        let profiles = Arc::clone(&self.profiles);
+        self.answer_with(async move {
+            let Lesson { job, key, duration, energy } = lesson;
+            let run = Run { job, key: key.clone(), duration, power: energy.over(duration), energy };
+            match profiles.learn(run).await {
+                Ok(learned) => learned.map(|profile| Input::Learned(key, profile)),
+                Err(error) => {
+                    tracing::warn!(%error, %job, "nothing was learned from a run");
+                    None
+                }
+            }
+        });
+    }
+
+    /// Waits for what is under way, then closes the journal.
+    pub async fn close(self) {
+        let Self { journal, asked, .. } = self;
+        asked.join_all().await;
+        if let Some(journal) = Arc::into_inner(journal) {
+            journal.close().await;
+        }
+    }
+}
+
+async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> Result<Reply> {
+    Ok(match question {
+        Question::Key(key) => match journal.job_of_key(&key).await? {
+            None => Reply::Key(None),
+            Some((job, uid)) => {
+                let row = journal.finished_job(job).await?;
+                let report = row.map(|row| report(&row).map(Box::new)).transpose()?;
+                Reply::Key(Some(Known { job, uid, report }))
+            }
+        },
+        Question::Jobs(jobs) => {
+            let mut reports = Vec::new();
+            for job in jobs {
+                reports.extend(journal.finished_job(job).await?.map(|row| report(&row)).transpose()?);
+            }
+            Reply::Jobs(reports)
+        }
+        Question::Recent(limit) => Reply::Jobs(recent(journal, limit).await?),
+        Question::Profiles => Reply::AllProfiles(profiles.all().await?),
+        Question::Store(given) => {
+            let stored = profiles.set(given).await?;
+            Reply::Profiles(stored.into_iter().map(|(key, profile)| (key, Some(profile))).collect())
+        }
+        Question::Forget(key) => {
+            anyhow::ensure!(profiles.forget(&key).await?, "there is no profile of {key}");
+            Reply::Profiles(vec![(key, None)])
+        }
+    })
+}
+
+async fn recent(journal: &Journal, limit: u32) -> Result<Vec<JobReport>> {
+    let rows: Result<Vec<FinishedRow>, QueryError> = journal.finished(limit).await;
+    rows?.iter().map(report).collect()
+}
+
+fn report(row: &FinishedRow) -> Result<JobReport> {
+    serde_json::from_str(&row.report)
+        .with_context(|| format!("the report of job {} in the journal is damaged", row.job))
+}
