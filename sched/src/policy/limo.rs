@@ -1,7 +1,8 @@
 //! `limo`: the concept of limo-2018, section 3.1.3 and Figure 3.4, with forecast and deadlines.
 //!
 //! Idea: while energy is dear (low mode) a job goes where it needs least energy, and only as many run as hold the lower
-//! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. A job that may wait (it has
+//! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. Below the band, a unit that brings the draw
+//! into it comes before both. A job that may wait (it has
 //! a deadline or a latest start) is planned for the cheapest hour in its reach. The upper limit is strict: a job starts
 //! only where the draw with it stays below the limit, less a reserve, for all of its expected duration, as far as the
 //! limits are known; so a limit that falls finds no job above it. The lower limit is held by best effort, `lead` ahead
@@ -17,7 +18,7 @@
 //! Cost: jobs looked at x units x running and planned jobs.
 //! Options: `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
-use limo_model::{Energy, JobId, Money, Price, Request, Span, Time};
+use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
 use crate::account::cost_of;
@@ -76,33 +77,45 @@ impl Aim {
             return cheapest(desk, composition, job, choices);
         }
         if !pressed && self.bottom && desk.holds_lower_limit() {
-            let (draw, low) = (desk.actual.draw_at(now), desk.view.band().low());
-            let wait = match self.sparing {
-                true => Wait::Sparing { draw, low },
-                false => Wait::LowMode { draw, low, price: desk.view.price() },
-            };
-            return Verdict::Wait { wait, holds: true };
+            return self.hold(desk);
         }
         let starts: Vec<(Time, &Choice)> = choices
             .iter()
             .filter_map(|choice| desk.earliest(composition, choice, now).map(|at| (at, choice)))
             .collect();
+        let lands = |choice: &Choice| desk.trough() + choice.estimate.power >= desk.view.band().low();
+        let ahead = desk.actual.draw_at(now) >= desk.view.band().low();
+        if !pressed && self.bottom && ahead && !starts.iter().any(|(at, choice)| *at == now && lands(choice)) {
+            return self.hold(desk);
+        }
         self.choose(desk, &starts, pressed).unwrap_or_else(|| {
             let first = starts.iter().min_by_key(|(at, choice)| (*at, choice.estimate.energy));
             desk.later(composition, choices, first.copied())
         })
     }
 
-    /// By price: least energy or shortest time (Figure 3.4). `None` where nothing can start now; where something can and
+    /// The bottom of the band is aimed for and reached, or is left only in a moment and nothing would change that.
+    fn hold(&self, desk: &Desk<'_>) -> Verdict {
+        let (draw, low) = (desk.actual.draw_at(desk.view.now()), desk.view.band().low());
+        let wait = match self.sparing {
+            true => Wait::Sparing { draw, low },
+            false => Wait::LowMode { draw, low, price: desk.view.price() },
+        };
+        Verdict::Wait { wait, holds: true }
+    }
+
+    /// By price: least energy or shortest time (Figure 3.4); before that, where the draw is below the band, what brings it
+    /// into it: several small jobs that do not would take the room of the one that does. `None` where nothing can start now; where something can and
     /// the draw is not below the lower limit, it may still be worth waiting for a faster unit.
     fn choose(&self, desk: &Desk<'_>, starts: &[(Time, &Choice)], pressed: bool) -> Option<Verdict> {
         let now = desk.view.now();
         let startable = || starts.iter().filter(|(at, _)| *at == now).map(|(_, choice)| *choice);
         let frugal = self.bottom || desk.view.mode() == Mode::Low;
+        let misses = |choice: &Choice| desk.trough() + choice.estimate.power < desk.view.band().low();
         let start_now = if frugal && !pressed {
-            startable().min_by_key(|choice| (self.expense(desk, choice), choice.estimate.duration))
+            startable().min_by_key(|choice| (misses(choice), self.expense(desk, choice), choice.estimate.duration))
         } else {
-            startable().min_by_key(|choice| (choice.estimate.duration, choice.estimate.energy))
+            startable().min_by_key(|choice| (misses(choice), choice.estimate.duration, choice.estimate.energy))
         };
         let soonest_end = starts.iter().min_by_key(|(at, choice)| (*at + choice.estimate.duration, *at));
         let (choice, (at, other)) = (start_now?, soonest_end?);
@@ -138,11 +151,14 @@ impl Aim {
 }
 
 impl Desk<'_> {
-    /// Whether the draw is expected to be at or above the lower limit now and, `lead` ahead, still.
-    fn holds_lower_limit(&self) -> bool {
+    /// The lower of the draw now and the one that is expected `lead` ahead.
+    fn trough(&self) -> Power {
         let now = self.view.now();
-        let low = self.view.band().low();
-        [now, now + self.view.options().lead].into_iter().all(|at| self.actual.draw_at(at) >= low)
+        self.actual.draw_at(now).min(self.actual.draw_at(now + self.view.options().lead))
+    }
+
+    fn holds_lower_limit(&self) -> bool {
+        self.trough() >= self.view.band().low()
     }
 }
 
