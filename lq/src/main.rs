@@ -1,1 +1,46 @@
-fn main() {}
+//! `lq`: looks at what was submitted and cancels it. Changes nothing else.
+
+mod args;
+mod cancel;
+mod explain;
+mod list;
+mod nodes;
+mod show;
+mod wait;
+
+use std::process::ExitCode;
+
+use limo_client::{Failure, finish, parse};
+
+use crate::args::{Args, Command, ListArgs};
+
+const PROGRAM: &str = "lq";
+
+fn main() -> ExitCode {
+    match parse::<Args>(PROGRAM) {
+        Ok(args) => finish(PROGRAM, run(args)),
+        Err(code) => code,
+    }
+}
+
+fn run(args: Args) -> Result<u8, Failure> {
+    let Args { list, json, master, command } = args;
+    if command.is_some() && list != ListArgs::default() {
+        return Err(Failure::new("--all, --limit, --user and --states are for the table, not for a command"));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
+    let master = &master.master;
+    runtime.block_on(async {
+        match command {
+            None => list::run(&list, json, master).await,
+            Some(Command::Show { ids }) => show::run(&ids, json, master).await,
+            Some(Command::Explain { id }) => explain::run(id, json, master).await,
+            Some(Command::Cancel { ids }) => cancel::run(ids, json, master).await,
+            Some(Command::Wait { ids, reconnect }) => wait::run(ids, json, master, reconnect.reconnect_timeout).await,
+            Some(Command::Nodes) => nodes::run(json, master).await,
+        }
+    })
+}

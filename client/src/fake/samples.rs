@@ -9,8 +9,8 @@ use limo_model::{
 use limo_proto::{Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
 use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
 
-/// 2026-10-26 11:00:00 UTC, in milliseconds.
-const ELEVEN: i64 = 1_793_012_400_000;
+/// 2017-10-26 11:00:00 UTC, in milliseconds: never today, so that times are shown with their dates.
+const ELEVEN: i64 = 1_509_015_600_000;
 
 fn minutes(count: i64) -> Time {
     Time::from_unix_ms(ELEVEN) + Span::from_secs(count * 60)

@@ -1,0 +1,87 @@
+//! `lq explain`: why a job waits, with the numbers behind it.
+
+use limo_client::json::{CandidateJson, JobJson, SCHEMA};
+use limo_client::{Clock, Failure, Master, answer, answer_json, candidate_table, end_in_words, exit, marked};
+use limo_model::{JobId, Power};
+use limo_proto::{Explanation, JobReport, JobState};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct ExplanationJson {
+    schema: u32,
+    job: JobJson,
+    mode: String,
+    price_eur_per_mwh: Option<f64>,
+    draw_w: f64,
+    band_low_w: f64,
+    /// `null` is no limit.
+    band_high_w: Option<f64>,
+    candidates: Vec<CandidateJson>,
+}
+
+/// # Errors
+/// Where the master cannot be asked, or does not know the job.
+pub async fn run(id: JobId, json: bool, master: &Master) -> Result<u8, Failure> {
+    let explanation = master.explain(id).await?;
+    let clock = Clock::system();
+    if json {
+        answer_json(&as_json(&explanation, &clock))?;
+    } else {
+        answer(&as_text(&explanation, &clock))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn as_json(explanation: &Explanation, clock: &Clock) -> ExplanationJson {
+    let band = explanation.band;
+    ExplanationJson {
+        schema: SCHEMA,
+        job: JobJson::new(&explanation.job, clock),
+        mode: explanation.mode.to_string(),
+        price_eur_per_mwh: explanation.price.map(|price| price.eur_per_mwh()),
+        draw_w: explanation.draw.watts(),
+        band_low_w: band.low().watts(),
+        band_high_w: (!band.high().is_unlimited()).then(|| band.high().watts()),
+        candidates: explanation.candidates.iter().map(|candidate| CandidateJson::new(candidate, clock)).collect(),
+    }
+}
+
+fn as_text(explanation: &Explanation, clock: &Clock) -> String {
+    let Explanation { job, mode, price, draw, band, candidates } = explanation;
+    let mut text = format!("{}\n\n", headline(job, clock));
+    let price = price.map_or_else(|| "no price is known".into(), |price| format!("energy costs {price}"));
+    let left = if band.high().is_unlimited() {
+        "nothing limits the draw".into()
+    } else {
+        format!("the upper limit {} leaves {}", band.high(), (band.high() - *draw).at_least_zero())
+    };
+    text += &format!("draw         {}; {left}\n", marked(draw, job.emulated));
+    if band.low() > Power::ZERO {
+        text += &format!("lower limit  {}\n", band.low());
+    }
+    text += &format!("mode         {mode}; {price}\n");
+    if let Some(deadline) = job.deadline {
+        text += &format!("deadline     {}\n", clock.show(deadline));
+    }
+    if let Some(start_by) = job.start_by {
+        text += &format!("start by     {}\n", clock.show(start_by));
+    }
+    if candidates.is_empty() {
+        text += "\nno unit of a registered node could run it\n";
+    } else {
+        text += "\n";
+        text += &candidate_table(candidates, clock);
+    }
+    text
+}
+
+fn headline(job: &JobReport, clock: &Clock) -> String {
+    let id = job.job;
+    let at = |units: &[String]| units.join(", ");
+    match (&job.wait, &job.end) {
+        (Some(wait), _) => format!("job {id} waits: {}", wait.shown(|time| clock.show(time))),
+        (None, Some(end)) => format!("job {id} is over: {}", end_in_words(end, clock)),
+        (None, None) if job.state == JobState::Waiting => format!("job {id} waits; no round has looked at it yet"),
+        (None, None) => format!("job {id} is {} on {}", job.state.name(), at(&job.units)),
+    }
+}

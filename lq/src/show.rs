@@ -1,0 +1,70 @@
+//! `lq show`: everything about a job, one fact a line.
+
+use limo_client::{Clock, Failure, Master, answer, answer_json, elapsed, end_in_words, exit, marked, plain};
+use limo_model::{JobId, Memory};
+use limo_proto::JobReport;
+
+use crate::list::{JobsJson, places, time_run};
+
+/// # Errors
+/// Where the master cannot be asked, or does not know a job.
+pub async fn run(ids: &[JobId], json: bool, master: &Master) -> Result<u8, Failure> {
+    let mut jobs = Vec::new();
+    for id in ids {
+        jobs.push(master.job(*id).await?);
+    }
+    let clock = Clock::system();
+    if json {
+        answer_json(&JobsJson::new(&jobs, &clock))?;
+    } else {
+        let texts: Vec<String> = jobs.iter().map(|job| facts(job, &clock)).collect();
+        answer(&texts.join("\n"))?;
+    }
+    Ok(exit::DONE)
+}
+
+/// The facts that are known; what is not known has no line.
+fn facts(job: &JobReport, clock: &Clock) -> String {
+    let time = |time| clock.show_full(time);
+    let mut text = String::new();
+    let mut fact = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            text += &format!("{name:<12} {}\n", plain(&value));
+        }
+    };
+    fact("job", Some(job.job.to_string()));
+    fact("name", Some(job.name.clone()));
+    fact("user", Some(job.user.clone()));
+    fact("state", Some(job.state.name().into()));
+    fact("ended how", job.end.as_ref().map(|end| end_in_words(end, clock)));
+    fact("waits", job.wait.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()));
+    fact("command", Some(job.command.clone()));
+    fact("application", Some(job.application.clone()));
+    fact("cores", Some(job.cores.to_string()));
+    fact("memory", (job.memory > Memory::ZERO).then(|| job.memory.to_string()));
+    fact("units", (!job.units.is_empty()).then(|| places(job)));
+    fact("submitted", Some(time(job.submitted)));
+    fact("started", job.started.map(time));
+    fact("ended", job.ended.map(time));
+    fact("ran for", job.started.map(|_| elapsed(time_run(job, clock))));
+    fact("time limit", job.time_limit.map(|span| span.to_string()));
+    fact("deadline", job.deadline.map(time));
+    fact("start by", job.start_by.map(time));
+    fact(
+        "expected",
+        job.estimate.map(|estimate| {
+            let power = marked(estimate.power, job.emulated);
+            let (duration, energy, source) = (estimate.duration, estimate.energy, estimate.source);
+            format!("{duration} at {power}, {energy} ({source}, runs: {})", estimate.runs)
+        }),
+    );
+    fact("energy", job.energy.map(|energy| marked(energy, job.emulated)));
+    fact(
+        "cost",
+        job.cost.map(|cost| match job.start_now_cost {
+            Some(now) => format!("{cost} (started at once: {now})"),
+            None => cost.to_string(),
+        }),
+    );
+    text
+}

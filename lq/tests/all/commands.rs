@@ -1,0 +1,106 @@
+//! `show`, `explain`, `cancel` and `nodes` as people see them.
+
+use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
+use limo_model::{Band, JobId, Outcome, Power, Price};
+use limo_proto::{Answer, Change, ClientToMaster, Explanation, NodeState, Query};
+use limo_sched::Mode;
+
+use crate::{answered, ask};
+
+fn printed(stdout: &str) -> String {
+    format!("exit 0\n--- stdout\n{stdout}--- stderr\n")
+}
+
+#[tokio::test]
+async fn show_a_finished_job() {
+    let job = finished_job(3, Outcome::Exited(7));
+    let (output, asked) = answered(&["show", "3"], answer(Answer::Jobs(vec![job]))).await;
+    let expected = "job          3\n\
+        name         cg\n\
+        user         ada\n\
+        state        failed\n\
+        ended how    exited with code 7\n\
+        command      ./cg -n 5 'a b'\n\
+        application  cg\n\
+        cores        all\n\
+        memory       1 GiB\n\
+        units        n1(cpu)\n\
+        submitted    2017-10-26 11:00:00\n\
+        started      2017-10-26 11:05:00\n\
+        ended        2017-10-26 11:15:00\n\
+        ran for      10:00\n\
+        time limit   1h\n\
+        deadline     2017-10-26 21:00:00\n\
+        energy       0.015 kWh\n\
+        cost         0.001 EUR (started at once: 0.002 EUR)\n";
+    assert_eq!(output, printed(expected));
+    assert_eq!(asked, [ask(Query::Job(JobId(3)))]);
+}
+
+#[tokio::test]
+async fn emulated_watts_say_so() {
+    let (output, _) = answered(&["show", "3"], answer(Answer::Jobs(vec![running_job(3)]))).await;
+    for line in
+        ["expected     10min at 90.0 W emulated, 0.015 kWh (learned, runs: 3)\n", "energy       120.0 J emulated\n"]
+    {
+        assert!(output.contains(line), "{output}");
+    }
+}
+
+#[tokio::test]
+async fn explain_a_waiting_job() {
+    let job = waiting_job(3);
+    let wait = job.wait.clone().expect("it waits");
+    let reason = wait.shown(|_| "2017-10-26 14:00".into()).to_string();
+    let explanation = Explanation {
+        mode: Mode::High,
+        price: Some(Price::from_milli_per_mwh(80_000)),
+        draw: Power::from_mw(18_500),
+        band: Band::new(Power::from_watts(40), Power::from_watts(60)).expect("a band"),
+        candidates: vec![candidate(Some(wait)), candidate(None)],
+        job,
+    };
+    let (output, asked) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
+    let cells = "n1/cpu  xeon        -     10min  90.0 W  0.015 kWh  0.001 EUR  learned, 3 runs  ";
+    let expected = format!(
+        "job 3 waits: {reason}\n\n\
+         draw         18.5 W; the upper limit 60.0 W leaves 41.5 W\n\
+         lower limit  40.0 W\n\
+         mode         high; energy costs 80 EUR/MWh\n\
+         deadline     2017-10-26 21:00\n\n\
+         UNIT    HARDWARE  CAP  DURATION   POWER     ENERGY   COST NOW  ESTIMATE FROM    OBSTACLE\n\
+         {cells}{reason}\n\
+         {cells}none\n"
+    );
+    assert_eq!(output, printed(&expected));
+    assert_eq!(asked, [ask(Query::Explain(JobId(3)))]);
+}
+
+#[tokio::test]
+async fn cancel_says_nothing() {
+    let (output, asked) = answered(&["cancel", "3", "4"], answer(Answer::Done)).await;
+    assert_eq!(output, printed(""));
+    assert_eq!(asked, [ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JobId(3), JobId(4)])))]);
+    let (output, _) = answered(&["cancel", "3", "--json"], answer(Answer::Done)).await;
+    assert_eq!(output, printed("{\"schema\":1,\"cancelled\":[3]}\n"));
+}
+
+#[tokio::test]
+async fn nodes_and_their_units() {
+    let mut drained = node("n2");
+    drained.state = NodeState::Drained;
+    drained.reason = Some("fan, by root".into());
+    drained.measured = false;
+    drained.units.truncate(1);
+    drained.units[0].jobs.clear();
+    let (output, asked) = answered(&["nodes"], answer(Answer::Nodes(vec![node("n1"), drained]))).await;
+    let expected = "\
+        NODE  STATE    DRAW                          IDLE           MEMORY  UNIT  HARDWARE      CORES  JOBS\n\
+        n1    up       48.5 W emulated             15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  3\n\
+        \x20                                                                   gpu   quadro-p2000    1/1  4\n\
+        n2    drained  48.5 W emulated, estimated  15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -\n\
+        \n\
+        n2: fan, by root\n";
+    assert_eq!(output, printed(expected));
+    assert_eq!(asked, [ask(Query::Nodes)]);
+}

@@ -1,0 +1,95 @@
+//! The JSON of each command: parsed, and compared where others build on it.
+
+use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
+use limo_model::{Band, Outcome, Power};
+use limo_proto::{Answer, Explanation, MasterToClient};
+use limo_sched::Mode;
+use serde_json::{Value, json};
+
+use crate::answered;
+
+async fn parsed(args: &[&str], reply: MasterToClient) -> Value {
+    let (output, _) = answered(args, reply).await;
+    let text = output.strip_prefix("exit 0\n--- stdout\n").and_then(|rest| rest.strip_suffix("--- stderr\n"));
+    serde_json::from_str(text.unwrap_or_else(|| panic!("{output}"))).expect("JSON")
+}
+
+#[tokio::test]
+async fn jobs_have_the_keys_that_others_build_on() {
+    let jobs = vec![
+        waiting_job(3),
+        running_job(4),
+        finished_job(5, Outcome::Exited(7)),
+        finished_job(6, Outcome::Signaled(9)),
+    ];
+    let found = parsed(&["--json", "--all"], answer(Answer::Jobs(jobs))).await;
+    assert_eq!(found["schema"], 1);
+    let waiting = &found["jobs"][0];
+    let reason = waiting_job(3).wait.expect("it waits").shown(|_| "2017-10-26 14:00".into()).to_string();
+    let expected = json!({
+        "id": 3, "state": "waiting", "user": "ada", "name": "cg", "application": "cg", "command": "./cg -n 5 'a b'",
+        "cores": 1, "memory_bytes": 1_073_741_824, "time_limit_s": 3600.0, "deadline_unix_ms": 1_509_051_600_000_i64,
+        "start_by_unix_ms": null, "nodes": [], "units": [], "submit_unix_ms": 1_509_015_600_000_i64,
+        "start_unix_ms": null, "end_unix_ms": null, "exit_code": null, "signal": null, "end_reason": null,
+        "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost_eur": null,
+        "start_now_cost_eur": null, "emulated": false,
+    });
+    assert_eq!(*waiting, expected);
+    let running = &found["jobs"][1];
+    assert_eq!(running["units"], json!(["n1/gpu"]));
+    assert_eq!(
+        (&running["cores"], &running["emulated"], &running["energy_j"]),
+        (&Value::Null, &json!(true), &json!(120.0))
+    );
+    let ends: Vec<_> = (2..4).map(|at| (&found["jobs"][at]["exit_code"], &found["jobs"][at]["signal"])).collect();
+    assert_eq!(ends, [(&json!(7), &Value::Null), (&Value::Null, &json!(9))]);
+    assert_eq!((&found["jobs"][2]["cost_eur"], &found["jobs"][2]["state"]), (&json!(0.0012), &json!("failed")));
+}
+
+#[tokio::test]
+async fn show_and_wait_print_jobs() {
+    for args in [&["show", "5", "--json"][..], &["wait", "5", "--json"]] {
+        let found = parsed(args, answer(Answer::Jobs(vec![finished_job(5, Outcome::Exited(0))]))).await;
+        assert_eq!((&found["schema"], &found["jobs"][0]["id"]), (&json!(1), &json!(5)), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn nodes_say_whether_their_watts_are_measured() {
+    let found = parsed(&["nodes", "--json"], answer(Answer::Nodes(vec![node("n1")]))).await;
+    let expected = json!({
+        "schema": 1,
+        "nodes": [{
+            "name": "n1", "state": "up", "reason": null, "draw_w": 48.5, "idle_w": 15.0, "measured": true,
+            "emulated": true, "memory_bytes": 17_179_869_184_i64, "memory_used_bytes": 1_073_741_824, "energy_j": 1000.0,
+            "cost_eur": 0.00008,
+            "units": [
+                {"name": "cpu", "hardware": "xeon", "kind": "cpu", "cores": 8, "cores_used": 2, "jobs": [3]},
+                {"name": "gpu", "hardware": "quadro-p2000", "kind": "accelerator", "cores": 1, "cores_used": 1, "jobs": [4]},
+            ],
+        }],
+    });
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn an_explanation_without_an_upper_limit() {
+    let job = waiting_job(3);
+    let explanation = Explanation {
+        mode: Mode::Low,
+        price: None,
+        draw: Power::from_watts(18),
+        band: Band::UNLIMITED,
+        candidates: vec![candidate(None)],
+        job,
+    };
+    let found = parsed(&["explain", "3", "--json"], answer(Answer::Explanation(Box::new(explanation)))).await;
+    let keys = ["mode", "price_eur_per_mwh", "draw_w", "band_low_w", "band_high_w"].map(|key| &found[key]);
+    assert_eq!(keys, [&json!("low"), &Value::Null, &json!(18.0), &json!(0.0), &Value::Null]);
+    let estimate = json!({"duration_s": 600.0, "power_w": 90.0, "energy_j": 54000.0, "source": "learned", "runs": 3});
+    let expected = json!([{
+        "node": "n1", "unit": "cpu", "hardware": "xeon", "cap_w": null, "estimate": estimate, "cost_eur": 0.0012,
+        "obstacle": null,
+    }]);
+    assert_eq!(found["candidates"], expected);
+}

@@ -1,0 +1,71 @@
+//! What `lq` says when it cannot do what was asked.
+
+use limo_client::fake::{FakeMaster, answer};
+use limo_proto::{Answer, MasterToClient};
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use crate::{answered, lq, snapshot};
+
+fn failed(stderr: &str) -> String {
+    format!("exit 125\n--- stdout\n--- stderr\n{stderr}")
+}
+
+#[tokio::test]
+async fn wrong_command_lines() {
+    let check = async |args: &[&str], stderr: &str| {
+        assert_eq!(snapshot(lq("127.0.0.1:1", args)).await, failed(stderr), "{args:?}");
+    };
+    let help = "lq: hint: try `lq --help`\n";
+    check(
+        &["cancel", "x"],
+        &format!("lq: error: invalid value 'x' for '<ID>...': invalid digit found in string\n{help}"),
+    )
+    .await;
+    check(&["nodse"], "lq: error: unrecognized subcommand 'nodse'\nlq: hint: a similar subcommand exists: 'nodes'\n")
+        .await;
+    let states = "waiting (PD), starting (CF), running (R), stopping (CG), completed (CD), failed (F), cancelled (CA), \
+                  timed_out (TO), lost (NF), refused (RF)";
+    let text = format!("lq: error: invalid value 'ZZ' for '--states <STATE>': `ZZ` is not a state: {states}\n{help}");
+    check(&["-t", "ZZ"], &text).await;
+    check(&["-a", "nodes"], "lq: error: --all, --limit, --user and --states are for the table, not for a command\n")
+        .await;
+}
+
+#[tokio::test]
+async fn a_refusal_with_its_hint() {
+    let refused = MasterToClient::Refused { reason: "there is no job 7".into(), hint: Some("lq --all".into()) };
+    let (output, _) = answered(&["show", "7"], refused).await;
+    assert_eq!(output, failed("lq: error: there is no job 7\nlq: hint: lq --all\n"));
+}
+
+#[tokio::test]
+async fn a_master_that_talks_nonsense() {
+    let (output, _) = answered(&["nodes"], answer(Answer::Done)).await;
+    assert_eq!(output, failed("lq: error: the master answered something else than was asked: Done\n"));
+}
+
+#[tokio::test]
+async fn a_master_that_hangs_up() {
+    let master = FakeMaster::start().await.expect("a master");
+    let address = master.address().to_owned();
+    let served = tokio::spawn(async move {
+        let mut peer = master.client().await.expect("a client");
+        peer.hear().await.expect("a question");
+    });
+    let output = snapshot(lq(&address, &[])).await;
+    assert_eq!(output, failed("lq: error: the master closed the connection before it answered\n"));
+    served.await.expect("served");
+}
+
+#[tokio::test]
+async fn a_reader_that_left_is_no_failure() {
+    let master = FakeMaster::start().await.expect("a master");
+    let address = master.address().to_owned();
+    master.answering(|_| answer(Answer::Jobs(vec![])));
+    let (reader, writer) = pipe2(OFlag::O_CLOEXEC).expect("a pipe");
+    drop(reader);
+    let mut command = lq(&address, &[]);
+    command.stdout(std::process::Stdio::from(writer));
+    assert_eq!(snapshot(command).await, "exit 0\n--- stdout\n--- stderr\n");
+}

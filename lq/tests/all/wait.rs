@@ -1,0 +1,54 @@
+//! `lq wait` ends when the jobs do, whatever the master does in between.
+
+use limo_client::fake::{FakeMaster, answer, finished_job};
+use limo_model::{JobId, Outcome};
+use limo_proto::{Answer, Query};
+
+use crate::{answered, ask, lq};
+
+#[tokio::test]
+async fn the_highest_code_of_several() {
+    let check = async |outcomes: Vec<Outcome>, code: u8| {
+        let jobs = outcomes.into_iter().map(|outcome| finished_job(3, outcome)).collect();
+        let (output, asked) = answered(&["wait", "3", "4"], answer(Answer::Jobs(jobs))).await;
+        assert_eq!(output, format!("exit {code}\n--- stdout\n--- stderr\n"));
+        assert_eq!(asked, [ask(Query::Wait(vec![JobId(3), JobId(4)]))]);
+    };
+    check(vec![Outcome::Exited(0)], 0).await;
+    check(vec![Outcome::Exited(7), Outcome::Exited(0)], 7).await;
+    check(vec![Outcome::Exited(7), Outcome::Signaled(15)], 143).await;
+    check(vec![Outcome::Lost { reason: String::new() }], 125).await;
+}
+
+#[tokio::test]
+async fn a_master_that_goes_away_and_comes_back() {
+    let master = FakeMaster::start().await.expect("a master");
+    let address = master.address().to_owned();
+    let child = lq(&address, &["wait", "3"]).spawn().expect("lq");
+    let mut peer = master.client().await.expect("a client");
+    peer.hear().await.expect("a question");
+    drop((peer, master));
+    let master = FakeMaster::start_at(&address).await.expect("the same address");
+    let mut peer = master.client().await.expect("a client");
+    peer.hear().await.expect("the same question");
+    peer.say(answer(Answer::Jobs(vec![finished_job(3, Outcome::Exited(5))]))).await.expect("said");
+    let output = child.wait_with_output().await.expect("an end");
+    assert_eq!(output.status.code(), Some(5));
+    let said = "lq: the master went away; trying to reach it again for 60 s\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+}
+
+#[tokio::test]
+async fn patience_ends() {
+    let master = FakeMaster::start().await.expect("a master");
+    let address = master.address().to_owned();
+    let child = lq(&address, &["wait", "3", "--reconnect-timeout", "100ms"]).spawn().expect("lq");
+    let mut peer = master.client().await.expect("a client");
+    peer.hear().await.expect("a question");
+    drop((peer, master));
+    let output = child.wait_with_output().await.expect("an end");
+    assert_eq!(output.status.code(), Some(125));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = format!("lq: error: cannot connect to {address}: Connection refused (os error 111)\n");
+    assert!(said.contains(&expected), "{said}");
+}
