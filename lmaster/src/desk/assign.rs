@@ -20,7 +20,6 @@ use limo_model::{Attempt, JobId, NodeId, Outcome, Time, Usage};
 use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
-use super::commit::After;
 use super::{Desk, PeerId};
 
 /// A `DoExec` without its `JobAck`.
@@ -77,9 +76,9 @@ impl Desk {
         self.core.job(job).and_then(|job| job.assignment()).filter(|assignment| assignment.attempt == attempt)
     }
 
-    /// The connection of a node.
+    /// The connection of a node, once it has been told that it is registered.
     pub(super) fn link(&self, node: NodeId) -> Option<PeerId> {
-        self.connected.get(&node).map(|(peer, _)| *peer)
+        self.connected.get(&node).filter(|link| link.welcome).map(|link| link.peer)
     }
 
     /// The node of an attempt.
@@ -180,14 +179,10 @@ impl Desk {
             }
             self.take_back(job, attempt, "it shall not run any more");
         } else if let Some(peer) = peer {
-            self.send_stop(peer, job, attempt);
+            let grace = self.settings.kill_grace;
+            self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
         }
         // A node that is away is told when it is back.
-    }
-
-    fn send_stop(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
-        let grace = self.settings.kill_grace;
-        self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
     }
 
     /// The attempts that the core has on a node.
@@ -220,19 +215,21 @@ impl Desk {
         self.attempts_on(node).into_iter().map(verdict).collect()
     }
 
-    /// Puts a verdict into force.
-    pub(super) fn follow(&mut self, peer: PeerId, (job, attempt): (JobId, Attempt), verdict: Verdict) {
-        let told_to_stop =
-            self.assignment(job, attempt).is_some_and(|a| a.stop.as_ref().is_some_and(|(_, told)| *told));
+    /// Puts a verdict into force; returns what the node shall be told of it once it is registered.
+    pub(super) fn follow(&mut self, (job, attempt): (JobId, Attempt), verdict: Verdict) -> Option<MasterToNode> {
+        let mut order = None;
         match verdict {
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
-            Verdict::LetGo => self.send_go(peer, job, attempt),
+            Verdict::LetGo => {
+                self.let_go.insert(job, attempt);
+                return Some(MasterToNode::Go { job, attempt });
+            }
             Verdict::Started => {
                 self.let_go.insert(job, attempt);
                 self.must(Event::Started { job, attempt });
-                self.after(After::Running(job));
+                order = self.repeated_stop(job, attempt);
             }
-            Verdict::GoesOn => {}
+            Verdict::GoesOn => order = self.repeated_stop(job, attempt),
             // The node hears that it is recorded with all other ends that it reports.
             Verdict::Ended(outcome, usage) => self.must(Event::Ended { job, attempt, outcome, usage }),
             Verdict::Lost(reason) => {
@@ -241,9 +238,13 @@ impl Desk {
                 self.must(Event::Ended { job, attempt, outcome, usage: Usage::default() });
             }
         }
-        if told_to_stop && self.assignment(job, attempt).is_some() {
-            self.send_stop(peer, job, attempt);
-        }
+        order
+    }
+
+    /// The node may not have heard that the job shall end.
+    fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
+        let (_, told) = self.assignment(job, attempt)?.stop.as_ref()?;
+        told.then_some(MasterToNode::Stop { job, attempt, grace: self.settings.kill_grace })
     }
 }
 

@@ -90,7 +90,7 @@ impl Desk {
 
     pub(super) fn refuse(&mut self, peer: PeerId, reason: impl Into<String>, hint: Option<&str>) {
         let hint = hint.map(str::to_owned);
-        self.answer(peer, MasterToClient::Refused { reason: reason.into(), hint });
+        self.after_read(After::Answer(peer, MasterToClient::Refused { reason: reason.into(), hint }));
     }
 
     /// Asks the journal or the profile database on behalf of a client, whose further requests wait.
@@ -99,7 +99,11 @@ impl Desk {
         if let Some(client) = self.clients.get_mut(&peer) {
             client.busy = Some(ticket);
             self.asked.insert(ticket, asked);
-            self.after(After::Ask(ticket, question));
+            match question {
+                // What is not on disk yet is known by its key here.
+                Question::Key(_) => self.effects.push(Effect::Ask(ticket, question)),
+                question => self.after_read(After::Ask(ticket, question)),
+            }
         }
     }
 
@@ -180,15 +184,14 @@ impl Desk {
         }
     }
 
-    /// Tells the client of an attached job that it runs and where, and opens its streams.
-    pub(super) fn notify_running(&mut self, job: JobId) {
+    /// A job runs: its client is told where, and its streams are opened.
+    pub(super) fn after_start(&mut self, job: JobId) {
         let place = self.core.job(job).and_then(|found| found.assignment()).and_then(|found| found.placement.first());
         let Some(unit) = place.map(|part| part.unit) else { return };
         let Some(node) = self.core.node(unit.node).map(limo_sched::Node::spec) else { return };
         let Some(spec) = node.units.get(usize::from(unit.unit)) else { return };
         let (node, unit) = (node.name.clone(), spec.name.clone());
-        self.notify(job, MasterToClient::Running { job, node, unit });
-        self.connect_ends(job);
+        self.after(After::Running(job, node, unit));
     }
 
     /// The end of a job is on disk.

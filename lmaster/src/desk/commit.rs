@@ -9,6 +9,7 @@ use limo_model::{Attempt, JobId, NodeId, Power, Span, Time};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, NewSlave};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
 
+use super::nodes::Welcome;
 use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
 use crate::{recover, report};
 
@@ -34,10 +35,14 @@ pub(super) enum After {
     ToNode(PeerId, MasterToNode),
     /// The old life of a node that wants to register.
     Settled(PeerId, Box<NewSlave>),
+    Welcome(Box<Welcome>),
     Assign(JobId, Attempt),
     Halt(JobId, Attempt),
     Waiting(JobId, Wait),
-    Running(JobId),
+    /// A job, its node and its unit.
+    Running(JobId, String, String),
+    /// A client that takes up a live job, and what it has of stdout and stderr.
+    Attach(PeerId, JobId, u64, u64),
     Finished(Box<JobReport>),
     Learn(Box<Lesson>),
 }
@@ -238,16 +243,32 @@ impl Desk {
         }
     }
 
+    /// The same for what shows the state without changing it. While nothing can be written for some time, it does not wait.
+    pub(super) fn after_read(&mut self, after: After) {
+        let mine = |other: &After| matches!((other, &after), (After::Answer(a, _), After::Answer(b, _)) if a == b);
+        let pausing = matches!(self.book.phase, Phase::Idle) && !self.book.may_commit(self.now);
+        if pausing && !self.book.open.after.iter().any(mine) {
+            self.release(after);
+        } else {
+            self.after(after);
+        }
+    }
+
     fn release(&mut self, after: After) {
         match after {
             After::Answer(peer, message) => self.tell_client(peer, message),
             After::Ask(ticket, question) => self.effects.push(Effect::Ask(ticket, question)),
             After::ToNode(peer, message) => self.tell_node(peer, message),
             After::Settled(peer, slave) => self.settled(peer, *slave),
+            After::Welcome(welcome) => self.welcome(*welcome),
             After::Assign(job, attempt) => self.assign(job, attempt),
             After::Halt(job, attempt) => self.halt(job, attempt),
             After::Waiting(job, wait) => self.notify(job, MasterToClient::Waiting { job, wait }),
-            After::Running(job) => self.notify_running(job),
+            After::Running(job, node, unit) => {
+                self.notify(job, MasterToClient::Running { job, node, unit });
+                self.connect_ends(job);
+            }
+            After::Attach(peer, job, stdout, stderr) => self.attached(peer, job, stdout, stderr),
             After::Finished(report) => self.finished(report),
             After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
         }
@@ -357,7 +378,7 @@ impl Desk {
         let refusal = not_written(&reason);
         for after in under_way.into_iter().chain(open.after) {
             match after {
-                After::Answer(peer, _) => self.tell_client(peer, refusal.clone()),
+                After::Answer(peer, _) | After::Attach(peer, ..) => self.tell_client(peer, refusal.clone()),
                 After::Ask(ticket, _) => self.answered(ticket, Err(format!("the journal cannot be written: {reason}"))),
                 _ => {}
             }

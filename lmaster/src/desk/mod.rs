@@ -27,7 +27,7 @@ use crate::recover::Restored;
 use assign::Awaited;
 use clients::{Asked, ClientPeer};
 use commit::Book;
-use nodes::NodePeer;
+use nodes::{Link, NodePeer};
 use queries::Waiter;
 use streams::Routes;
 
@@ -178,8 +178,8 @@ pub struct Desk {
     live: BTreeMap<JobId, Live>,
     keys: HashMap<SubmissionKey, JobId>,
     nodes: HashMap<PeerId, NodePeer>,
-    /// The connection of each registered node, and the instance that is at its other end.
-    connected: BTreeMap<NodeId, (PeerId, String)>,
+    /// The connection of each registered node.
+    connected: BTreeMap<NodeId, Link>,
     /// The life in which each node got its last assignments, by name.
     lives: HashMap<String, Life>,
     clients: HashMap<PeerId, ClientPeer>,

@@ -24,6 +24,24 @@ pub(super) enum NodePeer {
     Registered(NodeId),
 }
 
+/// The connection of a node that is registered, or about to be.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) peer: PeerId,
+    instance: String,
+    /// Whether the registration is on disk and the node was told so: it hears nothing before.
+    pub(super) welcome: bool,
+}
+
+/// What a node is told when its registration is on disk.
+#[derive(Debug)]
+pub(super) struct Welcome {
+    peer: PeerId,
+    node: NodeId,
+    orders: Vec<MasterToNode>,
+    attempts: Vec<AttemptReport>,
+}
+
 impl Desk {
     pub(super) fn node_connected(&mut self, peer: PeerId) {
         if self.book.is_open() {
@@ -113,7 +131,7 @@ impl Desk {
         } else if self.is_starting(job) {
             self.let_go.insert(job, attempt);
             self.must(Event::Started { job, attempt });
-            self.after(After::Running(job));
+            self.after_start(job);
         }
     }
 
@@ -142,12 +160,12 @@ impl Desk {
         let known = self.lives.get(name);
         let same_life = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
         let node = self.core.node_named(name).map(|node| node.id());
-        if let Some((other, instance)) = node.and_then(|node| self.connected.get(&node)).cloned() {
-            if instance != slave.instance {
+        if let Some(link) = node.and_then(|node| self.connected.get(&node)) {
+            if link.instance != slave.instance {
                 return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
             }
             // The same daemon has called again before its old connection was seen to break.
-            self.close_node(other, "the node has connected again".into());
+            self.close_node(link.peer, "the node has connected again".into());
         }
         if let Err(reason) = self.may_return(&slave, node) {
             return self.refuse_node(peer, reason);
@@ -160,7 +178,7 @@ impl Desk {
         for (job, attempt, verdict) in node.map(|node| self.verdicts(node, false, &slave.attempts)).unwrap_or_default()
         {
             if !slave.attempts.iter().any(|report| report.job == job && report.attempt == attempt) {
-                self.follow(peer, (job, attempt), verdict);
+                self.follow((job, attempt), verdict);
             }
         }
         self.nodes.insert(peer, NodePeer::Settling(Vec::new()));
@@ -189,22 +207,38 @@ impl Desk {
         let (withdrawn, others): (Vec<_>, Vec<_>) =
             verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_)));
         for (job, attempt, verdict) in withdrawn {
-            self.follow(peer, (job, attempt), verdict);
+            self.follow((job, attempt), verdict);
         }
         if let Err(refused) = self.record(Event::NodeUp { spec }) {
             return self.refuse_node(peer, refused.to_string());
         }
         let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
         self.nodes.insert(peer, NodePeer::Registered(node));
-        self.connected.insert(node, (peer, instance));
-        self.after(After::ToNode(peer, MasterToNode::Registered));
+        self.connected.insert(node, Link { peer, instance, welcome: false });
+        let mut orders = Vec::new();
         for (job, attempt, verdict) in others {
+            let started = verdict == Verdict::Started;
             if let Verdict::Ended(..) = verdict {
                 self.routes.over(job, node);
             }
-            self.follow(peer, (job, attempt), verdict);
+            orders.extend(self.follow((job, attempt), verdict));
+            if started {
+                self.after_start(job);
+            }
         }
-        self.forget_old_attempts(peer, node, &attempts);
+        orders.extend(self.old_attempts(node, &attempts));
+        self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));
+    }
+
+    /// The registration is on disk.
+    pub(super) fn welcome(&mut self, welcome: Welcome) {
+        let Welcome { peer, node, orders, attempts } = welcome;
+        let Some(link) = self.connected.get_mut(&node).filter(|link| link.peer == peer) else { return };
+        link.welcome = true;
+        self.tell_node(peer, MasterToNode::Registered);
+        for order in orders {
+            self.tell_node(peer, order);
+        }
         self.resume_streams(peer, node, &attempts);
     }
 
@@ -238,21 +272,19 @@ impl Desk {
         })
     }
 
-    /// What a node still has of attempts that are over or were withdrawn.
-    fn forget_old_attempts(&mut self, peer: PeerId, node: NodeId, reports: &[AttemptReport]) {
-        for &AttemptReport { job, attempt, ref state, .. } in reports {
-            if self.is_on(node, job, attempt) {
-                continue;
-            }
-            match state {
-                AttemptState::Held => self.tell_node(peer, MasterToNode::Drop { job, attempt }),
-                AttemptState::Ended { .. } => self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt })),
+    /// What to tell a node about attempts that are over or were withdrawn.
+    fn old_attempts(&self, node: NodeId, reports: &[AttemptReport]) -> Vec<MasterToNode> {
+        let order = |report: &AttemptReport| {
+            let (job, attempt, grace) = (report.job, report.attempt, self.settings.kill_grace);
+            match report.state {
+                AttemptState::Held => MasterToNode::Drop { job, attempt },
+                AttemptState::Ended { .. } => MasterToNode::EndedAck { job, attempt },
                 AttemptState::Running => {
                     tracing::error!(%job, %attempt, "a node runs an attempt that is over: it is ended");
-                    let grace = self.settings.kill_grace;
-                    self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+                    MasterToNode::Stop { job, attempt, grace }
                 }
             }
-        }
+        };
+        reports.iter().filter(|report| !self.is_on(node, report.job, report.attempt)).map(order).collect()
     }
 }

@@ -7,6 +7,7 @@ use limo_proto::{Answer, DryRun, JobReport, MasterToClient, Query};
 use limo_sched::Prospect;
 
 use super::clients::Asked;
+use super::commit::After;
 use super::{Desk, PeerId, Question};
 use crate::report;
 
@@ -52,7 +53,7 @@ impl Desk {
     }
 
     fn say(&mut self, peer: PeerId, answer: Answer) {
-        self.answer(peer, MasterToClient::Answer(Box::new(answer)));
+        self.after_read(After::Answer(peer, MasterToClient::Answer(Box::new(answer))));
     }
 
     fn job_report(&self, id: JobId, job: &limo_sched::Job) -> JobReport {
@@ -134,7 +135,7 @@ impl Desk {
     fn waited(&mut self, peer: PeerId, jobs: Vec<JobId>) {
         let ticket = self.ticket();
         self.asked.insert(ticket, Asked::Waited(peer));
-        self.after(super::commit::After::Ask(ticket, Question::Jobs(jobs)));
+        self.after_read(After::Ask(ticket, Question::Jobs(jobs)));
     }
 
     /// After a commit that failed: who waits for a job that was never accepted waits in vain.

@@ -6,6 +6,7 @@ use limo_proto::{Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::clients::Asked;
+use super::commit::After;
 use super::{Desk, Known, Live, PeerId, Question};
 
 /// Jobs that may wait at a time. Each takes some kilobytes of memory for its environment.
@@ -50,10 +51,10 @@ impl Desk {
         let uid = self.caller(peer).map(|caller| caller.uid);
         match self.live.get(&job) {
             Some(live) if Some(live.uid) == uid => {
-                let attached = live.launch.io == Io::Attached;
-                self.answer(peer, MasterToClient::Accepted { job });
-                if attached {
-                    self.attached(peer, job, 0, 0);
+                if live.launch.io == Io::Attached {
+                    self.after(After::Attach(peer, job, 0, 0));
+                } else {
+                    self.answer(peer, MasterToClient::Accepted { job });
                 }
             }
             _ => self.refuse(peer, "the submission key belongs to a job of another user", None),
@@ -123,10 +124,7 @@ impl Desk {
                 let reason = format!("job {job} was cancelled, because its lrun was away for more than {grace}");
                 self.refuse(peer, reason, None);
             }
-            Some(_) => {
-                self.answer(peer, MasterToClient::Accepted { job });
-                self.attached(peer, job, stdout, stderr);
-            }
+            Some(_) => self.after(After::Attach(peer, job, stdout, stderr)),
         }
     }
 
@@ -140,14 +138,20 @@ impl Desk {
     }
 
     /// A client takes a live job up again: it hears how the job is.
-    fn attached(&mut self, peer: PeerId, job: JobId, stdout: u64, stderr: u64) {
+    pub(super) fn attached(&mut self, peer: PeerId, job: JobId, stdout: u64, stderr: u64) {
+        if self.caller(peer).is_none() {
+            return;
+        }
+        self.tell_client(peer, MasterToClient::Accepted { job });
         if let Some(before) = self.routes.attach(job, peer, stdout, stderr) {
             tracing::info!(%job, "attached to by another connection");
             self.close_client(before, format!("job {job} was attached to by another connection"));
         }
         match self.core.job(job).map(|job| job.phase.clone()) {
-            Some(Phase::Waiting(Some(wait))) => self.answer(peer, MasterToClient::Waiting { job, wait }),
-            Some(Phase::Running(..)) => self.after(super::commit::After::Running(job)),
+            Some(Phase::Waiting(Some(wait))) => self.tell_client(peer, MasterToClient::Waiting { job, wait }),
+            Some(Phase::Running(..)) => self.after_start(job),
+            // Its end is about to be told.
+            None => self.connect_ends(job),
             _ => {}
         }
     }

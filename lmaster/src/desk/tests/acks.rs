@@ -1,0 +1,91 @@
+//! From assignment to start: a node that does not acknowledge loses the job, and the job loses nothing.
+
+use super::*;
+
+const JOB: JobId = JobId(1);
+
+fn assigned() -> (Bench, PeerId, PeerId, PeerId) {
+    let mut bench = Bench::new();
+    let (n1, n2) = (bench.node("n1"), bench.node("n2"));
+    let client = bench.client(7);
+    bench.submit(client, 1);
+    assert_eq!(words(&bench.orders(n1)), ["Registered", "DoExec"]);
+    bench.orders(n2);
+    (bench, client, n1, n2)
+}
+
+#[test]
+fn silence_moves_the_job_to_another_node() {
+    let (mut bench, client, n1, n2) = assigned();
+    bench.pass(Span::from_ms(1_999));
+    assert!(bench.orders(n2).is_empty());
+    bench.pass(Span::from_ms(1));
+    assert_eq!(bench.closed, [(n1, "job 1 was not acknowledged within 2s".to_owned())]);
+    let orders = bench.orders(n2);
+    let [MasterToNode::DoExec(exec)] = orders.as_slice() else { panic!("{orders:?}") };
+    assert_eq!((exec.job, exec.attempt), (JOB, Attempt(2)));
+    // The node wakes up, and has the attempt on record.
+    let held = AttemptReport { job: JOB, attempt: Attempt(1), state: limo_proto::AttemptState::Held, stdin_offset: 0 };
+    let n1 = bench.node_with("n1", "boot", vec![held]);
+    let drop = MasterToNode::Drop { job: JOB, attempt: Attempt(1) };
+    assert!(bench.orders(n1).contains(&drop));
+    bench.report(n2, NodeToMaster::JobAck { job: JOB, attempt: Attempt(2) });
+    assert_eq!(bench.orders(n2), [MasterToNode::Go { job: JOB, attempt: Attempt(2) }]);
+    bench.report(n2, NodeToMaster::Started { job: JOB, attempt: Attempt(2) });
+    assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
+}
+
+#[test]
+fn a_refusal_moves_the_job_to_another_node() {
+    let (mut bench, _, n1, n2) = assigned();
+    let reason = "no room".to_owned();
+    bench.report(n1, NodeToMaster::JobRefused { job: JOB, attempt: Attempt(1), reason });
+    assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
+    assert!(bench.closed.is_empty());
+}
+
+#[test]
+fn a_connection_that_breaks_before_go_moves_the_job() {
+    let (mut bench, _, n1, n2) = assigned();
+    bench.input(Input::Gone(n1));
+    assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
+}
+
+#[test]
+fn a_connection_that_breaks_after_go_moves_nothing() {
+    let (mut bench, _, n1, n2) = assigned();
+    bench.report(n1, NodeToMaster::JobAck { job: JOB, attempt: Attempt(1) });
+    bench.input(Input::Gone(n1));
+    bench.pass(Span::from_secs(50));
+    assert!(bench.orders(n2).is_empty());
+    let running =
+        AttemptReport { job: JOB, attempt: Attempt(1), state: limo_proto::AttemptState::Running, stdin_offset: 0 };
+    let n1 = bench.node_with("n1", "boot", vec![running]);
+    assert_eq!(words(&bench.orders(n1)), ["Registered", "Resume"]);
+    assert_eq!(bench.jobs()[0].state, limo_proto::JobState::Running);
+}
+
+#[test]
+fn go_is_sent_once_and_only_to_the_node_that_was_asked() {
+    let (mut bench, _, n1, n2) = assigned();
+    bench.report(n2, NodeToMaster::JobAck { job: JOB, attempt: Attempt(1) });
+    assert_eq!(words(&bench.orders(n2)), ["Drop"]);
+    bench.report(n1, NodeToMaster::JobAck { job: JOB, attempt: Attempt(1) });
+    bench.report(n1, NodeToMaster::JobAck { job: JOB, attempt: Attempt(1) });
+    assert_eq!(words(&bench.orders(n1)), ["Go"]);
+}
+
+#[test]
+fn a_node_that_goes_before_the_assignment_is_on_disk_never_gets_it() {
+    let mut bench = Bench::new();
+    let (n1, n2) = (bench.node("n1"), bench.node("n2"));
+    bench.to_nodes.clear();
+    let client = bench.client(7);
+    bench.slow_disk = true;
+    bench.say(client, exec(1));
+    bench.input(Input::Gone(n1));
+    bench.commit();
+    bench.commit();
+    assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
+    assert!(bench.orders(n1).is_empty());
+}

@@ -1,0 +1,202 @@
+//! The life of a job: what is told to whom, and not before it is on disk.
+
+use limo_model::Outcome;
+use limo_proto::{Change, JobState};
+use limo_sched::JobEnd;
+
+use super::*;
+
+#[test]
+fn nothing_is_told_before_it_is_on_disk() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    bench.orders(node);
+    bench.slow_disk = true;
+    bench.say(client, exec(1));
+    assert!(bench.heard(client).is_empty() && bench.orders(node).is_empty());
+    // The submission and the assignment are one transaction.
+    assert_eq!(bench.committing.len(), 1);
+    bench.commit();
+    assert_eq!(words(&bench.heard(client)), ["Accepted"]);
+    assert_eq!(words(&bench.orders(node)), ["DoExec"]);
+    let (job, attempt) = (JobId(1), Attempt(1));
+    // Go depends on nothing that is not on disk already.
+    bench.report(node, NodeToMaster::JobAck { job, attempt });
+    assert_eq!(words(&bench.orders(node)), ["Go"]);
+    bench.report(node, NodeToMaster::Started { job, attempt });
+    assert!(bench.heard(client).is_empty());
+    bench.report(node, ended(job, attempt, 3));
+    bench.commit();
+    assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
+    assert!(words(&bench.orders(node)).iter().all(|order| order == "Resume"), "the end is not on disk");
+    bench.commit();
+    assert_eq!(words(&bench.orders(node)), ["EndedAck"]);
+    let heard = bench.heard(client);
+    let [MasterToClient::Finished { report, .. }] = heard.as_slice() else { panic!("{heard:?}") };
+    assert_eq!(report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(3), stopped: None }));
+    assert_eq!((report.state, report.user.as_str(), report.command.as_str()), (JobState::Failed, "user7", "cg 'a b'"));
+    assert_eq!((report.units.as_slice(), report.emulated), (&["n1/cpu".to_owned()][..], true));
+}
+
+#[test]
+fn the_submitter_is_who_the_kernel_says() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    bench.submit(client, 1);
+    let orders = bench.orders(node);
+    let Some(MasterToNode::DoExec(exec)) = orders.last() else { panic!("{orders:?}") };
+    assert_eq!((exec.user.as_str(), exec.launch.uid), ("user7", 7));
+}
+
+#[test]
+fn what_happens_during_a_commit_is_one_batch() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    bench.slow_disk = true;
+    for key in 1..=20 {
+        bench.say(client, exec(key));
+    }
+    bench.commit();
+    assert_eq!(words(&bench.heard(client)), ["Accepted", "Waiting"]);
+    assert_eq!(bench.committing.len(), 1);
+    bench.commit();
+    assert_eq!(words(&bench.heard(client))[..19], ["Accepted"; 19]);
+    assert!(bench.committing.is_empty());
+}
+
+#[test]
+fn the_same_submission_again_is_the_same_job() {
+    let mut bench = Bench::new();
+    let first = bench.client(7);
+    bench.slow_disk = true;
+    bench.say(first, exec(1));
+    bench.input(Input::Gone(first));
+    // Before it is on disk, after that, and after the job is over.
+    let second = bench.client(7);
+    bench.say(second, exec(1));
+    assert!(bench.heard(second).is_empty(), "accepted before it is on disk");
+    bench.slow_disk = false;
+    bench.commit();
+    assert_eq!(bench.heard(second).first(), Some(&MasterToClient::Accepted { job: JobId(1) }));
+    let node = bench.node("n1");
+    assert_eq!(bench.submit(second, 1), JobId(1));
+    bench.report(node, NodeToMaster::JobAck { job: JobId(1), attempt: Attempt(1) });
+    bench.report(node, NodeToMaster::Started { job: JobId(1), attempt: Attempt(1) });
+    bench.report(node, ended(JobId(1), Attempt(1), 0));
+    let third = bench.client(7);
+    bench.say(third, exec(1));
+    assert_eq!(words(&bench.heard(third)), ["Accepted", "Attached", "Finished"]);
+    let thief = bench.client(8);
+    bench.say(thief, exec(1));
+    assert_eq!(refusal(bench.heard(thief).first()), "the submission key belongs to a job of another user");
+    assert_eq!(bench.jobs().len(), 1);
+}
+
+#[test]
+fn cancelling_a_waiting_job_ends_it() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    let job = bench.submit(client, 1);
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
+    assert_eq!(words(&bench.heard(client)), ["Answer", "Finished"]);
+    assert_eq!(bench.jobs()[0].state, JobState::Cancelled);
+}
+
+#[test]
+fn cancelling_before_go_withdraws_and_after_it_stops() {
+    let mut bench = Bench::new();
+    let (n1, n2) = (bench.node("n1"), bench.node("n2"));
+    let client = bench.client(7);
+    let job = bench.submit(client, 1);
+    let (running, attempt) = bench.running(client, n2, 2);
+    bench.orders(n1);
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job, running]))));
+    assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
+    let grace = Span::from_secs(30);
+    assert_eq!(bench.orders(n2), [MasterToNode::Stop { job: running, attempt, grace }]);
+    // An acknowledgement that was under way.
+    bench.report(n1, NodeToMaster::JobAck { job, attempt });
+    assert_eq!(bench.orders(n1), [MasterToNode::Drop { job, attempt }]);
+    let states: Vec<_> = bench.jobs().iter().map(|report| report.state).collect();
+    assert_eq!(states, [JobState::Cancelled, JobState::Stopping]);
+    let usage = Usage::default();
+    bench.report(n2, NodeToMaster::Ended { job: running, attempt, outcome: Outcome::Signaled(15), usage });
+    assert_eq!(bench.jobs()[1].state, JobState::Cancelled);
+}
+
+#[test]
+fn a_time_limit_stops_a_job() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    bench.say(client, exec_with(1, |exec| exec.request.time_limit = Some(Span::from_secs(5))));
+    let (job, attempt) = (JobId(1), Attempt(1));
+    bench.report(node, NodeToMaster::JobAck { job, attempt });
+    bench.report(node, NodeToMaster::Started { job, attempt });
+    bench.orders(node);
+    bench.pass(Span::from_ms(4_999));
+    assert!(bench.orders(node).is_empty());
+    bench.pass(Span::from_ms(1));
+    assert_eq!(words(&bench.orders(node)), ["Stop"]);
+}
+
+#[test]
+fn only_good_runs_teach() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    for (key, code) in [(1, 0), (2, 1)] {
+        let (job, attempt) = bench.running(client, node, key);
+        bench.report(node, ended(job, attempt, code));
+    }
+    let [lesson] = bench.lessons.as_slice() else { panic!("{:?}", bench.lessons) };
+    assert_eq!((lesson.job, lesson.key.to_string().as_str()), (JobId(1), "cg on xeon"));
+    assert_eq!(lesson.energy.over(lesson.duration), Power::from_watts(60));
+}
+
+#[test]
+fn bad_submissions_are_refused() {
+    let mut bench = Bench::new();
+    bench.node("n1");
+    let client = bench.client(7);
+    let mut check = |expected: &str, change: fn(&mut SendExec)| {
+        bench.heard(client);
+        bench.say(client, exec_with(9, change));
+        let heard = bench.heard(client);
+        let reason = refusal(heard.first());
+        assert!(reason.contains(expected), "`{expected}` is not in `{reason}`");
+    };
+    check("there is no command to run", |exec| exec.launch.argv.clear());
+    check("the application is empty", |exec| exec.request.application.clear());
+    check("control characters", |exec| exec.request.name = "a\nb".into());
+    check("the umask 1777", |exec| exec.launch.umask = 0o1777);
+    check("no command for the variant `gpu`", |exec| exec.request.variants = vec!["gpu".into()]);
+    check("the time limit, which must be longer than nothing, is negative", |exec| {
+        exec.request.time_limit = Some(Span::ZERO);
+    });
+    check("asks for 2 cores", |exec| exec.request.cores = Cores::Count(NonZeroU32::new(2).expect("two")));
+    check("there is no node `n9`", |exec| exec.request.include = vec!["n9".into()]);
+    assert!(bench.jobs().is_empty());
+}
+
+#[test]
+fn waiting_for_jobs_ends_with_the_last() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    let (first, attempt) = bench.running(client, node, 1);
+    let second = bench.submit(client, 2);
+    let watcher = bench.client(8);
+    bench.say(watcher, ClientToMaster::Ask(Box::new(Query::Wait(vec![second, first]))));
+    bench.report(node, ended(first, attempt, 0));
+    assert!(bench.heard(watcher).is_empty());
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![second]))));
+    let heard = bench.heard(watcher);
+    let [MasterToClient::Answer(answer)] = heard.as_slice() else { panic!("{heard:?}") };
+    let Answer::Jobs(jobs) = answer.as_ref() else { panic!("{answer:?}") };
+    assert_eq!(jobs.iter().map(|job| job.state).collect::<Vec<_>>(), [JobState::Completed, JobState::Cancelled]);
+    let unknown = bench.ask(watcher, Query::Wait(vec![JobId(99)]));
+    assert_eq!(refusal(Some(&unknown)), "there is no job 99");
+}

@@ -1,0 +1,368 @@
+//! The desk without sockets: nodes and clients are inputs, the disk is a list of batches that the test commits or fails.
+
+mod acks;
+mod changes;
+mod chaos;
+mod disk;
+mod jobs;
+mod nodes;
+mod restarts;
+mod streams;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
+
+use limo_journal::{Batch, CommitError, Entry, Recovered, Submission};
+use limo_model::{
+    Attempt, Band, Cores, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec,
+    Usage,
+};
+use limo_proto::{
+    Answer, AttemptReport, ClientToMaster, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode, NewSlave,
+    NodeToMaster, Query, SendExec,
+};
+use limo_sched::{ModeSetting, Options, Preset};
+
+use super::{Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, PeerId, Question, Reply, Settings, Ticket};
+use crate::recover::restore;
+
+/// 2026-01-01 in milliseconds.
+const START: i64 = 1_767_225_600_000;
+
+/// What is on disk.
+#[derive(Debug, Default, Clone)]
+struct Disk {
+    snapshot: Option<String>,
+    entries: Vec<(Time, Entry)>,
+    live: BTreeMap<JobId, Submission>,
+    keys: HashMap<[u8; 16], (JobId, u32)>,
+    finished: BTreeMap<JobId, JobReport>,
+    generation: u64,
+    lives: HashMap<String, Life>,
+}
+
+impl Disk {
+    fn write(&mut self, batch: Batch) {
+        assert_eq!(batch.generation, self.generation, "a batch of a state that is not on disk");
+        self.entries.extend(batch.entries);
+        for submission in batch.submissions {
+            self.keys.insert(submission.key, (submission.job, submission.uid));
+            assert!(self.live.insert(submission.job, submission).is_none(), "a number given twice");
+        }
+        for row in batch.finished {
+            self.live.remove(&row.job);
+            let report = serde_json::from_str(&row.report).expect("a report");
+            assert!(self.finished.insert(row.job, report).is_none(), "job {} ended twice", row.job);
+        }
+        if let Some(snapshot) = batch.snapshot {
+            self.snapshot = Some(snapshot);
+            self.entries.clear();
+        }
+    }
+
+    fn recover(&mut self) -> Recovered {
+        self.generation += 1;
+        Recovered {
+            snapshot: self.snapshot.clone(),
+            entries: self.entries.clone(),
+            live: self.live.values().cloned().collect(),
+            generation: self.generation,
+        }
+    }
+
+    fn answer(&self, question: Question) -> Reply {
+        match question {
+            Question::Key(key) => Reply::Key(self.keys.get(&key).map(|&(job, uid)| {
+                let report = self.finished.get(&job).cloned().map(Box::new);
+                Known { job, uid, report }
+            })),
+            Question::Jobs(jobs) => {
+                Reply::Jobs(jobs.iter().filter_map(|job| self.finished.get(job).cloned()).collect())
+            }
+            Question::Recent(limit) => {
+                Reply::Jobs(self.finished.values().rev().take(limit as usize).cloned().collect())
+            }
+            Question::Profiles => Reply::AllProfiles(Vec::new()),
+            Question::Store(given) => {
+                Reply::Profiles(given.into_iter().map(|(key, profile)| (key, Some(profile))).collect())
+            }
+            Question::Forget(key) => Reply::Profiles(vec![(key, None)]),
+        }
+    }
+}
+
+/// A desk with its surroundings. What it sent is kept until a test takes it.
+struct Bench {
+    desk: Desk,
+    disk: Disk,
+    settings: Settings,
+    now: Time,
+    /// Commits are answered by the test, not at once.
+    slow_disk: bool,
+    committing: VecDeque<Batch>,
+    to_nodes: Vec<(PeerId, MasterToNode)>,
+    to_clients: Vec<(PeerId, MasterToClient)>,
+    data: Vec<(PeerId, limo_proto::Data)>,
+    closed: Vec<(PeerId, String)>,
+    lessons: Vec<Lesson>,
+    next_peer: u64,
+}
+
+fn settings() -> Settings {
+    Settings {
+        ack_timeout: Span::from_secs(2),
+        kill_grace: Span::from_secs(30),
+        orphan_grace: Span::from_secs(60),
+        snapshot_every: 10_000,
+        options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
+        initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::on(Disk::default(), Time::from_unix_ms(START))
+    }
+
+    /// A master that begins with what is on disk.
+    fn on(mut disk: Disk, now: Time) -> Self {
+        let restored = restore(disk.recover(), now).expect("readable");
+        assert_eq!(restored.mismatches, 0, "the journal does not replay");
+        let desk = Desk::new(restored, settings(), disk.lives.clone(), true);
+        let mut bench = Self {
+            desk,
+            disk,
+            settings: settings(),
+            now,
+            slow_disk: false,
+            committing: VecDeque::new(),
+            to_nodes: Vec::new(),
+            to_clients: Vec::new(),
+            data: Vec::new(),
+            closed: Vec::new(),
+            lessons: Vec::new(),
+            next_peer: 0,
+        };
+        bench.input(Input::Timer);
+        bench
+    }
+
+    /// `kill -9`, and another process on the same disk.
+    fn killed(self) -> Self {
+        Self::on(self.disk, self.now)
+    }
+
+    fn input(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.desk.step(self.now, input) {
+                inputs.extend(self.perform(effect));
+            }
+            if !self.slow_disk
+                && let Some(batch) = self.committing.pop_front()
+            {
+                self.disk.write(batch);
+                inputs.push_back(Input::Committed(Ok(())));
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) -> Option<Input> {
+        match effect {
+            Effect::ToNode(peer, Frame::Message(message)) => self.to_nodes.push((peer, message)),
+            Effect::ToClient(peer, Frame::Message(message)) => self.to_clients.push((peer, message)),
+            Effect::ToNode(peer, Frame::Data(data)) | Effect::ToClient(peer, Frame::Data(data)) => {
+                self.data.push((peer, data));
+            }
+            Effect::Close(peer, reason) => self.closed.push((peer, reason)),
+            Effect::Commit(batch) => self.committing.push_back(*batch),
+            Effect::Recover => return Some(Input::Recovered(Ok(self.disk.recover()))),
+            Effect::RestoreBallast => {}
+            Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
+            Effect::Learn(lesson) => self.lessons.push(*lesson),
+            Effect::Remember(node, life) => drop(self.disk.lives.insert(node, life)),
+        }
+        None
+    }
+
+    fn answer(&self, ticket: Ticket, question: Question) -> Input {
+        Input::Answered(ticket, Ok(self.disk.answer(question)))
+    }
+
+    /// The commit under way reaches the disk.
+    fn commit(&mut self) {
+        let batch = self.committing.pop_front().expect("a commit under way");
+        self.disk.write(batch);
+        self.input(Input::Committed(Ok(())));
+    }
+
+    /// The commit under way does not.
+    fn fail(&mut self) {
+        self.committing.pop_front().expect("a commit under way");
+        self.input(Input::Committed(Err(CommitError::Full { detail: "no space left on device".into() })));
+    }
+
+    /// Lets time pass, with every deadline on the way.
+    fn pass(&mut self, span: Span) {
+        let end = self.now + span;
+        while let Some(at) = self.desk.deadline().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.input(Input::Timer);
+        }
+        self.now = end;
+    }
+
+    fn peer(&mut self) -> PeerId {
+        self.next_peer += 1;
+        PeerId(self.next_peer)
+    }
+
+    fn client(&mut self, uid: u32) -> PeerId {
+        let peer = self.peer();
+        let caller = Caller { uid, user: format!("user{uid}"), operator: uid == 0 };
+        self.input(Input::ClientConnected(peer, caller));
+        peer
+    }
+
+    fn say(&mut self, client: PeerId, message: ClientToMaster) {
+        self.input(Input::Client(client, Frame::Message(message)));
+    }
+
+    fn ask(&mut self, client: PeerId, query: Query) -> MasterToClient {
+        self.heard(client);
+        self.say(client, ClientToMaster::Ask(Box::new(query)));
+        self.heard(client).pop().expect("an answer")
+    }
+
+    fn jobs(&mut self) -> Vec<JobReport> {
+        let client = self.client(0);
+        let answer = self.ask(client, Query::Jobs { ended: true, limit: 1000 });
+        let MasterToClient::Answer(answer) = answer else { panic!("{answer:?}") };
+        let Answer::Jobs(jobs) = *answer else { panic!("{answer:?}") };
+        jobs
+    }
+
+    /// What a client was told since the last time.
+    fn heard(&mut self, client: PeerId) -> Vec<MasterToClient> {
+        self.to_clients.extract_if(.., |(peer, _)| *peer == client).map(|(_, message)| message).collect()
+    }
+
+    /// What a node was told since the last time.
+    fn orders(&mut self, node: PeerId) -> Vec<MasterToNode> {
+        self.to_nodes.extract_if(.., |(peer, _)| *peer == node).map(|(_, message)| message).collect()
+    }
+
+    fn node(&mut self, name: &str) -> PeerId {
+        self.node_with(name, "boot", Vec::new())
+    }
+
+    /// A node registers, and is told so.
+    fn node_with(&mut self, name: &str, boot: &str, attempts: Vec<AttemptReport>) -> PeerId {
+        let peer = self.peer();
+        self.input(Input::NodeConnected(peer));
+        self.report(peer, NodeToMaster::NewSlave(Box::new(slave(name, boot, attempts))));
+        peer
+    }
+
+    fn report(&mut self, node: PeerId, message: NodeToMaster) {
+        self.input(Input::Node(node, Frame::Message(message)));
+    }
+
+    /// Hands in a job and returns its number.
+    fn submit(&mut self, client: PeerId, key: u8) -> JobId {
+        self.heard(client);
+        self.say(client, exec(key));
+        let heard = self.heard(client);
+        match heard.first() {
+            Some(MasterToClient::Accepted { job }) => *job,
+            _ => panic!("not accepted: {heard:?}"),
+        }
+    }
+
+    /// A job that runs on `node`.
+    fn running(&mut self, client: PeerId, node: PeerId, key: u8) -> (JobId, Attempt) {
+        let job = self.submit(client, key);
+        let attempt = Attempt(1);
+        self.report(node, NodeToMaster::JobAck { job, attempt });
+        self.report(node, NodeToMaster::Started { job, attempt });
+        self.orders(node);
+        (job, attempt)
+    }
+}
+
+fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> NewSlave {
+    let unit = UnitSpec {
+        name: "cpu".into(),
+        hardware: "xeon".into(),
+        kind: UnitKind::Cpu,
+        cores: 1,
+        nameplate: Power::from_watts(60),
+        caps: None,
+    };
+    let spec = NodeSpec {
+        name: name.into(),
+        units: vec![unit],
+        memory: Memory::from_bytes(1 << 30),
+        idle: Power::from_watts(10),
+        meter: Meter::Emulated,
+    };
+    NewSlave { spec, instance: format!("instance of {name}"), boot: boot.into(), attempts }
+}
+
+fn exec(key: u8) -> ClientToMaster {
+    exec_with(key, |_| ())
+}
+
+/// A submission; its key is sixteen times `key`.
+fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster {
+    let request = Request {
+        user: "somebody else".into(),
+        name: "cg".into(),
+        application: "cg".into(),
+        size: String::new(),
+        cores: Cores::Count(NonZeroU32::MIN),
+        memory: Memory::ZERO,
+        time_limit: None,
+        immediate: false,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        hardware: Vec::new(),
+        variants: Vec::new(),
+    };
+    let launch = Launch {
+        argv: vec![b"cg".to_vec(), b"a b".to_vec()],
+        variants: Vec::new(),
+        cwd: b"/".to_vec(),
+        env: Vec::new(),
+        umask: 0o022,
+        uid: 4711,
+        io: Io::Attached,
+    };
+    let mut exec = SendExec { key: [key; 16], request, launch };
+    change(&mut exec);
+    ClientToMaster::SendExec(Box::new(exec))
+}
+
+fn ended(job: JobId, attempt: Attempt, code: u8) -> NodeToMaster {
+    let energy = Some(limo_model::Energy::from_joules(600));
+    let usage = Usage { elapsed: Span::from_secs(10), energy, ..Usage::default() };
+    NodeToMaster::Ended { job, attempt, outcome: Outcome::Exited(code), usage }
+}
+
+/// The first word of each message, for comparing what was said.
+fn words<M: std::fmt::Debug>(messages: &[M]) -> Vec<String> {
+    let word = |message: &M| {
+        let text = format!("{message:?}");
+        text.split([' ', '(']).next().unwrap_or_default().to_owned()
+    };
+    messages.iter().map(word).collect()
+}
+
+fn refusal(message: Option<&MasterToClient>) -> &str {
+    match message {
+        Some(MasterToClient::Refused { reason, .. }) => reason,
+        other => panic!("not refused: {other:?}"),
+    }
+}
