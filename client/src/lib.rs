@@ -10,6 +10,7 @@ mod ending;
 mod failure;
 mod hosts;
 mod master;
+mod nodes;
 mod table;
 mod usage;
 
@@ -26,5 +27,6 @@ pub use ending::{end_in_words, signal_name};
 pub use failure::{Failure, answer, answer_json, finish, tell};
 pub use hosts::{HostError, parse_hosts};
 pub use master::{AddressError, AskError, ClientConnection, DEFAULT_ADDRESS, Master, MasterArg};
+pub use nodes::node_table;
 pub use table::{Align, Table, marked, or_dash, plain};
 pub use usage::parse;

@@ -1,1 +1,49 @@
-fn main() {}
+//! `lconf`: the operator's hand: shows and changes limits, mode, policy, prices, nodes and profiles. Decides nothing.
+
+mod args;
+mod gauge;
+mod nodes;
+mod profiles;
+mod set;
+mod show;
+mod status;
+
+use std::process::ExitCode;
+
+use limo_client::{Failure, finish, parse};
+
+use crate::args::{Args, Command, NodeCommand, ProfileCommand};
+
+const PROGRAM: &str = "lconf";
+
+fn main() -> ExitCode {
+    match parse::<Args>(PROGRAM) {
+        Ok(args) => finish(PROGRAM, run(args)),
+        Err(code) => code,
+    }
+}
+
+fn run(args: Args) -> Result<u8, Failure> {
+    let Args { json, master, command } = args;
+    let lists = matches!(
+        command,
+        Command::Show | Command::Status | Command::Node(NodeCommand::List) | Command::Profile(ProfileCommand::List)
+    );
+    if json && !lists {
+        return Err(Failure::new("--json is for show, status, node list and profile list"));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
+    let master = &master.master;
+    runtime.block_on(async {
+        match command {
+            Command::Show => show::run(json, master).await,
+            Command::Status => status::run(json, master).await,
+            Command::Set(setting) => set::run(setting, master).await,
+            Command::Node(command) => nodes::run(command, json, master).await,
+            Command::Profile(command) => profiles::run(command, json, master).await,
+        }
+    })
+}

@@ -4,6 +4,19 @@ use limo_model::{Meter, UnitKind};
 use limo_proto::{NodeReport, UnitReport};
 use serde::Serialize;
 
+/// Every node.
+#[derive(Debug, Serialize)]
+pub struct NodesJson {
+    schema: u32,
+    nodes: Vec<NodeJson>,
+}
+
+impl From<&[NodeReport]> for NodesJson {
+    fn from(nodes: &[NodeReport]) -> Self {
+        Self { schema: super::SCHEMA, nodes: nodes.iter().map(NodeJson::from).collect() }
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub struct NodeJson {
     pub name: String,

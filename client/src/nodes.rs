@@ -1,0 +1,50 @@
+//! The nodes as a table: `lq nodes` and `lconf node list` show the same.
+
+use limo_model::{Memory, Meter};
+use limo_proto::{NodeReport, UnitReport};
+
+use crate::table::{Align, Table, marked};
+
+/// One line a unit; what is the node's stands on the line of its first unit.
+pub fn node_table(nodes: &[NodeReport]) -> String {
+    let mut table = Table::new(&[
+        ("NODE", Align::Left),
+        ("STATE", Align::Left),
+        ("DRAW", Align::Left),
+        ("IDLE", Align::Right),
+        ("MEMORY", Align::Right),
+        ("UNIT", Align::Left),
+        ("HARDWARE", Align::Left),
+        ("CORES", Align::Right),
+        ("JOBS", Align::Left),
+    ]);
+    for node in nodes {
+        let mut own = own_cells(node).into_iter();
+        for unit in &node.units {
+            let own: Vec<String> = (0..5).map(|_| own.next().unwrap_or_default()).collect();
+            table.row(own.into_iter().chain(unit_cells(unit)));
+        }
+    }
+    let reasons =
+        nodes.iter().filter_map(|node| node.reason.as_ref().map(|reason| format!("{}: {reason}\n", node.name)));
+    let reasons: String = reasons.collect();
+    let gap = if reasons.is_empty() { "" } else { "\n" };
+    format!("{}{gap}{reasons}", table.render())
+}
+
+fn own_cells(node: &NodeReport) -> [String; 5] {
+    let draw = marked(node.draw, node.meter == Meter::Emulated);
+    let draw = if node.measured { draw } else { format!("{draw}, estimated") };
+    let memory = if node.memory_used > Memory::ZERO {
+        format!("{} of {}", node.memory_used, node.memory)
+    } else {
+        node.memory.to_string()
+    };
+    [node.name.clone(), node.state.name().to_owned(), draw, node.idle.to_string(), memory]
+}
+
+fn unit_cells(unit: &UnitReport) -> [String; 4] {
+    let jobs: Vec<String> = unit.jobs.iter().map(ToString::to_string).collect();
+    let cores = format!("{}/{}", unit.cores_used, unit.cores);
+    [unit.name.clone(), unit.hardware.clone(), cores, if jobs.is_empty() { "-".into() } else { jobs.join(",") }]
+}

@@ -1,0 +1,189 @@
+//! The command line of `lconf`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Parser, Subcommand};
+use limo_client::{MasterArg, parse_limit};
+use limo_model::{Energy, Power, Span, UnitError, check_name};
+use limo_sched::{ModeSetting, Preset};
+
+/// Set and show the limits, the policy, prices, nodes and profiles of a cluster
+#[derive(Debug, Parser)]
+#[command(version, disable_help_subcommand = true)]
+pub struct Args {
+    /// Print JSON
+    #[arg(long, global = true, help_heading = "General")]
+    pub json: bool,
+    #[command(flatten)]
+    pub master: MasterArg,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The settings in force
+    Show,
+    /// The cluster now: draw, band, price, jobs, energy, cost
+    Status,
+    /// Change a setting, effective at once
+    #[command(subcommand)]
+    Set(Setting),
+    /// List nodes, take them out of service and back
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// What is known of applications on hardware
+    #[command(subcommand)]
+    Profile(ProfileCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Setting {
+    /// The power band: two limits, or a curve of them
+    Limits {
+        /// Lower limit, e.g. 39W, or none
+        #[arg(required_unless_present = "curve", conflicts_with = "curve")]
+        low: Option<Limit>,
+        /// Upper limit, e.g. 60W, or none
+        #[arg(required_unless_present = "curve", conflicts_with = "curve")]
+        high: Option<Limit>,
+        /// CSV file with the columns time,low,high
+        #[arg(long, value_name = "FILE.csv")]
+        curve: Option<PathBuf>,
+    },
+    /// Aim for the top of the band, the bottom, or choose by price: high, low, auto
+    Mode { mode: ModeSetting },
+    /// How jobs are ordered and placed: fifo, limo-prototype, limo
+    Policy {
+        #[arg(value_name = "NAME")]
+        policy: Preset,
+    },
+    /// Prices from a CSV file with the columns time,price; or none
+    Price {
+        #[arg(value_name = "FILE.csv|none")]
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// The nodes, their draw and their units
+    List,
+    /// Give a node no new jobs
+    Drain {
+        name: String,
+        /// Why, for whoever looks later
+        #[arg(long, default_value = "", hide_default_value = true)]
+        reason: String,
+    },
+    /// Give a drained node jobs again
+    Resume { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfileCommand {
+    /// All profiles
+    List,
+    /// Read profiles from a file; they replace those of the same application, hardware, cap and size
+    Import { file: PathBuf },
+    /// Write all profiles to a file, or to standard output
+    Export { file: Option<PathBuf> },
+    /// Set one profile by hand
+    Set(ProfileSet),
+    /// Forget one profile
+    Forget(ProfileName),
+}
+
+/// Which profile.
+#[derive(Debug, clap::Args)]
+pub struct ProfileName {
+    #[arg(value_parser = application)]
+    pub app: String,
+    #[arg(value_parser = hardware)]
+    pub hardware: String,
+    /// The cap that the unit is held at [default: without a cap]
+    #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
+    pub cap: Option<Power>,
+    /// Size class
+    #[arg(long, value_name = "CLASS", value_parser = size_class, default_value = "", hide_default_value = true)]
+    pub size: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ProfileSet {
+    #[command(flatten)]
+    pub name: ProfileName,
+    /// How long a run takes, e.g. 10min
+    #[arg(long, value_name = "SPAN", value_parser = not_negative::<Span>)]
+    pub duration: Span,
+    /// Mean draw above idle, e.g. 41.5W
+    #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
+    pub power: Power,
+    /// Energy above idle of a run [default: power x duration]
+    #[arg(long, value_name = "ENERGY", value_parser = not_negative::<Energy>)]
+    pub energy: Option<Energy>,
+    /// Spread of the duration, e.g. 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0%")]
+    pub spread: u32,
+}
+
+/// A limit of the band; `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit(pub Option<Power>);
+
+impl FromStr for Limit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse_limit(text).map(Self)
+    }
+}
+
+fn application(text: &str) -> Result<String, String> {
+    check_name("application", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn hardware(text: &str) -> Result<String, String> {
+    check_name("hardware", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn size_class(text: &str) -> Result<String, String> {
+    match text {
+        "" => Ok(String::new()),
+        _ => check_name("size class", text).map(|()| text.to_owned()).map_err(|error| error.to_string()),
+    }
+}
+
+fn not_negative<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) -> Result<T, UnitError> {
+    let value: T = text.parse()?;
+    if value < T::default() { Err(UnitError::Negative { value: text.to_owned() }) } else { Ok(value) }
+}
+
+/// `2.5%` as thousandths; at most one decimal, so that nothing is rounded away.
+fn percent(text: &str) -> Result<u32, String> {
+    let refused = || format!("`{text}` is not a percentage: write for example `5%` or `2.5%`");
+    let number = text.strip_suffix('%').map(str::trim_end).ok_or_else(refused)?;
+    let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(tenth) || tenth.len() != 1 {
+        return Err(refused());
+    }
+    let permille = format!("{whole}{tenth}").parse::<u32>().map_err(|_| refused())?;
+    if permille > 1_000 { Err(format!("`{text}` is more than 100%")) } else { Ok(permille) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages() {
+        let check = |text: &str, expected: Option<u32>| assert_eq!(percent(text).ok(), expected, "{text}");
+        check("5%", Some(50));
+        check("2.5 %", Some(25));
+        check("100%", Some(1000));
+        for wrong in ["5", "%", "2.55%", "-1%", "101%", "x%", "1.%"] {
+            check(wrong, None);
+        }
+    }
+}

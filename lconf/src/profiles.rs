@@ -1,0 +1,139 @@
+//! `lconf profile`: what is known of applications on hardware, from files and by hand.
+
+use std::fs::File;
+use std::path::Path;
+
+use limo_client::json::SCHEMA;
+use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, or_dash};
+use limo_model::{EstimateSource, Profile, ProfileKey};
+use limo_profiles::text::{self, TextError};
+use limo_proto::Change;
+use serde::Serialize;
+
+use crate::args::{ProfileCommand, ProfileName, ProfileSet};
+
+#[derive(Serialize)]
+struct ProfilesJson {
+    schema: u32,
+    profiles: Vec<ProfileJson>,
+}
+
+#[derive(Serialize)]
+struct ProfileJson {
+    application: String,
+    size: String,
+    hardware: String,
+    /// `null` is without a cap.
+    cap_w: Option<f64>,
+    duration_s: f64,
+    power_w: f64,
+    energy_j: f64,
+    /// Of the duration, as a part of it.
+    spread: f64,
+    runs: u32,
+    source: String,
+}
+
+/// # Errors
+/// Where a file is wrong, the master cannot be asked, or it refuses.
+pub async fn run(command: ProfileCommand, json: bool, master: &Master) -> Result<u8, Failure> {
+    match command {
+        ProfileCommand::List => {
+            let profiles = master.profiles().await?;
+            if json {
+                answer_json(&ProfilesJson { schema: SCHEMA, profiles: profiles.iter().map(as_json).collect() })?;
+            } else {
+                answer(&table(&profiles))?;
+            }
+        }
+        ProfileCommand::Import { file } => master.change(Change::SetProfiles(import(&file)?)).await?,
+        ProfileCommand::Export { file } => export(&master.profiles().await?, file.as_deref())?,
+        ProfileCommand::Set(set) => master.change(Change::SetProfiles(vec![by_hand(set)])).await?,
+        ProfileCommand::Forget(name) => master.change(Change::ForgetProfile(key(name))).await?,
+    }
+    Ok(exit::DONE)
+}
+
+fn key(name: ProfileName) -> ProfileKey {
+    ProfileKey { application: name.app, size: name.size, hardware: name.hardware, cap: name.cap }
+}
+
+/// No run stands behind a profile that was set by hand.
+fn by_hand(set: ProfileSet) -> (ProfileKey, Profile) {
+    let ProfileSet { name, duration, power, energy, spread } = set;
+    let profile = Profile {
+        duration,
+        power,
+        energy: energy.unwrap_or(power * duration),
+        spread_permille: spread,
+        runs: 0,
+        source: EstimateSource::Imported,
+    };
+    (key(name), profile)
+}
+
+fn import(file: &Path) -> Result<Vec<(ProfileKey, Profile)>, Failure> {
+    let name = file.display();
+    let cannot = |error: &std::io::Error| Failure::new(format_args!("cannot read {name}: {error}"));
+    let source = File::open(file).map_err(|error| cannot(&error))?;
+    text::read(source).map_err(|error| match error {
+        TextError::Read(error) => cannot(&error),
+        error => Failure::new(format_args!("{name}: {error}")),
+    })
+}
+
+fn export(profiles: &[(ProfileKey, Profile)], file: Option<&Path>) -> Result<(), Failure> {
+    let mut written = Vec::new();
+    text::write(profiles, &mut written)
+        .map_err(|error| Failure::new(format_args!("cannot write profiles: {error}")))?;
+    match file {
+        Some(file) => std::fs::write(file, written)
+            .map_err(|error| Failure::new(format_args!("cannot write {}: {error}", file.display()))),
+        None => answer(&String::from_utf8_lossy(&written)),
+    }
+}
+
+fn as_json((key, profile): &(ProfileKey, Profile)) -> ProfileJson {
+    ProfileJson {
+        application: key.application.clone(),
+        size: key.size.clone(),
+        hardware: key.hardware.clone(),
+        cap_w: key.cap.map(|cap| cap.watts()),
+        duration_s: profile.duration.secs(),
+        power_w: profile.power.watts(),
+        energy_j: profile.energy.joules(),
+        spread: f64::from(profile.spread_permille) / 1e3,
+        runs: profile.runs,
+        source: profile.source.to_string(),
+    }
+}
+
+fn table(profiles: &[(ProfileKey, Profile)]) -> String {
+    let mut table = Table::new(&[
+        ("APPLICATION", Align::Left),
+        ("SIZE", Align::Left),
+        ("HARDWARE", Align::Left),
+        ("CAP", Align::Right),
+        ("DURATION", Align::Right),
+        ("POWER", Align::Right),
+        ("ENERGY", Align::Right),
+        ("SPREAD", Align::Right),
+        ("RUNS", Align::Right),
+        ("FROM", Align::Left),
+    ]);
+    for (key, profile) in profiles {
+        table.row([
+            key.application.clone(),
+            or_dash((!key.size.is_empty()).then_some(&key.size)),
+            key.hardware.clone(),
+            or_dash(key.cap),
+            profile.duration.to_string(),
+            profile.power.to_string(),
+            profile.energy.to_string(),
+            format!("{}.{} %", profile.spread_permille / 10, profile.spread_permille % 10),
+            profile.runs.to_string(),
+            profile.source.to_string(),
+        ]);
+    }
+    table.render()
+}

@@ -1,0 +1,115 @@
+//! `lconf show`: the settings in force.
+
+use limo_client::json::SCHEMA;
+use limo_client::{Clock, Failure, Master, answer, answer_json, exit};
+use limo_model::{Band, Time};
+use limo_proto::Status;
+use serde::Serialize;
+
+use crate::gauge::band_in_words;
+
+/// The settings as JSON; part of the status too.
+#[derive(Serialize)]
+pub struct SettingsJson {
+    schema: u32,
+    policy: String,
+    /// `high`, `low` or `auto`.
+    mode_setting: String,
+    /// `high` or `low`.
+    mode: String,
+    #[serde(flatten)]
+    band: BandJson,
+    next_band: Option<NextBandJson>,
+    price_eur_per_mwh: Option<f64>,
+    next_price: Option<NextPriceJson>,
+}
+
+/// `null` is no limit.
+#[derive(Serialize)]
+struct BandJson {
+    band_low_w: Option<f64>,
+    band_high_w: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct NextBandJson {
+    at_unix_ms: i64,
+    #[serde(flatten)]
+    band: BandJson,
+}
+
+#[derive(Serialize)]
+struct NextPriceJson {
+    at_unix_ms: i64,
+    price_eur_per_mwh: f64,
+}
+
+impl From<Band> for BandJson {
+    fn from(band: Band) -> Self {
+        Self {
+            band_low_w: (!band.low().is_zero()).then(|| band.low().watts()),
+            band_high_w: (!band.high().is_unlimited()).then(|| band.high().watts()),
+        }
+    }
+}
+
+impl From<&Status> for SettingsJson {
+    fn from(status: &Status) -> Self {
+        let at_unix_ms = Time::unix_ms;
+        Self {
+            schema: SCHEMA,
+            policy: status.policy.to_string(),
+            mode_setting: status.mode_setting.to_string(),
+            mode: status.mode.to_string(),
+            band: status.band.into(),
+            next_band: status
+                .next_band
+                .map(|(at, band)| NextBandJson { at_unix_ms: at_unix_ms(at), band: band.into() }),
+            price_eur_per_mwh: status.price.map(|price| price.eur_per_mwh()),
+            next_price: status.next_price.map(|(at, price)| NextPriceJson {
+                at_unix_ms: at_unix_ms(at),
+                price_eur_per_mwh: price.eur_per_mwh(),
+            }),
+        }
+    }
+}
+
+/// # Errors
+/// Where the master cannot be asked.
+pub async fn run(json: bool, master: &Master) -> Result<u8, Failure> {
+    let status = master.status().await?;
+    if json {
+        answer_json(&SettingsJson::from(&status))?;
+    } else {
+        answer(&settings(&status, &Clock::system()))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn settings(status: &Status, clock: &Clock) -> String {
+    let mut limits = band_in_words(status.band);
+    if let Some((at, band)) = status.next_band {
+        limits += &format!("; from {} {}", clock.show(at), band_in_words(band));
+    }
+    format!(
+        "policy  {}\nmode    {}\nlimits  {limits}\nprice   {}\n",
+        status.policy,
+        mode_in_words(status),
+        price_in_words(status, clock)
+    )
+}
+
+/// `auto, now high`; just the mode where the operator chose it.
+pub fn mode_in_words(status: &Status) -> String {
+    let (setting, mode) = (status.mode_setting.to_string(), status.mode.to_string());
+    if setting == mode { mode } else { format!("{setting}, now {mode}") }
+}
+
+/// The price now and when it changes.
+pub fn price_in_words(status: &Status, clock: &Clock) -> String {
+    let now = status.price.map_or_else(|| "none is known".into(), |price| price.to_string());
+    match status.next_price {
+        Some((at, price)) => format!("{now}; from {} {price}", clock.show(at)),
+        None => now,
+    }
+}

@@ -1,0 +1,93 @@
+//! `lconf status`: the cluster now.
+
+use limo_client::{Clock, Failure, Master, answer, answer_json, exit, marked, plain};
+use limo_proto::Status;
+use serde::Serialize;
+
+use crate::gauge::{band_in_words, gauge};
+use crate::show::{SettingsJson, mode_in_words, price_in_words};
+
+#[derive(Serialize)]
+struct StatusJson {
+    #[serde(flatten)]
+    settings: SettingsJson,
+    now_unix_ms: i64,
+    draw_w: f64,
+    /// Part of `draw_w` that is idle draw.
+    idle_w: f64,
+    /// Whether any of the watts are modelled by emulated hardware.
+    emulated: bool,
+    waiting: u64,
+    running: u64,
+    nodes_up: u32,
+    nodes: u32,
+    energy_j: f64,
+    cost_eur: f64,
+    jobs_cost_eur: f64,
+    jobs_start_now_cost_eur: f64,
+    /// 0 to 1; `null` before limits were set.
+    in_band_share: Option<f64>,
+    rejected_plans: u64,
+    trouble: Option<String>,
+}
+
+/// # Errors
+/// Where the master cannot be asked.
+pub async fn run(json: bool, master: &Master) -> Result<u8, Failure> {
+    let status = master.status().await?;
+    if json {
+        answer_json(&as_json(&status))?;
+    } else {
+        answer(&as_text(&status, &Clock::system()))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn as_json(status: &Status) -> StatusJson {
+    StatusJson {
+        settings: status.into(),
+        now_unix_ms: status.now.unix_ms(),
+        draw_w: status.draw.watts(),
+        idle_w: status.idle.watts(),
+        emulated: status.emulated,
+        waiting: status.waiting,
+        running: status.running,
+        nodes_up: status.nodes_up,
+        nodes: status.nodes,
+        energy_j: status.energy.joules(),
+        cost_eur: status.cost.eur(),
+        jobs_cost_eur: status.jobs_cost.eur(),
+        jobs_start_now_cost_eur: status.jobs_start_now_cost.eur(),
+        in_band_share: status.in_band_permille.map(|share| f64::from(share) / 1e3),
+        rejected_plans: status.rejected_plans,
+        trouble: status.trouble.clone(),
+    }
+}
+
+fn as_text(status: &Status, clock: &Clock) -> String {
+    let watts = |power| marked(power, status.emulated);
+    let mut text = String::new();
+    let mut fact = |name: &str, value: String| text += &format!("{name:<10} {}\n", plain(&value));
+    if let Some(trouble) = &status.trouble {
+        fact("TROUBLE", format!("new jobs are refused: {trouble}"));
+    }
+    fact("draw", format!("{} ({} of it idle)", watts(status.draw), status.idle));
+    fact("band", gauge(status.draw, status.band, status.emulated));
+    if let Some((at, band)) = status.next_band {
+        fact("then", format!("{} from {}", band_in_words(band), clock.show(at)));
+    }
+    if let Some(share) = status.in_band_permille {
+        fact("in band", format!("{}.{} % of the time", share / 10, share % 10));
+    }
+    fact("policy", status.policy.to_string());
+    fact("mode", mode_in_words(status));
+    fact("price", price_in_words(status, clock));
+    fact("jobs", format!("{} running, {} waiting", status.running, status.waiting));
+    fact("nodes", format!("{} of {} up", status.nodes_up, status.nodes));
+    fact("energy", format!("{}, {}", marked(status.energy, status.emulated), status.cost));
+    fact("jobs cost", format!("{} (started at once: {})", status.jobs_cost, status.jobs_start_now_cost));
+    if status.rejected_plans > 0 {
+        fact("rejected", format!("{} plans broke a rule and were not executed", status.rejected_plans));
+    }
+    text
+}

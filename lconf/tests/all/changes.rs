@@ -1,0 +1,60 @@
+//! Every change arrives at the master as it was typed, and says nothing.
+
+use std::io::Write;
+
+use limo_client::fake::answer;
+use limo_model::{Band, Curve, Power, Price, Time};
+use limo_proto::{Answer, Change};
+use limo_sched::{ModeSetting, Preset};
+
+use crate::{answered, change, printed};
+
+async fn check(args: &[&str], expected: Change) {
+    let (output, asked) = answered(args, answer(Answer::Done)).await;
+    assert_eq!((output, asked), (printed(""), vec![change(expected)]), "{args:?}");
+}
+
+fn band(low: i64, high: i64) -> Band {
+    Band::new(Power::from_watts(low), Power::from_watts(high)).expect("a band")
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(text.as_bytes()).expect("written");
+    file
+}
+
+fn path(file: &tempfile::NamedTempFile) -> &str {
+    file.path().to_str().expect("text")
+}
+
+#[tokio::test]
+async fn limits() {
+    check(&["set", "limits", "39W", "60 W"], Change::Limits(Curve::constant(band(39, 60)))).await;
+    let unlimited = Change::Limits(Curve::constant(Band::UNLIMITED));
+    check(&["set", "limits", "none", "none"], unlimited).await;
+    let curve = file("time,low,high\n2026-10-26T00:00:00Z,39 W,60 W\n2026-10-26 01:00,20 W,90 W\n2026-10-26 02:00,,\n");
+    let at = |hour: i64| Time::from_unix_ms(1_792_972_800_000 + hour * 3_600_000);
+    let expected = Curve::new(vec![(at(0), band(39, 60)), (at(1), band(20, 90))], Some(at(2))).expect("a curve");
+    check(&["set", "limits", "--curve", path(&curve)], Change::Limits(expected)).await;
+}
+
+#[tokio::test]
+async fn mode_policy_and_price() {
+    check(&["set", "mode", "low"], Change::Mode(ModeSetting::Low)).await;
+    check(&["set", "policy", "limo-prototype"], Change::Policy(Preset::LimoPrototype)).await;
+    check(&["set", "price", "none"], Change::Prices(None)).await;
+    let prices = file("time,price_eur_per_mwh\n2026-10-26 00:00,80\n2026-10-26 01:00,-83.04\n");
+    let at = |hour: i64| Time::from_unix_ms(1_792_972_800_000 + hour * 3_600_000);
+    let price = Price::from_milli_per_mwh;
+    let expected = Curve::new(vec![(at(0), price(80_000)), (at(1), price(-83_040))], Some(at(2))).expect("a curve");
+    check(&["set", "price", path(&prices)], Change::Prices(Some(expected))).await;
+}
+
+#[tokio::test]
+async fn nodes() {
+    let drain = |reason: &str| Change::Drain { node: "n1".into(), reason: reason.into() };
+    check(&["node", "drain", "n1", "--reason", "new fan"], drain("new fan")).await;
+    check(&["node", "drain", "n1"], drain("")).await;
+    check(&["node", "resume", "n1"], Change::Resume { node: "n1".into() }).await;
+}

@@ -1,0 +1,86 @@
+//! Profiles: listed, set by hand, and to files and back.
+
+use limo_client::fake::{answer, profile};
+use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span};
+use limo_proto::{Answer, Change, Query};
+
+use crate::{answered, ask, change, failed, printed};
+
+fn by_hand() -> (ProfileKey, Profile) {
+    let key = ProfileKey {
+        application: "cg".into(),
+        size: "C".into(),
+        hardware: "xeon".into(),
+        cap: Some(Power::from_watts(40)),
+    };
+    let profile = Profile {
+        duration: Span::from_secs(600),
+        power: Power::from_mw(41_500),
+        energy: Energy::from_joules(24_900),
+        spread_permille: 25,
+        runs: 0,
+        source: EstimateSource::Imported,
+    };
+    (key, profile)
+}
+
+#[tokio::test]
+async fn set_and_forget() {
+    let name = ["cg", "xeon", "--cap", "40W", "--size", "C"];
+    let numbers = ["--duration", "10min", "--power", "41.5W", "--spread", "2.5%"];
+    let done = || answer(Answer::Done);
+    let (output, asked) = answered(&[&["profile", "set"][..], &name, &numbers].concat(), done()).await;
+    assert_eq!((output, asked), (printed(""), vec![change(Change::SetProfiles(vec![by_hand()]))]));
+    let (output, asked) = answered(&[&["profile", "forget"][..], &name].concat(), done()).await;
+    assert_eq!((output, asked), (printed(""), vec![change(Change::ForgetProfile(by_hand().0))]));
+}
+
+#[tokio::test]
+async fn listed() {
+    let profiles = || answer(Answer::Profiles(vec![profile(), by_hand()]));
+    let (output, asked) = answered(&["profile", "list"], profiles()).await;
+    let expected = "\
+        APPLICATION  SIZE  HARDWARE     CAP  DURATION   POWER     ENERGY  SPREAD  RUNS  FROM\n\
+        cg           -     xeon           -     10min  90.0 W  0.015 kWh   5.0 %     3  learned\n\
+        cg           C     xeon      40.0 W     10min  41.5 W  24900.0 J   2.5 %     0  imported\n";
+    assert_eq!((output, asked), (printed(expected), vec![ask(Query::Profiles)]));
+    let (output, _) = answered(&["profile", "list", "--json"], profiles()).await;
+    let expected = "{\"schema\":1,\"profiles\":[\
+        {\"application\":\"cg\",\"size\":\"\",\"hardware\":\"xeon\",\"cap_w\":null,\"duration_s\":600.0,\"power_w\":90.0,\
+        \"energy_j\":54000.0,\"spread\":0.05,\"runs\":3,\"source\":\"learned\"},\
+        {\"application\":\"cg\",\"size\":\"C\",\"hardware\":\"xeon\",\"cap_w\":40.0,\"duration_s\":600.0,\"power_w\":41.5,\
+        \"energy_j\":24900.0,\"spread\":0.025,\"runs\":0,\"source\":\"imported\"}]}\n";
+    assert_eq!(output, printed(expected));
+}
+
+#[tokio::test]
+async fn what_is_exported_can_be_imported() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("profiles.csv");
+    let file = file.to_str().expect("text");
+    let exported = || answer(Answer::Profiles(vec![profile(), by_hand()]));
+    let (output, _) = answered(&["profile", "export", file], exported()).await;
+    assert_eq!(output, printed(""));
+    let text = std::fs::read_to_string(file).expect("the file");
+    let (output, _) = answered(&["profile", "export"], exported()).await;
+    assert_eq!(output, printed(&text));
+    let (output, asked) = answered(&["profile", "import", file], answer(Answer::Done)).await;
+    let (key, learned) = profile();
+    let expected = vec![(key, Profile { source: EstimateSource::Imported, ..learned }), by_hand()];
+    assert_eq!((output, asked), (printed(""), vec![change(Change::SetProfiles(expected))]));
+}
+
+#[tokio::test]
+async fn files_that_are_wrong() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("profiles.csv");
+    let file = file.to_str().expect("text");
+    let (output, asked) = answered(&["profile", "import", file], answer(Answer::Done)).await;
+    assert_eq!(output, failed(&format!("lconf: error: cannot read {file}: No such file or directory (os error 2)\n")));
+    std::fs::write(file, "application,power\ncg,3 W\n").expect("written");
+    let (output, _) = answered(&["profile", "import", file], answer(Answer::Done)).await;
+    assert_eq!(output, failed(&format!("lconf: error: {file}: line 1: column `size` is missing\n")));
+    assert_eq!(asked, []);
+    let (output, _) = answered(&["profile", "export", "/nonexistent/x"], answer(Answer::Profiles(vec![]))).await;
+    assert_eq!(output, failed("lconf: error: cannot write /nonexistent/x: No such file or directory (os error 2)\n"));
+}

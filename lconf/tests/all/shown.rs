@@ -1,0 +1,101 @@
+//! What `lconf` shows of the settings, the cluster and its nodes.
+
+use limo_client::fake::{answer, node, status};
+use limo_model::{Band, Power};
+use limo_proto::{Answer, Query, Status};
+use limo_sched::{Mode, ModeSetting};
+use serde_json::{Value, json};
+
+use crate::{answered, ask, printed};
+
+async fn shown(args: &[&str], status: Status) -> String {
+    let (output, asked) = answered(args, answer(Answer::Status(Box::new(status)))).await;
+    assert_eq!(asked, [ask(Query::Status)]);
+    output
+}
+
+async fn parsed(args: &[&str], status: Status) -> Value {
+    let output = shown(args, status).await;
+    let text = output.strip_prefix("exit 0\n--- stdout\n").and_then(|rest| rest.strip_suffix("--- stderr\n"));
+    serde_json::from_str(text.unwrap_or_else(|| panic!("{output}"))).expect("JSON")
+}
+
+#[tokio::test]
+async fn the_settings() {
+    let expected = "\
+        policy  limo\n\
+        mode    auto, now high\n\
+        limits  40.0 W to 60.0 W; from 2017-10-26 12:00 20.0 W to 90.0 W\n\
+        price   80 EUR/MWh; from 2017-10-26 12:00 -20 EUR/MWh\n";
+    assert_eq!(shown(&["show"], status()).await, printed(expected));
+    let bare = Status {
+        band: Band::UNLIMITED,
+        next_band: None,
+        price: None,
+        next_price: None,
+        mode: Mode::Low,
+        mode_setting: ModeSetting::Low,
+        ..status()
+    };
+    let expected = "policy  limo\nmode    low\nlimits  no limits\nprice   none is known\n";
+    assert_eq!(shown(&["show"], bare).await, printed(expected));
+}
+
+#[tokio::test]
+async fn the_cluster_now() {
+    let expected = "\
+        draw       50.0 W emulated (15.0 W of it idle)\n\
+        band       40.0 W [##########..........] 60.0 W, inside\n\
+        then       20.0 W to 90.0 W from 2017-10-26 12:00\n\
+        in band    97.5 % of the time\n\
+        policy     limo\n\
+        mode       auto, now high\n\
+        price      80 EUR/MWh; from 2017-10-26 12:00 -20 EUR/MWh\n\
+        jobs       2 running, 3 waiting\n\
+        nodes      3 of 4 up\n\
+        energy     0.100 kWh emulated, 0.008 EUR\n\
+        jobs cost  0.005 EUR (started at once: 0.008 EUR)\n";
+    assert_eq!(shown(&["status"], status()).await, printed(expected));
+    let trouble = Some("the journal's disk is full".to_owned());
+    let troubled = Status { trouble, rejected_plans: 2, draw: Power::from_watts(75), ..status() };
+    let output = shown(&["status"], troubled).await;
+    for line in [
+        "TROUBLE    new jobs are refused: the journal's disk is full\n",
+        "band       40.0 W [####################] 60.0 W, above by 15.0 W emulated\n",
+        "rejected   2 plans broke a rule and were not executed\n",
+    ] {
+        assert!(output.contains(line), "{output}");
+    }
+}
+
+#[tokio::test]
+async fn as_json() {
+    let settings = json!({
+        "schema": 1, "policy": "limo", "mode_setting": "auto", "mode": "high", "band_low_w": 40.0, "band_high_w": 60.0,
+        "next_band": {"at_unix_ms": 1_509_019_200_000_i64, "band_low_w": 20.0, "band_high_w": 90.0},
+        "price_eur_per_mwh": 80.0,
+        "next_price": {"at_unix_ms": 1_509_019_200_000_i64, "price_eur_per_mwh": -20.0},
+    });
+    assert_eq!(parsed(&["show", "--json"], status()).await, settings);
+    let mut expected = settings;
+    let now = json!({
+        "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
+        "nodes_up": 3, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
+        "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null,
+    });
+    let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
+    all.extend(now);
+    assert_eq!(parsed(&["status", "--json"], status()).await, expected);
+    let unlimited = Status { band: Band::UNLIMITED, ..status() };
+    assert_eq!(parsed(&["show", "--json"], unlimited).await["band_high_w"], Value::Null);
+}
+
+#[tokio::test]
+async fn nodes() {
+    let nodes = || answer(Answer::Nodes(vec![node("n1")]));
+    let (output, asked) = answered(&["node", "list"], nodes()).await;
+    assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
+    assert_eq!(asked, [ask(Query::Nodes)]);
+    let (output, _) = answered(&["node", "list", "--json"], nodes()).await;
+    assert!(output.contains("{\"schema\":1,\"nodes\":[{\"name\":\"n1\",\"state\":\"up\","), "{output}");
+}
