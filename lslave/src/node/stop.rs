@@ -76,9 +76,9 @@ impl Node {
         }
         info!("the node ends; jobs are stopped");
         self.closing = Some(Closing::default());
-        let running = |attempt: &Attempt| matches!(attempt.state, State::Running(_));
-        let jobs: Vec<_> = self.attempts.known.iter().filter(|(_, attempt)| running(attempt)).collect();
-        let jobs: Vec<_> = jobs.into_iter().map(|(&job, attempt)| (job, attempt.number)).collect();
+        // Those that are being stopped, too: their grace may be longer than the daemon's.
+        let running = self.attempts.known.iter().filter(|(_, attempt)| attempt.running().is_some());
+        let jobs: Vec<_> = running.map(|(&job, attempt)| (job, attempt.number)).collect();
         for (job, number) in jobs {
             self.stop(job, number, GRACE);
         }

@@ -67,6 +67,19 @@ async fn a_job_that_ignores_term_is_killed_with_everything_it_started() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
+/// The daemon's own end does not wait for the grace that a job was given.
+#[tokio::test]
+async fn a_stopped_daemon_shortens_a_long_grace() {
+    let (mut node, mut daemon) = node().await;
+    node.run(shell(1, "trap '' TERM; echo 0; while :; do sleep 0.01; done")).await;
+    numbers(&mut node, 1).await;
+    node.stop(1, Span::from_secs(3600)).await;
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(9));
+    drop(node);
+    assert!(tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic").success());
+}
+
 /// What a job leaves behind when it ends by itself, in its group or out of it, ends with it.
 #[tokio::test]
 async fn leftovers_end_with_their_job() {

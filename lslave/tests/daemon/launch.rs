@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 
 use limo_model::{Outcome, Span};
 use limo_proto::Channel;
@@ -161,7 +162,13 @@ async fn jobs_run_as_their_submitter() {
         return println!("skipped: only root can become somebody else");
     }
     let nobody = nix::unistd::User::from_name("nobody").expect("a lookup").expect("nobody is known");
-    let (mut node, daemon) = node().await;
+    let master = Master::new().await;
+    let daemon = Daemon::start_changed(&master, &[], |command| {
+        let groups = [4, 20].map(nix::unistd::Gid::from_raw);
+        // SAFETY: one system call.
+        unsafe { command.pre_exec(move || Ok(nix::unistd::setgroups(&groups)?)) };
+    });
+    let (mut node, _) = master.welcome().await;
     let mine = daemon.path("mine");
     fs::create_dir(&mine).expect("made");
     nix::unistd::chown(&mine, Some(nobody.uid), Some(nobody.gid)).expect("root may");
@@ -172,7 +179,11 @@ async fn jobs_run_as_their_submitter() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
     let output = fs::read_to_string(mine.join("limo-1.out")).expect("written");
     let (uid, gid) = (nobody.uid.to_string(), nobody.gid.to_string());
-    assert_eq!(output.lines().take(3).collect::<Vec<_>>(), [uid.as_str(), &gid, &gid], "no group of root is left");
+    assert_eq!(
+        output.lines().take(3).collect::<Vec<_>>(),
+        [uid.as_str(), &gid, &gid],
+        "none of the daemon's groups is left"
+    );
     let uids = format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}");
     assert!(output.contains(&uids), "real, effective, saved and file system user: {output}");
     assert_eq!(fs::metadata(mine.join("limo-1.err")).expect("there").uid(), nobody.uid.as_raw(), "its owner");

@@ -26,9 +26,15 @@ pub struct Daemon {
 impl Daemon {
     /// Starts a daemon whose state directory is `state` in a new directory.
     pub fn start(master: &Master, more: &[&str]) -> Self {
+        Self::start_changed(master, more, |_| {})
+    }
+
+    /// The same with a change to its own process.
+    pub fn start_changed(master: &Master, more: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let child = command(dir.path(), master, more).spawn().expect("lslave starts");
-        Self { child, dir }
+        let mut command = command(dir.path(), master, more);
+        change(&mut command);
+        Self { child: command.spawn().expect("lslave starts"), dir }
     }
 
     /// Starts another one in the same place.
@@ -174,6 +180,12 @@ impl Session {
             _ => None,
         })
         .await
+    }
+
+    /// Whether data of a stream came while something else was waited for.
+    pub fn has_early_data(&self, job: u64, channel: Channel) -> bool {
+        let wanted = StreamId { job: JobId(job), channel };
+        self.early.iter().any(|frame| matches!(frame, Frame::Data(data) if data.stream == wanted))
     }
 
     /// Everything of a stream from where `inbox` is, acknowledged as a client would.

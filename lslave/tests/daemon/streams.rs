@@ -101,6 +101,7 @@ async fn output_that_nobody_takes_is_bounded() {
     // Another job goes on meanwhile, though the first one is stuck.
     node.run(shell(2, "exit 8")).await;
     assert_eq!(node.ended(2).await.0, Outcome::Exited(8));
+    assert!(!node.has_early_data(1, Channel::Stdout), "nothing beyond the window");
     let mut errors = String::new();
     while !errors.ends_with('\n') {
         errors.push_str(std::str::from_utf8(&node.data(1, Channel::Stderr).await.bytes).expect("text"));
