@@ -5,7 +5,7 @@ use std::io::Read;
 
 use limo_client::fake::FakeMaster;
 use limo_model::{Outcome, Power, Span, Time};
-use limo_proto::MasterToClient;
+use limo_proto::{Channel, ClientToMaster, MasterToClient};
 use limo_sched::Wait;
 use nix::pty::{Winsize, openpty};
 
@@ -78,4 +78,30 @@ async fn elsewhere_only_when_asked_for() {
         stage.finish(Outcome::Exited(0)).await;
         assert_eq!(end(child).await, format!("exit 0\n--- stdout\n--- stderr\n{stderr}"));
     }
+}
+
+/// A shell with job control on a terminal of its own puts `lrun` into the background. Reading that terminal would stop it.
+#[tokio::test]
+async fn in_the_background_the_terminal_is_left_alone() {
+    let master = FakeMaster::start().await.expect("a master");
+    let pty = openpty(None, None).expect("a terminal");
+    let program = env!("CARGO_BIN_EXE_lrun");
+    let mut shell = tokio::process::Command::new("setsid");
+    shell
+        .args(["--ctty", "--wait", "sh", "-mc", "\"$0\" -Q a & wait $!", program])
+        .env("LIMO_MASTER", master.address());
+    let terminal = || std::process::Stdio::from(pty.slave.try_clone().expect("a descriptor"));
+    shell.stdin(terminal()).stdout(terminal()).stderr(terminal()).kill_on_drop(true);
+    let mut child = shell.spawn().expect("a shell");
+    let mut stage = Stage::client(&master).await;
+    stage.start().await;
+    // Enough for an acknowledgement: by then `lrun` has long begun to read its stdin.
+    let output = vec![0; 64 * 1024];
+    let mut shown = tokio::fs::File::from_std(File::from(pty.master.try_clone().expect("a descriptor")));
+    tokio::spawn(async move { tokio::io::copy(&mut shown, &mut tokio::io::sink()).await });
+    stage.peer.data(JOB, Channel::Stdout, 0, &output).await.expect("sent");
+    let ClientToMaster::StreamAck { .. } = stage.hear().await else { panic!("no acknowledgement") };
+    stage.end_streams(output.len() as u64, 0).await;
+    stage.finish(Outcome::Exited(7)).await;
+    assert_eq!(child.wait().await.expect("an end").code(), Some(7));
 }
