@@ -40,22 +40,22 @@ pub struct ListArgs {
 pub enum Command {
     /// Everything known about jobs
     Show {
-        #[arg(required = true, value_name = "ID")]
+        #[arg(required = true, value_name = "ID", value_parser = job_id)]
         ids: Vec<JobId>,
     },
     /// Why a job waits: the units it could run on, what it would cost there, what stands against it
     Explain {
-        #[arg(value_name = "ID")]
+        #[arg(value_name = "ID", value_parser = job_id)]
         id: JobId,
     },
     /// End jobs
     Cancel {
-        #[arg(required = true, value_name = "ID")]
+        #[arg(required = true, value_name = "ID", value_parser = job_id)]
         ids: Vec<JobId>,
     },
     /// Wait until jobs are over; the exit code is the job's, the highest of several
     Wait {
-        #[arg(required = true, value_name = "ID")]
+        #[arg(required = true, value_name = "ID", value_parser = job_id)]
         ids: Vec<JobId>,
         #[command(flatten)]
         reconnect: ReconnectArg,
@@ -77,6 +77,10 @@ pub const STATES: [(JobState, &str); 10] = [
     (JobState::Lost, "NF"),
     (JobState::Refused, "RF"),
 ];
+
+fn job_id(text: &str) -> Result<JobId, String> {
+    text.parse().map_err(|_| "a job's number is expected, as in the column JOBID".into())
+}
 
 /// A state by its code or its name; `pending` is Slurm's word for waiting.
 fn state(text: &str) -> Result<JobState, String> {

@@ -19,7 +19,9 @@ async fn wrong_command_lines() {
     let help = "lq: hint: try `lq --help`\n";
     check(
         &["cancel", "x"],
-        &format!("lq: error: invalid value 'x' for '<ID>...': invalid digit found in string\n{help}"),
+        &format!(
+            "lq: error: invalid value 'x' for '<ID>...': a job's number is expected, as in the column JOBID\n{help}"
+        ),
     )
     .await;
     check(&["nodse"], "lq: error: unrecognized subcommand 'nodse'\nlq: hint: a similar subcommand exists: 'nodes'\n")

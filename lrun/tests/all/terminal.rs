@@ -35,14 +35,16 @@ async fn on_a_terminal_in_place_and_wiped_off_at_the_start() {
     stage.say(waiting(41)).await;
     stage.say(waiting(9)).await;
     stage.say(MasterToClient::Running { job: JOB, node: "n1".into(), unit: "cpu".into() }).await;
-    stage.end_streams(0, 0).await;
+    // The job's own words begin on an empty line.
+    stage.peer.data(JOB, Channel::Stderr, 0, b"err\n").await.expect("sent");
+    stage.end_streams(0, 4).await;
     stage.finish(Outcome::Exited(0)).await;
     assert_eq!(end(child).await, "exit 0\n--- stdout\n--- stderr\n");
     let mut shown = Vec::new();
     // A terminal whose other side is closed ends in an error, after all that was written to it.
     let _ = File::from(pty.master).read_to_end(&mut shown);
     let (first, second) = (line(41), line(9));
-    let expected = format!("\r{first}\r{second} \r{}\r", " ".repeat(second.len()));
+    let expected = format!("\r{first}\r{second} \r{}\rerr\r\n", " ".repeat(second.len()));
     assert_eq!(String::from_utf8_lossy(&shown), expected);
 }
 
