@@ -145,7 +145,8 @@ async fn read<In: DeserializeOwned>(
                 }
             }
             Ok(None) => break,
-            Err(ConnectionError::Io(error)) => {
+            // The length of a frame over the limit is an error of input, too.
+            Err(ConnectionError::Io(error)) if error.kind() != std::io::ErrorKind::InvalidData => {
                 tracing::info!(peer = peer.0, %error, "connection broke");
                 break;
             }

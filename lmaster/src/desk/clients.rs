@@ -128,14 +128,25 @@ impl Desk {
     }
 
     fn serve_backlog(&mut self, peer: PeerId) {
-        while let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy.is_none()) {
+        while !self.book.is_recovering()
+            && let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy.is_none())
+        {
             let Some(message) = client.backlog.pop_front() else { return };
             self.serve(peer, message);
         }
     }
 
+    /// After the state was read back, or could not be.
+    pub(super) fn serve_backlogs(&mut self) {
+        let peers: Vec<PeerId> = self.clients.keys().copied().collect();
+        for peer in peers {
+            self.serve_backlog(peer);
+        }
+    }
+
     pub(super) fn client_frame(&mut self, peer: PeerId, frame: Frame<ClientToMaster>) {
         let Some(client) = self.clients.get_mut(&peer) else { return };
+        let must_wait = client.busy.is_some() || self.book.is_recovering();
         match frame {
             Frame::Data(data) => self.input(peer, data),
             // stdio waits for nothing.
@@ -143,7 +154,7 @@ impl Desk {
             Frame::Message(_) if client.backlog.len() >= BACKLOG_LIMIT => {
                 self.close_client(peer, format!("more than {BACKLOG_LIMIT} requests without waiting for an answer"));
             }
-            Frame::Message(message) if client.busy.is_some() => client.backlog.push_back(message),
+            Frame::Message(message) if must_wait => client.backlog.push_back(message),
             Frame::Message(message) => self.serve(peer, message),
         }
     }

@@ -109,6 +109,11 @@ impl Book {
         matches!(self.phase, Phase::Idle | Phase::Committing(_))
     }
 
+    /// Whether the state is being read back: there will be one in a moment.
+    pub(super) fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovering)
+    }
+
     pub(super) fn is_quiet(&self) -> bool {
         matches!(self.phase, Phase::Idle) && self.open.entries.is_empty() && !self.snapshot_wanted
     }
@@ -413,6 +418,7 @@ impl Desk {
                 self.book.phase = Phase::Broken(self.now + pause);
             }
         }
+        self.serve_backlogs();
     }
 }
 

@@ -64,7 +64,8 @@ impl Desk {
     pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: SendExec, known: Option<Known>) {
         let Some(caller) = self.caller(peer).cloned() else { return };
         if let Some(known) = known {
-            return self.finished_before(peer, known, (0, 0));
+            let reads = (exec.launch.io == Io::Attached).then_some((0, 0));
+            return self.finished_before(peer, known, reads);
         }
         if let Some(&job) = self.keys.get(&exec.key) {
             // Handed in on two connections at once.
@@ -92,7 +93,8 @@ impl Desk {
     }
 
     /// The submission is known and the job over: everything is told at once.
-    fn finished_before(&mut self, peer: PeerId, known: Known, (stdout, stderr): (u64, u64)) {
+    /// With offsets, the client is there for the output.
+    fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<(u64, u64)>) {
         let Known { job, uid, report } = known;
         if self.caller(peer).is_none_or(|caller| caller.uid != uid) {
             return self.refuse(peer, "the submission key belongs to a job of another user", None);
@@ -102,6 +104,7 @@ impl Desk {
             return self.refuse(peer, format!("job {job} is not known any more"), None);
         };
         self.answer(peer, MasterToClient::Accepted { job });
+        let Some((stdout, stderr)) = reads else { return };
         self.routes.attach(job, peer, stdout, stderr);
         self.streams_of_finished(&report);
         self.connect_ends(job);
@@ -131,7 +134,7 @@ impl Desk {
     pub(super) fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
         match known {
             Some(known) if known.job == attach.job => {
-                self.finished_before(peer, known, (attach.stdout, attach.stderr));
+                self.finished_before(peer, known, Some((attach.stdout, attach.stderr)));
             }
             _ => self.refuse(peer, format!("job {} was not submitted by this client", attach.job), None),
         }

@@ -46,7 +46,8 @@ impl Disk {
         assert_eq!(batch.generation, self.generation, "a batch of a state that is not on disk");
         self.entries.extend(batch.entries);
         for submission in batch.submissions {
-            self.keys.insert(submission.key, (submission.job, submission.uid));
+            let known = self.keys.insert(submission.key, (submission.job, submission.uid));
+            assert_eq!(known, None, "a submission became two jobs");
             assert!(self.live.insert(submission.job, submission).is_none(), "a number given twice");
         }
         for row in batch.finished {

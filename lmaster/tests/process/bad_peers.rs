@@ -1,0 +1,91 @@
+//! Peers that do not keep to the protocol: each is told why where it can be, and harms no other.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::harness::{Client, Master, Node, slave};
+use limo_proto::{MasterToNode, NodeToMaster, Query, Role};
+
+/// A greeting of a client that speaks versions `oldest` to `newest`.
+fn greeting(oldest: u8, newest: u8) -> Vec<u8> {
+    let mut frame = vec![0, 0, 0, 8, 0];
+    frame.extend(b"LIMO");
+    frame.extend([1, oldest, newest]);
+    frame
+}
+
+fn call(master: &Master, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(&master.address).expect("a master");
+    stream.write_all(bytes).expect("sent");
+    stream
+}
+
+/// Everything that comes until the master hangs up.
+fn rest(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // Where the master has left something unread, its hanging up is a reset.
+    let _ = stream.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[tokio::test]
+async fn each_is_turned_away_and_the_others_are_served() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let master = Master::start(dir.path());
+    let mut good = Client::new(&master).await;
+
+    let answer = rest(call(&master, &greeting(9, 9)));
+    assert!(answer.contains("the peer speaks versions 9 to 9 of the protocol: this program speaks 1"), "{answer}");
+    let answer = rest(call(&master, b"\0\0\0\x05hello"));
+    assert!(answer.contains("this is not Limo's protocol") || answer.is_empty(), "{answer}");
+    master.logged("this is not Limo's protocol");
+    // 4 KiB before the peer is known, 1 MiB afterwards.
+    rest(call(&master, b"\0\0\x20\0hello"));
+    let mut oversized = greeting(1, 1);
+    oversized.extend([0, 0x20, 0, 0, 1]);
+    rest(call(&master, &oversized));
+    let line = master.logged("does not keep to the protocol");
+    assert!(line.contains("frame size too big"), "{line}");
+    let mut malformed = greeting(1, 1);
+    malformed.extend([0, 0, 0, 2, 1, 99]);
+    rest(call(&master, &malformed));
+    master.logged("does not keep to the protocol");
+    let mut truncated = greeting(1, 1);
+    truncated.extend([0, 0, 0, 100, 1, 2, 3]);
+    let mut stream = call(&master, &truncated);
+    stream.read_exact(&mut [0; 5]).expect("a greeting");
+    drop(stream);
+    master.logged("connection broke");
+
+    good.ask(Query::Status).await;
+}
+
+#[tokio::test]
+async fn a_name_in_use_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let master = Master::start(dir.path());
+    let _first = Node::register(&master, "n1", Vec::new()).await;
+    let mut second = Node::call(&master, Role::Node).await;
+    let other = limo_proto::NewSlave { instance: "another".into(), ..slave("n1", Vec::new()) };
+    second.say(NodeToMaster::NewSlave(Box::new(other))).await;
+    let reason = "the node name `n1` is in use by another node".to_owned();
+    assert_eq!(second.hear().await, Some(MasterToNode::Refused { reason }));
+    assert_eq!(second.hear().await, None);
+}
+
+#[test]
+fn other_users_run_no_nodes() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can start a process of another user");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let master = Master::start(dir.path());
+    let (_, port) = master.address.rsplit_once(':').expect("a port");
+    let script = format!(r"exec 3<>/dev/tcp/127.0.0.1/{port}; printf '\0\0\0\10\0LIMO\0\1\1' >&3; cat <&3");
+    let answer = Command::new("bash").args(["-c", &script]).uid(1).gid(1).output().expect("bash");
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    assert!(answer.contains("may not run nodes: only root and the user that runs the master may"), "{answer}");
+}

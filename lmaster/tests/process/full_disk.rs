@@ -1,0 +1,92 @@
+//! The disk under the journal fills up: new jobs are refused, running ones go on, nothing accepted is lost.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::{Client, Master, Node};
+use limo_model::{Outcome, Usage};
+use limo_proto::{Answer, JobState, MasterToNode, NodeToMaster, Query};
+
+/// A small file system of its own; gone when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Result<Self, String> {
+        let output = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m", "limo-test"])
+            .arg(at)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(Self(at.to_owned())) } else { Err(said) }
+    }
+
+    /// Takes up every byte that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).expect("room for a name");
+        let mut piece = 64 << 10;
+        while piece > 0 {
+            if file.write_all(&vec![1; piece]).is_err() {
+                piece /= 2;
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_new_jobs_and_loses_none() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let disk = match SmallDisk::mount(dir.path()) {
+        Ok(disk) => disk,
+        Err(reason) => return eprintln!("skipped: a tmpfs cannot be mounted here: {reason}"),
+    };
+    let state = dir.path().join("state");
+    let master = Master::start(&state);
+    let mut node = Node::register(&master, "n1", Vec::new()).await;
+    let mut client = Client::new(&master).await;
+    let running = client.submit(1).await.expect("accepted");
+    let exec = node.assignment().await;
+    node.start(&exec).await;
+
+    disk.fill();
+    let (mut accepted, mut key) = (vec![running], 1);
+    let reason = loop {
+        key += 1;
+        match client.submit(key).await {
+            Ok(job) => accepted.push(job),
+            Err(reason) => break reason,
+        }
+    };
+    assert!(reason.contains("the disk under the journal is full"), "{reason}");
+    let Answer::Status(status) = client.ask(Query::Status).await else { panic!("no status") };
+    assert!(status.trouble.is_some());
+
+    // The master hung up on the node, which comes back and tells how the job ended: there is room for that.
+    while node.hear().await.is_some() {}
+    let (job, attempt) = (running, exec.attempt);
+    let (outcome, usage) = (Outcome::Exited(0), Usage::default());
+    let state_of = limo_proto::AttemptState::Ended { outcome: outcome.clone(), usage };
+    let report = limo_proto::AttemptReport { job, attempt, state: state_of, stdin_offset: 0 };
+    let mut node = Node::register(&master, "n1", vec![report]).await;
+    node.hear_of(|message| (*message == MasterToNode::EndedAck { job, attempt }).then_some(())).await;
+    node.say(NodeToMaster::Ended { job, attempt, outcome, usage }).await;
+    let refused = client.submit(key + 1).await.expect_err("still full");
+    assert!(refused.starts_with("new jobs are not accepted"), "{refused}");
+
+    std::fs::remove_file(dir.path().join("filler")).expect("there");
+    master.logged("new jobs are accepted");
+    accepted.push(client.submit(key + 2).await.expect("accepted again"));
+    let master = master.killed(&state);
+    let jobs = Client::new(&master).await.jobs().await;
+    let known: Vec<_> = jobs.iter().map(|job| job.job).collect();
+    assert_eq!(known, accepted);
+    assert_eq!(jobs[0].state, JobState::Completed);
+}

@@ -1,0 +1,256 @@
+//! A real `lmaster` process, and nodes and clients that speak to it over real sockets, one message at a time.
+
+use std::io::{BufRead, BufReader};
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use limo_model::{Cores, JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
+use limo_proto::{
+    Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode,
+    NewSlave, NodeToMaster, Query, Role, SendExec, connect,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Longer than anything takes on a loaded machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub fn lmaster() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lmaster"));
+    command.stdin(Stdio::null()).env_remove("LIMO_CONFIG").env_remove("LIMO_STATE_DIR");
+    command
+}
+
+/// A running master; killed when dropped.
+pub struct Master {
+    child: Child,
+    log: Receiver<String>,
+    pub address: String,
+}
+
+impl Master {
+    /// On a free port.
+    pub fn start(dir: &Path) -> Self {
+        Self::start_with(dir, "127.0.0.1:0", &[])
+    }
+
+    /// Returns when it listens.
+    pub fn start_with(dir: &Path, listen: &str, options: &[&str]) -> Self {
+        let mut command = lmaster();
+        command.args(["--listen", listen, "--log-format", "json", "--state-dir"]).arg(dir).args(options);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("lmaster starts");
+        let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let (sender, log) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                eprintln!("lmaster: {line}");
+                // The test may have lost interest.
+                let _ = sender.send(line);
+            }
+        });
+        let mut master = Self { child, log, address: String::new() };
+        master.logged("\"listening\"");
+        master.address = std::fs::read_to_string(dir.join("address")).expect("an address").trim().to_owned();
+        master
+    }
+
+    /// Waits for a line of the log.
+    pub fn logged(&self, part: &str) -> String {
+        loop {
+            let line = self.log.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("`{part}` was not logged"));
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = i32::try_from(self.child.id()).expect("a pid");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).expect("alive");
+    }
+
+    /// The exit code; `None` where a signal ended it.
+    pub fn wait(mut self) -> Option<i32> {
+        self.child.wait().expect("a child").code()
+    }
+
+    /// `kill -9`; another one takes its place, at the same address.
+    pub fn killed(mut self, dir: &Path) -> Self {
+        self.child.kill().expect("alive");
+        self.child.wait().expect("a child");
+        Self::start_with(dir, &self.address.clone(), &[])
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One end of a connection to a master.
+pub struct Peer<In, Out> {
+    pub connection: Connection<In, Out>,
+}
+
+pub type Node = Peer<MasterToNode, NodeToMaster>;
+pub type Client = Peer<MasterToClient, ClientToMaster>;
+
+impl<In: DeserializeOwned + std::fmt::Debug, Out: Serialize> Peer<In, Out> {
+    pub async fn call(master: &Master, role: Role) -> Self {
+        Self { connection: connect(&master.address, role).await.expect("a master") }
+    }
+
+    pub async fn say(&mut self, message: Out) {
+        self.connection.writer.send(&Frame::Message(message)).await.expect("sent");
+    }
+
+    /// The next frame; `None` at the end of the connection.
+    pub async fn frame(&mut self) -> Option<Frame<In>> {
+        let frame = tokio::time::timeout(PATIENCE, self.connection.reader.next()).await.expect("in time");
+        frame.unwrap_or(None)
+    }
+
+    /// The next message; data on the way is passed over.
+    pub async fn hear(&mut self) -> Option<In> {
+        loop {
+            match self.frame().await? {
+                Frame::Message(message) => return Some(message),
+                Frame::Data(_) => {}
+            }
+        }
+    }
+
+    /// The next message for which `wanted` gives something; others are passed over.
+    pub async fn hear_of<T>(&mut self, wanted: impl Fn(&In) -> Option<T>) -> T {
+        loop {
+            let message = self.hear().await.expect("the connection ended before what was waited for");
+            match wanted(&message) {
+                Some(found) => return found,
+                None => eprintln!("passed over: {message:?}"),
+            }
+        }
+    }
+}
+
+impl Node {
+    /// A registered node.
+    pub async fn register(master: &Master, name: &str, attempts: Vec<AttemptReport>) -> Self {
+        let mut node = Self::call(master, Role::Node).await;
+        node.say(NodeToMaster::NewSlave(Box::new(slave(name, attempts)))).await;
+        match node.hear().await {
+            Some(MasterToNode::Registered) => node,
+            other => panic!("not registered: {other:?}"),
+        }
+    }
+
+    /// The next assignment.
+    pub async fn assignment(&mut self) -> limo_proto::DoExec {
+        self.hear_of(|message| match message {
+            MasterToNode::DoExec(exec) => Some(exec.as_ref().clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Acknowledges an assignment and starts it when it is let go.
+    pub async fn start(&mut self, exec: &limo_proto::DoExec) {
+        let (job, attempt) = (exec.job, exec.attempt);
+        self.say(NodeToMaster::JobAck { job, attempt }).await;
+        self.hear_of(|message| (*message == MasterToNode::Go { job, attempt }).then_some(())).await;
+        self.say(NodeToMaster::Started { job, attempt }).await;
+    }
+}
+
+impl Client {
+    pub async fn new(master: &Master) -> Self {
+        Self::call(master, Role::Client).await
+    }
+
+    pub async fn submit(&mut self, key: u8) -> Result<JobId, String> {
+        self.say(exec(key)).await;
+        self.hear_of(|message| match message {
+            MasterToClient::Accepted { job } => Some(Ok(*job)),
+            MasterToClient::Refused { reason, .. } => Some(Err(reason.clone())),
+            _ => None,
+        })
+        .await
+    }
+
+    pub async fn finished(&mut self) -> JobReport {
+        self.hear_of(|message| match message {
+            MasterToClient::Finished { report, .. } => Some(report.as_ref().clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    pub async fn ask(&mut self, query: Query) -> Answer {
+        self.say(ClientToMaster::Ask(Box::new(query))).await;
+        self.hear_of(|message| match message {
+            MasterToClient::Answer(answer) => Some(answer.as_ref().clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    pub async fn jobs(&mut self) -> Vec<JobReport> {
+        match self.ask(Query::Jobs { ended: true, limit: 1000 }).await {
+            Answer::Jobs(jobs) => jobs,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> NewSlave {
+    let unit = UnitSpec {
+        name: "cpu".into(),
+        hardware: "xeon".into(),
+        kind: UnitKind::Cpu,
+        cores: 1,
+        nameplate: Power::from_watts(60),
+        caps: None,
+    };
+    let spec = NodeSpec {
+        name: name.into(),
+        units: vec![unit],
+        memory: Memory::from_bytes(1 << 30),
+        idle: Power::from_watts(10),
+        meter: Meter::Emulated,
+    };
+    NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into(), attempts }
+}
+
+/// An attached submission; its key is sixteen times `key`.
+pub fn exec(key: u8) -> ClientToMaster {
+    let request = Request {
+        user: String::new(),
+        name: "cg".into(),
+        application: "cg".into(),
+        size: String::new(),
+        cores: Cores::Count(NonZeroU32::MIN),
+        memory: Memory::ZERO,
+        time_limit: None,
+        immediate: false,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        hardware: Vec::new(),
+        variants: Vec::new(),
+    };
+    let launch = Launch {
+        argv: vec![b"cg".to_vec()],
+        variants: Vec::new(),
+        cwd: b"/".to_vec(),
+        env: vec![(b"PADDING".to_vec(), vec![b'x'; 2000])],
+        umask: 0o022,
+        uid: 4711,
+        io: Io::Attached,
+    };
+    ClientToMaster::SendExec(Box::new(SendExec { key: [key; 16], request, launch }))
+}

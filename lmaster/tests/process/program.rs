@@ -1,0 +1,69 @@
+//! The program itself: its configuration, its signals, its exit codes.
+
+use crate::harness::{Client, Master, lmaster};
+use limo_proto::{Answer, Query};
+use nix::sys::signal::{SIGHUP, SIGTERM};
+
+/// Exit code, stdout and stderr with `options`.
+fn run(options: &[&str]) -> (Option<i32>, String, String) {
+    let output = lmaster().args(options).output().expect("lmaster");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn it_listens_to_this_machine_only() {
+    let (code, out, err) = run(&["--state-dir", "/nowhere", "--listen", "0.0.0.0:6817"]);
+    let reason = "lmaster: cannot listen on 0.0.0.0:6817: without certificates Limo serves only its own machine (use \
+                  127.0.0.1:6817)\n";
+    assert_eq!((code, out.as_str(), err.as_str()), (Some(1), "", reason));
+}
+
+#[test]
+fn a_configuration_is_checked_without_starting_anything() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("lmaster.toml");
+    let state = dir.path().join("state");
+    let check = |text: &str| {
+        std::fs::write(&file, text).expect("written");
+        let file = file.to_str().expect("text");
+        run(&["--check-config", "--config", file, "--state-dir", state.to_str().expect("text")])
+    };
+    assert_eq!(check("kill_grace = \"5s\"\n"), (Some(0), "the configuration is good\n".into(), String::new()));
+    let (code, _, err) = check("kill_grace = \"5s\"\nkill_grase = \"5s\"\n");
+    assert!(code == Some(1) && err.contains("line 2") && err.contains("unknown field `kill_grase`"), "{err}");
+    let (code, _, err) = check("kill_grace = 5\n");
+    assert!(code == Some(1) && err.contains("`5` has no unit"), "{err}");
+    assert!(!state.exists());
+    let (code, _, err) = run(&["--kill-grce", "5s"]);
+    assert!(code == Some(2) && err.contains("--kill-grace"), "{err}");
+    let (code, _, err) = run(&["--check-config"]);
+    assert!(code == Some(1) && err.contains("add --state-dir DIR"), "{err}");
+}
+
+#[test]
+fn one_master_for_one_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let _first = Master::start(dir.path());
+    let (code, _, err) = run(&["--listen", "127.0.0.1:0", "--state-dir", dir.path().to_str().expect("text")]);
+    assert!(code == Some(1) && err.contains("is in use by another master"), "{err}");
+}
+
+#[tokio::test]
+async fn hang_up_reads_the_configuration_again_and_terminate_ends() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("lmaster.toml");
+    std::fs::write(&file, "[initial]\nhigh = \"90 W\"\npolicy = \"fifo\"\n").expect("written");
+    let options = ["--config", file.to_str().expect("text")];
+    let master = Master::start_with(&dir.path().join("state"), "127.0.0.1:0", &options);
+    let Answer::Status(status) = Client::new(&master).await.ask(Query::Status).await else { panic!("no status") };
+    assert_eq!((status.band.high().to_string().as_str(), status.policy.name()), ("90.0 W", "fifo"));
+    std::fs::write(&file, "log = \"lmaster=loud\"\n").expect("written");
+    master.signal(SIGHUP);
+    master.logged("the configuration stays as it was");
+    std::fs::write(&file, "log = \"debug\"\n[policy]\ndepth = 7\n").expect("written");
+    master.signal(SIGHUP);
+    master.logged("configuration read again");
+    master.signal(SIGTERM);
+    assert_eq!(master.wait(), Some(0));
+}
