@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
 use limo_model::{JobId, Profile, ProfileKey, Request};
 use limo_proto::{
@@ -10,10 +11,14 @@ use limo_proto::{
 };
 use thiserror::Error;
 
+use crate::backoff::{Backoff, Patience};
 use crate::failure::Failure;
 
 /// Where a master listens unless it is told otherwise.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:6817";
+
+/// A master that was just started listens within this time; one that is not there is said to be so soon.
+const FIRST_PATIENCE: Patience = Patience(Duration::from_secs(1));
 
 /// What a client receives and sends.
 pub type ClientConnection = Connection<MasterToClient, ClientToMaster>;
@@ -120,6 +125,26 @@ impl Master {
         last
     }
 
+    /// The first connection of a program: for a moment it is tried again, so that a master that is just being started
+    /// or restarted is not missed.
+    ///
+    /// # Errors
+    /// As [`Master::connect`], after that moment.
+    pub async fn first_connect(&self) -> Result<ClientConnection, AskError> {
+        let mut backoff = Backoff::new(FIRST_PATIENCE);
+        let mut pause = Duration::ZERO;
+        loop {
+            match self.connect().await {
+                Err(error) if error.is_absence() => match backoff.pause(pause) {
+                    Some(next) => pause = next,
+                    None => return Err(error),
+                },
+                result => return result,
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
     /// One question and its answer.
     ///
     /// # Errors
@@ -140,15 +165,35 @@ impl Master {
     }
 
     async fn exchange(&self, message: ClientToMaster) -> Result<Answer, AskError> {
-        let mut connection = self.connect().await?;
+        let mut connection = self.first_connect().await?;
         connection.writer.send(&Frame::Message(message)).await?;
-        match connection.reader.next().await? {
-            Some(Frame::Message(MasterToClient::Answer(answer))) => Ok(*answer),
-            Some(Frame::Message(MasterToClient::Refused { reason, hint })) => Err(AskError::Refused { reason, hint }),
-            Some(other) => Err(unexpected(&other)),
-            None => Err(AskError::Closed),
+        let mut pieces = Vec::new();
+        loop {
+            match connection.reader.next().await? {
+                Some(Frame::Message(MasterToClient::Piece(piece))) => pieces.push(*piece),
+                Some(Frame::Message(MasterToClient::Answer(last))) => return Ok(joined(pieces, *last)),
+                Some(Frame::Message(MasterToClient::Refused { reason, hint })) => {
+                    return Err(AskError::Refused { reason, hint });
+                }
+                Some(other) => return Err(unexpected(&other)),
+                None => return Err(AskError::Closed),
+            }
         }
     }
+}
+
+/// A list of which the master sent several pieces.
+fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
+    for piece in pieces.into_iter().rev() {
+        match (piece, &mut last) {
+            (Answer::Jobs(before), Answer::Jobs(after)) => drop(after.splice(0..0, before)),
+            (Answer::Profiles(before), Answer::Profiles(after)) => drop(after.splice(0..0, before)),
+            (Answer::Nodes(before), Answer::Nodes(after)) => drop(after.splice(0..0, before)),
+            // Nothing else is sent in pieces.
+            _ => {}
+        }
+    }
+    last
 }
 
 /// The questions, each with the type of its answer. Errors as [`Master::ask`].
@@ -220,6 +265,17 @@ fn unexpected(found: &impl std::fmt::Debug) -> AskError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_keep_their_order() {
+        let key =
+            |name: &str| ProfileKey { application: name.into(), size: String::new(), hardware: "x".into(), cap: None };
+        let (duration, power) = (limo_model::Span::from_secs(1), limo_model::Power::from_watts(1));
+        let source = limo_model::EstimateSource::Imported;
+        let profile = Profile { duration, power, energy: power * duration, spread_permille: 0, runs: 1, source };
+        let piece = |names: &[&str]| Answer::Profiles(names.iter().map(|name| (key(name), profile)).collect());
+        assert_eq!(joined(vec![piece(&["a", "b"]), piece(&["c"])], piece(&["d"])), piece(&["a", "b", "c", "d"]));
+    }
 
     #[test]
     fn addresses() {

@@ -53,7 +53,7 @@ impl Link {
     /// # Errors
     /// Where the first call fails: a master that was never there is a mistake, not an absence.
     pub async fn open(master: Master, patience: Patience) -> Result<Self, AskError> {
-        let connection = master.connect().await?;
+        let connection = master.first_connect().await?;
         Ok(Self { master, backoff: Backoff::new(patience), state: State::Fresh(connection) })
     }
 

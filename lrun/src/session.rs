@@ -263,7 +263,7 @@ impl Session {
                     Err(_) => self.effects.push(Effect::Reconnect),
                 }
             }
-            MasterToClient::StreamAck { .. } | MasterToClient::Answer(_) => {}
+            MasterToClient::StreamAck { .. } | MasterToClient::Answer(_) | MasterToClient::Piece(_) => {}
         }
     }
 

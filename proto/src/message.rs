@@ -228,6 +228,8 @@ pub enum MasterToClient {
         offset: u64,
     },
     Answer(Box<Answer>),
+    /// A piece of a list that is too long for one frame; the last piece is the [`Answer`].
+    Piece(Box<Answer>),
 }
 
 /// A question; each is answered by one [`Answer`] or `Refused`.
