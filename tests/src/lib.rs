@@ -1,1 +1,16 @@
-//!
+//! Clusters of real programs for the end-to-end tests: a master and nodes on loopback, in directories of their own, and
+//! the clients against them. Knows nothing of what is tested.
+
+mod cluster;
+mod daemon;
+mod dice;
+mod processes;
+mod programs;
+mod submitter;
+mod until;
+
+pub use cluster::{Cluster, NodeSetup, Setup};
+pub use dice::Dice;
+pub use processes::{Process, processes};
+pub use submitter::{Ran, Submitter, finish};
+pub use until::{LIMIT, until};

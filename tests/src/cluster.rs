@@ -1,0 +1,240 @@
+//! A master and its nodes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::thread;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::daemon::Daemon;
+use crate::processes::{Process, processes};
+use crate::submitter::{MARK, Submitter};
+use crate::until::until;
+
+/// What a cluster begins with.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// More options of `lmaster`.
+    pub master: Vec<String>,
+    /// Where the master keeps its state, if not in the cluster's directory.
+    pub state_dir: Option<PathBuf>,
+    pub nodes: Vec<NodeSetup>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NodeSetup {
+    pub name: String,
+    /// More options of `lslave`.
+    pub options: Vec<String>,
+}
+
+impl Setup {
+    /// Nodes `n1`, `n2` and so on with so many cores each.
+    pub fn nodes(count: usize, cores: u32) -> Self {
+        let node = |index| NodeSetup { name: format!("n{index}"), options: vec!["--cpus".into(), cores.to_string()] };
+        Self { nodes: (1..=count).map(node).collect(), ..Self::default() }
+    }
+
+    pub fn master(mut self, options: &[&str]) -> Self {
+        self.master.extend(options.iter().map(|&option| option.to_owned()));
+        self
+    }
+
+    pub fn node(mut self, name: &str, options: &[&str]) -> Self {
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        self.nodes.push(NodeSetup { name: name.to_owned(), options });
+        self
+    }
+
+    /// Starts the cluster and waits until every node is registered.
+    pub fn start(self) -> Cluster {
+        Cluster::start(self)
+    }
+}
+
+/// A running cluster. Its processes, daemons and what is left of jobs, end with it.
+pub struct Cluster {
+    master: Daemon,
+    nodes: Vec<(String, Daemon)>,
+    state_dir: PathBuf,
+    submitter: Submitter,
+    dir: TempDir,
+}
+
+impl Cluster {
+    /// One node with `cores` cores.
+    pub fn of_one_node(cores: u32) -> Self {
+        Setup::nodes(1, cores).start()
+    }
+
+    fn start(setup: Setup) -> Self {
+        let dir = tempfile::Builder::new().prefix("limo-").tempdir().expect("a directory");
+        let mark = dir.path().display().to_string();
+        let directory = dir.path().join("work");
+        fs::create_dir(&directory).expect("a directory");
+        let state_dir = setup.state_dir.unwrap_or_else(|| dir.path().join("master"));
+        let mut arguments = vec!["--state-dir".to_owned(), state_dir.display().to_string()];
+        arguments.extend(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
+        arguments.extend(setup.master);
+        let variables = vec![(MARK.to_owned(), mark.clone())];
+        let master = Daemon::new("lmaster", arguments, variables, dir.path().join("master.log"));
+        let submitter = Submitter { address: String::new(), directory, mark };
+        let mut cluster = Self { master, nodes: Vec::new(), state_dir, submitter, dir };
+        cluster.start_master();
+        // The port stays, so that nodes and clients find the master again.
+        cluster.submitter.address = fs::read_to_string(cluster.address_file()).expect("readable").trim().to_owned();
+        let address = cluster.submitter.address.clone();
+        cluster.master.replace_argument("--listen", &address);
+        for node in setup.nodes {
+            cluster.add_node(&node);
+        }
+        cluster.await_nodes();
+        cluster
+    }
+
+    /// Starts one more node; does not wait for it.
+    pub fn add_node(&mut self, node: &NodeSetup) {
+        let state = self.dir.path().join(&node.name);
+        let mut arguments = vec!["--state-dir".to_owned(), state.display().to_string()];
+        arguments.extend(["--master".to_owned(), self.submitter.address.clone()]);
+        arguments.extend(["--name".to_owned(), node.name.clone()]);
+        arguments.extend(node.options.iter().cloned());
+        let variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];
+        let log = self.dir.path().join(format!("{}.log", node.name));
+        let mut daemon = Daemon::new("lslave", arguments, variables, log);
+        daemon.start();
+        self.nodes.push((node.name.clone(), daemon));
+    }
+
+    /// Waits until every node that runs is registered.
+    pub fn await_nodes(&self) {
+        for (name, _) in self.nodes.iter().filter(|(_, daemon)| daemon.is_started()) {
+            self.await_node(name);
+        }
+    }
+
+    pub fn await_node(&self, name: &str) {
+        until(&format!("{name} is up"), || (self.node_report(name)?["state"] == "up").then_some(()));
+    }
+
+    /// What `lq nodes` says of a node; `None` where the master does not know it or does not answer.
+    pub fn node_report(&self, name: &str) -> Option<Value> {
+        let ran = self.submitter.lq(&["nodes", "--json"]);
+        let report: Value = serde_json::from_str(&ran.stdout).ok()?;
+        report["nodes"].as_array()?.iter().find(|node| node["name"] == name).cloned()
+    }
+
+    /// Somebody who uses this cluster.
+    pub fn submitter(&self) -> &Submitter {
+        &self.submitter
+    }
+
+    pub fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    fn address_file(&self) -> PathBuf {
+        self.state_dir.join("address")
+    }
+
+    /// Starts the master and waits until it listens.
+    pub fn start_master(&mut self) {
+        let address = self.address_file();
+        // That of the process before; it may not have been written.
+        let _ = fs::remove_file(&address);
+        self.launch_master();
+        until("the master listens", || {
+            if let Some(status) = self.master.ended() {
+                // While nobody listens at the port, a connection of somebody else may have it as its own for a moment.
+                let tail = self.master.tail();
+                let taken = tail.lines().last().is_some_and(|line| line.contains("in use"));
+                assert!(taken, "the master ended with {status}:\n{tail}");
+                self.launch_master();
+            }
+            fs::read_to_string(&address).is_ok_and(|text| text.ends_with('\n')).then_some(())
+        });
+    }
+
+    /// Starts the master and waits for nothing.
+    pub fn launch_master(&mut self) {
+        self.master.start();
+    }
+
+    /// SIGKILL.
+    pub fn kill_master(&mut self) {
+        self.master.kill();
+    }
+
+    /// SIGTERM.
+    pub fn terminate_master(&mut self) -> ExitStatus {
+        self.master.terminate()
+    }
+
+    /// The process of a node.
+    ///
+    /// # Panics
+    /// Where there is no node of that name.
+    fn daemon(&mut self, name: &str) -> &mut Daemon {
+        let found = self.nodes.iter_mut().find(|(node, _)| node == name);
+        &mut found.unwrap_or_else(|| panic!("no node {name}")).1
+    }
+
+    pub fn start_node(&mut self, name: &str) {
+        self.daemon(name).start();
+    }
+
+    /// SIGKILL to the daemon; its jobs are left alone.
+    pub fn kill_node(&mut self, name: &str) {
+        self.daemon(name).kill();
+    }
+
+    /// SIGTERM to the daemon.
+    pub fn terminate_node(&mut self, name: &str) -> ExitStatus {
+        self.daemon(name).terminate()
+    }
+
+    /// How the daemon of a node has ended, once it has.
+    pub fn await_end_of_node(&mut self, name: &str) -> ExitStatus {
+        let daemon = self.daemon(name);
+        until("the node's daemon ends", || daemon.ended())
+    }
+
+    pub fn signal_node(&mut self, name: &str, signal: Signal) {
+        self.daemon(name).signal(signal);
+    }
+
+    pub fn node_log(&mut self, name: &str) -> String {
+        self.daemon(name).tail()
+    }
+
+    /// The processes of jobs that live.
+    pub fn job_processes(&self) -> Vec<Process> {
+        let all = processes(MARK, &self.submitter.mark);
+        all.into_iter().filter(|process| process.variable("LIMO_ATTEMPT").is_some()).collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.master.kill();
+        for (_, daemon) in &mut self.nodes {
+            daemon.kill();
+        }
+        // Without daemons nothing new begins, but what was killed may have forked before: until nothing is found.
+        while let left = processes(MARK, &self.submitter.mark)
+            && !left.is_empty()
+        {
+            left.iter().for_each(Process::kill);
+            thread::yield_now();
+        }
+        if thread::panicking() {
+            eprintln!("--- lmaster\n{}", self.master.tail());
+            for (name, daemon) in &self.nodes {
+                eprintln!("--- lslave {name}\n{}", daemon.tail());
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! One daemon: its command line, its log, its process.
+
+use std::fs::OpenOptions;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::programs;
+use crate::until::until;
+
+/// How much of a log a failure shows.
+const TAIL: usize = 60;
+
+pub struct Daemon {
+    program: &'static str,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+    pub log: PathBuf,
+    child: Option<Child>,
+}
+
+impl Daemon {
+    pub fn new(program: &'static str, arguments: Vec<String>, variables: Vec<(String, String)>, log: PathBuf) -> Self {
+        Self { program, arguments, variables, log, child: None }
+    }
+
+    pub fn start(&mut self) {
+        assert!(self.child.is_none(), "{} runs already", self.program);
+        let log = OpenOptions::new().create(true).append(true).open(&self.log).expect("a log");
+        let mut command: Command = programs::command(self.program);
+        command.args(&self.arguments).envs(self.variables.iter().cloned());
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a second descriptor")).stderr(log);
+        self.child = Some(command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.program)));
+    }
+
+    pub fn is_started(&self) -> bool {
+        self.child.is_some()
+    }
+
+    pub fn replace_argument(&mut self, option: &str, value: &str) {
+        let at = self.arguments.iter().position(|argument| argument == option).expect("the option is there");
+        value.clone_into(&mut self.arguments[at + 1]);
+    }
+
+    /// How it ended, where it did; it may then be started again.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        let status = self.child.as_mut()?.try_wait().expect("an own child")?;
+        self.child = None;
+        Some(status)
+    }
+
+    /// SIGKILL, and waits until the process is gone.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("an own child");
+            child.wait().expect("an own child");
+        }
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub fn terminate(&mut self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        until("the daemon ends after SIGTERM", || self.ended())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().expect("the daemon runs");
+        kill(Pid::from_raw(i32::try_from(child.id()).expect("a process number")), signal).expect("an own child");
+    }
+
+    /// The last lines of its log.
+    pub fn tail(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(TAIL)..].join("\n")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,44 @@
+//! Randomness that can be had again: a seed gives the same throws.
+
+use std::time::Duration;
+
+/// splitmix64 (Steele, Lea, Flood 2014): any seed is good.
+#[derive(Debug, Clone)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The seed that `variable` names, or a fresh one. Printed, so that a failure can be had again.
+    pub fn from_env(variable: &str) -> Self {
+        let given = std::env::var(variable).ok();
+        let seed = given.map_or_else(fresh, |text| text.parse().expect("a seed is a number"));
+        println!("{variable}={seed}");
+        Self(seed)
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 0 to `sides` - 1.
+    pub fn below(&mut self, sides: u64) -> u64 {
+        self.next_u64() % sides
+    }
+
+    /// Up to `most`.
+    pub fn up_to(&mut self, most: Duration) -> Duration {
+        Duration::from_micros(self.below(u64::try_from(most.as_micros()).expect("hours at most") + 1))
+    }
+}
+
+fn fresh() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the kernel has randomness");
+    u64::from_le_bytes(bytes)
+}

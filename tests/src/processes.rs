@@ -1,0 +1,42 @@
+//! The processes of this machine, by what their environment says.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// One process, with the environment that it was started with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    pub pid: i32,
+    environment: Vec<String>,
+}
+
+impl Process {
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find_map(|one| one.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// Whether its name in `ps` is `name`: for those that a test knows by what they run.
+    pub fn is_called(&self, name: &str) -> bool {
+        fs::read_to_string(format!("/proc/{}/comm", self.pid)).is_ok_and(|comm| comm.trim_end() == name)
+    }
+
+    pub fn kill(&self) {
+        // It may have ended by itself.
+        let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+    }
+}
+
+/// All processes that carry `NAME=VALUE`, except this one. A zombie carries nothing.
+pub fn processes(name: &str, value: &str) -> Vec<Process> {
+    let entries = fs::read_dir("/proc").expect("Linux").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let read = |pid| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let text = |one: &[u8]| String::from_utf8_lossy(one).into_owned();
+        Some(Process { pid, environment: environment.split(|byte| *byte == 0).map(text).collect() })
+    };
+    let own = i32::try_from(std::process::id()).expect("a process number");
+    pids.filter(|pid| *pid != own).filter_map(read).filter(|process| process.variable(name) == Some(value)).collect()
+}

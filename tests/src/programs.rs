@@ -1,0 +1,28 @@
+//! Where the programs under test are: beside the test, as cargo has built them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The path of one program.
+///
+/// # Panics
+/// Where it is not built.
+pub fn path(name: &str) -> PathBuf {
+    // A test is target/PROFILE/deps/TEST.
+    let test = std::env::current_exe().expect("a test knows where it is");
+    let profile = test.ancestors().nth(2).expect("a test is in target/PROFILE/deps");
+    let path = profile.join(name);
+    assert!(path.is_file(), "{} is not there: build it with `cargo build --workspace --bins`", path.display());
+    path
+}
+
+/// A command for one program, without the settings that this shell may have for a real cluster.
+pub fn command(name: &str) -> Command {
+    let mut command = Command::new(path(name));
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("LIMO_") {
+            command.env_remove(variable);
+        }
+    }
+    command
+}

@@ -1,0 +1,72 @@
+//! Who may do what. The master knows from the kernel who calls; these tests need root, to be somebody else.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+use limo_tests::{Cluster, Ran, Submitter, finish, until};
+use nix::unistd::{Group, User};
+use tempfile::TempDir;
+
+/// A user of every Linux who is not root.
+const OTHER: &str = "daemon";
+
+/// The clients, where the other user can run them: the directory of the build may be closed.
+struct Other {
+    user: User,
+    programs: TempDir,
+    submitter: Submitter,
+}
+
+impl Other {
+    /// `None` where this test cannot be somebody else; it has said so then.
+    fn of(cluster: &Cluster) -> Option<Self> {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: only root can be somebody else");
+            return None;
+        }
+        let programs = tempfile::tempdir().expect("a directory");
+        fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
+        for name in ["lrun", "lq", "lconf"] {
+            let original = PathBuf::from(cluster.submitter().command(name, &[]).get_program());
+            fs::copy(original, programs.path().join(name)).expect("copied");
+        }
+        let user = User::from_name(OTHER).expect("readable").expect("every Linux has it");
+        let submitter = Submitter { directory: "/".into(), ..cluster.submitter().clone() };
+        Some(Self { user, programs, submitter })
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Ran {
+        let mut command = self.submitter.command_of(&self.programs.path().join(program), arguments);
+        command.uid(self.user.uid.as_raw()).gid(self.user.gid.as_raw());
+        finish(command.spawn().expect("executable"))
+    }
+}
+
+#[test]
+fn a_job_is_its_submitters() {
+    let cluster = Cluster::of_one_node(1);
+    let Some(other) = Other::of(&cluster) else { return };
+    let ran = other.run("lrun", &["sh", "-c", "id -u; id -g; id -Gn; head -c 1 /etc/shadow"]);
+    let group = Group::from_gid(other.user.gid).expect("readable").expect("it has a name").name;
+    assert_eq!(ran.stdout, format!("{}\n{}\n{group}\n", other.user.uid, other.user.gid), "{ran:?}");
+    assert_eq!(ran.code, Some(1), "what only root may read stays closed: {ran:?}");
+    assert_eq!(cluster.submitter().job(1)["user"], OTHER);
+}
+
+#[test]
+fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
+    let cluster = Cluster::of_one_node(2);
+    let Some(other) = Other::of(&cluster) else { return };
+    let submitter = cluster.submitter();
+    let job = submitter.detach(&["sleep", "1000"]);
+    until("the job runs", || (submitter.state(job) == "running").then_some(()));
+    other.run("lq", &["cancel", &job.to_string()]).failed(OTHER);
+    for change in [&["set", "limits", "1W", "2W"][..], &["node", "drain", "n1"], &["set", "policy", "fifo"]] {
+        other.run("lconf", change).failed(OTHER);
+    }
+    assert_eq!(submitter.state(job), "running");
+    let limits = submitter.lconf(&["show", "--json"]).succeeded();
+    assert!(limits.contains("\"band_high_w\":null") && limits.contains("\"policy\":\"limo\""), "{limits}");
+}
