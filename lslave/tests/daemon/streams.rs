@@ -175,12 +175,12 @@ async fn discarded_output_stops_nobody() {
     let master = Master::new().await;
     let _daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
-    node.run(shell(1, "cat; head -c 10000000 /dev/zero; exit 5")).await;
+    node.run(shell(1, "cat; head -c 10000000 /dev/zero && exit 5")).await;
     node.started(1).await;
     node.send(MasterToNode::Discard { job: JobId(1) }).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(5), "stdin has ended, and the output went nowhere");
     // Also where it was said before the job began.
-    node.send(MasterToNode::DoExec(Box::new(shell(2, "cat; head -c 10000000 /dev/zero; exit 6")))).await;
+    node.send(MasterToNode::DoExec(Box::new(shell(2, "cat; head -c 10000000 /dev/zero && exit 6")))).await;
     node.send(MasterToNode::Discard { job: JobId(2) }).await;
     node.send(MasterToNode::Go { job: JobId(2), attempt: limo_model::Attempt(1) }).await;
     assert_eq!(node.ended(2).await.0, Outcome::Exited(6));
