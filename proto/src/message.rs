@@ -213,7 +213,7 @@ pub enum MasterToClient {
         node: String,
         unit: String,
     },
-    /// The output may be read and stdin written from here on.
+    /// The output may be read and stdin written from here on. Not said of a job that is over.
     Attached {
         job: JobId,
         stdin_offset: u64,

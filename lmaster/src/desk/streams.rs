@@ -244,7 +244,10 @@ impl Desk {
         if !(route.stdout.is_done() && route.stderr.is_done()) {
             self.tell_node(link, MasterToNode::Resume { job, stdout, stderr });
         }
-        self.tell_client(client, MasterToClient::Attached { job, stdin_offset });
+        // A job that is over takes nothing, and how much it took is forgotten: an offset would be too low.
+        if self.core.job(job).is_some() {
+            self.tell_client(client, MasterToClient::Attached { job, stdin_offset });
+        }
     }
 
     /// A node is back with these attempts.

@@ -1,0 +1,32 @@
+//! What jobs have written about themselves: one number a line, appended in one write each.
+
+use std::collections::BTreeMap;
+
+use limo_tests::Submitter;
+
+/// How often each job has written its number.
+pub struct Ledger(BTreeMap<u64, u32>);
+
+impl Ledger {
+    /// Reads the file `ledger` in the submitter's directory.
+    pub fn read(submitter: &Submitter) -> Self {
+        let mut counts = BTreeMap::new();
+        for line in submitter.read("ledger").lines() {
+            // The last line may be half written only if lines were not written at once: then this is the wrong test.
+            *counts.entry(line.parse().unwrap_or_else(|_| panic!("not a number: {line:?}"))).or_default() += 1;
+        }
+        Self(counts)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn has(&self, job: u64) -> bool {
+        self.0.contains_key(&job)
+    }
+
+    pub fn twice(&self) -> Vec<u64> {
+        self.0.iter().filter(|(_, count)| **count > 1).map(|(job, _)| *job).collect()
+    }
+}

@@ -1,0 +1,129 @@
+//! The master is killed at random instants under load: no accepted job is lost, none runs twice, and an `lrun` that was
+//! there before gets its output whole and once.
+//!
+//! `LIMO_KILLS` sets how often it is killed, `LIMO_SEED` repeats the instants of a run.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use limo_tests::{Cluster, Dice, Ran, Setup, Submitter, finish, until};
+
+use crate::ledger::Ledger;
+use crate::torrent::Torrent;
+
+const KILLS: u64 = 50;
+
+/// Long enough for a job to go from its submission to its end, so that each of its steps is hit.
+const LONGEST_LIFE: Duration = Duration::from_millis(400);
+
+/// Keeps every master busy and is worked off within seconds at the end.
+const BACKLOG: usize = 40;
+
+/// Writes the number of the job, at some time of its life.
+const JOBS: [&str; 4] = [
+    "echo $LIMO_JOB_ID >> ledger",
+    "echo $LIMO_JOB_ID >> ledger; sleep 0.1",
+    "sleep 0.05; echo $LIMO_JOB_ID >> ledger",
+    "sleep 0.1; echo $LIMO_JOB_ID >> ledger; sleep 0.1",
+];
+
+#[test]
+fn nothing_accepted_is_lost_and_nothing_runs_twice() {
+    let mut dice = Dice::from_env("LIMO_SEED");
+    let kills = std::env::var("LIMO_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
+    // A snapshot now and then, so that some of the starts begin with one.
+    let mut cluster = Setup::nodes(2, 4).master(&["--snapshot-every", "200"]).start();
+    let submitter = cluster.submitter().clone();
+    let (accepted, over) = (Mutex::new(BTreeSet::new()), AtomicBool::new(false));
+    let torrent = Torrent::start(&submitter);
+    thread::scope(|scope| {
+        for shift in 0..3 {
+            let (submitter, accepted, over) = (&submitter, &accepted, &over);
+            scope.spawn(move || submit(submitter, shift, accepted, over));
+        }
+        let counting = scope.spawn(|| count(&submitter, &over));
+        for kill in 1..=kills {
+            thread::sleep(dice.up_to(LONGEST_LIFE));
+            cluster.kill_master();
+            if dice.below(4) == 0 {
+                // This one dies while it takes up the journal.
+                cluster.launch_master();
+                thread::sleep(dice.up_to(Duration::from_millis(30)));
+                cluster.kill_master();
+            }
+            cluster.start_master();
+            if kill % 50 == 0 {
+                println!("{kill} kills, {} jobs accepted", accepted.lock().expect("whole").len());
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        let counted = counting.join().expect("it ends");
+        assert!(counted > 0, "at least one attached job lived through it");
+    });
+    torrent.check();
+    prove(&cluster, &accepted.into_inner().expect("whole"));
+}
+
+/// Hands jobs in until it is over. Whatever is answered with a number is accepted.
+fn submit(submitter: &Submitter, shift: usize, accepted: &Mutex<BTreeSet<u64>>, over: &AtomicBool) {
+    for round in 0.. {
+        let backlog = || accepted.lock().expect("whole").len().saturating_sub(Ledger::read(submitter).len());
+        until("the cluster works", || (over.load(Ordering::Relaxed) || backlog() < BACKLOG).then_some(()));
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        let ran = submitter.lrun(&["--detach", "sh", "-c", JOBS[(shift + round) % JOBS.len()]]);
+        match ran.code {
+            Some(0) => {
+                let job = ran.stdout.trim_end().parse().unwrap_or_else(|_| panic!("no number: {ran:?}"));
+                assert!(accepted.lock().expect("whole").insert(job), "the number {job} was given twice");
+            }
+            _ => away(&ran),
+        }
+    }
+}
+
+/// An `lrun` that finds no master says so, and has done nothing.
+fn away(ran: &Ran) {
+    assert!(ran.code == Some(125) && ran.stdout.is_empty(), "{ran:?}");
+    let words = ["cannot connect", "the connection broke", "closed the connection"];
+    assert!(words.iter().any(|words| ran.stderr.contains(words)), "{ran:?}");
+}
+
+/// Runs attached jobs, one after the other, each longer than a master lives; how many have come to their end.
+fn count(submitter: &Submitter, over: &AtomicBool) -> u64 {
+    let script = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo $i; echo e$i >&2; sleep 0.02; done; exit 5";
+    let numbers: String = (1..=40).map(|number| format!("{number}\n")).collect();
+    let mut counted = 0;
+    while !over.load(Ordering::Relaxed) {
+        let ran = finish(submitter.spawn_lrun(&["-Q", "sh", "-c", script]));
+        if ran.code == Some(5) {
+            assert_eq!(ran.stdout, numbers);
+            assert_eq!(ran.stderr, numbers.lines().map(|line| format!("e{line}\n")).collect::<String>());
+            counted += 1;
+        } else {
+            away(&ran);
+        }
+    }
+    counted
+}
+
+fn prove(cluster: &Cluster, accepted: &BTreeSet<u64>) {
+    let submitter = cluster.submitter();
+    until("every job is over", || submitter.jobs().is_empty().then_some(()));
+    let ledger = Ledger::read(submitter);
+    assert_eq!(ledger.twice(), Vec::<u64>::new(), "jobs that ran twice");
+    let lost: Vec<_> = accepted.iter().filter(|&job| !ledger.has(*job)).collect();
+    assert!(lost.is_empty(), "jobs that were accepted and did not run: {lost:?}");
+    let all: Vec<u64> = accepted.iter().copied().collect();
+    for some in all.chunks(200) {
+        for job in submitter.show(some) {
+            assert!(job["state"] == "completed" && job["exit_code"] == 0, "{job}");
+        }
+    }
+    assert_eq!(cluster.job_processes(), []);
+    println!("{} jobs accepted, each ran once", all.len());
+}
