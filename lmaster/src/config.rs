@@ -70,6 +70,10 @@ struct Layer {
     /// Write a snapshot after this many entries of the journal [default: 10000]
     #[arg(long, value_name = "COUNT", env = "LIMO_SNAPSHOT_EVERY")]
     snapshot_every: Option<u32>,
+    /// Record readings of the meters at most this often, when nothing else happens [default: 1s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_EVERY")]
+    #[serde(with = "as_text::option")]
+    readings_every: Option<Span>,
     #[command(flatten)]
     policy: PolicyLayer,
     #[command(flatten)]
@@ -184,6 +188,7 @@ impl Layer {
             kill_grace: self.kill_grace.or(below.kill_grace),
             orphan_grace: self.orphan_grace.or(below.orphan_grace),
             snapshot_every: self.snapshot_every.or(below.snapshot_every),
+            readings_every: self.readings_every.or(below.readings_every),
             policy: PolicyLayer {
                 price_threshold: policy.price_threshold.or(under.price_threshold),
                 price_quantile_permille: policy.price_quantile_permille.or(under.price_quantile_permille),
@@ -225,6 +230,7 @@ impl Layer {
             kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
             orphan_grace: not_negative("orphan_grace", self.orphan_grace, Span::from_secs(60))?,
             snapshot_every: self.snapshot_every.unwrap_or(10_000),
+            readings_every: not_negative("readings_every", self.readings_every, Span::from_secs(1))?,
             options: self.policy.resolve()?,
             initial: desk::Initial {
                 preset: self.initial.policy.unwrap_or(Preset::Limo),

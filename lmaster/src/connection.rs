@@ -54,7 +54,7 @@ impl Outgoing for MasterToNode {
 
 impl Outgoing for MasterToClient {
     fn weight(&self) -> usize {
-        let Self::Answer(answer) = self else { return 1024 };
+        let (Self::Answer(answer) | Self::Piece(answer)) = self else { return 1024 };
         match answer.as_ref() {
             Answer::Jobs(jobs) => 512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>(),
             Answer::Explanation(explanation) => 1024 + 256 * explanation.candidates.len(),

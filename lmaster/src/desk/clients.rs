@@ -8,6 +8,7 @@ use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec};
 use super::commit::{After, not_written};
 use super::submit::Attach;
 use super::{Caller, Desk, Effect, PeerId, Question, Reply, Ticket};
+use crate::report;
 
 /// Requests that a client may have sent ahead of the answer to an earlier one. More is not a way to ask.
 const BACKLOG_LIMIT: usize = 1024;
@@ -74,7 +75,15 @@ impl Desk {
     }
 
     pub(super) fn tell_client(&mut self, peer: PeerId, message: MasterToClient) {
-        if self.clients.contains_key(&peer) {
+        if !self.clients.contains_key(&peer) {
+            return;
+        }
+        let MasterToClient::Answer(answer) = message else {
+            return self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
+        };
+        let (pieces, last) = report::pieces(*answer);
+        let pieces = pieces.into_iter().map(|piece| MasterToClient::Piece(Box::new(piece)));
+        for message in pieces.chain([MasterToClient::Answer(Box::new(last))]) {
             self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
         }
     }

@@ -13,9 +13,6 @@ use super::nodes::Welcome;
 use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
 use crate::{recover, report};
 
-/// Readings alone are recorded at most this often: they change nothing that cannot wait, and each costs a transaction.
-const READINGS_EVERY: Span = Span::from_secs(1);
-
 /// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
 const FIRST_PAUSE: Span = Span::from_ms(100);
 const LONGEST_PAUSE: Span = Span::from_secs(30);
@@ -214,7 +211,7 @@ impl Desk {
         // The room that is left on a full disk belongs to the ends of jobs.
         if self.book.trouble.is_none() {
             self.book.readings.insert(node, draw);
-            self.book.readings_due.get_or_insert(self.now + READINGS_EVERY);
+            self.book.readings_due.get_or_insert(self.now + self.settings.readings_every);
         }
     }
 

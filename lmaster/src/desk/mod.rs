@@ -149,6 +149,8 @@ pub struct Settings {
     pub kill_grace: Span,
     pub orphan_grace: Span,
     pub snapshot_every: u32,
+    /// Readings alone are recorded at most this often: each record costs a transaction and a round.
+    pub readings_every: Span,
     pub options: Options,
     pub initial: Initial,
 }

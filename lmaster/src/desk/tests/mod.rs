@@ -115,6 +115,7 @@ fn settings() -> Settings {
         kill_grace: Span::from_secs(30),
         orphan_grace: Span::from_secs(60),
         snapshot_every: 10_000,
+        readings_every: Span::from_secs(1),
         options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
         initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
     }
