@@ -28,7 +28,7 @@ fn nothing_is_told_before_it_is_on_disk() {
     assert!(bench.heard(client).is_empty());
     bench.report(node, ended(job, attempt, 3));
     bench.commit();
-    assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
+    assert_eq!(words(&bench.heard(client)), ["Running"]);
     assert!(words(&bench.orders(node)).iter().all(|order| order == "Resume"), "the end is not on disk");
     bench.commit();
     assert_eq!(words(&bench.orders(node)), ["EndedAck"]);
@@ -87,7 +87,7 @@ fn the_same_submission_again_is_the_same_job() {
     bench.report(node, ended(JobId(1), Attempt(1), 0));
     let third = bench.client(7);
     bench.say(third, exec(1));
-    assert_eq!(words(&bench.heard(third)), ["Accepted", "Attached", "Finished"]);
+    assert_eq!(words(&bench.heard(third)), ["Accepted", "Finished"]);
     let thief = bench.client(8);
     bench.say(thief, exec(1));
     assert_eq!(refusal(bench.heard(thief).first()), "the submission key belongs to a job of another user");
