@@ -194,9 +194,7 @@ impl World {
                 }
             }
             MasterToNode::Drop { job, attempt } => {
-                if node.records.get(&(job, attempt)) == Some(&AttemptState::Held) {
-                    node.records.remove(&(job, attempt));
-                }
+                node.records.retain(|key, state| *key != (job, attempt) || *state != AttemptState::Held);
             }
             MasterToNode::EndedAck { job, attempt } => {
                 node.records.remove(&(job, attempt));
