@@ -52,7 +52,7 @@ pub struct Arguments {
     /// What is logged: error, warn, info, debug, trace, or by module [default: info]
     #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
     pub log: Option<String>,
-    /// How it is logged [default: human on a terminal, else json]
+    /// How it is logged [default: human]
     #[arg(long, env = "LIMO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
     /// Check the settings and the hardware file, and end

@@ -20,7 +20,7 @@ fn filter(level: &str) -> anyhow::Result<EnvFilter> {
 /// Where the level is none.
 pub fn start(level: &str, format: Option<LogFormat>) -> anyhow::Result<Relevel> {
     let terminal = io::stderr().is_terminal();
-    let format = format.unwrap_or(if terminal { LogFormat::Human } else { LogFormat::Json });
+    let format = format.unwrap_or(LogFormat::Human);
     let plain = std::env::var_os("NO_COLOR").is_some() || !terminal;
     let builder = tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_ansi(!plain);
     Ok(match format {
