@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::thread;
 
-use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -88,10 +87,11 @@ impl Cluster {
         cluster.submitter.address = fs::read_to_string(cluster.address_file()).expect("readable").trim().to_owned();
         let address = cluster.submitter.address.clone();
         cluster.master.replace_argument("--listen", &address);
+        // One after the other, so that the master has them in this order.
         for node in setup.nodes {
             cluster.add_node(&node);
+            cluster.await_node(&node.name);
         }
-        cluster.await_nodes();
         cluster
     }
 
@@ -107,13 +107,6 @@ impl Cluster {
         let mut daemon = Daemon::new("lslave", arguments, variables, log);
         daemon.start();
         self.nodes.push((node.name.clone(), daemon));
-    }
-
-    /// Waits until every node that runs is registered.
-    pub fn await_nodes(&self) {
-        for (name, _) in self.nodes.iter().filter(|(_, daemon)| daemon.is_started()) {
-            self.await_node(name);
-        }
     }
 
     pub fn await_node(&self, name: &str) {
@@ -194,20 +187,6 @@ impl Cluster {
     /// SIGTERM to the daemon.
     pub fn terminate_node(&mut self, name: &str) -> ExitStatus {
         self.daemon(name).terminate()
-    }
-
-    /// How the daemon of a node has ended, once it has.
-    pub fn await_end_of_node(&mut self, name: &str) -> ExitStatus {
-        let daemon = self.daemon(name);
-        until("the node's daemon ends", || daemon.ended())
-    }
-
-    pub fn signal_node(&mut self, name: &str, signal: Signal) {
-        self.daemon(name).signal(signal);
-    }
-
-    pub fn node_log(&mut self, name: &str) -> String {
-        self.daemon(name).tail()
     }
 
     /// The processes of jobs that live.

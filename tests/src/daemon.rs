@@ -35,10 +35,6 @@ impl Daemon {
         self.child = Some(command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.program)));
     }
 
-    pub fn is_started(&self) -> bool {
-        self.child.is_some()
-    }
-
     pub fn replace_argument(&mut self, option: &str, value: &str) {
         let at = self.arguments.iter().position(|argument| argument == option).expect("the option is there");
         value.clone_into(&mut self.arguments[at + 1]);
@@ -61,13 +57,10 @@ impl Daemon {
 
     /// SIGTERM, and waits for the end.
     pub fn terminate(&mut self) -> ExitStatus {
-        self.signal(Signal::SIGTERM);
-        until("the daemon ends after SIGTERM", || self.ended())
-    }
-
-    pub fn signal(&self, signal: Signal) {
         let child = self.child.as_ref().expect("the daemon runs");
-        kill(Pid::from_raw(i32::try_from(child.id()).expect("a process number")), signal).expect("an own child");
+        let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));
+        kill(pid, Signal::SIGTERM).expect("an own child");
+        until("the daemon ends after SIGTERM", || self.ended())
     }
 
     /// The last lines of its log.

@@ -8,11 +8,10 @@ use limo_tests::Submitter;
 pub struct Ledger(BTreeMap<u64, u32>);
 
 impl Ledger {
-    /// Reads the file `ledger` in the submitter's directory.
-    pub fn read(submitter: &Submitter) -> Self {
+    /// Reads a file in the submitter's directory.
+    pub fn read(submitter: &Submitter, file: &str) -> Self {
         let mut counts = BTreeMap::new();
-        for line in submitter.read("ledger").lines() {
-            // The last line may be half written only if lines were not written at once: then this is the wrong test.
+        for line in submitter.read(file).lines() {
             *counts.entry(line.parse().unwrap_or_else(|_| panic!("not a number: {line:?}"))).or_default() += 1;
         }
         Self(counts)

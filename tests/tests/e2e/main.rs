@@ -1,11 +1,19 @@
 //! End to end: the real programs on loopback, real jobs, real signals.
 
 mod digest;
+mod full_disk;
+mod gibibyte;
 mod ledger;
 mod listing;
 mod master_crash;
+mod node_crash;
+mod refusals;
+mod replay;
 mod run;
+mod settings;
 mod signals;
+mod silent_node;
+mod stop;
 mod surroundings;
 mod torrent;
 mod users;

@@ -70,7 +70,7 @@ fn nothing_accepted_is_lost_and_nothing_runs_twice() {
 /// Hands jobs in until it is over. Whatever is answered with a number is accepted.
 fn submit(submitter: &Submitter, shift: usize, accepted: &Mutex<BTreeSet<u64>>, over: &AtomicBool) {
     for round in 0.. {
-        let backlog = || accepted.lock().expect("whole").len().saturating_sub(Ledger::read(submitter).len());
+        let backlog = || accepted.lock().expect("whole").len().saturating_sub(Ledger::read(submitter, "ledger").len());
         until("the cluster works", || (over.load(Ordering::Relaxed) || backlog() < BACKLOG).then_some(()));
         if over.load(Ordering::Relaxed) {
             return;
@@ -114,7 +114,7 @@ fn count(submitter: &Submitter, over: &AtomicBool) -> u64 {
 fn prove(cluster: &Cluster, accepted: &BTreeSet<u64>) {
     let submitter = cluster.submitter();
     until("every job is over", || submitter.jobs().is_empty().then_some(()));
-    let ledger = Ledger::read(submitter);
+    let ledger = Ledger::read(submitter, "ledger");
     assert_eq!(ledger.twice(), Vec::<u64>::new(), "jobs that ran twice");
     let lost: Vec<_> = accepted.iter().filter(|&job| !ledger.has(*job)).collect();
     assert!(lost.is_empty(), "jobs that were accepted and did not run: {lost:?}");

@@ -21,9 +21,10 @@ fn first_line(child: &mut Child) -> String {
 fn ctrl_c_ends_a_running_job() {
     let cluster = Cluster::of_one_node(1);
     let submitter = cluster.submitter();
-    let lrun = submitter.spawn_lrun(&["sleep", "100"]);
+    let mut lrun = submitter.spawn_lrun(&["-v", "sleep", "100"]);
+    let mut said = BufReader::new(lrun.stderr.take().expect("piped")).lines().map(|line| line.expect("readable"));
+    assert_eq!(said.find(|line| line.contains("runs on")).as_deref(), Some("lrun: job 1 runs on n1/cpu"));
     until("sleep runs", || cluster.job_processes().iter().any(|process| process.is_called("sleep")).then_some(()));
-    until("the master knows", || (submitter.state(1) == "running").then_some(()));
     send(&lrun, Signal::SIGINT);
     let ran = finish(lrun);
     assert_eq!(ran.code, Some(130), "{ran:?}");
@@ -39,7 +40,6 @@ fn a_job_may_answer_a_signal_itself() {
     let mut lrun = cluster.submitter().spawn_lrun(&["sh", "-c", script]);
     let mut lines = BufReader::new(lrun.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
     assert_eq!(lines.next().as_deref(), Some("ready"));
-    until("the master knows", || (cluster.submitter().state(1) == "running").then_some(()));
     send(&lrun, Signal::SIGUSR1);
     assert_eq!(lines.next().as_deref(), Some("got it"));
     assert_eq!(finish(lrun).code, Some(9));

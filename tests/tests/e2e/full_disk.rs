@@ -1,0 +1,93 @@
+//! The disk under the master's state fills up: new jobs are refused, a running one goes on and its end is not lost.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Command;
+
+use limo_tests::{Setup, finish, until};
+use tempfile::TempDir;
+
+/// A file system of 8 MiB; gone when dropped.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> Result<Self, String> {
+        let disk = Self(tempfile::tempdir().expect("a directory"));
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=8m", "limo-test"]).arg(disk.path());
+        let output = mount.output().map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(disk) } else { Err(said) }
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Takes up every byte that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.path().join("filler")).expect("room for a name");
+        let mut piece = 64 * 1024;
+        while piece > 0 {
+            if file.write_all(&vec![1; piece]).is_err() {
+                piece /= 2;
+            }
+        }
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.path().join("filler")).expect("it is there");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.path()).output();
+    }
+}
+
+#[test]
+fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
+    let disk = match SmallDisk::mount() {
+        Ok(disk) => disk,
+        Err(reason) => return println!("skipped: a tmpfs cannot be mounted here: {reason}"),
+    };
+    let mut cluster = Setup { state_dir: Some(disk.path().join("state")), ..Setup::nodes(1, 2) }.start();
+    let submitter = cluster.submitter().clone();
+    let mut lrun = submitter.spawn_lrun(&["sh", "-c", "echo ready; read word; echo $word; exit 3"]);
+    let mut lines = BufReader::new(lrun.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    disk.fill();
+    let mut accepted = Vec::new();
+    // What was left in blocks that the journal has already may take some.
+    let refused = until("a job is refused", || {
+        let ran = submitter.lrun(&["--detach", "touch", "never"]);
+        if ran.code == Some(0) {
+            accepted.push(ran.stdout.trim_end().parse::<u64>().expect("a number"));
+        }
+        (ran.code != Some(0)).then_some(ran)
+    });
+    assert!(refused.stderr.contains("full"), "{refused:?}");
+    let status = submitter.lconf(&["status"]).succeeded();
+    assert!(status.contains("TROUBLE") && status.contains("new jobs are refused"), "{status}");
+
+    lrun.stdin.take().expect("piped").write_all(b"on and on\n").expect("lrun reads");
+    assert_eq!(lines.next().as_deref(), Some("on and on"));
+    assert_eq!(finish(lrun).code, Some(3));
+    // Its end is on the full disk.
+    cluster.kill_master();
+    cluster.start_master();
+    assert_eq!((&submitter.job(1)["exit_code"], &submitter.job(1)["state"]), (&3.into(), &"failed".into()));
+
+    disk.make_room();
+    let job = until("jobs are accepted again", || {
+        let ran = submitter.lrun(&["--detach", "sh", "-c", "echo here"]);
+        ran.stdout.trim_end().parse::<u64>().ok()
+    });
+    assert_eq!(submitter.wait(job), Some(0));
+    assert_eq!(submitter.read(format!("limo-{job}.out")), "here\n");
+    for job in accepted {
+        assert_eq!(submitter.wait(job), Some(0), "accepted before the disk was full");
+    }
+}

@@ -1,0 +1,108 @@
+//! The daemon of a node is killed at random instants while jobs run on it: those jobs are reported lost, do not run
+//! again, and nothing of them lives on; the jobs that wait run afterwards.
+//!
+//! `LIMO_NODE_KILLS` sets how often it is killed, `LIMO_SEED` repeats the instants of a run.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use limo_tests::{Cluster, Dice, Process, Setup, Submitter, finish, until};
+use serde_json::Value;
+
+use crate::ledger::Ledger;
+
+const KILLS: u64 = 20;
+
+/// About as long as a job takes, from its submission to its end.
+const LONGEST_LIFE: Duration = Duration::from_millis(600);
+
+/// Half of them run, half of them wait.
+const BACKLOG: usize = 12;
+
+/// Leaves its group, too; writes its number before anything that takes time, and again at its end.
+const JOB: &str = "echo $LIMO_JOB_ID >> ledger; setsid sleep 1000 </dev/null >/dev/null 2>&1 & \
+                   sleep 0.25; echo $LIMO_JOB_ID >> ends";
+
+#[test]
+fn what_ran_there_is_lost_and_does_not_run_again() {
+    let mut dice = Dice::from_env("LIMO_SEED");
+    let kills = std::env::var("LIMO_NODE_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
+    let mut cluster = Setup::nodes(2, 3).start();
+    let submitter = cluster.submitter().clone();
+    let (accepted, over) = (Mutex::new(BTreeSet::new()), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| submit(&submitter, &accepted, &over));
+        }
+        for _ in 0..kills {
+            let name = ["n1", "n2"][usize::try_from(dice.below(2)).expect("small")];
+            thread::sleep(dice.up_to(LONGEST_LIFE));
+            cluster.kill_node(name);
+            thread::sleep(dice.up_to(LONGEST_LIFE / 4));
+            cluster.start_node(name);
+            cluster.await_node(name);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    until("every job is over", || submitter.jobs().is_empty().then_some(()));
+    prove(&cluster, &accepted.into_inner().expect("whole"));
+}
+
+fn submit(submitter: &Submitter, accepted: &Mutex<BTreeSet<u64>>, over: &AtomicBool) {
+    loop {
+        let is_over = || over.load(Ordering::Relaxed);
+        until("the cluster works", || (is_over() || submitter.jobs().len() < BACKLOG).then_some(()));
+        if is_over() {
+            return;
+        }
+        let job = submitter.detach(&["sh", "-c", JOB]);
+        assert!(accepted.lock().expect("whole").insert(job), "the number {job} was given twice");
+    }
+}
+
+fn prove(cluster: &Cluster, accepted: &BTreeSet<u64>) {
+    let submitter = cluster.submitter();
+    let (begins, ends) = (Ledger::read(submitter, "ledger"), Ledger::read(submitter, "ends"));
+    assert_eq!(begins.twice(), Vec::<u64>::new(), "jobs that ran twice");
+    let all: Vec<u64> = accepted.iter().copied().collect();
+    let jobs: Vec<Value> = all.chunks(200).flat_map(|some| submitter.show(some)).collect();
+    let mut lost = Vec::new();
+    for (job, id) in jobs.iter().zip(&all) {
+        match job["state"].as_str() {
+            Some("completed") => assert!(begins.has(*id) && ends.has(*id) && job["exit_code"] == 0, "{job}"),
+            Some("lost") => {
+                assert!(job["exit_code"].is_null() && job["signal"].is_null(), "{job}");
+                lost.push(*id);
+            }
+            _ => panic!("neither completed nor lost: {job}"),
+        }
+    }
+    println!("{} jobs accepted, {} of them lost", all.len(), lost.len());
+    assert!(!lost.is_empty() && lost.len() < all.len(), "the kills hit some jobs and not all");
+    assert_eq!(submitter.wait(lost[0]), Some(125));
+    assert_eq!(cluster.job_processes(), [], "nothing of any job lives");
+}
+
+#[test]
+fn an_lrun_whose_node_is_killed_says_that_the_job_is_lost() {
+    let mut cluster = Cluster::of_one_node(1);
+    let submitter = cluster.submitter().clone();
+    let lrun = submitter.spawn_lrun(&["sh", "-c", "echo $LIMO_JOB_ID >> ledger; sleep 1000"]);
+    let waiting = submitter.detach(&["sh", "-c", "echo $LIMO_JOB_ID >> ledger"]);
+    let has_begun = |left: &Vec<Process>| left.iter().any(|process| process.is_called("sleep"));
+    let left = until("the job runs", || Some(cluster.job_processes()).filter(has_begun));
+    cluster.kill_node("n1");
+    until("the master knows", || (cluster.node_report("n1")?["state"] == "away").then_some(()));
+    assert_eq!(submitter.state(1), "running", "its node may come back with it");
+    assert_eq!(cluster.job_processes(), left, "nobody has ended it");
+    cluster.start_node("n1");
+    let ran = finish(lrun);
+    assert!(ran.code == Some(125) && ran.stderr.contains("lost"), "{ran:?}");
+    assert_eq!(submitter.state(1), "lost");
+    assert_eq!(submitter.wait(waiting), Some(0));
+    assert_eq!(submitter.read("ledger"), format!("1\n{waiting}\n"));
+    assert_eq!(cluster.job_processes(), []);
+}

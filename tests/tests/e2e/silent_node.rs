@@ -1,0 +1,117 @@
+//! A node that takes a job and does not acknowledge it: the job goes to another, and runs once.
+
+use std::process::Child;
+
+use limo_model::{Attempt, JobId, Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
+use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Role, connect};
+use limo_tests::{Cluster, LIMIT, NodeSetup, Setup, finish, until};
+
+type Line = Connection<MasterToNode, NodeToMaster>;
+
+/// A node that only the test speaks for.
+struct Puppet(Line);
+
+impl Puppet {
+    async fn register(address: &str, name: &str) -> Self {
+        let unit = UnitSpec {
+            name: "cpu".into(),
+            hardware: "puppet".into(),
+            kind: UnitKind::Cpu,
+            cores: 64,
+            nameplate: Power::from_watts(1),
+            caps: None,
+        };
+        let spec = NodeSpec {
+            name: name.into(),
+            units: vec![unit],
+            memory: Memory::from_bytes(1 << 30),
+            idle: Power::ZERO,
+            meter: Meter::None,
+        };
+        let slave = NewSlave { spec, instance: name.into(), boot: "one".into(), attempts: Vec::new() };
+        let line: Line = connect(address, Role::Node).await.expect("the master listens");
+        let mut puppet = Self(line);
+        puppet.say(NodeToMaster::NewSlave(Box::new(slave))).await;
+        assert_eq!(puppet.hear().await, Some(MasterToNode::Registered));
+        puppet
+    }
+
+    async fn say(&mut self, message: NodeToMaster) {
+        // The master may have hung up.
+        let _ = self.0.writer.send(&Frame::Message(message)).await;
+    }
+
+    /// The next message; `None` where the master has hung up.
+    async fn hear(&mut self) -> Option<MasterToNode> {
+        match tokio::time::timeout(LIMIT, self.0.reader.next()).await.expect("the master says something") {
+            Ok(Some(Frame::Message(message))) => Some(message),
+            Ok(None) | Err(_) => None,
+            Ok(Some(other)) => panic!("{other:?}"),
+        }
+    }
+
+    async fn assignment(&mut self) -> (JobId, Attempt) {
+        match self.hear().await {
+            Some(MasterToNode::DoExec(exec)) => (exec.job, exec.attempt),
+            other => panic!("no assignment: {other:?}"),
+        }
+    }
+}
+
+fn setup(ack_timeout: &str) -> Setup {
+    // The first node that fits is the one that registered first: the puppet.
+    Setup::default().master(&["--initial-policy", "fifo", "--ack-timeout", ack_timeout])
+}
+
+const JOB: [&str; 3] = ["sh", "-c", "echo $LIMO_NODE | tee -a ran; until [ -e go ]; do sleep 0.02; done"];
+
+/// A puppet, a real node after it, and a job that the puppet has been given and the master waits for.
+async fn stage(ack_timeout: &str) -> (Cluster, Puppet, (JobId, Attempt), Child) {
+    let mut cluster = setup(ack_timeout).start();
+    let submitter = cluster.submitter().clone();
+    let mut puppet = Puppet::register(&submitter.address, "puppet").await;
+    cluster.add_node(&NodeSetup { name: "real".into(), options: vec!["--cpus".into(), "1".into()] });
+    cluster.await_node("real");
+    let lrun = submitter.spawn_lrun(&JOB);
+    let given = puppet.assignment().await;
+    (cluster, puppet, given, lrun)
+}
+
+/// Lets the job end: it has run on the real node, once.
+fn check_end(cluster: &Cluster, lrun: Child) {
+    let submitter = cluster.submitter();
+    std::fs::write(submitter.path("go"), "").expect("written");
+    assert_eq!(finish(lrun).succeeded(), "real\n");
+    assert_eq!(submitter.read("ran"), "real\n");
+    assert_eq!(submitter.job(1)["nodes"], serde_json::json!(["real"]));
+}
+
+#[tokio::test]
+async fn a_job_that_is_not_acknowledged_goes_to_another_node() {
+    let (cluster, mut puppet, _, lrun) = stage("300ms").await;
+    // It says nothing at all, and hears no `Go` until the master has had enough of it.
+    while let Some(message) = puppet.hear().await {
+        assert!(!matches!(message, MasterToNode::Go { .. }), "{message:?}");
+    }
+    check_end(&cluster, lrun);
+    assert_eq!(cluster.node_report("puppet").expect("known")["state"], "away");
+}
+
+#[tokio::test]
+async fn an_acknowledgement_that_comes_too_late_starts_nothing() {
+    let (cluster, mut puppet, (job, attempt), lrun) = stage("300ms").await;
+    while puppet.hear().await.is_some() {}
+    until("the job runs elsewhere", || (cluster.submitter().read("ran") == "real\n").then_some(()));
+    let mut puppet = Puppet::register(&cluster.submitter().address, "puppet").await;
+    puppet.say(NodeToMaster::JobAck { job, attempt }).await;
+    assert_eq!(puppet.hear().await, Some(MasterToNode::Drop { job, attempt }));
+    check_end(&cluster, lrun);
+}
+
+#[tokio::test]
+async fn a_node_that_vanishes_before_go_loses_the_job_to_another() {
+    // Longer than this test may take: the broken connection is enough.
+    let (cluster, puppet, _, lrun) = stage("1h").await;
+    drop(puppet);
+    check_end(&cluster, lrun);
+}
