@@ -15,6 +15,8 @@ use crate::desk;
 /// Read where it exists and no other file is named.
 const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
 
+const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lmaster";
+
 /// The port at which clients and nodes look for a master unless they are told otherwise.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6817);
 
@@ -43,7 +45,7 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Layer {
-    /// Keep the journal and the profiles here; made where it is missing
+    /// Keep the journal and the profiles here; made where it is missing [default: /var/lib/limo/lmaster]
     #[arg(long, value_name = "DIR", env = "LIMO_STATE_DIR")]
     state_dir: Option<PathBuf>,
     /// Listen here; port 0 chooses a free one, which DIR/address then names [default: 127.0.0.1:6817]
@@ -52,7 +54,7 @@ struct Layer {
     /// What to log: a level, or per module as `lmaster=debug,info` [default: info]
     #[arg(long, value_name = "FILTER", env = "LIMO_LOG")]
     log: Option<String>,
-    /// For people, or one JSON object per line [default: human]
+    /// For people, or one JSON object per line [default: human on a terminal, else json]
     #[arg(long, value_name = "FORMAT", env = "LIMO_LOG_FORMAT")]
     log_format: Option<LogFormat>,
     /// A node that does not acknowledge a job within this time loses it to another [default: 2s]
@@ -149,7 +151,8 @@ pub struct Settings {
     pub state_dir: PathBuf,
     pub listen: SocketAddr,
     pub log: String,
-    pub log_format: LogFormat,
+    /// `None` is as fits where the log goes.
+    pub log_format: Option<LogFormat>,
     pub desk: desk::Settings,
 }
 
@@ -162,8 +165,7 @@ impl Cli {
         let default = Path::new(DEFAULT_FILE);
         let file = self.config.as_deref().or_else(|| default.exists().then_some(default));
         let below = file.map(read).transpose()?.unwrap_or_default();
-        let place = file.map_or_else(|| "the configuration file".to_owned(), |file| file.display().to_string());
-        self.layer.clone().over(below).resolve(&place)
+        self.layer.clone().over(below).resolve()
     }
 }
 
@@ -210,10 +212,8 @@ impl Layer {
         }
     }
 
-    fn resolve(self, place: &str) -> Result<Settings> {
-        let Some(state_dir) = self.state_dir else {
-            bail!("no directory for the journal is given: add --state-dir DIR, or `state_dir = \"DIR\"` to {place}");
-        };
+    fn resolve(self) -> Result<Settings> {
+        let state_dir = self.state_dir.unwrap_or_else(|| DEFAULT_STATE_DIR.into());
         let listen = self.listen.unwrap_or(DEFAULT_LISTEN);
         ensure!(
             listen.ip().is_loopback(),
@@ -239,7 +239,7 @@ impl Layer {
             },
         };
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
-        Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk })
+        Ok(Settings { state_dir, listen, log, log_format: self.log_format, desk })
     }
 }
 

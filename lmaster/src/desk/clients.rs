@@ -117,6 +117,11 @@ impl Desk {
     }
 
     pub(super) fn answered(&mut self, ticket: Ticket, result: Result<Reply, String>) {
+        if self.book.is_recovering() {
+            // What follows from it must follow from the state that is being read back.
+            return self.answers.push((ticket, result));
+        }
+        let result = if self.book.is_open() { result } else { Err(self.not_open()) };
         let Some(asked) = self.asked.remove(&ticket) else { return };
         let Some(peer) = asked.peer() else {
             return match result {
@@ -145,8 +150,15 @@ impl Desk {
         }
     }
 
+    fn not_open(&self) -> String {
+        format!("the journal cannot be written: {}", self.book.trouble().unwrap_or("it is being read back"))
+    }
+
     /// After the state was read back, or could not be.
     pub(super) fn serve_backlogs(&mut self) {
+        for (ticket, result) in std::mem::take(&mut self.answers) {
+            self.answered(ticket, result);
+        }
         let peers: Vec<PeerId> = self.clients.keys().copied().collect();
         for peer in peers {
             self.serve_backlog(peer);

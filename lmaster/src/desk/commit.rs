@@ -2,23 +2,15 @@
 //! one. Where a commit fails, the state goes back to what is on disk: whoever waited for an answer is told so, and the
 //! nodes, whose reports may have been in the batch, are asked again by closing their connections.
 
-use std::collections::BTreeMap;
-
 use limo_journal::{Batch, CommitError, Entry, FinishedRow, RecoverError, Recovered, Submission};
 use limo_model::{Attempt, JobId, NodeId, Power, Span, Time};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, NewSlave};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
 
+use super::book::Phase;
 use super::nodes::Welcome;
 use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
 use crate::{recover, report};
-
-/// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
-const FIRST_PAUSE: Span = Span::from_ms(100);
-const LONGEST_PAUSE: Span = Span::from_secs(30);
-
-/// How often the ballast is tried while it is missing.
-const BALLAST_EVERY: Span = Span::from_secs(2);
 
 /// A round that wants to be asked again at once would leave no time for anything else.
 const SHORTEST_WAKE: Span = Span::from_ms(10);
@@ -44,145 +36,6 @@ pub(super) enum After {
     Learn(Box<Lesson>),
 }
 
-#[derive(Debug, Default)]
-struct Open {
-    entries: Vec<(Time, Entry)>,
-    submissions: Vec<Submission>,
-    after: Vec<After>,
-}
-
-#[derive(Debug)]
-enum Phase {
-    Idle,
-    Committing(Vec<After>),
-    /// The state is being read back; until then there is none.
-    Recovering,
-    /// Reading it back failed; tried again at this time.
-    Broken(Time),
-}
-
-/// Why new jobs are refused at present.
-#[derive(Debug)]
-struct Trouble {
-    reason: String,
-    /// When to try to put the ballast back.
-    ballast_at: Time,
-}
-
-/// What is not on disk yet, and the state of the journal.
-#[derive(Debug)]
-pub(super) struct Book {
-    generation: u64,
-    open: Open,
-    phase: Phase,
-    since_snapshot: usize,
-    snapshot_wanted: bool,
-    wake_at: Option<Time>,
-    readings: BTreeMap<NodeId, Power>,
-    readings_due: Option<Time>,
-    trouble: Option<Trouble>,
-    /// No commit before this time, after one that failed.
-    pause: Option<(Time, Span)>,
-}
-
-impl Book {
-    pub(super) fn new(generation: u64, since_snapshot: usize) -> Self {
-        Self {
-            generation,
-            open: Open::default(),
-            phase: Phase::Idle,
-            since_snapshot,
-            snapshot_wanted: false,
-            wake_at: None,
-            readings: BTreeMap::new(),
-            readings_due: None,
-            trouble: None,
-            pause: None,
-        }
-    }
-
-    /// Whether there is a state that events can be applied to.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Idle | Phase::Committing(_))
-    }
-
-    /// Whether the state is being read back: there will be one in a moment.
-    pub(super) fn is_recovering(&self) -> bool {
-        matches!(self.phase, Phase::Recovering)
-    }
-
-    pub(super) fn is_quiet(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.open.entries.is_empty() && !self.snapshot_wanted
-    }
-
-    /// The process ends: a snapshot spares the next one the replay, which a newer program might do otherwise.
-    pub(super) fn want_snapshot(&mut self) {
-        self.snapshot_wanted = self.since_snapshot > 0 || !self.open.entries.is_empty();
-    }
-
-    /// Why new jobs are refused.
-    pub(super) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_ref().map(|trouble| trouble.reason.as_str())
-    }
-
-    /// From now on new jobs are refused, until the ballast is in its place.
-    pub(super) fn suffer(&mut self, reason: String, now: Time) {
-        self.trouble = Some(Trouble { reason, ballast_at: now + BALLAST_EVERY });
-    }
-
-    /// The answer to an attempt to put the ballast back.
-    pub(super) fn ballast(&mut self, result: Result<(), String>) {
-        match (result, &mut self.trouble) {
-            (Ok(()), trouble) => {
-                if trouble.take().is_some() {
-                    tracing::info!("the journal can be written again: new jobs are accepted");
-                }
-            }
-            (Err(error), Some(trouble)) => tracing::debug!(error, reason = trouble.reason, "still no room"),
-            (Err(_), None) => {}
-        }
-    }
-
-    pub(super) fn deadline(&self) -> Option<Time> {
-        let ballast = self.trouble.as_ref().map(|trouble| trouble.ballast_at);
-        let own = match &self.phase {
-            Phase::Committing(_) | Phase::Recovering => None,
-            Phase::Broken(at) => Some(*at),
-            Phase::Idle => {
-                let work = (!self.open.entries.is_empty()).then_some(Time::default());
-                let due = [work, self.wake_at, self.readings_due].into_iter().flatten().min();
-                due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
-            }
-        };
-        [ballast, own].into_iter().flatten().min()
-    }
-
-    pub(super) fn timer(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        if let Phase::Broken(at) = self.phase
-            && at <= now
-        {
-            self.phase = Phase::Recovering;
-            effects.push(Effect::Recover);
-        }
-        if let Some(trouble) = &mut self.trouble
-            && trouble.ballast_at <= now
-        {
-            trouble.ballast_at = now + BALLAST_EVERY;
-            effects.push(Effect::RestoreBallast);
-        }
-    }
-
-    fn may_commit(&self, now: Time) -> bool {
-        matches!(self.phase, Phase::Idle) && self.pause.is_none_or(|(until, _)| until <= now)
-    }
-
-    fn fail(&mut self, now: Time) -> Span {
-        let pause = self.pause.map_or(FIRST_PAUSE, |(_, last)| (last + last).min(LONGEST_PAUSE));
-        self.pause = Some((now + pause, pause));
-        pause
-    }
-}
-
 impl Desk {
     /// Applies an event and puts it into the open batch.
     ///
@@ -195,6 +48,7 @@ impl Desk {
     }
 
     fn apply(&mut self, event: Event) -> Result<(), Refused> {
+        debug_assert!(self.book.is_open(), "there is no state to apply {event:?} to");
         self.core.apply(self.now, &event)?;
         self.book.open.entries.push((self.now, Entry::Event(event)));
         Ok(())

@@ -6,6 +6,7 @@
 //! stdio is passed on at once (`streams`): it is not part of the state.
 
 mod assign;
+mod book;
 mod changes;
 mod clients;
 mod commit;
@@ -25,8 +26,8 @@ use limo_sched::{Core, ModeSetting, Options, Preset};
 
 use crate::recover::Restored;
 use assign::Awaited;
+use book::Book;
 use clients::{Asked, ClientPeer};
-use commit::Book;
 use nodes::{Link, NodePeer};
 use queries::Waiter;
 use streams::Routes;
@@ -193,6 +194,8 @@ pub struct Desk {
     awaited: BTreeMap<JobId, Awaited>,
     book: Book,
     asked: HashMap<Ticket, Asked>,
+    /// Answers that came while the state was being read back.
+    answers: Vec<(Ticket, Result<Reply, String>)>,
     next_ticket: u64,
     waiters: BTreeMap<u64, Waiter>,
     effects: Vec<Effect>,
@@ -217,6 +220,7 @@ impl Desk {
             awaited: BTreeMap::new(),
             book: Book::new(restored.generation, restored.entries),
             asked: HashMap::new(),
+            answers: Vec::new(),
             next_ticket: 0,
             waiters: BTreeMap::new(),
             effects: Vec::new(),

@@ -37,8 +37,6 @@ fn a_configuration_is_checked_without_starting_anything() {
     assert!(!state.exists());
     let (code, _, err) = run(&["--kill-grce", "5s"]);
     assert!(code == Some(2) && err.contains("--kill-grace"), "{err}");
-    let (code, _, err) = run(&["--check-config"]);
-    assert!(code == Some(1) && err.contains("add --state-dir DIR"), "{err}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn lost() -> AttemptState {
 impl World {
     fn new(seed: u64) -> Self {
         let mut bench = Bench::new();
-        bench.slow_disk = true;
+        (bench.slow_disk, bench.slow_answers) = (true, true);
         let node = |index| SimNode {
             name: format!("n{index}"),
             boot: 0,
@@ -86,7 +86,8 @@ impl World {
             20..40 => self.deliver(node),
             40..58 => self.hear(node),
             58..66 => self.finish_one(node),
-            66..86 => self.commit(),
+            66..76 => self.bench.answer_one(),
+            76..86 => self.commit(),
             86..88 if !self.bench.committing.is_empty() => self.bench.fail(),
             88..90 => self.kill(),
             90..92 => self.cut(node),
@@ -257,7 +258,7 @@ impl World {
         }
         let (disk, now) = (std::mem::take(&mut self.bench.disk), self.bench.now);
         self.bench = Bench::on(disk, now);
-        self.bench.slow_disk = true;
+        (self.bench.slow_disk, self.bench.slow_answers) = (true, true);
         self.client = self.bench.client(7);
         for key in self.pending.clone() {
             self.hand_in(key);
@@ -268,6 +269,7 @@ impl World {
     fn heal(&mut self) {
         for _ in 0..2_000 {
             self.commit();
+            self.bench.answer_one();
             self.bench.input(Input::Ballast(Ok(())));
             for node in 0..NODES {
                 self.connect(node);

@@ -118,3 +118,47 @@ fn the_pause_between_attempts_grows() {
     }
     assert!((5..15).contains(&attempts), "{attempts} attempts in a minute");
 }
+
+/// The submission is looked up in the journal; when the answer comes, the state to which it would be added is gone.
+#[test]
+fn what_is_asked_before_a_failure_is_served_after_it() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    (bench.slow_disk, bench.slow_answers) = (true, true);
+    bench.say(client, exec(1));
+    bench.answer_one();
+    bench.say(client, exec(2));
+    full(&mut bench);
+    // First the lookup, then the state.
+    assert!(matches!(bench.answers[0], Input::Answered(..)) && matches!(bench.answers[1], Input::Recovered(_)));
+    bench.answer_one();
+    assert_eq!(words(&bench.heard(client)), ["Refused"]);
+    bench.answer_one();
+    bench.pass(Span::from_secs(1));
+    assert_eq!(words(&bench.heard(client)), ["Accepted", "Waiting"]);
+    assert_eq!(bench.killed().jobs().len(), 1);
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_back_is_tried_again() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    let job = bench.submit(client, 1);
+    (bench.slow_disk, bench.slow_answers) = (true, true);
+    bench.say(client, exec(2));
+    bench.answer_one();
+    full(&mut bench);
+    bench.heard(client);
+    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status)));
+    assert!(bench.heard(client).is_empty(), "it waits for the state");
+    bench.answers.clear();
+    let error = limo_journal::RecoverError::Database { detail: "the disk is gone".into() };
+    bench.input(Input::Recovered(Err(error)));
+    refusal(bench.heard(client).first());
+    let node = bench.peer();
+    bench.input(Input::NodeConnected(node));
+    assert_eq!(bench.closed.last().map(|(peer, _)| *peer), Some(node));
+    bench.slow_answers = false;
+    bench.pass(Span::from_secs(1));
+    assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
+}

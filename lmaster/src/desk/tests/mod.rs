@@ -100,6 +100,9 @@ struct Bench {
     now: Time,
     /// Commits are answered by the test, not at once.
     slow_disk: bool,
+    /// So are questions and recoveries.
+    slow_answers: bool,
+    answers: VecDeque<Input>,
     committing: VecDeque<Batch>,
     to_nodes: Vec<(PeerId, MasterToNode)>,
     to_clients: Vec<(PeerId, MasterToClient)>,
@@ -137,6 +140,8 @@ impl Bench {
             settings: settings(),
             now,
             slow_disk: false,
+            slow_answers: false,
+            answers: VecDeque::new(),
             committing: VecDeque::new(),
             to_nodes: Vec::new(),
             to_clients: Vec::new(),
@@ -158,7 +163,8 @@ impl Bench {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             for effect in self.desk.step(self.now, input) {
-                inputs.extend(self.perform(effect));
+                let answer = self.perform(effect);
+                if self.slow_answers { &mut self.answers } else { &mut inputs }.extend(answer);
             }
             if !self.slow_disk
                 && let Some(batch) = self.committing.pop_front()
@@ -202,6 +208,13 @@ impl Bench {
     fn fail(&mut self) {
         self.committing.pop_front().expect("a commit under way");
         self.input(Input::Committed(Err(CommitError::Full { detail: "no space left on device".into() })));
+    }
+
+    /// The oldest question or recovery is answered.
+    fn answer_one(&mut self) {
+        if let Some(input) = self.answers.pop_front() {
+            self.input(input);
+        }
     }
 
     /// Lets time pass, with every deadline on the way.

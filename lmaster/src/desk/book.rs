@@ -1,0 +1,155 @@
+//! What is not on disk yet, and how the journal is doing. Knows no core: it only keeps account.
+
+use std::collections::BTreeMap;
+
+use limo_journal::{Entry, Submission};
+use limo_model::{NodeId, Power, Span, Time};
+
+use super::Effect;
+use super::commit::After;
+
+/// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
+const FIRST_PAUSE: Span = Span::from_ms(100);
+const LONGEST_PAUSE: Span = Span::from_secs(30);
+
+/// How often the ballast is tried while it is missing.
+const BALLAST_EVERY: Span = Span::from_secs(2);
+
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    pub(super) entries: Vec<(Time, Entry)>,
+    pub(super) submissions: Vec<Submission>,
+    pub(super) after: Vec<After>,
+}
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    Idle,
+    Committing(Vec<After>),
+    /// The state is being read back; until then there is none.
+    Recovering,
+    /// Reading it back failed; tried again at this time.
+    Broken(Time),
+}
+
+/// Why new jobs are refused at present.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    reason: String,
+    /// When to try to put the ballast back.
+    ballast_at: Time,
+}
+
+/// What is not on disk yet, and the state of the journal.
+#[derive(Debug)]
+pub(super) struct Book {
+    pub(super) generation: u64,
+    pub(super) open: Open,
+    pub(super) phase: Phase,
+    pub(super) since_snapshot: usize,
+    pub(super) snapshot_wanted: bool,
+    pub(super) wake_at: Option<Time>,
+    pub(super) readings: BTreeMap<NodeId, Power>,
+    pub(super) readings_due: Option<Time>,
+    pub(super) trouble: Option<Trouble>,
+    /// No commit before this time, after one that failed.
+    pub(super) pause: Option<(Time, Span)>,
+}
+
+impl Book {
+    pub(super) fn new(generation: u64, since_snapshot: usize) -> Self {
+        Self {
+            generation,
+            open: Open::default(),
+            phase: Phase::Idle,
+            since_snapshot,
+            snapshot_wanted: false,
+            wake_at: None,
+            readings: BTreeMap::new(),
+            readings_due: None,
+            trouble: None,
+            pause: None,
+        }
+    }
+
+    /// Whether there is a state that events can be applied to.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Idle | Phase::Committing(_))
+    }
+
+    /// Whether the state is being read back: there will be one in a moment.
+    pub(super) fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Recovering)
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self.phase, Phase::Idle) && self.open.entries.is_empty() && !self.snapshot_wanted
+    }
+
+    /// The process ends: a snapshot spares the next one the replay, which a newer program might do otherwise.
+    pub(super) fn want_snapshot(&mut self) {
+        self.snapshot_wanted = self.since_snapshot > 0 || !self.open.entries.is_empty();
+    }
+
+    /// Why new jobs are refused.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_ref().map(|trouble| trouble.reason.as_str())
+    }
+
+    /// From now on new jobs are refused, until the ballast is in its place.
+    pub(super) fn suffer(&mut self, reason: String, now: Time) {
+        self.trouble = Some(Trouble { reason, ballast_at: now + BALLAST_EVERY });
+    }
+
+    /// The answer to an attempt to put the ballast back.
+    pub(super) fn ballast(&mut self, result: Result<(), String>) {
+        match (result, &mut self.trouble) {
+            (Ok(()), trouble) => {
+                if trouble.take().is_some() {
+                    tracing::info!("the journal can be written again: new jobs are accepted");
+                }
+            }
+            (Err(error), Some(trouble)) => tracing::debug!(error, reason = trouble.reason, "still no room"),
+            (Err(_), None) => {}
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        let ballast = self.trouble.as_ref().map(|trouble| trouble.ballast_at);
+        let own = match &self.phase {
+            Phase::Committing(_) | Phase::Recovering => None,
+            Phase::Broken(at) => Some(*at),
+            Phase::Idle => {
+                let work = (!self.open.entries.is_empty()).then_some(Time::default());
+                let due = [work, self.wake_at, self.readings_due].into_iter().flatten().min();
+                due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
+            }
+        };
+        [ballast, own].into_iter().flatten().min()
+    }
+
+    pub(super) fn timer(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if let Phase::Broken(at) = self.phase
+            && at <= now
+        {
+            self.phase = Phase::Recovering;
+            effects.push(Effect::Recover);
+        }
+        if let Some(trouble) = &mut self.trouble
+            && trouble.ballast_at <= now
+        {
+            trouble.ballast_at = now + BALLAST_EVERY;
+            effects.push(Effect::RestoreBallast);
+        }
+    }
+
+    pub(super) fn may_commit(&self, now: Time) -> bool {
+        matches!(self.phase, Phase::Idle) && self.pause.is_none_or(|(until, _)| until <= now)
+    }
+
+    pub(super) fn fail(&mut self, now: Time) -> Span {
+        let pause = self.pause.map_or(FIRST_PAUSE, |(_, last)| (last + last).min(LONGEST_PAUSE));
+        self.pause = Some((now + pause, pause));
+        pause
+    }
+}
