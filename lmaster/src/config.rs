@@ -54,7 +54,7 @@ struct Layer {
     /// What to log: a level, or per module as `lmaster=debug,info` [default: info]
     #[arg(long, value_name = "FILTER", env = "LIMO_LOG")]
     log: Option<String>,
-    /// For people, or one JSON object per line [default: human on a terminal, else json]
+    /// For people, or one JSON object per line [default: human]
     #[arg(long, value_name = "FORMAT", env = "LIMO_LOG_FORMAT")]
     log_format: Option<LogFormat>,
     /// A node that does not acknowledge a job within this time loses it to another [default: 2s]
@@ -151,8 +151,7 @@ pub struct Settings {
     pub state_dir: PathBuf,
     pub listen: SocketAddr,
     pub log: String,
-    /// `None` is as fits where the log goes.
-    pub log_format: Option<LogFormat>,
+    pub log_format: LogFormat,
     pub desk: desk::Settings,
 }
 
@@ -239,7 +238,7 @@ impl Layer {
             },
         };
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
-        Ok(Settings { state_dir, listen, log, log_format: self.log_format, desk })
+        Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk })
     }
 }
 

@@ -31,11 +31,9 @@ pub fn check(filter: &str) -> Result<()> {
 ///
 /// # Errors
 /// Where `filter` cannot be read, or something in this process logs already.
-pub fn start(format: Option<LogFormat>, filter: &str) -> Result<Log> {
+pub fn start(format: LogFormat, filter: &str) -> Result<Log> {
     let (level, handle) = reload::Layer::new(parse(filter)?);
-    let terminal = stderr().is_terminal();
-    let format = format.unwrap_or(if terminal { LogFormat::Human } else { LogFormat::Json });
-    let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colour = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = fmt::layer().with_writer(stderr).with_ansi(colour);
     let lines = match format {
         LogFormat::Human => lines.boxed(),
