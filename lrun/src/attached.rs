@@ -51,6 +51,8 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
                 Report::Blocked(channel, error) => Input::Blocked(channel, error),
             },
             Some(piece) = piece(&mut pumps.stdin), if session.wants_stdin() => Input::Stdin(piece),
+            // Begins anew with every other input.
+            () = tokio::time::sleep(patience.0), if session.awaits_output() => Input::Silence,
         };
         let mut effects = session.step(begun.elapsed(), input);
         while !effects.is_empty() {

@@ -37,6 +37,8 @@ pub enum Input {
     Signal(i32),
     /// The master stayed away too long.
     GaveUp(Failure),
+    /// The rest of the output of a job that is over did not come for too long.
+    Silence,
 }
 
 /// What a session wants done.
@@ -63,6 +65,7 @@ pub enum News {
     Back,
     NotCancelled { job: JobId, reason: String },
     CannotWrite(Channel, Errno),
+    OutputMissing,
 }
 
 /// How a session ends.
@@ -154,6 +157,11 @@ impl Session {
             Input::Blocked(channel, error) => self.blocked(channel, error),
             Input::Signal(signal) => self.signal(now, signal),
             Input::GaveUp(failure) => self.gave_up(failure),
+            Input::Silence => {
+                self.output_lost = true;
+                self.say(News::OutputMissing);
+                self.leave_over();
+            }
         }
         std::mem::take(&mut self.effects)
     }
@@ -333,6 +341,11 @@ impl Session {
         if done {
             self.leave_over();
         }
+    }
+
+    /// Whether the job is over and only output that has not come yet is waited for: its node may be gone for good.
+    pub fn awaits_output(&self) -> bool {
+        self.report.is_some() && self.streams.is_written()
     }
 
     fn leave_over(&mut self) {

@@ -50,6 +50,10 @@ impl Voice {
             News::CannotWrite(channel, error) => {
                 self.line(&format!("error: cannot write {}: {}", stream_name(*channel), error.desc()));
             }
+            News::OutputMissing => {
+                let seconds = patience.as_secs();
+                self.line(&format!("error: the end of the job's output did not come within {seconds} s"));
+            }
         }
     }
 

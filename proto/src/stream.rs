@@ -182,8 +182,11 @@ impl Inbox {
         }
         let known = self.received - offset;
         if bytes.is_empty() {
-            if known > 0 {
-                return if self.ended { Ok(None) } else { Err(StreamError::AfterEnd { end: offset }) };
+            match (self.ended, known) {
+                (false, 0) => {}
+                // The end again.
+                (true, 1) => return Ok(None),
+                _ => return Err(StreamError::AfterEnd { end: offset }),
             }
             self.received += 1;
             self.ended = true;
@@ -306,6 +309,8 @@ mod tests {
         assert_eq!(out.resume(1), Err(StreamError::Forgotten { offset: 1, from: 0, to: 0 }));
         assert_eq!(inbox.accept(5, Bytes::from_static(b"x")), Err(StreamError::Gap { offset: 5, expected: 0 }));
         inbox.accept(0, Bytes::new()).expect("the end");
+        assert_eq!(inbox.accept(0, Bytes::new()), Ok(None), "the end again");
+        assert_eq!(inbox.accept(1, Bytes::new()), Err(StreamError::AfterEnd { end: 1 }));
         assert_eq!(inbox.accept(1, Bytes::from_static(b"x")), Err(StreamError::AfterEnd { end: 1 }));
     }
 }

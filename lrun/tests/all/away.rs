@@ -105,3 +105,16 @@ async fn a_master_that_no_longer_knows_the_job() {
     let said = format!("{AWAY}lrun: error: cannot return to job 12: there is no job 12\n");
     assert_eq!(end(child).await, format!("exit 125\n--- stdout\n--- stderr\n{said}"));
 }
+
+#[tokio::test]
+async fn output_that_never_comes_is_not_waited_for_for_ever() {
+    let master = FakeMaster::start().await.expect("a master");
+    let child = lrun(master.address(), &["--reconnect-timeout", "1s", "a"]).spawn().expect("lrun");
+    let mut stage = Stage::client(&master).await;
+    stage.start().await;
+    stage.peer.data(JOB, Channel::Stdout, 0, b"half").await.expect("sent");
+    // The job ends well, and its node is gone before the end of its output was read.
+    stage.finish(Outcome::Exited(0)).await;
+    let words = "lrun: error: the end of the job's output did not come within 1 s\n";
+    assert_eq!(end(child).await, format!("exit 125\n--- stdout\nhalf--- stderr\n{words}"));
+}
