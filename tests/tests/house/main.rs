@@ -1,0 +1,110 @@
+//! The rules of the house, over what cargo knows of the workspace and over its sources. Each rule has a test that feeds it
+//! something broken.
+
+mod lexer;
+mod manifests;
+mod packages;
+mod sources;
+mod tree;
+
+use std::path::Path;
+
+use tree::Tree;
+
+/// The root of the workspace: the directory above this crate.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate of the workspace lies in its root")
+}
+
+/// Fails with everything that breaks `rule`.
+fn check(rule: &str, broken: &[String]) {
+    assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
+}
+
+fn check_sources(rule: &str, find: impl Fn(&sources::Source) -> Vec<String>) {
+    let tree = Tree::read(root());
+    let sources = tree.sources();
+    assert!(sources.len() > 100, "{} sources are not all of them", sources.len());
+    check(rule, &sources.iter().flat_map(find).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_core_depends_on_data_and_errors_only() {
+    check("model and sched depend on serde, thiserror and each other only", &packages::impure(&packages::read(root())));
+}
+
+#[test]
+fn programs_and_adapters_stand_alone() {
+    check("each crate depends on what the house allows", &packages::misplaced(&packages::read(root())));
+}
+
+#[test]
+fn a_directory_is_a_crate_and_has_its_name() {
+    check("a library is limo-DIRECTORY, a program is DIRECTORY", &packages::misnamed(&packages::read(root())));
+}
+
+#[test]
+fn a_version_stands_once() {
+    let tree = Tree::read(root());
+    let broken = tree.members().flat_map(|(path, text)| manifests::unshared(path, text));
+    check("members take every dependency from the workspace", &broken.collect::<Vec<_>>());
+}
+
+#[test]
+fn bincode_is_one_module() {
+    let tree = Tree::read(root());
+    let users = tree.members().filter(|(_, text)| text.contains("bincode")).map(|(path, _)| path.to_owned());
+    assert_eq!(users.collect::<Vec<_>>(), ["proto/Cargo.toml"]);
+    check_sources("bincode is known to proto/src/encoding.rs only", sources::encoding_elsewhere);
+}
+
+#[test]
+fn the_core_knows_no_outside_world() {
+    check_sources("model and sched are pure", sources::impure);
+}
+
+#[test]
+fn a_source_says_what_it_is_for() {
+    check_sources("a source opens with `//!`", sources::without_head);
+}
+
+#[test]
+fn sources_are_short() {
+    check_sources("a source has at most 400 lines", sources::long);
+}
+
+#[test]
+fn nothing_is_a_placeholder() {
+    check_sources("no ignored test, no placeholder", sources::placeholders);
+}
+
+#[test]
+fn tests_wait_for_events() {
+    check_sources("no test sleeps", sources::sleeping_tests);
+}
+
+#[test]
+fn nothing_outside_tests_panics_without_a_proof() {
+    check_sources("`unwrap` and `expect` have a comment that proves them", sources::unproven);
+}
+
+#[test]
+fn names_say_something() {
+    check_sources("no empty name", sources::empty_names);
+}
+
+#[test]
+fn nothing_knows_the_machine_it_was_made_on() {
+    let tree = Tree::read(root());
+    check(
+        "no text names the machine it was made on",
+        &tree.texts().flat_map(|(path, text)| tree::traces(path, text)).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn the_documents_are_there() {
+    let missing =
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].into_iter().filter(|name| !root().join(name).exists());
+    check("the documents at the top", &missing.map(|name| format!("{name} is missing")).collect::<Vec<_>>());
+}

@@ -1,0 +1,166 @@
+//! Who may depend on whom, over what `cargo metadata` says.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The crates of the workspace, by directory, and those that each may use outside its tests. `lslave` does not know
+/// `sched`, but reaches it through `proto`, whose messages carry its reports.
+const HOUSE: [(&str, &[&str]); 14] = [
+    ("model", &[]),
+    ("sched", &["model"]),
+    ("proto", &["model", "sched"]),
+    ("profiles", &["model"]),
+    ("journal", &["model", "sched"]),
+    ("power", &["model"]),
+    ("client", &["model", "sched", "proto"]),
+    ("lmaster", &["model", "sched", "proto", "profiles", "journal"]),
+    ("lslave", &["model", "proto", "power"]),
+    ("lrun", &["model", "sched", "proto", "client"]),
+    ("lq", &["model", "sched", "proto", "client"]),
+    ("lconf", &["model", "sched", "proto", "profiles", "client"]),
+    // No part of the house, but its workshop.
+    ("tests", &["model", "sched", "proto", "journal", "power"]),
+    ("xtask", &["model", "sched", "profiles", "journal", "power"]),
+];
+
+/// Crates that `model` and `sched` may use.
+const PURE: [&str; 2] = ["serde", "thiserror"];
+
+#[derive(Debug, Clone)]
+pub struct Package {
+    name: String,
+    /// Below the root.
+    dir: String,
+    /// Whether other crates can use it.
+    is_library: bool,
+    /// Names; of other kinds than for tests.
+    uses: Vec<String>,
+    /// For tests only.
+    test_uses: Vec<String>,
+}
+
+/// The packages of the workspace.
+pub fn read(root: &Path) -> Vec<Package> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let output = Command::new(cargo).args(arguments).current_dir(root).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages: Vec<Package> = list(&metadata["packages"]).map(|package| parse(package, root)).collect();
+    assert!(packages.len() > 10, "{} packages are not all of them", packages.len());
+    packages
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn parse(package: &Value, root: &Path) -> Package {
+    let manifest = text(&package["manifest_path"]);
+    let dir = Path::new(&manifest).parent().and_then(|dir| dir.strip_prefix(root).ok());
+    let of_kind = |for_tests: bool| {
+        let dependencies = list(&package["dependencies"]);
+        dependencies.filter(move |d| (d["kind"] == "dev") == for_tests).map(|d| text(&d["name"])).collect()
+    };
+    let is_library = list(&package["targets"]).any(|target| list(&target["kind"]).any(|kind| kind == "lib"));
+    Package {
+        name: text(&package["name"]),
+        dir: dir.unwrap_or(Path::new("elsewhere")).display().to_string(),
+        is_library,
+        uses: of_kind(false),
+        test_uses: of_kind(true),
+    }
+}
+
+pub fn impure(packages: &[Package]) -> Vec<String> {
+    let core = packages.iter().filter(|package| ["model", "sched"].contains(&package.dir.as_str()));
+    let outside = |package: &Package| {
+        let name = package.name.clone();
+        let foreign = |used: &&String| !PURE.contains(&used.as_str()) && house(used).is_none();
+        package.uses.iter().filter(foreign).map(move |used| format!("{name} uses {used}")).collect::<Vec<_>>()
+    };
+    core.flat_map(outside).collect()
+}
+
+/// The directory of a crate of the house.
+fn house(name: &str) -> Option<&'static str> {
+    let dir = name.strip_prefix("limo-").unwrap_or(name);
+    HOUSE.iter().map(|(known, _)| *known).find(|known| *known == dir)
+}
+
+pub fn misplaced(packages: &[Package]) -> Vec<String> {
+    packages.iter().flat_map(misplacements).collect()
+}
+
+fn misplacements(package: &Package) -> Vec<String> {
+    let name = &package.name;
+    let Some((_, allowed)) = HOUSE.iter().find(|(dir, _)| *dir == package.dir) else {
+        return vec![format!("{name} in {} has no place in the house: give it one here", package.dir)];
+    };
+    let inside = |uses: &[String]| uses.iter().filter_map(|used| house(used)).collect::<Vec<_>>();
+    let stray = inside(&package.uses).into_iter().filter(|used| !allowed.contains(used));
+    // Tests may use what they need of the libraries, but never a program.
+    let programs = inside(&package.test_uses).into_iter().filter(|used| is_program(used));
+    let stray = stray.map(|used| format!("{name} uses {used}"));
+    stray.chain(programs.map(|used| format!("the tests of {name} use {used}"))).collect()
+}
+
+fn is_program(dir: &str) -> bool {
+    dir.starts_with('l') || dir == "xtask"
+}
+
+pub fn misnamed(packages: &[Package]) -> Vec<String> {
+    let right = |package: &&Package| {
+        package.name == if package.is_library { format!("limo-{}", package.dir) } else { package.dir.clone() }
+    };
+    let wrong = packages.iter().filter(|package| !right(package));
+    wrong.map(|package| format!("{} lies in {}", package.name, package.dir)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(dir: &str, uses: &[&str]) -> Package {
+        let is_library = !is_program(dir);
+        let name = if is_library { format!("limo-{dir}") } else { dir.to_owned() };
+        let uses = uses.iter().map(|used| (*used).to_owned()).collect();
+        Package { name, dir: dir.into(), is_library, uses, test_uses: Vec::new() }
+    }
+
+    #[test]
+    fn the_core_stays_pure() {
+        assert!(
+            impure(&[package("sched", &["serde", "thiserror", "limo-model"]), package("power", &["toml"])]).is_empty()
+        );
+        assert_eq!(impure(&[package("model", &["serde", "rand"])]), ["limo-model uses rand"]);
+    }
+
+    #[test]
+    fn each_crate_has_its_place() {
+        let check = |package: Package, expected: &[&str]| assert_eq!(misplaced(&[package]), expected);
+        check(package("lslave", &["limo-model", "limo-proto", "limo-power", "tokio"]), &[]);
+        check(package("lslave", &["limo-sched"]), &["lslave uses sched"]);
+        check(package("journal", &["limo-profiles"]), &["limo-journal uses profiles"]);
+        check(package("lmaster", &["lslave", "limo-power"]), &["lmaster uses lslave", "lmaster uses power"]);
+        check(package("feeds", &[]), &["limo-feeds in feeds has no place in the house: give it one here"]);
+        let tested = Package { test_uses: vec!["limo-client".into(), "lmaster".into()], ..package("lq", &[]) };
+        check(tested, &["the tests of lq use lmaster"]);
+    }
+
+    #[test]
+    fn names_follow_directories() {
+        assert!(misnamed(&[package("model", &[]), package("lq", &[])]).is_empty());
+        let wrong = [
+            Package { name: "model".into(), ..package("model", &[]) },
+            Package { dir: "tools/lq".into(), ..package("lq", &[]) },
+        ];
+        assert_eq!(misnamed(&wrong), ["model lies in model", "lq lies in tools/lq"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! What a source may contain.
+
+use crate::lexer::{Line, lines, words};
+
+/// Long enough for a module with its tests, short enough to be read at once.
+const LINE_LIMIT: usize = 400;
+
+/// Tests in which a sleep does not wait for something, and why.
+const SLEEPERS: [(&str, &str); 5] = [
+    ("tests/src/until.rs", "looks again and again, with a limit: how the other tests wait for what reports no event"),
+    ("tests/src/bin/limo-workload.rs", "a program whose work is to take its time"),
+    ("tests/tests/e2e/master_crash.rs", "chooses the random instant of a kill"),
+    ("tests/tests/e2e/node_crash.rs", "chooses the random instant of a kill"),
+    ("tests/tests/e2e/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
+];
+
+/// Names that say nothing.
+const EMPTY_NAMES: [&str; 9] =
+    ["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc", "shared"];
+
+/// What a pure crate must not name.
+const OUTSIDE: [&str; 8] = ["Instant", "SystemTime", "tokio", "tracing", "rand", "getrandom", "HashMap", "HashSet"];
+
+/// Modules of the standard library that reach outside.
+const OUTSIDE_STD: [&str; 5] = ["fs", "net", "thread", "env", "process"];
+
+pub struct Source {
+    path: String,
+    lines: Vec<Line>,
+    /// For each line whether it is part of a test.
+    is_test: Vec<bool>,
+}
+
+impl Source {
+    pub fn new(path: &str, text: &str) -> Self {
+        let lines = lines(text.strip_suffix('\n').unwrap_or(text));
+        let whole = path.starts_with("tests/")
+            || path.contains("/tests/")
+            || path.contains("/benches/")
+            || path.ends_with("/tests.rs");
+        let is_test = if whole { vec![true; lines.len()] } else { test_lines(&lines) };
+        Self { path: path.to_owned(), lines, is_test }
+    }
+
+    /// Each line with its number from 1, and whether it is part of a test.
+    fn numbered(&self) -> impl Iterator<Item = (usize, &Line, bool)> {
+        self.lines.iter().zip(&self.is_test).enumerate().map(|(index, (line, is_test))| (index + 1, line, *is_test))
+    }
+
+    fn find(&self, what: &str, wrong: impl Fn(&Line, bool) -> bool) -> Vec<String> {
+        let found = self.numbered().filter(|(_, line, is_test)| wrong(line, *is_test));
+        found.map(|(number, ..)| format!("{}:{number}: {what}", self.path)).collect()
+    }
+}
+
+/// Marks each item under `#[cfg(test)]`, from the attribute to its closing brace or its semicolon.
+fn test_lines(lines: &[Line]) -> Vec<bool> {
+    let mut marks = vec![false; lines.len()];
+    let mut at = 0;
+    while at < lines.len() {
+        if !lines[at].code.contains("#[cfg(test)]") {
+            at += 1;
+            continue;
+        }
+        let (mut depth, mut opened) = (0_i64, false);
+        while at < lines.len() {
+            marks[at] = true;
+            let code = &lines[at].code;
+            depth += code.matches('{').count() as i64 - code.matches('}').count() as i64;
+            opened |= code.contains('{');
+            at += 1;
+            if depth == 0 && (opened || code.trim_end().ends_with(';')) {
+                break;
+            }
+        }
+    }
+    marks
+}
+
+pub fn without_head(source: &Source) -> Vec<String> {
+    let opens = source.lines.first().is_some_and(|line| line.code.is_empty() && line.comment.starts_with('!'));
+    if opens { Vec::new() } else { vec![format!("{}: does not open with `//!`", source.path)] }
+}
+
+pub fn long(source: &Source) -> Vec<String> {
+    let count = source.lines.len();
+    if count <= LINE_LIMIT { Vec::new() } else { vec![format!("{}: {count} lines", source.path)] }
+}
+
+pub fn placeholders(source: &Source) -> Vec<String> {
+    let marks = ["#[ignore", "todo!", "unimplemented!"];
+    source.find("a placeholder", |line, _| marks.iter().any(|mark| line.code.contains(mark)))
+}
+
+pub fn sleeping_tests(source: &Source) -> Vec<String> {
+    if SLEEPERS.iter().any(|(path, _)| *path == source.path) {
+        return Vec::new();
+    }
+    let sleeps = |line: &Line| line.code.contains("sleep(") || line.code.contains("sleep_until(");
+    source.find("sleeps", |line, is_test| is_test && sleeps(line))
+}
+
+/// Outside tests, each `unwrap()` and `expect()` needs a comment: in its statement, or on the line before that.
+pub fn unproven(source: &Source) -> Vec<String> {
+    let panics = |line: &Line| line.code.contains(".unwrap()") || line.code.contains(".expect(");
+    let found = source
+        .numbered()
+        .filter(|(number, line, is_test)| !is_test && panics(line) && !is_commented(&source.lines, number - 1));
+    found.map(|(number, ..)| format!("{}:{number}: no comment says why it cannot fail", source.path)).collect()
+}
+
+fn is_commented(lines: &[Line], mut index: usize) -> bool {
+    loop {
+        if !lines[index].comment.is_empty() {
+            return true;
+        }
+        let Some(before) = index.checked_sub(1) else { return false };
+        let code = lines[before].code.trim_end();
+        // The statement began after this line, unless the line is a comment.
+        if code.ends_with([';', '{', '}']) || (code.is_empty() && lines[before].comment.is_empty()) {
+            return false;
+        }
+        index = before;
+    }
+}
+
+pub fn empty_names(source: &Source) -> Vec<String> {
+    let stem = source.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+    let mut found = source.find("a name that says nothing", |line, _| {
+        let words: Vec<&str> = words(&line.code).collect();
+        words.windows(2).any(|pair| match pair {
+            ["mod", name] => EMPTY_NAMES.contains(name),
+            ["fn", name] => name.starts_with("get_"),
+            _ => false,
+        })
+    });
+    if EMPTY_NAMES.contains(&stem) || source.path.split('/').any(|part| EMPTY_NAMES.contains(&part)) {
+        found.push(format!("{}: a name that says nothing", source.path));
+    }
+    found
+}
+
+pub fn impure(source: &Source) -> Vec<String> {
+    if !source.path.starts_with("model/src/") && !source.path.starts_with("sched/src/") {
+        return Vec::new();
+    }
+    let names = |line: &Line| words(&line.code).any(|word| OUTSIDE.contains(&word));
+    source.find("reaches outside", |line, is_test| !is_test && (names(line) || reaches_through_std(&line.code)))
+}
+
+/// `std::fs`, and `fs` within `std::{...}`.
+fn reaches_through_std(code: &str) -> bool {
+    code.split("std::").skip(1).any(|rest| match rest.strip_prefix('{') {
+        Some(group) => words(group).any(|word| OUTSIDE_STD.contains(&word)),
+        None => words(rest).next().is_some_and(|word| OUTSIDE_STD.contains(&word)),
+    })
+}
+
+pub fn encoding_elsewhere(source: &Source) -> Vec<String> {
+    if source.path == "proto/src/encoding.rs" {
+        return Vec::new();
+    }
+    source.find("names bincode", |line, _| words(&line.code).any(|word| word == "bincode"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rule: fn(&Source) -> Vec<String>, path: &str, text: &str, broken: usize) {
+        let found = rule(&Source::new(path, text));
+        assert_eq!(found.len(), broken, "{path}: {found:?} in\n{text}");
+    }
+
+    #[test]
+    fn heads_and_lengths() {
+        check(without_head, "a/src/b.rs", "//! What for.\n", 0);
+        check(without_head, "a/src/b.rs", "// What for.\n", 1);
+        check(without_head, "a/src/b.rs", "\n//! What for.\n", 1);
+        check(long, "a/src/b.rs", &"x\n".repeat(400), 0);
+        check(long, "a/src/b.rs", &"x\n".repeat(401), 1);
+    }
+
+    #[test]
+    fn placeholders_are_found_in_code_only() {
+        check(placeholders, "a/src/b.rs", "// todo!()\nlet a = \"todo!()\";\n", 0);
+        check(placeholders, "a/tests/b.rs", "#[ignore = \"slow\"]\nfn a() { todo!() }\nunimplemented!()\n", 3);
+    }
+
+    #[test]
+    fn sleeping_is_for_programs() {
+        let body = "fn a() {\n    thread::sleep(b);\n}\n";
+        check(sleeping_tests, "a/src/b.rs", body, 0);
+        check(sleeping_tests, "a/tests/b.rs", body, 1);
+        check(sleeping_tests, "a/src/b.rs", &format!("fn c() {{}}\n#[cfg(test)]\nmod tests {{\n{body}}}\n{body}"), 1);
+        check(sleeping_tests, "tests/src/until.rs", body, 0);
+    }
+
+    #[test]
+    fn what_may_panic_is_proven() {
+        check(unproven, "a/src/b.rs", "a.unwrap_or(b).expect_err(c);\n", 0);
+        check(unproven, "a/src/b.rs", "a.unwrap();\n", 1);
+        check(unproven, "a/src/b.rs", "a.unwrap(); // Never empty.\n", 0);
+        check(unproven, "a/src/b.rs", "// Never empty.\nlet x = a\n    .b()\n    .expect(\"c\");\n", 0);
+        check(unproven, "a/src/b.rs", "// Never empty.\nlet x = a;\nlet y = a.unwrap();\n", 1);
+        check(unproven, "a/src/b.rs", "#[cfg(test)]\nmod tests;\nfn a() {\n    b.unwrap();\n}\n", 1);
+        check(unproven, "a/src/b/tests.rs", "a.unwrap();\n", 0);
+    }
+
+    #[test]
+    fn names() {
+        check(empty_names, "a/src/b.rs", "mod utility;\nfn forget_it() {}\n", 0);
+        check(empty_names, "a/src/b.rs", "pub mod util;\npub(crate) fn get_it() {}\n", 2);
+        check(empty_names, "a/src/common/b.rs", "\n", 1);
+        check(empty_names, "a/src/helpers.rs", "\n", 1);
+    }
+
+    #[test]
+    fn the_outside_world() {
+        check(impure, "model/src/a.rs", "use std::fmt;\nuse std::collections::BTreeMap;\n// std::fs\n", 0);
+        check(impure, "sched/src/a.rs", "use std::time::Instant;\nuse std::{fmt, fs};\nlet a = std::env::var(b);\n", 3);
+        check(impure, "sched/src/a.rs", "let a: HashMap<A, B>;\ntracing::info!(\"x\");\n", 2);
+        check(impure, "sched/src/a.rs", "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n", 0);
+        check(impure, "lmaster/src/a.rs", "use std::fs;\n", 0);
+    }
+
+    #[test]
+    fn the_encoding_is_one_module() {
+        check(encoding_elsewhere, "proto/src/encoding.rs", "use bincode::config;\n", 0);
+        check(encoding_elsewhere, "proto/src/frame.rs", "// not bincode\nlet a = bincode::decode(b);\n", 1);
+    }
+}

@@ -1,0 +1,90 @@
+//! The texts of the workspace, and what none of them may say.
+
+use std::fs;
+use std::path::Path;
+
+use crate::sources::Source;
+
+/// All texts below the root, by their path from it.
+pub struct Tree {
+    texts: Vec<(String, String)>,
+}
+
+impl Tree {
+    pub fn read(root: &Path) -> Self {
+        let mut texts = Vec::new();
+        let mut dirs = vec![root.to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in fs::read_dir(&dir).expect("a readable directory") {
+                let path = entry.expect("a readable entry").path();
+                if path.is_dir() && !is_foreign(&path) {
+                    dirs.push(path);
+                } else if path.is_file()
+                    && let Ok(text) = fs::read_to_string(&path)
+                {
+                    let path = path.strip_prefix(root).expect("below the root");
+                    texts.push((path.display().to_string(), text));
+                }
+            }
+        }
+        texts.sort();
+        Self { texts }
+    }
+
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// The manifests of the members.
+    pub fn members(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.texts().filter(|(path, _)| path.ends_with("/Cargo.toml"))
+    }
+
+    pub fn sources(&self) -> Vec<Source> {
+        self.texts().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| Source::new(path, text)).collect()
+    }
+}
+
+/// What cargo and git keep there.
+fn is_foreign(dir: &Path) -> bool {
+    dir.join("CACHEDIR.TAG").exists() || dir.file_name().is_some_and(|name| name == ".git" || name == "target")
+}
+
+/// Paths of the machine that something was made on, and the tools it was made with. Written in two parts, so that this
+/// file is not one of the finds.
+const TRACES: [(&str, &str); 7] = [
+    ("/wo", "rk/"),
+    ("/ro", "ot/"),
+    ("cla", "ude"),
+    ("anth", "ropic"),
+    ("chat", "gpt"),
+    ("co-authored", "-by"),
+    ("language", " model"),
+];
+
+/// Lines of a text that tell where or how it was made.
+pub fn traces(path: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.to_lowercase();
+        for (head, tail) in TRACES {
+            let trace = format!("{head}{tail}");
+            if line.contains(&trace) {
+                found.push(format!("{path}:{}: {trace}", index + 1));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_are_found() {
+        let text = format!("good\nsee {}{}main\n", "/wo", "rk/");
+        assert_eq!(traces("a.md", &text), [format!("a.md:2: /wo{}", "rk/")]);
+        assert!(traces("a.md", "work/ at home").is_empty());
+    }
+}

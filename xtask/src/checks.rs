@@ -1,0 +1,89 @@
+//! `cargo xtask test`: everything that CI runs, in order, up to the first failure. The tests come last, so that the
+//! runner's own summary closes the output.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{cargo, has_cargo};
+
+/// One command of cargo.
+struct Step {
+    name: &'static str,
+    arguments: &'static [&'static str],
+}
+
+/// What is run, and what is not and why.
+struct Plan {
+    steps: Vec<Step>,
+    skipped: Vec<&'static str>,
+}
+
+/// Which of the optional tools are installed.
+#[derive(Clone, Copy)]
+struct Tools {
+    deny: bool,
+    nextest: bool,
+}
+
+/// # Errors
+/// Where a step cannot be run, or fails.
+pub fn run() -> Result<()> {
+    let plan = plan(Tools { deny: has_cargo("deny")?, nextest: has_cargo("nextest")? });
+    let names: Vec<&str> = plan.steps.iter().map(|step| step.name).collect();
+    eprintln!("xtask: plan: {}", names.join(", "));
+    for reason in &plan.skipped {
+        eprintln!("xtask: skipped: {reason}");
+    }
+    for step in &plan.steps {
+        eprintln!("xtask: {}: cargo {}", step.name, step.arguments.join(" "));
+        let begin = Instant::now();
+        let status = cargo(step.arguments)?.status().with_context(|| format!("cannot run {}", step.name))?;
+        let elapsed = begin.elapsed().as_secs_f64();
+        if !status.success() {
+            bail!("{} failed after {elapsed:.1} s ({status}): cargo {}", step.name, step.arguments.join(" "));
+        }
+        eprintln!("xtask: {}: good, {elapsed:.1} s", step.name);
+    }
+    Ok(())
+}
+
+fn plan(tools: Tools) -> Plan {
+    let mut plan = Plan { steps: Vec::new(), skipped: Vec::new() };
+    let mut step = |name, arguments| plan.steps.push(Step { name, arguments });
+    step("format", &["fmt", "--all", "--check"]);
+    step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    if tools.deny {
+        step("licences", &["deny", "--workspace", "check", "licenses", "bans", "sources"]);
+    } else {
+        plan.skipped.push("licences: cargo-deny is not installed (`cargo install --locked cargo-deny`)");
+    }
+    let mut step = |name, arguments| plan.steps.push(Step { name, arguments });
+    // End-to-end tests run the programs that this puts into the target directory.
+    step("programs", &["build", "--workspace", "--bins"]);
+    if tools.nextest {
+        step("tests", &["nextest", "run", "--workspace"]);
+    } else {
+        step("tests", &["test", "--workspace"]);
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(tools: Tools, steps: &[&str], tests: &str, skipped: usize) {
+        let plan = plan(tools);
+        assert_eq!(plan.steps.iter().map(|step| step.name).collect::<Vec<_>>(), steps);
+        assert_eq!(plan.steps.last().map(|step| step.arguments[0]), Some(tests));
+        assert_eq!(plan.skipped.len(), skipped);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_and_the_tests_come_last() {
+        let all = ["format", "lints", "licences", "programs", "tests"];
+        check(Tools { deny: true, nextest: true }, &all, "nextest", 0);
+        check(Tools { deny: false, nextest: false }, &["format", "lints", "programs", "tests"], "test", 1);
+    }
+}

@@ -1,0 +1,208 @@
+//! The processes of a run: one master, its nodes, and the commands that speak to them. They end with the [`Cluster`].
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::workspace;
+
+/// The crates whose programs take part.
+const PACKAGES: [&str; 6] = ["lmaster", "lslave", "lrun", "lq", "lconf", "limo-tests"];
+
+/// A daemon that has not come up, or not gone, by then does not.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Enough of a log to see why its daemon ended.
+const LOG_TAIL: usize = 10;
+
+/// The programs of Limo as they were built.
+#[derive(Debug)]
+pub struct Programs {
+    dir: PathBuf,
+    /// With `dir` before everything else: a job finds `limo-workload` as a user's job finds its program.
+    path: OsString,
+}
+
+impl Programs {
+    /// Builds them in release.
+    ///
+    /// # Errors
+    /// Where they cannot be built.
+    pub fn build() -> Result<Self> {
+        let mut arguments = vec!["build", "--release", "--bins"];
+        arguments.extend(PACKAGES.iter().flat_map(|package| ["--package", package]));
+        // What cargo prints belongs to stderr, since stdout is the answer.
+        let status = workspace::cargo(&arguments)?.stdout(Stdio::null()).status().context("cannot run cargo")?;
+        ensure!(status.success(), "the programs cannot be built: cargo {}", arguments.join(" "));
+        let dir = workspace::target_dir()?.join("release");
+        let before = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths([dir.clone()].into_iter().chain(std::env::split_paths(&before)))?;
+        Ok(Self { dir, path })
+    }
+
+    /// A program of Limo that sees no setting of the person who runs the demo.
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.dir.join(name));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("LIMO_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("PATH", &self.path).stdin(Stdio::null());
+        command
+    }
+}
+
+struct Daemon {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+/// A master with its nodes.
+pub struct Cluster<'a> {
+    programs: &'a Programs,
+    dir: PathBuf,
+    address: String,
+    master: Daemon,
+    nodes: Vec<Daemon>,
+}
+
+impl<'a> Cluster<'a> {
+    /// Starts a master with the settings in `config`, below `dir`.
+    ///
+    /// # Errors
+    /// Where it does not come up.
+    pub async fn start(programs: &'a Programs, dir: &Path, config: &Path) -> Result<Self> {
+        let state = dir.join("lmaster");
+        let mut command = programs.command("lmaster");
+        command.arg("--state-dir").arg(&state).args(["--listen", "127.0.0.1:0"]).arg("--config").arg(config);
+        let mut master = Daemon::start("lmaster", command, dir)?;
+        let begin = Instant::now();
+        let address = loop {
+            if let Ok(address) = fs::read_to_string(state.join("address")) {
+                break address.trim().to_owned();
+            }
+            master.must_run()?;
+            ensure!(begin.elapsed() < PATIENCE, "the master did not come up within {} s", PATIENCE.as_secs());
+            tokio::time::sleep(LOOK_AGAIN).await;
+        };
+        Ok(Self { programs, dir: dir.to_owned(), address, master, nodes: Vec::new() })
+    }
+
+    /// Where the journal is.
+    pub fn state_dir(&self) -> PathBuf {
+        self.dir.join("lmaster")
+    }
+
+    /// Starts a node for each name, as the machine of that name in `hardware`, and waits until all have registered.
+    ///
+    /// # Errors
+    /// Where one does not come up.
+    pub async fn add_nodes(&mut self, hardware: &Path, names: &[&str]) -> Result<()> {
+        for name in names {
+            let mut command = self.programs.command("lslave");
+            command.arg("--state-dir").arg(self.dir.join(name)).args(["--master", &self.address, "--name", name]);
+            command.arg("--hardware").arg(hardware).args(["--reading-interval", "500ms"]);
+            self.nodes.push(Daemon::start(name, command, &self.dir)?);
+        }
+        let begin = Instant::now();
+        loop {
+            let listed: serde_json::Value = serde_json::from_str(&self.ask("lq", &["nodes", "--json"]).await?)
+                .context("cannot read the list of nodes")?;
+            if listed["nodes"].as_array().is_some_and(|nodes| nodes.len() == names.len()) {
+                return Ok(());
+            }
+            for daemon in &mut self.nodes {
+                daemon.must_run()?;
+            }
+            ensure!(begin.elapsed() < PATIENCE, "the nodes did not register within {} s", PATIENCE.as_secs());
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// What a command prints, which must succeed.
+    ///
+    /// # Errors
+    /// Where it fails, with what it says.
+    pub async fn ask(&self, program: &str, arguments: &[&str]) -> Result<String> {
+        let mut command = tokio::process::Command::from(self.programs.command(program));
+        command.args(arguments).env("LIMO_MASTER", &self.address).current_dir(&self.dir).kill_on_drop(true);
+        let output = command.output().await.with_context(|| format!("cannot run {program}"))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            bail!("{program} {} failed ({}): {}", arguments.join(" "), output.status, said.trim());
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("{program} printed no text"))
+    }
+
+    /// Looks whether every daemon still runs.
+    ///
+    /// # Errors
+    /// Where one ended, with the end of its log.
+    pub fn must_run(&mut self) -> Result<()> {
+        [&mut self.master].into_iter().chain(&mut self.nodes).try_for_each(Daemon::must_run)
+    }
+}
+
+impl Drop for Cluster<'_> {
+    /// The nodes first: each ends its jobs and tells the master.
+    fn drop(&mut self) {
+        stop(self.nodes.iter_mut());
+        stop([&mut self.master].into_iter());
+    }
+}
+
+impl Daemon {
+    fn start(name: &str, mut command: Command, dir: &Path) -> Result<Self> {
+        let log = dir.join(format!("{name}.log"));
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        command.stdout(file.try_clone()?).stderr(file);
+        let child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { name: name.to_owned(), child, log })
+    }
+
+    fn must_run(&mut self) -> Result<()> {
+        let Some(status) = self.child.try_wait()? else { return Ok(()) };
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        bail!("{} ended ({status}):\n{}", self.name, lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n"));
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+/// TERM, and KILL for what has not ended in time.
+fn stop<'d>(daemons: impl Iterator<Item = &'d mut Daemon>) {
+    let mut running: Vec<&mut Daemon> = daemons.filter_map(|daemon| (!daemon.has_ended()).then_some(daemon)).collect();
+    for daemon in &running {
+        if let Ok(pid) = i32::try_from(daemon.child.id()) {
+            // It may have ended meanwhile; then there is nothing to stop.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        running.retain_mut(|daemon| !daemon.has_ended());
+        if running.is_empty() {
+            return;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+    for daemon in running {
+        eprintln!("xtask: {} did not end within {} s and is killed", daemon.name, PATIENCE.as_secs());
+        // It may have ended meanwhile.
+        let _ = daemon.child.kill();
+        let _ = daemon.child.wait();
+    }
+}

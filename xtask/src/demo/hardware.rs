@@ -1,0 +1,96 @@
+//! The machines of the demo: those of limo-2018, with every duration shortened, and their profiles.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use limo_model::{EstimateSource, Profile, ProfileKey, Span};
+use limo_power::Hardware;
+
+use super::pace::shortened;
+
+/// The text of a hardware file, with shortened durations.
+///
+/// # Errors
+/// Where it is no hardware file.
+pub fn faster(text: &str) -> Result<String> {
+    let mut file: toml::Table = text.parse().context("not TOML")?;
+    let machines = file.get_mut("machine").and_then(toml::Value::as_array_mut).context("no machine")?;
+    let units = machines.iter_mut().filter_map(|machine| machine.get_mut("unit")?.as_array_mut()).flatten();
+    let applications = units.filter_map(|unit| unit.get_mut("application")?.as_table_mut());
+    for (name, application) in applications.flatten() {
+        let duration = application.get_mut("duration").with_context(|| format!("{name} has no duration"))?;
+        let given = duration.as_str().unwrap_or_default();
+        let given: Span = given.parse().with_context(|| format!("the duration of {name}"))?;
+        *duration = format!("{} ms", shortened(given).ms()).into();
+    }
+    Ok(toml::to_string(&file)?)
+}
+
+/// The profiles of all applications on all units, as somebody who knows the machines would import them.
+pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
+    let mut profiles = BTreeMap::new();
+    for machine in &hardware.machines {
+        for (spec, unit) in machine.spec.units.iter().zip(&machine.units) {
+            for (name, application) in &unit.applications {
+                let (application_name, size) = name.split_once('/').unwrap_or((name, ""));
+                let key = ProfileKey {
+                    application: application_name.to_owned(),
+                    size: size.to_owned(),
+                    hardware: spec.hardware.clone(),
+                    cap: None,
+                };
+                let profile = Profile {
+                    duration: application.duration,
+                    power: application.power,
+                    energy: application.power * application.duration,
+                    // 1.4826 times the median deviation, which is half of the largest where all are equally likely.
+                    spread_permille: unit.duration_noise.millionths() * 3 / 4 / 1_000,
+                    runs: 1,
+                    source: EstimateSource::Imported,
+                };
+                profiles.insert(key, profile);
+            }
+        }
+    }
+    profiles.into_iter().collect()
+}
+
+/// Writes the machines and their profiles; returns the machines.
+///
+/// # Errors
+/// Where the example cannot be read or a file not be written.
+pub fn prepare(example: &Path, machines: &Path, profiles_file: &Path) -> Result<Hardware> {
+    let text = std::fs::read_to_string(example).with_context(|| format!("cannot read {}", example.display()))?;
+    let text = faster(&text).with_context(|| format!("{} cannot be used", example.display()))?;
+    std::fs::write(machines, &text).with_context(|| format!("cannot write {}", machines.display()))?;
+    let hardware = Hardware::parse(machines, &text)?;
+    let file = std::fs::File::create(profiles_file);
+    let file = file.with_context(|| format!("cannot write {}", profiles_file.display()))?;
+    limo_profiles::text::write(&profiles(&hardware), file)
+        .with_context(|| format!("cannot write {}", profiles_file.display()))?;
+    Ok(hardware)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::Power;
+
+    #[test]
+    fn the_machines_of_limo_2018_run_sixty_times_as_fast() {
+        let root = crate::workspace::root().expect("a root");
+        let example = std::fs::read_to_string(root.join("power/examples/limo-2018.toml")).expect("the example");
+        let parse = |text: &str| Hardware::parse(Path::new("machines.toml"), text).expect("machines");
+        let (slow, fast) = (parse(&example), parse(&faster(&example).expect("faster")));
+        assert_eq!(fast.machines.iter().map(|machine| machine.spec.units.len()).sum::<usize>(), 6);
+        let (slow, fast) = (profiles(&slow), profiles(&fast));
+        // Five benchmarks on five types of hardware: the two Xeons are of one type.
+        assert_eq!((slow.len(), fast.len()), (25, 25));
+        for ((key, slow), (other, fast)) in slow.iter().zip(&fast) {
+            assert_eq!((key, slow.power), (other, fast.power));
+            assert!((fast.duration.scaled(60, 1) - slow.duration).ms().abs() <= 30, "{key}: {}", fast.duration);
+        }
+        assert!(fast.iter().all(|(_, profile)| profile.power > Power::ZERO && profile.spread_permille == 15));
+    }
+}

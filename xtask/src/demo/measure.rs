@@ -1,0 +1,147 @@
+//! The figures of a run, from the draw that the meters showed and from when its jobs were submitted, started and ended.
+//! Everything is in times of the hour. Knows no plan and no policy.
+
+use limo_model::{Band, Curve, Energy, Money, Power, Price, Span, Time};
+
+use super::prices::HOURS;
+use super::record::{JobRecord, Record};
+use super::workload::{BEGIN, END};
+
+/// What a run is judged by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    /// Part of the hour in which the draw was within the limits, 0 to 1.
+    pub in_band_share: f64,
+    /// From the begin of the hour to its end, or to the end of the last job where that is later.
+    pub energy: Energy,
+    /// Over the same time, with the hour standing for four days: the draw at each moment is held [`HOURS`] times as long.
+    pub cost: Money,
+    /// From the begin of the hour to the end of the last job.
+    pub makespan: Span,
+    /// From submission to start; of jobs that were started.
+    pub mean_wait: Span,
+}
+
+/// The figures of `record` under `limits` and `prices`.
+pub fn measure(record: &Record, limits: &Curve<Band>, prices: &Curve<Price>) -> Figures {
+    let last = record.jobs.values().filter_map(|job| job.ended.as_ref().map(|(at, _)| *at)).max();
+    let end = last.unwrap_or(BEGIN).max(END);
+    let waits: Vec<Span> = record.jobs.values().filter_map(wait).collect();
+    let waited = waits.iter().fold(Span::ZERO, |sum, wait| sum + *wait);
+    Figures {
+        in_band_share: in_band(&record.draw, limits).secs() / (END - BEGIN).secs(),
+        energy: energy(&record.draw, BEGIN, end),
+        cost: cost(&record.draw, prices, end),
+        makespan: last.unwrap_or(BEGIN) - BEGIN,
+        mean_wait: waited.scaled(1, i64::try_from(waits.len()).unwrap_or(i64::MAX)),
+    }
+}
+
+fn wait(job: &JobRecord) -> Option<Span> {
+    job.started.map(|started| started - job.submitted)
+}
+
+/// For how long of the hour the draw was within the limits, both of them included.
+fn in_band(draw: &Curve<Power>, limits: &Curve<Band>) -> Span {
+    let mut inside = Span::ZERO;
+    for (from, to, draw) in draw.pieces(BEGIN, END) {
+        for (from, to, band) in limits.pieces(from, to) {
+            if band.contains(*draw) {
+                inside = inside + (to - from);
+            }
+        }
+    }
+    inside
+}
+
+fn energy(draw: &Curve<Power>, from: Time, to: Time) -> Energy {
+    draw.pieces(from, to).map(|(from, to, draw)| *draw * (to - from)).sum()
+}
+
+/// Rounded once for each step of the price.
+fn cost(draw: &Curve<Power>, prices: &Curve<Price>, end: Time) -> Money {
+    prices.pieces(BEGIN, end).map(|(from, to, price)| energy(draw, from, to).scaled(HOURS, 1) * *price).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use limo_model::{JobId, Outcome};
+
+    fn minute(minute: i64) -> Time {
+        BEGIN + Span::from_secs(60 * minute)
+    }
+
+    fn curve<T>(steps: Vec<(i64, T)>) -> Curve<T> {
+        Curve::new(steps.into_iter().map(|(at, value)| (minute(at), value)).collect(), None).expect("a curve")
+    }
+
+    fn draw(steps: &[(i64, i64)]) -> Curve<Power> {
+        curve(steps.iter().map(|(at, watts)| (*at, Power::from_watts(*watts))).collect())
+    }
+
+    fn limits() -> Curve<Band> {
+        let band = |low, high| Band::new(Power::from_watts(low), Power::from_watts(high)).expect("a band");
+        curve(vec![(0, band(40, 60)), (30, band(60, 90))])
+    }
+
+    fn job(submitted: i64, started: i64, ended: i64) -> JobRecord {
+        JobRecord {
+            application: "cg".into(),
+            submitted: minute(submitted),
+            started: Some(minute(started)),
+            ended: Some((minute(ended), Outcome::Exited(0))),
+        }
+    }
+
+    #[test]
+    fn within_the_limits_counts_both_of_them() {
+        let check = |steps: &[(i64, i64)], minutes: i64| {
+            assert_eq!(in_band(&draw(steps), &limits()), Span::from_secs(60 * minutes), "{steps:?}");
+        };
+        check(&[(0, 40)], 30);
+        check(&[(0, 60)], 60);
+        check(&[(0, 61)], 30);
+        check(&[(-5, 39), (10, 41), (25, 61), (29, 91), (50, 90)], 15 + 10);
+        // What is after the hour does not count.
+        check(&[(0, 0), (60, 70)], 0);
+    }
+
+    #[test]
+    fn energy_and_cost_by_hand() {
+        // 30 min at 100 W and 30 min at 40 W are 70 Wh.
+        let draw = draw(&[(0, 100), (30, 40)]);
+        assert_eq!(energy(&draw, BEGIN, END), "70 Wh".parse().expect("an energy"));
+        // 50 Wh at 20 EUR/MWh and 20 Wh at -100 EUR/MWh, each 96 times: 0.096 EUR and -0.192 EUR.
+        let prices = curve(
+            vec![(0, "20 EUR/MWh"), (30, "-100 EUR/MWh")].into_iter().map(|(at, text)| (at, price(text))).collect(),
+        );
+        assert_eq!(cost(&draw, &prices, END), "-0.096 EUR".parse().expect("money"));
+        // 15 more minutes at 40 W and -100 EUR/MWh: another 10 Wh.
+        assert_eq!(cost(&draw, &prices, minute(75)), "-0.192 EUR".parse().expect("money"));
+    }
+
+    fn price(text: &str) -> Price {
+        text.parse().expect("a price")
+    }
+
+    #[test]
+    fn a_run_lasts_until_its_last_job_and_at_least_the_hour() {
+        let mut jobs = BTreeMap::from([(JobId(1), job(0, 1, 20)), (JobId(2), job(10, 15, 50))]);
+        let prices = Curve::constant(price("50 EUR/MWh"));
+        let figures = |jobs: &BTreeMap<JobId, JobRecord>| {
+            measure(&Record { draw: draw(&[(0, 60)]), jobs: jobs.clone() }, &limits(), &prices)
+        };
+        let short = figures(&jobs);
+        assert_eq!(short.makespan, Span::from_secs(50 * 60));
+        assert_eq!(short.mean_wait, Span::from_secs(3 * 60));
+        assert_eq!(short.energy, "60 Wh".parse().expect("an energy"));
+        assert_eq!(short.cost, "0.288 EUR".parse().expect("money"));
+        assert!((short.in_band_share - 1.0).abs() < 1e-9);
+        jobs.insert(JobId(3), job(20, 21, 90));
+        let long = figures(&jobs);
+        assert_eq!((long.makespan, long.energy), (Span::from_secs(90 * 60), "90 Wh".parse().expect("an energy")));
+    }
+}

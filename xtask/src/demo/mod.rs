@@ -1,0 +1,153 @@
+//! `cargo xtask demo`: replays limo-2018, section 4.4, against real daemons on loopback, an hour in a minute, once blind to
+//! power and once under Limo. All figures come from the emulated meters, as the journals of the two masters hold them.
+
+mod cluster;
+mod hardware;
+mod measure;
+mod pace;
+mod prices;
+mod record;
+mod replay;
+mod report;
+mod svg;
+mod workload;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+
+use cluster::Programs;
+use measure::measure;
+use prices::Prices;
+use record::Record;
+use replay::Stage;
+use report::{Report, RunReport};
+
+use crate::workspace;
+
+/// The machines and units of limo-2018, below the workspace.
+const MACHINES: &str = "power/examples/limo-2018.toml";
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    /// Where the picture goes [default: demo/demo.svg in the target directory]
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Keep the journals and logs of the daemons in this directory, which must not exist yet
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// A run: a policy, and how many of the execution units its jobs can use.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    policy: &'static str,
+    /// Whether jobs bring commands for the accelerators, too.
+    accelerators: bool,
+    units: usize,
+}
+
+/// As section 4.4 compares them: SLURM knows the four machines, Limo their six units.
+const RUNS: [Run; 2] =
+    [Run { policy: "fifo", accelerators: false, units: 4 }, Run { policy: "limo", accelerators: true, units: 6 }];
+
+/// # Errors
+/// Where the programs cannot be built, a daemon fails, or a job does not end well.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let prices = Prices::find()?;
+    eprintln!("demo: prices: {}", prices.source);
+    eprintln!("demo: building the programs in release");
+    let programs = Programs::build()?;
+    let place = Place::new(arguments.keep.as_deref())?;
+    let svg = match &arguments.svg {
+        Some(svg) => svg.clone(),
+        None => workspace::target_dir()?.join("demo/demo.svg"),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let records = runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        // Dropping the replay ends its daemons.
+        tokio::select! {
+            records = replay_all(&programs, place.path(), &prices) => records,
+            _ = interrupt.recv() => bail!("interrupted; the daemons are stopped"),
+            _ = terminate.recv() => bail!("told to end; the daemons are stopped"),
+        }
+    })?;
+    let report = report(&records, &prices, &svg)?;
+    if arguments.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.table());
+    }
+    Ok(())
+}
+
+async fn replay_all(programs: &Programs, dir: &Path, prices: &Prices) -> Result<Vec<(Run, Record)>> {
+    let machines = dir.join("machines.toml");
+    let profiles = dir.join("profiles.csv");
+    let hardware = hardware::prepare(&workspace::root()?.join(MACHINES), &machines, &profiles)?;
+    let nodes = hardware.machines.iter().map(|machine| machine.spec.name.clone()).collect::<Vec<_>>();
+    let mut records = Vec::new();
+    for run in RUNS {
+        let dir = dir.join(run.policy);
+        fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let stage = Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, prices };
+        records.push((
+            run,
+            replay::replay(&stage, run).await.with_context(|| format!("the run under {} failed", run.policy))?,
+        ));
+    }
+    Ok(records)
+}
+
+fn report(records: &[(Run, Record)], prices: &Prices, svg: &Path) -> Result<Report> {
+    let (limits, charged) = (workload::limits()?, prices.charged()?);
+    let mut runs = Vec::new();
+    let mut lines = Vec::new();
+    for (run, record) in records {
+        let figures = measure(record, &limits, &charged);
+        let in_band = figures.in_band_share * 100.0;
+        lines.push(svg::Line {
+            label: format!("{} on {} units: {in_band:.1} % inside", run.policy, run.units),
+            draw: &record.draw,
+        });
+        runs.push(RunReport::new(run.policy, run.units, record.jobs.len(), &figures));
+    }
+    if let Some(dir) = svg.parent() {
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    }
+    fs::write(svg, svg::draw(&lines, &limits, &prices.known()?, &prices.source))
+        .with_context(|| format!("cannot write {}", svg.display()))?;
+    Ok(Report::new(runs, prices.source.clone(), svg.display().to_string()))
+}
+
+/// Where the daemons keep their files.
+enum Place {
+    Temporary(TempDir),
+    Kept(PathBuf),
+}
+
+impl Place {
+    fn new(keep: Option<&Path>) -> Result<Self> {
+        let Some(dir) = keep else {
+            return Ok(Self::Temporary(tempfile::Builder::new().prefix("limo-demo-").tempdir()?));
+        };
+        ensure!(!dir.exists(), "{} exists already: name a directory that does not", dir.display());
+        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        Ok(Self::Kept(dir.canonicalize()?))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(dir) => dir.path(),
+            Self::Kept(dir) => dir,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! One run of the hour: a cluster is started, told its limits, prices and profiles, and given its jobs by `lrun`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use jiff::Timestamp;
+use limo_model::{Curve, Span, Time};
+
+use super::Run;
+use super::cluster::{Cluster, Programs};
+use super::pace::Pace;
+use super::prices::Prices;
+use super::record::Record;
+use super::workload::{self, Section};
+
+/// What the policies call a short time, in a demo in which a second is a minute: a job starts in some 20 ms, and looks
+/// again soon. A reading is kept as soon as it comes, since a second without it would be a minute without.
+const MASTER: &str = r#"
+log = "warn"
+readings_every = "1ms"
+
+[policy]
+lead = "100ms"
+suspect_for = "1s"
+
+[initial]
+policy = "POLICY"
+"#;
+
+/// Time to set limits and prices before the hour begins.
+const PREPARATION: Span = Span::from_secs(3);
+
+/// The whole of the work on the slowest units of all takes less; a job that is not over by then never will be.
+const GIVE_UP: Duration = Duration::from_secs(180);
+
+/// What both runs share, and where this one keeps its files.
+pub struct Stage<'a> {
+    pub programs: &'a Programs,
+    pub dir: PathBuf,
+    pub machines: &'a Path,
+    pub profiles: &'a Path,
+    pub nodes: &'a [String],
+    pub prices: &'a Prices,
+}
+
+/// # Errors
+/// Where a program fails, or a job does not end with exit code 0.
+pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
+    let config = stage.write("lmaster.toml", &MASTER.replace("POLICY", run.policy))?;
+    let mut cluster = Cluster::start(stage.programs, &stage.dir, &config).await?;
+    let nodes: Vec<&str> = stage.nodes.iter().map(String::as_str).collect();
+    cluster.add_nodes(stage.machines, &nodes).await?;
+    let pace = Pace { begin: now() + PREPARATION };
+    let (limits, prices) = (stage.limits(pace)?, stage.prices(pace)?);
+    for arguments in [
+        ["profile", "import", text(stage.profiles)?].as_slice(),
+        &["set", "limits", "--curve", text(&limits)?],
+        &["set", "price", text(&prices)?],
+    ] {
+        cluster.ask("lconf", arguments).await?;
+    }
+    ensure!(now() < pace.begin, "this machine is too slow: preparing took longer than {PREPARATION}");
+    let mut jobs = Vec::new();
+    for (at, section) in workload::sections() {
+        until(pace.on_wall(at)).await;
+        let band = section.band()?;
+        let (minute, count) = ((at - workload::BEGIN).ms() / 60_000, section.jobs().count());
+        eprintln!("demo: {}: minute {minute}: {count} jobs, band {} to {}", run.policy, band.low(), band.high());
+        jobs.extend(submit(&cluster, section, run).await?);
+        cluster.must_run()?;
+    }
+    until(pace.on_wall(workload::END)).await;
+    let waiting: Vec<&str> = ["wait"].into_iter().chain(jobs.iter().map(String::as_str)).collect();
+    let ended = tokio::time::timeout(GIVE_UP, cluster.ask("lq", &waiting)).await;
+    let state_dir = cluster.state_dir();
+    // The journal is whole once the master has ended.
+    drop(cluster);
+    let record = Record::read(&state_dir, pace)?;
+    let mishaps = record.mishaps();
+    ensure!(mishaps.is_empty(), "not every job ended with exit code 0:\n{}", mishaps.join("\n"));
+    ended.context("the jobs took too long")??;
+    eprintln!("demo: {}: all {} jobs ended", run.policy, record.jobs.len());
+    Ok(record)
+}
+
+/// Hands in the jobs of a section, each by an `lrun` of its own, one after the other so that their order is known; returns
+/// their numbers.
+async fn submit(cluster: &Cluster<'_>, section: Section, run: Run) -> Result<Vec<String>> {
+    let mut jobs = Vec::new();
+    for application in section.jobs() {
+        let mut arguments = vec!["--detach", "--app", application, "-c", "all"];
+        let variants = ["intel-hd-p530", "quadro-p2000"].map(|unit| format!("{unit}=limo-workload {application}"));
+        if run.accelerators {
+            arguments.extend(variants.iter().flat_map(|variant| ["--variant", variant]));
+        }
+        arguments.extend(["limo-workload", application]);
+        jobs.push(cluster.ask("lrun", &arguments).await?.trim().to_owned());
+    }
+    Ok(jobs)
+}
+
+impl Stage<'_> {
+    fn limits(&self, pace: Pace) -> Result<PathBuf> {
+        let limits = workload::limits()?;
+        let row = |at, band: &limo_model::Band| format!("{at},{} mW,{} mW", band.low().mw(), band.high().mw());
+        let rows = rows(&limits, pace, row, ",,")?;
+        self.write("limits.csv", &format!("time,low,high\n{rows}"))
+    }
+
+    fn prices(&self, pace: Pace) -> Result<PathBuf> {
+        let prices = self.prices.known()?;
+        let row = |at, price: &limo_model::Price| format!("{at},{}", price.eur_per_mwh());
+        let rows = rows(&prices, pace, row, ",")?;
+        self.write("prices.csv", &format!("time,price_eur_per_mwh\n{rows}"))
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.dir.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// A curve of the hour as lines with times on the wall; the last one ends it.
+fn rows<T>(curve: &Curve<T>, pace: Pace, row: impl Fn(String, &T) -> String, end: &str) -> Result<String> {
+    let mut rows = String::new();
+    for (at, value) in curve.steps() {
+        rows += &row(shown(pace.on_wall(*at))?, value);
+        rows.push('\n');
+    }
+    if let Some(until) = curve.until() {
+        rows += &format!("{}{end}\n", shown(pace.on_wall(until))?);
+    }
+    Ok(rows)
+}
+
+/// RFC 3339, to the millisecond.
+fn shown(time: Time) -> Result<String> {
+    Ok(Timestamp::from_millisecond(time.unix_ms())?.to_string())
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is not UTF-8 text", path.display()))
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+async fn until(time: Time) {
+    let rest = (time - now()).ms();
+    tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(0))).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_are_written_on_the_wall() {
+        let pace = Pace { begin: Time::from_unix_ms(1_700_000_000_000) };
+        let curve = Curve::new(vec![(Time::from_unix_ms(0), 1), (Time::from_unix_ms(37_500), 2)], Some(workload::END));
+        let written = rows(&curve.expect("a curve"), pace, |at, value| format!("{at},{value}"), ",").expect("rows");
+        let expected = "2023-11-14T22:13:20Z,1\n2023-11-14T22:13:20.625Z,2\n2023-11-14T22:14:20Z,\n";
+        assert_eq!(written, expected);
+    }
+}

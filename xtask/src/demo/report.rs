@@ -1,0 +1,153 @@
+//! The figures of both runs, as a table beside those of limo-2018, and as JSON.
+
+use serde::Serialize;
+
+use super::measure::Figures;
+
+/// The version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// What limo-2018, section 4.4, reports.
+struct Published {
+    system: &'static str,
+    in_band: &'static str,
+    cost: &'static str,
+}
+
+/// A run and its figures.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunReport {
+    pub policy: &'static str,
+    pub in_band_share: f64,
+    pub energy_j: f64,
+    pub cost_eur: f64,
+    pub makespan_s: f64,
+    pub mean_wait_s: f64,
+    pub jobs: usize,
+    /// Execution units that the jobs could run on.
+    pub units: usize,
+}
+
+/// Both runs.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema: u32,
+    runs: Vec<RunReport>,
+    /// The watts are those of emulated hardware.
+    emulated: bool,
+    price_source: String,
+    svg: String,
+}
+
+impl RunReport {
+    pub fn new(policy: &'static str, units: usize, jobs: usize, figures: &Figures) -> Self {
+        Self {
+            policy,
+            in_band_share: figures.in_band_share,
+            energy_j: figures.energy.joules(),
+            cost_eur: figures.cost.eur(),
+            makespan_s: figures.makespan.secs(),
+            mean_wait_s: figures.mean_wait.secs(),
+            jobs,
+            units,
+        }
+    }
+
+    /// The system that limo-2018 measured in the place of this run.
+    fn published(&self) -> Published {
+        match self.policy {
+            "fifo" => Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" },
+            _ => Published { system: "Limo", in_band: "97.5 %", cost: "0.10 EUR earned" },
+        }
+    }
+}
+
+impl Report {
+    pub fn new(runs: Vec<RunReport>, price_source: String, svg: String) -> Self {
+        Self { schema: SCHEMA, runs, emulated: true, price_source, svg }
+    }
+
+    /// # Errors
+    /// None for figures that are numbers.
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    pub fn table(&self) -> String {
+        type Cell = fn(&RunReport) -> String;
+        let rows: [(&str, Cell); 8] = [
+            ("jobs", |run| run.jobs.to_string()),
+            ("execution units", |run| run.units.to_string()),
+            ("time inside the band", |run| format!("{:.1} %", run.in_band_share * 100.0)),
+            ("energy", |run| format!("{:.0} kJ", run.energy_j / 1e3)),
+            ("cost over the four days", |run| money(run.cost_eur)),
+            ("makespan", |run| format!("{:.1} min", run.makespan_s / 60.0)),
+            ("mean wait", |run| format!("{:.1} min", run.mean_wait_s / 60.0)),
+            ("limo-2018 reports", |run| {
+                let published = run.published();
+                format!("{}: {}, {}", published.system, published.in_band, published.cost)
+            }),
+        ];
+        let mut table = format!("{:<24}", "policy");
+        table.extend(self.runs.iter().map(|run| format!("  {:>30}", run.policy)));
+        for (title, cell) in rows {
+            table += &format!("\n{title:<24}");
+            table.extend(self.runs.iter().map(|run| format!("  {:>30}", cell(run))));
+        }
+        format!(
+            "{table}\n\nEmulated hardware; an hour in a minute, and every figure in the time of the hour.\nPrices: {}, \
+             each moment of the hour standing for 96.\nThe curves: {}\n",
+            self.price_source, self.svg
+        )
+    }
+}
+
+fn money(eur: f64) -> String {
+    let word = if eur < 0.0 { "earned" } else { "paid" };
+    format!("{:.3} EUR {word}", eur.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::{Energy, Money, Span};
+
+    fn report() -> Report {
+        let figures = |share, cost| Figures {
+            in_band_share: share,
+            energy: Energy::from_joules(200_000),
+            cost: Money::from_micro(cost),
+            makespan: Span::from_secs(3600),
+            mean_wait: Span::from_secs(90),
+        };
+        let runs = vec![
+            RunReport::new("fifo", 4, 80, &figures(0.169, 50_000)),
+            RunReport::new("limo", 6, 80, &figures(0.975, -100_000)),
+        ];
+        Report::new(runs, "an example".into(), "demo.svg".into())
+    }
+
+    #[test]
+    fn json_has_what_others_build_on() {
+        let json: serde_json::Value = serde_json::from_str(&report().json().expect("JSON")).expect("JSON");
+        let expected = serde_json::json!({
+            "policy": "limo", "in_band_share": 0.975, "energy_j": 200_000.0, "cost_eur": -0.1, "makespan_s": 3600.0,
+            "mean_wait_s": 90.0, "jobs": 80, "units": 6,
+        });
+        assert_eq!((&json["schema"], &json["runs"][1]), (&serde_json::json!(1), &expected));
+        assert_eq!(json["runs"][0]["policy"], "fifo");
+    }
+
+    #[test]
+    fn the_table_stands_beside_limo_2018() {
+        let table = report().table();
+        let line = |title: &str| table.lines().find(|line| line.starts_with(title)).unwrap_or_default().to_owned();
+        let cells = |title: &str| {
+            line(title)[24..].split("  ").map(str::trim).filter(|c| !c.is_empty()).map(String::from).collect::<Vec<_>>()
+        };
+        assert_eq!(cells("time inside the band"), ["16.9 %", "97.5 %"]);
+        assert_eq!(cells("cost over the four days"), ["0.050 EUR paid", "0.100 EUR earned"]);
+        assert_eq!(cells("mean wait"), ["1.5 min", "1.5 min"]);
+        assert_eq!(cells("limo-2018 reports"), ["SLURM: 16.9 %, 0.05 EUR paid", "Limo: 97.5 %, 0.10 EUR earned"]);
+    }
+}

@@ -1,0 +1,37 @@
+//! Where the workspace is, and the cargo that runs this task.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// The root of the workspace: the directory above this crate.
+pub fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has no root directory")
+}
+
+/// The cargo that runs this task, in the root of the workspace.
+pub fn cargo(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root()?);
+    Ok(command)
+}
+
+/// Whether cargo has this subcommand.
+pub fn has_cargo(subcommand: &str) -> Result<bool> {
+    let status = cargo(&[subcommand, "--version"])?.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    Ok(status.context("cannot run cargo")?.success())
+}
+
+/// Where cargo puts what it builds.
+///
+/// # Errors
+/// Where cargo cannot be run or does not say.
+pub fn target_dir() -> Result<PathBuf> {
+    let output = cargo(&["metadata", "--no-deps", "--format-version", "1"])?.output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+    Ok(target.into())
+}
