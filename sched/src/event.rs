@@ -79,9 +79,11 @@ pub enum Event {
         options: Options,
         by: String,
     },
-    /// A profile was learned, imported, set or, with `None`, forgotten.
+    /// A profile was learned, imported, set or, with `None`, forgotten. `by` is an operator, or what the master does by
+    /// itself.
     ProfileSet {
         key: ProfileKey,
         profile: Option<Profile>,
+        by: String,
     },
 }

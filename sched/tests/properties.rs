@@ -123,7 +123,7 @@ fn cluster(preset: Preset, draws: [i64; 6]) -> World {
         };
         let (energy, source) = (power * duration, EstimateSource::Learned);
         let profile = Profile { duration, power, energy, spread_permille: 0, runs: 3, source };
-        world.apply(Event::ProfileSet { key, profile: Some(profile) }).expect("a profile");
+        world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");
     }
     world
 }

@@ -165,7 +165,7 @@ impl Story {
             runs: 1,
             source: EstimateSource::Imported,
         };
-        self.apply(Event::ProfileSet { key, profile: Some(profile) });
+        self.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
     }
 
     fn submit(&mut self, name: &str, words: &[&str]) {

@@ -16,6 +16,10 @@ const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 /// The highest real-time signal of Linux.
 const LAST_SIGNAL: i32 = 64;
 
+/// Who the journal names where the master itself changes a profile.
+const LEARNING: &str = "learning";
+const DATABASE: &str = "profile database";
+
 impl Desk {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
         let Some(caller) = self.caller(peer).cloned() else { return };
@@ -111,8 +115,9 @@ impl Desk {
 
     /// The profile database has changed: so has what the core believes.
     pub(super) fn profiles_stored(&mut self, peer: PeerId, profiles: Vec<(ProfileKey, Option<Profile>)>) {
+        let by = self.caller(peer).map_or_else(String::new, |caller| caller.user.clone());
         for (key, profile) in profiles {
-            self.learned(key, profile);
+            self.profile_is(key, profile, &by);
         }
         self.after(After::Answer(peer, MasterToClient::Answer(Box::new(Answer::Done))));
     }
@@ -122,16 +127,21 @@ impl Desk {
         let gone = |key: &&ProfileKey| !profiles.iter().any(|(known, _)| known == *key);
         let gone: Vec<ProfileKey> = self.core.profiles().keys().filter(gone).cloned().collect();
         for key in gone {
-            self.learned(key, None);
+            self.profile_is(key, None, DATABASE);
         }
         for (key, profile) in profiles {
-            self.learned(key, Some(profile));
+            self.profile_is(key, Some(profile), DATABASE);
         }
     }
 
-    pub(super) fn learned(&mut self, key: ProfileKey, profile: Option<Profile>) {
+    /// A finished run has taught something.
+    pub(super) fn learned(&mut self, key: ProfileKey, profile: Profile) {
+        self.profile_is(key, Some(profile), LEARNING);
+    }
+
+    fn profile_is(&mut self, key: ProfileKey, profile: Option<Profile>, by: &str) {
         if self.book.is_open() && self.core.profiles().get(&key) != profile.as_ref() {
-            self.must(Event::ProfileSet { key, profile });
+            self.must(Event::ProfileSet { key, profile, by: by.to_owned() });
         }
     }
 }

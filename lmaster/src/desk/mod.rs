@@ -251,7 +251,7 @@ impl Desk {
             Input::Recovered(result) => self.recovered(result),
             Input::Ballast(result) => self.book.ballast(result),
             Input::Answered(ticket, result) => self.answered(ticket, result),
-            Input::Learned(key, profile) => self.learned(key, Some(profile)),
+            Input::Learned(key, profile) => self.learned(key, profile),
             Input::Timer => self.timer(),
             Input::Configured(settings) => self.configured(*settings),
             Input::Stop => self.book.want_snapshot(),

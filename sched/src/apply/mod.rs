@@ -29,7 +29,7 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::PricesSet { prices, .. } => settings::prices(state, now, prices.as_ref()),
         Event::ModeSet { mode, .. } => settings::mode(state, *mode),
         Event::PolicySet { preset, options, .. } => settings::policy(state, *preset, *options),
-        Event::ProfileSet { key, profile } => settings::profile(state, key, *profile),
+        Event::ProfileSet { key, profile, .. } => settings::profile(state, key, *profile),
     }?;
     state.dirty = true;
     Ok(())
