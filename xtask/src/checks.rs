@@ -54,7 +54,7 @@ fn plan(tools: Tools) -> Plan {
     step("format", &["fmt", "--all", "--check"]);
     step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     if tools.deny {
-        step("licences", &["deny", "--workspace", "check", "licenses", "bans", "sources"]);
+        step("licences", &["deny", "--workspace", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"]);
     } else {
         plan.skipped.push("licences: cargo-deny is not installed (`cargo install --locked cargo-deny`)");
     }
