@@ -9,6 +9,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use limo_model::{Attempt, JobId, Outcome, Usage};
 use limo_proto::{DoExec, EncodeError, decode_stored, encode_stored};
@@ -69,6 +71,24 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolErr
     move |source| SpoolError::Io { what, path, source }
 }
 
+/// A job that a killed daemon was just starting has the daemon's lock until its command runs: a few milliseconds, more on
+/// a busy machine. Waiting for it also means that the job has its cookie when its processes are looked for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Locks the file; `None` where somebody else keeps it locked.
+fn lock(mut file: File) -> Option<Flock<File>> {
+    let end = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Some(lock),
+            Err(_) if Instant::now() > end => return None,
+            Err((unlocked, _)) => file = unlocked,
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+}
+
 /// 128 random bits in hexadecimal.
 pub fn random_name() -> Result<String, SpoolError> {
     let mut bytes = [0; 16];
@@ -91,8 +111,7 @@ impl Spool {
             .mode(0o600)
             .open(&path)
             .map_err(failed("open", &path))?;
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map_err(|_| SpoolError::InUse { path: state_dir.to_owned() })?;
+        let lock = lock(file).ok_or_else(|| SpoolError::InUse { path: state_dir.to_owned() })?;
         let path = state_dir.join("instance");
         let instance = match fs::read_to_string(&path) {
             Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
@@ -239,6 +258,16 @@ mod tests {
         assert!(found.values().all(|found| found.intent.is_none() && !found.going));
         let left: Vec<_> = fs::read_dir(dir.path().join("attempts")).expect("readable").collect();
         assert_eq!(left.len(), 1, "only the unreadable intent is left: {left:?}");
+    }
+
+    #[test]
+    fn a_lock_that_is_let_go_soon_is_waited_for() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let first = Spool::open(dir.path()).expect("a spool");
+        let (path, instance) = (dir.path().to_owned(), first.instance.clone());
+        let second = thread::spawn(move || Spool::open(&path).map(|spool| spool.instance));
+        drop(first);
+        assert_eq!(second.join().expect("no panic").expect("free"), instance);
     }
 
     #[test]

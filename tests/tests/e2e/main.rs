@@ -5,6 +5,7 @@ mod full_disk;
 mod gibibyte;
 mod ledger;
 mod listing;
+mod load;
 mod master_crash;
 mod node_crash;
 mod refusals;

@@ -3,15 +3,13 @@
 //!
 //! `LIMO_KILLS` sets how often it is killed, `LIMO_SEED` repeats the instants of a run.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use limo_tests::{Cluster, Dice, Ran, Setup, Submitter, finish, until};
 
 use crate::ledger::Ledger;
+use crate::load::Load;
 use crate::torrent::Torrent;
 
 const KILLS: u64 = 50;
@@ -37,14 +35,15 @@ fn nothing_accepted_is_lost_and_nothing_runs_twice() {
     // A snapshot now and then, so that some of the starts begin with one.
     let mut cluster = Setup::nodes(2, 4).master(&["--snapshot-every", "200"]).start();
     let submitter = cluster.submitter().clone();
-    let (accepted, over) = (Mutex::new(BTreeSet::new()), AtomicBool::new(false));
+    let load = Load::default();
     let torrent = Torrent::start(&submitter);
     thread::scope(|scope| {
+        let ending = load.ending();
         for shift in 0..3 {
-            let (submitter, accepted, over) = (&submitter, &accepted, &over);
-            scope.spawn(move || submit(submitter, shift, accepted, over));
+            let (submitter, load) = (&submitter, &load);
+            scope.spawn(move || submit(submitter, shift, load));
         }
-        let counting = scope.spawn(|| count(&submitter, &over));
+        let counting = scope.spawn(|| count(&submitter, &load));
         for kill in 1..=kills {
             thread::sleep(dice.up_to(LONGEST_LIFE));
             cluster.kill_master();
@@ -56,30 +55,30 @@ fn nothing_accepted_is_lost_and_nothing_runs_twice() {
             }
             cluster.start_master();
             if kill % 50 == 0 {
-                println!("{kill} kills, {} jobs accepted", accepted.lock().expect("whole").len());
+                println!("{kill} kills, {} jobs accepted", load.count());
             }
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ending);
         let counted = counting.join().expect("it ends");
         assert!(counted > 0, "at least one attached job lived through it");
     });
     torrent.check();
-    prove(&cluster, &accepted.into_inner().expect("whole"));
+    prove(&cluster, &load.into_accepted());
 }
 
 /// Hands jobs in until it is over. Whatever is answered with a number is accepted.
-fn submit(submitter: &Submitter, shift: usize, accepted: &Mutex<BTreeSet<u64>>, over: &AtomicBool) {
+fn submit(submitter: &Submitter, shift: usize, load: &Load) {
     for round in 0.. {
-        let backlog = || accepted.lock().expect("whole").len().saturating_sub(Ledger::read(submitter, "ledger").len());
-        until("the cluster works", || (over.load(Ordering::Relaxed) || backlog() < BACKLOG).then_some(()));
-        if over.load(Ordering::Relaxed) {
+        let backlog = || load.count().saturating_sub(Ledger::read(submitter, "ledger").len());
+        until("the cluster works", || (load.is_over() || backlog() < BACKLOG).then_some(()));
+        if load.is_over() {
             return;
         }
         let ran = submitter.lrun(&["--detach", "sh", "-c", JOBS[(shift + round) % JOBS.len()]]);
         match ran.code {
             Some(0) => {
-                let job = ran.stdout.trim_end().parse().unwrap_or_else(|_| panic!("no number: {ran:?}"));
-                assert!(accepted.lock().expect("whole").insert(job), "the number {job} was given twice");
+                let job = ran.stdout.trim_end().parse();
+                load.accept(job.unwrap_or_else(|_| panic!("no number: {ran:?}")));
             }
             _ => away(&ran),
         }
@@ -94,11 +93,11 @@ fn away(ran: &Ran) {
 }
 
 /// Runs attached jobs, one after the other, each longer than a master lives; how many have come to their end.
-fn count(submitter: &Submitter, over: &AtomicBool) -> u64 {
+fn count(submitter: &Submitter, load: &Load) -> u64 {
     let script = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo $i; echo e$i >&2; sleep 0.02; done; exit 5";
     let numbers: String = (1..=40).map(|number| format!("{number}\n")).collect();
     let mut counted = 0;
-    while !over.load(Ordering::Relaxed) {
+    while !load.is_over() {
         let ran = finish(submitter.spawn_lrun(&["-Q", "sh", "-c", script]));
         if ran.code == Some(5) {
             assert_eq!(ran.stdout, numbers);
@@ -111,14 +110,13 @@ fn count(submitter: &Submitter, over: &AtomicBool) -> u64 {
     counted
 }
 
-fn prove(cluster: &Cluster, accepted: &BTreeSet<u64>) {
+fn prove(cluster: &Cluster, all: &[u64]) {
     let submitter = cluster.submitter();
     until("every job is over", || submitter.jobs().is_empty().then_some(()));
     let ledger = Ledger::read(submitter, "ledger");
     assert_eq!(ledger.twice(), Vec::<u64>::new(), "jobs that ran twice");
-    let lost: Vec<_> = accepted.iter().filter(|&job| !ledger.has(*job)).collect();
+    let lost: Vec<_> = all.iter().filter(|&job| !ledger.has(*job)).collect();
     assert!(lost.is_empty(), "jobs that were accepted and did not run: {lost:?}");
-    let all: Vec<u64> = accepted.iter().copied().collect();
     for some in all.chunks(200) {
         for job in submitter.show(some) {
             assert!(job["state"] == "completed" && job["exit_code"] == 0, "{job}");

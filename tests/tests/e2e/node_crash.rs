@@ -3,9 +3,6 @@
 //!
 //! `LIMO_NODE_KILLS` sets how often it is killed, `LIMO_SEED` repeats the instants of a run.
 
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +10,7 @@ use limo_tests::{Cluster, Dice, Process, Setup, Submitter, finish, until};
 use serde_json::Value;
 
 use crate::ledger::Ledger;
+use crate::load::Load;
 
 const KILLS: u64 = 20;
 
@@ -32,10 +30,11 @@ fn what_ran_there_is_lost_and_does_not_run_again() {
     let kills = std::env::var("LIMO_NODE_KILLS").map_or(KILLS, |text| text.parse().expect("a number"));
     let mut cluster = Setup::nodes(2, 3).start();
     let submitter = cluster.submitter().clone();
-    let (accepted, over) = (Mutex::new(BTreeSet::new()), AtomicBool::new(false));
+    let load = Load::default();
     thread::scope(|scope| {
+        let _ending = load.ending();
         for _ in 0..2 {
-            scope.spawn(|| submit(&submitter, &accepted, &over));
+            scope.spawn(|| submit(&submitter, &load));
         }
         for _ in 0..kills {
             let name = ["n1", "n2"][usize::try_from(dice.below(2)).expect("small")];
@@ -45,32 +44,28 @@ fn what_ran_there_is_lost_and_does_not_run_again() {
             cluster.start_node(name);
             cluster.await_node(name);
         }
-        over.store(true, Ordering::Relaxed);
     });
     until("every job is over", || submitter.jobs().is_empty().then_some(()));
-    prove(&cluster, &accepted.into_inner().expect("whole"));
+    prove(&cluster, &load.into_accepted());
 }
 
-fn submit(submitter: &Submitter, accepted: &Mutex<BTreeSet<u64>>, over: &AtomicBool) {
+fn submit(submitter: &Submitter, load: &Load) {
     loop {
-        let is_over = || over.load(Ordering::Relaxed);
-        until("the cluster works", || (is_over() || submitter.jobs().len() < BACKLOG).then_some(()));
-        if is_over() {
+        until("the cluster works", || (load.is_over() || submitter.jobs().len() < BACKLOG).then_some(()));
+        if load.is_over() {
             return;
         }
-        let job = submitter.detach(&["sh", "-c", JOB]);
-        assert!(accepted.lock().expect("whole").insert(job), "the number {job} was given twice");
+        load.accept(submitter.detach(&["sh", "-c", JOB]));
     }
 }
 
-fn prove(cluster: &Cluster, accepted: &BTreeSet<u64>) {
+fn prove(cluster: &Cluster, all: &[u64]) {
     let submitter = cluster.submitter();
     let (begins, ends) = (Ledger::read(submitter, "ledger"), Ledger::read(submitter, "ends"));
     assert_eq!(begins.twice(), Vec::<u64>::new(), "jobs that ran twice");
-    let all: Vec<u64> = accepted.iter().copied().collect();
     let jobs: Vec<Value> = all.chunks(200).flat_map(|some| submitter.show(some)).collect();
     let mut lost = Vec::new();
-    for (job, id) in jobs.iter().zip(&all) {
+    for (job, id) in jobs.iter().zip(all) {
         match job["state"].as_str() {
             Some("completed") => assert!(begins.has(*id) && ends.has(*id) && job["exit_code"] == 0, "{job}"),
             Some("lost") => {
