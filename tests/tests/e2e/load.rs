@@ -1,0 +1,45 @@
+//! Submitters that go on until a test says that it is enough, or fails.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the submitters of one test share.
+#[derive(Debug, Default)]
+pub struct Load {
+    over: AtomicBool,
+    accepted: Mutex<BTreeSet<u64>>,
+}
+
+/// Ends the load when dropped, also by a panic: threads would be waited for without end.
+pub struct Ending<'a>(&'a Load);
+
+impl Load {
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    pub fn ending(&self) -> Ending<'_> {
+        Ending(self)
+    }
+
+    /// Takes note of a job that was accepted.
+    pub fn accept(&self, job: u64) {
+        assert!(self.accepted.lock().expect("whole").insert(job), "the number {job} was given twice");
+    }
+
+    pub fn count(&self) -> usize {
+        self.accepted.lock().expect("whole").len()
+    }
+
+    /// The numbers of all jobs that were accepted.
+    pub fn into_accepted(self) -> Vec<u64> {
+        self.accepted.into_inner().expect("whole").into_iter().collect()
+    }
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Relaxed);
+    }
+}
