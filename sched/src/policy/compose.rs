@@ -3,7 +3,7 @@
 //! The loop goes through the queue once. Each job is started, or gets a reason to wait; with [`Order::Conservative`] it
 //! also gets a planned start, which no later job may delay. Decides nothing about the price: that is [`super::limo`].
 
-use limo_model::{JobId, Power, Span, Time};
+use limo_model::{JobId, Power, Request, Span, Time};
 
 use super::{Policy, limo, prototype};
 use crate::plan::{Plan, Start};
@@ -109,7 +109,7 @@ impl Policy for Composition {
             desk.record(self, (id, job), verdict);
         }
         // A start planned for the end of a running job needs no waking: that end is an event.
-        let times = [next_change(view), aim.look_again(&desk)];
+        let times = [next_change(view), aim.look_again(&desk, self)];
         let soonest = view.now() + Span::from_ms(1);
         desk.plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
         desk.plan
@@ -127,9 +127,7 @@ fn next_change(view: &View<'_>) -> Option<Time> {
 
 impl Composition {
     fn decide(&self, desk: &Desk<'_>, aim: &limo::Aim, (id, job): (JobId, &Job)) -> Verdict {
-        let view = &desk.view;
-        let available = |node: &crate::state::Node| node.is_available(view.now());
-        let choices = view.choices(&job.request, self.caps == Caps::FromProfile, available);
+        let choices = self.choices(&desk.view, &job.request);
         if choices.is_empty() {
             return Verdict::Wait { wait: Wait::NoNode, holds: false };
         }
@@ -143,6 +141,12 @@ impl Composition {
             (_, Placement::ByPrice) => aim.decide(desk, self, (id, job), &choices),
             (_, Placement::FirstFit) => desk.first_fit(self, &choices),
         }
+    }
+
+    /// Every way to run the job on nodes that take jobs.
+    pub(super) fn choices(&self, view: &View<'_>, request: &Request) -> Vec<Choice> {
+        let available = |node: &crate::state::Node| node.is_available(view.now());
+        view.choices(request, self.caps == Caps::FromProfile, available)
     }
 
     pub(super) fn respect(&self) -> Respect {

@@ -1,12 +1,11 @@
 //! `limo`: the concept of limo-2018, section 3.1.3 and Figure 3.4, with forecast and deadlines.
 //!
 //! Idea: while energy is dear (low mode) a job goes where it needs least energy, and only as many run as hold the lower
-//! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. Below the band, a unit that brings the draw
-//! into it comes before both. A job that may wait (it has
-//! a deadline or a latest start) is planned for the cheapest hour in its reach. The upper limit is strict: a job starts
-//! only where the draw with it stays below the limit, less a reserve, for all of its expected duration, as far as the
-//! limits are known; so a limit that falls finds no job above it. The lower limit is held by best effort, `lead` ahead
-//! of an expected end.
+//! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. Below the band, a unit that
+//! brings the draw into it comes before both. A job that may wait (it has a deadline or a latest start) is planned for the
+//! cheapest hour in its reach. The upper limit is strict: a job starts only where the draw with it stays below the limit,
+//! less a reserve, for all of its expected duration, as far as the limits are known; so a limit that falls finds no job
+//! above it. The lower limit is held by best effort, `lead` ahead of an expected end.
 //! Sparing: section 3.1.3 asks "to stay at the lower power limit, to avoid running out of executable jobs" if there are
 //! just a few. Where the energy of the queue is less than what holding the lower limit needs until the end of what is
 //! known, the bottom of the band is aimed for in the high mode too; while energy has a negative price each job then goes
@@ -22,7 +21,7 @@ use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
 use crate::account::cost_of;
-use crate::options::{Mode, Preset};
+use crate::options::Mode;
 use crate::round::Wait;
 use crate::state::Job;
 use crate::view::{Choice, View};
@@ -68,7 +67,7 @@ impl Aim {
         choices: &[Choice],
     ) -> Verdict {
         let now = desk.view.now();
-        let pressed = job.request.immediate || is_pressed(&desk.view, job, choices);
+        let pressed = job.request.immediate || pressed_at(&desk.view, job, choices) <= now;
         if !pressed && let Some(holder) = desk.holder {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
@@ -83,9 +82,8 @@ impl Aim {
             .iter()
             .filter_map(|choice| desk.earliest(composition, choice, now).map(|at| (at, choice)))
             .collect();
-        let lands = |choice: &Choice| desk.trough() + choice.estimate.power >= desk.view.band().low();
         let ahead = desk.actual.draw_at(now) >= desk.view.band().low();
-        if !pressed && self.bottom && ahead && !starts.iter().any(|(at, choice)| *at == now && lands(choice)) {
+        if !pressed && self.bottom && ahead && !starts.iter().any(|(at, choice)| *at == now && desk.lands(choice)) {
             return self.hold(desk);
         }
         self.choose(desk, &starts, pressed).unwrap_or_else(|| {
@@ -105,17 +103,16 @@ impl Aim {
     }
 
     /// By price: least energy or shortest time (Figure 3.4); before that, where the draw is below the band, what brings it
-    /// into it: several small jobs that do not would take the room of the one that does. `None` where nothing can start now; where something can and
-    /// the draw is not below the lower limit, it may still be worth waiting for a faster unit.
+    /// into it: several small jobs that do not would take the room of the one that does. `None` where nothing can start
+    /// now; where something can and the draw is not below the lower limit, a faster unit may still be worth waiting for.
     fn choose(&self, desk: &Desk<'_>, starts: &[(Time, &Choice)], pressed: bool) -> Option<Verdict> {
         let now = desk.view.now();
         let startable = || starts.iter().filter(|(at, _)| *at == now).map(|(_, choice)| *choice);
         let frugal = self.bottom || desk.view.mode() == Mode::Low;
-        let misses = |choice: &Choice| desk.trough() + choice.estimate.power < desk.view.band().low();
         let start_now = if frugal && !pressed {
-            startable().min_by_key(|choice| (misses(choice), self.expense(desk, choice), choice.estimate.duration))
+            startable().min_by_key(|choice| (!desk.lands(choice), self.expense(desk, choice), choice.estimate.duration))
         } else {
-            startable().min_by_key(|choice| (misses(choice), choice.estimate.duration, choice.estimate.energy))
+            startable().min_by_key(|choice| (!desk.lands(choice), choice.estimate.duration, choice.estimate.energy))
         };
         let soonest_end = starts.iter().min_by_key(|(at, choice)| (*at + choice.estimate.duration, *at));
         let (choice, (at, other)) = (start_now?, soonest_end?);
@@ -135,16 +132,17 @@ impl Aim {
     }
 
     /// When a waiting job becomes pressed, or the draw is expected to fall below a bottom that is aimed for.
-    pub(super) fn look_again(&self, desk: &Desk<'_>) -> Option<Time> {
-        let view = &desk.view;
-        if view.preset() != Preset::Limo {
+    pub(super) fn look_again(&self, desk: &Desk<'_>, composition: &Composition) -> Option<Time> {
+        if composition.placement != Placement::ByPrice {
             return None;
         }
-        let pressed = view.queue().flat_map(|(_, job)| {
-            let start_by = job.request.start_by.into_iter().chain(job.request.deadline);
-            start_by.chain([job.submitted + view.options().max_delay])
-        });
-        let pressed = pressed.filter(|at| *at > view.now()).min();
+        let view = &desk.view;
+        let pressed_at = |job: &Job| {
+            // Where it could run matters only for a deadline.
+            let choices = job.request.deadline.map(|_| composition.choices(view, &job.request)).unwrap_or_default();
+            pressed_at(view, job, &choices)
+        };
+        let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
         let below = desk.actual.first_below(view.band().low()).filter(|_| self.bottom && desk.holder.is_some());
         [pressed, below.map(|below| below - view.options().lead)].into_iter().flatten().min()
     }
@@ -160,6 +158,11 @@ impl Desk<'_> {
     fn holds_lower_limit(&self) -> bool {
         self.trough() >= self.view.band().low()
     }
+
+    /// Whether the draw with `choice` is not below the band.
+    fn lands(&self, choice: &Choice) -> bool {
+        self.trough() + choice.estimate.power >= self.view.band().low()
+    }
 }
 
 /// The last moment at which `choice` may start.
@@ -169,10 +172,12 @@ fn latest_start(request: &Request, choice: &Choice) -> Option<Time> {
     [to_end, request.start_by].into_iter().flatten().min()
 }
 
-/// Whether the price must not hold the job back any more.
-fn is_pressed(view: &View<'_>, job: &Job, choices: &[Choice]) -> bool {
+/// From when on the price must not hold the job back any more: from its latest start on the unit where that is last, and
+/// in any case when it has waited for `max_delay`.
+fn pressed_at(view: &View<'_>, job: &Job, choices: &[Choice]) -> Time {
     let latest = choices.iter().filter_map(|choice| latest_start(&job.request, choice)).max();
-    view.now() - job.submitted >= view.options().max_delay || latest.is_some_and(|latest| latest <= view.now())
+    let patience = job.submitted + view.options().max_delay;
+    [latest, job.request.start_by].into_iter().flatten().min().map_or(patience, |latest| latest.min(patience))
 }
 
 /// For a job that may wait: the start in its reach that costs least; of equal ones the earliest, then the one with least
