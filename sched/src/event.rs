@@ -26,6 +26,8 @@ pub enum Event {
         job: JobId,
         attempt: Attempt,
         reason: String,
+        /// Whether its node is to blame: then it gets no job for a while, registered again or not.
+        suspect: bool,
     },
     /// The node started the command.
     Started {

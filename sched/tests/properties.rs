@@ -247,7 +247,7 @@ impl Run {
         };
         let found = self.world.core.jobs().find_map(|(id, job)| starting(job).map(|attempt| (id, attempt)));
         let Some((job, attempt)) = found else { return Ok(()) };
-        self.world.apply(Event::TakenBack { job, attempt, reason: "test".into() })
+        self.world.apply(Event::TakenBack { job, attempt, reason: "test".into(), suspect: true })
     }
 
     /// Everything is put right; then every job must come to its end.

@@ -123,9 +123,18 @@ impl Desk {
 
     /// The attempt was not let go and will not be.
     pub(super) fn take_back(&mut self, job: JobId, attempt: Attempt, reason: &str) {
+        self.withdraw((job, attempt), reason, false);
+    }
+
+    /// The same, where its node is to blame.
+    fn take_back_from_suspect(&mut self, job: JobId, attempt: Attempt, reason: &str) {
+        self.withdraw((job, attempt), reason, true);
+    }
+
+    fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, suspect: bool) {
         self.awaited.remove(&job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
-        self.must(Event::TakenBack { job, attempt, reason: reason.to_owned() });
+        self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect });
     }
 
     fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
@@ -152,7 +161,7 @@ impl Desk {
 
     pub(super) fn job_refused(&mut self, peer: PeerId, job: JobId, attempt: Attempt, reason: &str) {
         if self.awaited.get(&job).is_some_and(|asked| asked.attempt == attempt && asked.peer == peer) {
-            self.take_back(job, attempt, reason);
+            self.take_back_from_suspect(job, attempt, reason);
         }
     }
 
@@ -163,7 +172,7 @@ impl Desk {
         for (job, Awaited { attempt, peer, .. }) in missed {
             if self.awaited.contains_key(&job) {
                 let timeout = self.settings.ack_timeout;
-                self.take_back(job, attempt, &format!("its node did not acknowledge it within {timeout}"));
+                self.take_back_from_suspect(job, attempt, &format!("its node did not acknowledge it within {timeout}"));
                 self.close_node(peer, format!("job {job} was not acknowledged within {timeout}"));
             }
         }

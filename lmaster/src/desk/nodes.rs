@@ -203,7 +203,7 @@ impl Desk {
         let name = spec.name.clone();
         let node = self.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
-        // Withdrawn before the node is up again: a node that has just registered is not suspect.
+        // Withdrawn before the node is up again, so that one round sees both.
         let (withdrawn, others): (Vec<_>, Vec<_>) =
             verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_)));
         for (job, attempt, verdict) in withdrawn {

@@ -100,7 +100,12 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
     Ok(())
 }
 
-pub(super) fn taken_back(state: &mut State, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
+pub(super) fn taken_back(
+    state: &mut State,
+    now: Time,
+    (id, number): (JobId, Attempt),
+    suspect: bool,
+) -> Result<(), Refused> {
     let suspect_until = now + state.settings.options.suspect_for;
     let job = attempt(state, id, number)?;
     let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
@@ -112,7 +117,7 @@ pub(super) fn taken_back(state: &mut State, now: Time, id: JobId, number: Attemp
         Some((StopReason::Cancelled { by }, _)) => end_waiting(state, now, id, by),
         _ => {
             state.queue.insert(id);
-            for part in &assignment.placement {
+            for part in assignment.placement.iter().filter(|_| suspect) {
                 if let Some(node) = state.node_mut(part.unit.node) {
                     node.suspect_until = Some(suspect_until);
                 }

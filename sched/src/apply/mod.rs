@@ -17,7 +17,7 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
     match event {
         Event::Submitted { job, request } => jobs::submitted(state, now, *job, request),
         Event::CancelRequested { job, by } => jobs::cancel_requested(state, now, *job, by),
-        Event::TakenBack { job, attempt, .. } => jobs::taken_back(state, now, *job, *attempt),
+        Event::TakenBack { job, attempt, suspect, .. } => jobs::taken_back(state, now, (*job, *attempt), *suspect),
         Event::Started { job, attempt } => jobs::started(state, now, *job, *attempt),
         Event::Ended { job, attempt, outcome, usage } => jobs::ended(state, now, (*job, *attempt), outcome, *usage),
         Event::NodeUp { spec } => nodes::up(state, now, spec),

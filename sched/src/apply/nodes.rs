@@ -149,7 +149,6 @@ pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Re
     }
     node.spec = spec.clone();
     node.connected = true;
-    node.suspect_until = None;
     node.reading = None;
     let id = node.id;
     refresh(state, id, now);
