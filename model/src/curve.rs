@@ -9,9 +9,24 @@ use crate::units::{Power, Price};
 /// A step function of time: each value holds from its time until the next one. The first value also holds before its
 /// time. After `until`, where it is set, nothing is known: the last value is then only a guess.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedCurve<T>")]
 pub struct Curve<T> {
     steps: Vec<(Time, T)>,
     until: Option<Time>,
+}
+
+/// A curve as it arrives from elsewhere.
+#[derive(Deserialize)]
+struct UncheckedCurve<T> {
+    steps: Vec<(Time, T)>,
+    until: Option<Time>,
+}
+
+impl<T> TryFrom<UncheckedCurve<T>> for Curve<T> {
+    type Error = CurveError;
+    fn try_from(curve: UncheckedCurve<T>) -> Result<Self, CurveError> {
+        Self::new(curve.steps, curve.until)
+    }
 }
 
 /// Why steps do not make a curve.
@@ -102,9 +117,24 @@ impl Curve<Price> {
 
 /// The lower and upper power limit of the cluster. A lower limit of zero is none; an upper one of [`Power::MAX`] is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedBand")]
 pub struct Band {
     low: Power,
     high: Power,
+}
+
+/// A band as it arrives from elsewhere.
+#[derive(Deserialize)]
+struct UncheckedBand {
+    low: Power,
+    high: Power,
+}
+
+impl TryFrom<UncheckedBand> for Band {
+    type Error = BandError;
+    fn try_from(band: UncheckedBand) -> Result<Self, BandError> {
+        Self::new(band.low, band.high)
+    }
 }
 
 /// Why two limits do not make a band.

@@ -180,7 +180,9 @@ impl Mul<Span> for Power {
 impl Mul<Price> for Energy {
     type Output = Money;
     fn mul(self, price: Price) -> Money {
-        Money(saturate(divide_rounded(i128::from(self.0) * i128::from(price.0) * 1_000, 3_600_000_000_000)))
+        let worth = (i128::from(self.0) * i128::from(price.0)).saturating_mul(1_000);
+        // Room for the rounding: a worth at the end of i128 is no money that anybody has.
+        Money(saturate(divide_rounded(worth.clamp(i128::MIN / 2, i128::MAX / 2), 3_600_000_000_000)))
     }
 }
 
@@ -260,6 +262,13 @@ mod tests {
         assert_eq!(Power::from_mw(1) * Span::from_ms(500), Energy::from_mj(1));
         assert_eq!(Power::from_mw(1) * Span::from_ms(499), Energy::from_mj(0));
         assert_eq!(Power::from_mw(-1) * Span::from_ms(500), Energy::from_mj(-1));
+    }
+
+    #[test]
+    fn the_ends_of_the_range_do_not_wrap() {
+        assert_eq!(Energy::MAX * Price::MAX, Money::MAX);
+        assert_eq!(-Energy::MAX * Price::MAX, -Money::MAX - Money::from_micro(1));
+        assert_eq!(Power::MAX * Span::MAX, Energy::MAX);
     }
 
     #[test]

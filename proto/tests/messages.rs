@@ -355,6 +355,21 @@ fn a_hostile_length_claims_nothing() {
     assert_eq!(refused, "the message is malformed: LimitExceeded");
 }
 
+#[test]
+fn a_curve_or_band_that_cannot_be_is_refused() {
+    // ChangeConf with prices: Some curve without steps and without an end.
+    let refused =
+        |body: &[u8]| Frame::<ClientToMaster>::decode(Bytes::copy_from_slice(body)).expect_err("refused").to_string();
+    assert!(
+        refused(&[1, 5, 4, 1, 0, 0]).contains("a curve needs at least one value"),
+        "{}",
+        refused(&[1, 5, 4, 1, 0, 0])
+    );
+    // Limits: one step at 0 with low 2 mW and high 1 mW.
+    let crossed = refused(&[1, 5, 1, 1, 0, 4, 2, 0]);
+    assert!(crossed.contains("is above the upper limit"), "{crossed}");
+}
+
 /// The bytes of version 1. If this fails, the version must change.
 #[test]
 fn golden_bytes() {

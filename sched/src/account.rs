@@ -37,7 +37,8 @@ impl Bill {
         for (start, end, price) in prices.into_iter().flat_map(|prices| prices.pieces(from, to)) {
             let work = i128::from(draw.mw()) * i128::from((end - start).ms());
             // In units of 1/1000 EUR/MWh x mW x ms; a thousandth of a micro-EUR step is exact in it.
-            let worth = work * i128::from(price.milli_per_mwh()) + i128::from(self.cost_rest);
+            let worth =
+                work.saturating_mul(i128::from(price.milli_per_mwh())).saturating_add(i128::from(self.cost_rest));
             self.cost += Money::from_micro(narrow(worth.div_euclid(PER_MICRO)));
             self.cost_rest = narrow(worth.rem_euclid(PER_MICRO));
         }
@@ -70,6 +71,14 @@ mod tests {
         let price = Curve::constant(Price::from_milli_per_mwh(80_000));
         bill.add(Power::from_watts(300), at(0), at(1_800_000), Some(&price));
         assert_eq!((bill.energy(), bill.cost()), (Energy::from_joules(540_000), Money::from_micro(12_000)));
+    }
+
+    #[test]
+    fn an_impossible_draw_does_not_wrap() {
+        let mut bill = Bill::default();
+        bill.add(Power::MAX, at(0), Time::MAX, Some(&Curve::constant(Price::MAX)));
+        bill.add(Power::MAX, at(0), Time::MAX, Some(&Curve::constant(Price::MAX)));
+        assert_eq!((bill.energy(), bill.cost()), (Energy::MAX, Money::MAX));
     }
 
     proptest! {

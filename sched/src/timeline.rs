@@ -18,15 +18,21 @@ impl Load {
     fn add(&mut self, from: Option<Time>, to: Time, amount: i64) {
         match from {
             None => self.base = self.base.saturating_add(amount),
-            Some(from) => *self.changes.entry(from).or_default() += amount,
+            Some(from) => self.change(from, amount),
         }
-        *self.changes.entry(to).or_default() -= amount;
+        self.change(to, amount.saturating_neg());
+    }
+
+    /// Sums are held at the ends of the range: what a node claims of itself must not wrap.
+    fn change(&mut self, at: Time, amount: i64) {
+        let change = self.changes.entry(at).or_default();
+        *change = change.saturating_add(amount);
     }
 
     /// The pieces from `from` on: start, end, level. The last one never ends.
     fn pieces(&self, from: Time) -> impl Iterator<Item = (Time, Time, i64)> {
-        let before: i64 = self.changes.range(..=from).map(|(_, change)| change).sum();
-        let mut level = self.base.saturating_add(before);
+        let before = self.changes.range(..=from).map(|(_, change)| *change);
+        let mut level = before.fold(self.base, i64::saturating_add);
         let mut start = from;
         let rest = self.changes.range((std::ops::Bound::Excluded(from), std::ops::Bound::Unbounded));
         rest.map(|(at, change)| (*at, *change)).chain([(Time::MAX, 0)]).map(move |(at, change)| {
@@ -89,7 +95,7 @@ impl<'a> Timeline<'a> {
             let (Some(assignment), Some(end)) = (job.assignment(), job.expected_end(view.now())) else { continue };
             timeline.occupy(&assignment.placement, None, end);
             // The draw already contains the job; it only ends.
-            *timeline.power.changes.entry(end).or_default() -= assignment.estimate.power.mw();
+            timeline.power.change(end, assignment.estimate.power.mw().saturating_neg());
         }
         timeline
     }
