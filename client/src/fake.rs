@@ -3,7 +3,9 @@
 
 mod samples;
 
+use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use limo_model::JobId;
@@ -13,6 +15,10 @@ use limo_proto::{
 use tokio::net::TcpListener;
 
 pub use samples::{candidate, finished_job, node, profile, running_job, status, waiting_job};
+
+/// Starting a process takes milliseconds, more on a busy machine.
+const BIND_PATIENCE: Duration = Duration::from_secs(5);
+const BIND_PAUSE: Duration = Duration::from_millis(5);
 
 /// A listening socket to which clients come.
 pub struct FakeMaster {
@@ -32,12 +38,21 @@ impl FakeMaster {
         Self::start_at("127.0.0.1:0").await
     }
 
-    /// On an address that clients know from before: a master that has come back.
+    /// On an address that clients know from before: a master that has come back. For a moment the address may still be
+    /// taken: a process that another test is just starting has all sockets of this one until its program runs.
     ///
     /// # Errors
     /// Where the socket cannot be bound.
     pub async fn start_at(address: &str) -> Result<Self, ConnectionError> {
-        let listener = TcpListener::bind(address).await?;
+        let end = Instant::now() + BIND_PATIENCE;
+        let listener = loop {
+            match TcpListener::bind(address).await {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < end => {
+                    tokio::time::sleep(BIND_PAUSE).await;
+                }
+                result => break result?,
+            }
+        };
         let address = listener.local_addr()?.to_string();
         Ok(Self { listener, address })
     }
