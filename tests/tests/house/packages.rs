@@ -7,19 +7,21 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, and those that each may use outside its tests. `lslave` does not know
 /// `sched`, but reaches it through `proto`, whose messages carry its reports.
-const HOUSE: [(&str, &[&str]); 14] = [
+const HOUSE: [(&str, &[&str]); 16] = [
     ("model", &[]),
     ("sched", &["model"]),
     ("proto", &["model", "sched"]),
     ("profiles", &["model"]),
     ("journal", &["model", "sched"]),
     ("power", &["model"]),
+    ("trace", &["model"]),
     ("client", &["model", "sched", "proto"]),
     ("lmaster", &["model", "sched", "proto", "profiles", "journal"]),
     ("lslave", &["model", "proto", "power"]),
     ("lrun", &["model", "sched", "proto", "client"]),
     ("lq", &["model", "sched", "proto", "client"]),
     ("lconf", &["model", "sched", "proto", "profiles", "client"]),
+    ("lsim", &["model", "sched", "trace", "journal", "profiles"]),
     // No part of the house, but its workshop.
     ("tests", &["model", "sched", "proto", "journal", "power"]),
     ("xtask", &["model", "sched", "profiles", "journal", "power"]),

@@ -1,0 +1,3 @@
+//! `lsim`: runs policies over traces, in simulated time, on the scheduling core of the master.
+
+fn main() {}

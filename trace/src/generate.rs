@@ -1,0 +1,1 @@
+//! Synthetic workloads from named distributions with a seed.
