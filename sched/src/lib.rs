@@ -5,6 +5,7 @@
 
 mod account;
 mod apply;
+pub mod budget;
 mod check;
 mod core;
 mod estimate;
