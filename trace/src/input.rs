@@ -81,6 +81,17 @@ fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn Read 
     if gzip { Ok((Box::new(MultiGzDecoder::new(BufReader::new(whole))), true)) } else { Ok((Box::new(whole), false)) }
 }
 
+/// The whole of a text file of at most `limit` bytes, unpacked where it is gzipped.
+pub(crate) fn whole(path: &Path, limit: u64) -> io::Result<String> {
+    let (source, _) = unpacked(File::open(path)?)?;
+    let mut text = String::new();
+    let read = source.take(limit + 1).read_to_string(&mut text)?;
+    if read as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("the file has more than {limit} bytes")));
+    }
+    Ok(text)
+}
+
 /// A value out of a file as an error shows it: at most 40 characters, what is not printable escaped.
 pub(crate) fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(&value[..value.len().min(160)]);

@@ -2,10 +2,13 @@
 //!
 //! Knows formats and their quirks. Decides nothing about schedules and knows no clock.
 
+pub mod curve;
 mod decimal;
 pub mod generate;
 mod input;
+pub mod platform;
 pub mod swf;
 mod workload;
 
+pub use platform::Platform;
 pub use workload::{Job, Workload};
