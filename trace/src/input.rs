@@ -73,7 +73,7 @@ impl Lines {
 }
 
 /// The bytes of `source`, unpacked where they start with the two bytes of gzip.
-fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn Read + Send>, bool)> {
+pub(crate) fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let mut start = Vec::with_capacity(2);
     source.by_ref().take(2).read_to_end(&mut start)?;
     let gzip = start == [0x1f, 0x8b];
