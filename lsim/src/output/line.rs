@@ -39,12 +39,12 @@ const DECIMALS: [[u8; 4]; 1_000] = {
 /// step for all lanes of the word at once.
 fn digits(value: u32) -> u64 {
     let value = u64::from(value);
-    let halves = value / 10_000 | (value % 10_000) << 32;
+    let halves = (value / 10_000) | ((value % 10_000) << 32);
     // 10,486 / 2^20 and 103 / 2^10 divide by 100 and by 10 exactly for all values of a lane.
-    let hundreds = (halves * 10_486 >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (halves - hundreds * 100) << 16;
-    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
-    tens | (pairs - tens * 10) << 8
+    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((halves - hundreds * 100) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((pairs - tens * 10) << 8)
 }
 
 /// The word's zeros as text.

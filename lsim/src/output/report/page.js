@@ -269,7 +269,10 @@ function figureTable() {
       return;
     }
     const row = element("tr");
-    row.append(element("th", key, { scope: "row" }), element("td", value === null ? "-" : String(value)));
+    const name = element("th", undefined, { scope: "row" });
+    // Long keys may break after their joints.
+    for (const part of key.split(/(?<=[._])/)) name.append(part, element("wbr"));
+    row.append(name, element("td", value === null ? "-" : String(value)));
     body.append(row);
   };
   for (const [key, value] of Object.entries(data.schedule)) add(key, value);
