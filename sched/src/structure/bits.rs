@@ -365,7 +365,7 @@ mod tests {
             assert_eq!(bits.first_run(n), Some(start), "{n}");
         }
         assert_eq!(bits.first_run(129), None);
-        assert_eq!(set(64, &[0..64]).first_run(64), Some(0));
+        assert_eq!(set(64, &[0..32, 32..64]).first_run(64), Some(0));
     }
 
     #[test]

@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(fit(&levels, 1, 9), [3..5, 5..6, 1..2, 0..1]);
         levels.give(1..5, 2);
         assert_eq!(levels.free, [8, 8, 2, 4, 4, 3]);
-        assert_eq!(fit(&levels, 8, 9), [0..2]);
+        assert_eq!(fit(&levels, 8, 9), vec![0..2]);
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!((levels.free(2), levels.count_at_least(0)), (8, 3));
         assert_eq!(fit(&levels, 8, 4), [0..2, 3..4]);
         assert!(levels.set_usable(2, true));
-        assert_eq!(fit(&levels, 8, 4), [0..4]);
+        assert_eq!(fit(&levels, 8, 4), vec![0..4]);
     }
 
     #[test]
