@@ -58,7 +58,7 @@ pub fn platform(path: &Path) -> Result<BatsimPlatform, PlatformXmlError> {
 /// # Errors
 /// As [`platform`].
 pub fn parse_platform(file: &str, text: &str) -> Result<BatsimPlatform, PlatformXmlError> {
-    let options = ParsingOptions { allow_dtd: true, nodes_limit: u32::MAX };
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|source| PlatformXmlError::Syntax { file: file.to_owned(), source })?;
     let mut hosts: Vec<(Vec<String>, Nature)> = Vec::new();
