@@ -141,6 +141,14 @@ mod tests {
     }
 
     #[test]
+    fn an_hour_that_happens_twice_lasts_two_hours() {
+        let ends = |hour: &str| read(&format!("{hour}:00:00,1,0\n")).expect("a curve").until().map(Time::unix_ms);
+        let midnight = 1_509_228_000_000;
+        assert_eq!(ends("2017-10-29 00"), Some(midnight + 3_600_000));
+        assert_eq!(ends("2017-10-29 02"), Some(midnight + 4 * 3_600_000));
+    }
+
+    #[test]
     fn refusals() {
         let check = |rows: &str, expected: &str| assert_eq!(read(rows).expect_err("refused"), expected);
         check(

@@ -97,7 +97,8 @@ fn range(reader: &Reader, record: &Record, field: Field) -> SwfError {
 
 fn order(jobs: &mut Vec<Job>, rules: Rules, out_of_order: bool) {
     match rules {
-        Rules::Plain if out_of_order => jobs.sort_by_key(|job| job.submit),
+        // Stable; moves small keys and each job once.
+        Rules::Plain if out_of_order => jobs.sort_by_cached_key(|job| job.submit),
         Rules::Plain => {}
         Rules::Compat2017 => {
             jobs.sort_by_key(|job| job.number);
