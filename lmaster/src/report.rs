@@ -72,6 +72,7 @@ fn base(
         name: request.name.clone(),
         application: request.application.clone(),
         command: live.map(|live| command(&live.launch)).unwrap_or_default(),
+        nodes: std::num::NonZeroU32::MIN,
         cores: request.cores,
         memory: request.memory,
         time_limit: request.time_limit,
@@ -259,6 +260,7 @@ mod tests {
                 memory: limo_model::Memory::ZERO,
                 idle: limo_model::Power::ZERO,
                 meter: Meter::None,
+                rest: None,
             };
             core.apply(Time::from_unix_ms(0), &limo_sched::Event::NodeUp { spec }).expect("a node");
         }

@@ -3,6 +3,7 @@
 //! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes
 //! on every machine.
 
+mod budget;
 mod curve;
 mod id;
 mod job;
@@ -15,11 +16,12 @@ mod units;
 
 pub mod as_text;
 
+pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
-pub use job::{Cores, Outcome, Part, Placement, Request, Usage};
+pub use job::{Cores, Outcome, Part, Placement, Request, Usage, width};
 pub use memory::Memory;
-pub use node::{Meter, NodeSpec, SpecError, UnitKind, UnitSpec};
+pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use time::{Span, Time};

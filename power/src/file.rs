@@ -39,6 +39,7 @@ struct File {
 struct MachineText {
     name: String,
     /// Of its CPUs that name none.
+    nodes: std::num::NonZeroU32::MIN,
     cores: Option<u32>,
     memory: Text<Memory>,
     idle: Text<Power>,
@@ -123,6 +124,7 @@ impl MachineText {
             memory: self.memory.0,
             idle: self.idle.0,
             meter: Meter::Emulated,
+            rest: None,
         };
         spec.check().map_err(|error| (start, error.into()))?;
         let seed = self.seed.unwrap_or_else(|| seed_of(&spec.name));

@@ -5,11 +5,13 @@
 
 mod account;
 mod apply;
+mod budget;
 mod check;
 mod core;
 mod estimate;
 mod event;
 mod explain;
+mod index;
 mod mode;
 mod options;
 mod plan;
@@ -17,6 +19,7 @@ mod policy;
 mod refused;
 mod round;
 mod state;
+mod structure;
 mod timeline;
 mod view;
 
@@ -25,10 +28,10 @@ pub use check::{Violation, check};
 pub use core::Core;
 pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
-pub use options::{Mode, ModeSetting, Options, Preset, PriceRule};
+pub use options::{Allocation, Mode, ModeSetting, Options, Preset, PriceRule, RestRule};
 pub use plan::{Plan, Start};
 pub use policy::{Policy, policy};
 pub use refused::Refused;
 pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, Wait};
-pub use state::{Assignment, Drained, Job, Node, Phase, Reading, Running, Settings, State, Sums, UnitUse};
+pub use state::{Assignment, Drained, Job, Node, Phase, Reading, Running, Settings, Sleep, State, Sums};
 pub use view::{Choice, View};

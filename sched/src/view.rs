@@ -6,6 +6,7 @@ use limo_model::{
 
 use crate::apply::{allows_node, allows_unit, cores_on};
 use crate::estimate::{estimate, known_caps};
+use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
 use crate::state::{Job, Node, Settings, State};
 
@@ -36,6 +37,27 @@ impl Choice {
 impl<'a> View<'a> {
     pub(crate) fn new(state: &'a State, now: Time) -> Self {
         Self { state, now }
+    }
+
+    pub(crate) fn state(&self) -> &'a State {
+        self.state
+    }
+
+    pub(crate) fn index(&self) -> &'a Index {
+        &self.state.index
+    }
+
+    /// The first waiting job that is further back than a round looks, with policies that look at each job in turn.
+    pub(crate) fn reach(&self) -> Option<JobId> {
+        let depth = self.options().depth as usize;
+        let all = self.preset().takes_several_nodes();
+        if all { None } else { self.state.queue.iter().nth(depth).copied() }
+    }
+
+    /// Waiting jobs that no round has told why.
+    pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
+        let state = self.state;
+        state.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, job)))
     }
 
     pub fn now(&self) -> Time {
@@ -80,12 +102,12 @@ impl<'a> View<'a> {
     }
 
     pub fn idle(&self) -> Power {
-        self.state.nodes.iter().map(|node| node.spec().idle).sum()
+        self.state.index.idle
     }
 
     /// Idle draw plus the estimates of all starting and running jobs: what limo-2018's prototype takes as the draw.
     pub fn estimated_draw(&self) -> Power {
-        self.idle() + self.active().filter_map(|(_, job)| job.assignment()).map(|a| a.estimate.power).sum::<Power>()
+        self.idle() + self.state.index.active_draw
     }
 
     pub fn nodes(&self) -> &'a [Node] {
@@ -127,14 +149,14 @@ impl<'a> View<'a> {
     pub fn choices(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
         let mut choices = Vec::new();
         for node in self.nodes().iter().filter(|node| usable(node) && allows_node(request, node)) {
-            for (id, unit, _) in node.units() {
+            for (id, unit) in node.units() {
                 let cores = cores_on(request, unit);
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
                     continue;
                 }
                 let known = if caps { known_caps(self.state, request, unit) } else { Vec::new() };
                 for cap in std::iter::once(None).chain(known.into_iter().map(Some)) {
-                    let part = Part { unit: id, cores, memory: request.memory, cap };
+                    let part = Part { unit: id, count: 1, cores, memory: request.memory, cap };
                     choices.push(Choice { part, estimate: estimate(self.state, request, unit, cap) });
                 }
             }

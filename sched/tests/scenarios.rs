@@ -145,7 +145,7 @@ impl Story {
         }
         self.hardware.extend(units.iter().map(|unit| unit.hardware.clone()));
         let memory: Memory = parse(&value("memory", "1G"));
-        let spec = NodeSpec { name: name.into(), units, memory, idle: watts(&value("idle", "0W")), meter: Meter::None };
+        let spec = NodeSpec { name: name.into(), units, memory, idle: watts(&value("idle", "0W")), meter: Meter::None, rest: None };
         self.apply(Event::NodeUp { spec });
     }
 
@@ -183,6 +183,7 @@ impl Story {
             name: name.into(),
             application,
             size: String::new(),
+            nodes: std::num::NonZeroU32::MIN,
             cores: given.get("cores").map_or(Cores::All, |text| parse(text)),
             memory: given.get("memory").map_or(Memory::ZERO, |text| parse(text)),
             time_limit: given.get("limit").map(|text| parse(text)),
