@@ -7,7 +7,7 @@ use limo_model::{
 };
 
 use crate::apply;
-use crate::budget::{self, Counter};
+use crate::budget::{Counter, Spending};
 use crate::check::check;
 use crate::event::Event;
 use crate::index::Index;
@@ -45,7 +45,7 @@ impl Core {
             finished: Vec::new(),
             dirty: false,
             wake_at: None,
-            counter: Counter::default(),
+            spending: Spending::default(),
             index: Index::default(),
         };
         Self { state }
@@ -77,7 +77,6 @@ impl Core {
         let now = now.max(self.state.sums.since);
         let state = &mut self.state;
         apply::settle(state, now);
-        budget::follow(state, now);
         let mut round = Round {
             now,
             commands: stops(state, now),
@@ -221,8 +220,8 @@ impl Core {
     }
 
     /// The budget of the period that runs: what was released, consumed and reserved so far.
-    pub fn counter(&self) -> &Counter {
-        &self.state.counter
+    pub fn counter(&self) -> Option<&Counter> {
+        self.state.spending.counter()
     }
 }
 
@@ -281,6 +280,7 @@ fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
     }
     state.wake_at = plan.wake_at;
     state.index.memo = plan.memo.take();
+    state.spending.reserve(plan.reserved);
     execute(state, now, plan, round);
     more
 }

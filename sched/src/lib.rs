@@ -5,7 +5,7 @@
 
 mod account;
 mod apply;
-mod budget;
+pub mod budget;
 mod check;
 mod core;
 mod estimate;

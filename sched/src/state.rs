@@ -9,7 +9,7 @@ use limo_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::account::Bill;
-use crate::budget::Counter;
+use crate::budget::Spending;
 use crate::index::Index;
 use crate::options::{Mode, ModeSetting, Options, Preset};
 use crate::round::{Finished, StopReason, Wait};
@@ -37,8 +37,7 @@ pub struct State {
     /// Whether something happened that a plan could depend on.
     pub(crate) dirty: bool,
     pub(crate) wake_at: Option<Time>,
-    /// The budget of the period that runs: released, consumed, reserved.
-    pub(crate) counter: Counter,
+    pub(crate) spending: Spending,
     /// What can be found again from all the others: not part of a snapshot.
     #[serde(skip)]
     pub(crate) index: Index,

@@ -1,7 +1,7 @@
 //! What policies and the checker see: the recorded state at one moment, read only.
 
 use limo_model::{
-    Band, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
+    Band, Budget, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
 };
 
 use crate::apply::{allows_node, allows_unit, cores_on};
@@ -45,6 +45,22 @@ impl<'a> View<'a> {
 
     pub(crate) fn index(&self) -> &'a Index {
         &self.state.index
+    }
+
+    /// How a budget is released.
+    pub(crate) fn release_of(&self, budget: &Budget) -> Vec<(Time, Power)> {
+        self.state.spending.release_of(budget, self.idle(), self.prices())
+    }
+
+    /// What of a budget is released and not used, in µJ; none before its period.
+    pub(crate) fn available(&self, budget: &Budget) -> i128 {
+        self.state.spending.available(budget)
+    }
+
+    /// The rate at which the budget of the period that runs at `at` is released then.
+    pub(crate) fn rate_at(&self, at: Time) -> Option<Power> {
+        let release = self.release_of(self.settings().budgets.at(at)?);
+        release.iter().rev().find(|(from, _)| *from <= at).map(|(_, rate)| *rate)
     }
 
     /// The first waiting job that is further back than a round looks, with policies that look at each job in turn.

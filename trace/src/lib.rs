@@ -2,7 +2,10 @@
 //!
 //! Knows formats and their quirks. Decides nothing about schedules and knows no clock.
 
+mod decimal;
 pub mod generate;
+mod input;
+pub mod swf;
 mod workload;
 
 pub use workload::{Job, Workload};

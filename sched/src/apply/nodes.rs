@@ -32,7 +32,10 @@ fn settle_cluster(state: &mut State, now: Time) {
     if now <= sums.since {
         return;
     }
-    sums.bill.add(sums.draw, sums.since, now, state.settings.prices.as_ref());
+    let (budgets, prices) = (&state.settings.budgets, state.settings.prices.as_ref());
+    let (idle, estimated) = (state.index.idle, state.index.idle + state.index.active_draw);
+    state.spending.spend(budgets, (idle, estimated), prices, (sums.since, now));
+    sums.bill.add(sums.draw, sums.since, now, prices);
     for (start, end, band) in state.settings.limits.pieces(sums.since, now) {
         if *band == limo_model::Band::UNLIMITED {
             continue;

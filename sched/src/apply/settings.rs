@@ -18,6 +18,7 @@ pub(super) fn prices(state: &mut State, now: Time, prices: Option<&Curve<Price>>
     settle(state, now);
     settle_nodes(state, now);
     state.settings.prices = prices.cloned();
+    state.spending.release_again(state.index.idle, prices);
     state.index.mode_until = None;
     Ok(())
 }
@@ -56,14 +57,13 @@ fn requeue(state: &mut State) {
 pub(super) fn budgets(state: &mut State, now: Time, budgets: &Budgets) -> Result<(), Refused> {
     settle(state, now);
     state.settings.budgets = budgets.clone();
-    crate::budget::follow(state, now);
+    state.spending.follow(budgets, now);
     Ok(())
 }
 
 /// What was consumed since the last reading of the site's meter, in place of what was estimated.
 pub(super) fn metered(state: &mut State, now: Time, energy: Energy) -> Result<(), Refused> {
     settle(state, now);
-    crate::budget::follow(state, now);
-    state.counter.measured(now, energy);
+    state.spending.measured(energy);
     Ok(())
 }

@@ -90,7 +90,7 @@ impl Gate {
         self.reserved = Energy::from_mj(i64::try_from(excess / 1_000).unwrap_or(i64::MAX));
         if self.reserves {
             ledger.commit(power, at, reservation.span.map(|span| at + span));
-        } else if let Some(rate) = view.rate() {
+        } else if let Some(rate) = view.rate_at(self.now) {
             let lowered = excess / i128::from((at - self.now).ms());
             self.reduced = Some(rate - Power::from_mw(i64::try_from(lowered).unwrap_or(i64::MAX)));
         }

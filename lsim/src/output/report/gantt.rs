@@ -1,0 +1,222 @@
+//! The jobs that the Gantt chart shows: all, or of a long run the largest by processors x time.
+//!
+//! Bounded memory, one pass. A job's nodes are kept as coarse as the chart can show them: gaps below one row of
+//! pixels are closed.
+
+use std::cmp::Reverse;
+
+use limo_model::Time;
+
+use crate::output::json::Json;
+use crate::record::{Fate, JobRow};
+
+/// More bars than a wide screen has pixels for; the page stays below 2 MB.
+pub const JOBS: usize = 20_000;
+/// Bars in all: scattered jobs have many each.
+const BARS: usize = 60_000;
+/// The chart is drawn on no more rows than this.
+const ROWS: u32 = 512;
+
+#[derive(Debug)]
+struct Bar {
+    /// Processors x ms.
+    area: i128,
+    number: i64,
+    /// Submission, start, end; an end of none is open.
+    times: (Time, Time, Option<Time>),
+    processors: u32,
+    user: i32,
+    fate: Fate,
+    nodes: Vec<(u32, u32)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Gantt {
+    /// Gaps of fewer nodes than this are closed.
+    gap: u32,
+    most: usize,
+    bars: Vec<Bar>,
+    /// Jobs smaller than this are no longer among the largest.
+    least: i128,
+    /// Jobs that ran.
+    seen: u64,
+}
+
+impl Gantt {
+    pub fn new(processors: u32) -> Self {
+        Self::with_most(processors, JOBS)
+    }
+
+    fn with_most(processors: u32, most: usize) -> Self {
+        Self { gap: processors.div_ceil(ROWS).max(1), most, bars: Vec::new(), least: -1, seen: 0 }
+    }
+
+    /// Jobs that never started are not drawn.
+    pub fn add(&mut self, job: &JobRow<'_>) {
+        let Some(start) = job.start else { return };
+        self.seen += 1;
+        // A job that was left running reaches the right edge: the largest of all.
+        let area = job.end.map_or(i128::MAX, |end| i128::from(job.processors) * i128::from((end - start).ms()));
+        if area < self.least {
+            return;
+        }
+        self.bars.push(Bar {
+            area,
+            number: job.number,
+            times: (job.submit, start, job.end),
+            processors: job.processors,
+            user: job.user,
+            fate: job.fate,
+            nodes: coarse(job.allocated, self.gap),
+        });
+        // Twice as many before they are cut, so that a cut costs each job little.
+        if self.bars.len() >= 2 * self.most {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        if self.bars.len() > self.most {
+            self.bars.select_nth_unstable_by_key(self.most - 1, order);
+            self.least = self.bars[self.most - 1].area;
+            self.bars.truncate(self.most);
+        }
+    }
+
+    /// Sorts what is left by start, and drops the smallest while there are too many bars.
+    fn settle(&mut self) {
+        self.cut();
+        self.bars.sort_unstable_by_key(order);
+        let mut bars = 0;
+        let kept = self.bars.iter().take_while(|bar| {
+            bars += bar.nodes.len();
+            bars <= BARS
+        });
+        let kept = kept.count();
+        self.bars.truncate(kept);
+        self.bars.sort_unstable_by_key(|bar| (bar.times.1, bar.number));
+    }
+
+    /// `{"seen", "jobs": [[number, submit, start, end or null, processors, user, fate, node, node, ...]]}`, times in ms
+    /// from `start`; nodes are pairs, inclusive; fate is 0 completed, 1 killed, 2 unfinished.
+    pub fn write(&mut self, json: &mut Json, start: Time) {
+        self.settle();
+        let ms = |time: Time| i128::from((time - start).ms());
+        json.object(|json| {
+            json.key("seen").int(i128::from(self.seen));
+            json.key("jobs").array(|json| {
+                for bar in &self.bars {
+                    json.array(|json| {
+                        json.int(i128::from(bar.number));
+                        json.int(ms(bar.times.0));
+                        json.int(ms(bar.times.1));
+                        match bar.times.2 {
+                            Some(end) => json.int(ms(end)),
+                            None => json.null(),
+                        }
+                        json.int(i128::from(bar.processors));
+                        json.int(i128::from(bar.user));
+                        json.int(fate(bar.fate));
+                        for &(first, last) in &bar.nodes {
+                            json.int(i128::from(first));
+                            json.int(i128::from(last));
+                        }
+                    });
+                }
+            });
+        });
+    }
+}
+
+/// Largest first; of equal ones the earlier number, so that the choice does not depend on the order of ends.
+fn order(bar: &Bar) -> (Reverse<i128>, i64, Time) {
+    (Reverse(bar.area), bar.number, bar.times.1)
+}
+
+fn fate(fate: Fate) -> i128 {
+    match fate {
+        Fate::Completed | Fate::Refused => 0,
+        Fate::Killed => 1,
+        Fate::Unfinished => 2,
+    }
+}
+
+/// The intervals with gaps of fewer than `gap` nodes closed.
+fn coarse(intervals: &[(u32, u32)], gap: u32) -> Vec<(u32, u32)> {
+    let mut merged: Vec<(u32, u32)> = Vec::new();
+    for &(first, last) in intervals {
+        match merged.last_mut() {
+            Some(before) if first.saturating_sub(before.1) <= gap => before.1 = last,
+            _ => merged.push((first, last)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::Energy;
+
+    fn job(number: i64, processors: u32, end: Option<i64>) -> JobRow<'static> {
+        JobRow {
+            number,
+            submit: Time::from_unix_ms(0),
+            processors,
+            walltime: None,
+            user: 1,
+            fate: Fate::Completed,
+            start: Some(Time::from_unix_ms(10)),
+            end: end.map(Time::from_unix_ms),
+            allocated: &[(0, 3)],
+            energy: Energy::ZERO,
+            cost: None,
+        }
+    }
+
+    fn numbers(gantt: &mut Gantt) -> Vec<i64> {
+        gantt.settle();
+        gantt.bars.iter().map(|bar| bar.number).collect()
+    }
+
+    #[test]
+    fn the_largest_stay() {
+        let mut gantt = Gantt::with_most(16, 3);
+        for (number, processors, end) in [(1, 1, 11), (2, 9, 20), (3, 2, 11), (4, 5, 28), (5, 1, 99), (6, 1, 12)] {
+            gantt.add(&job(number, processors, Some(end)));
+        }
+        gantt.add(&job(7, 1, None));
+        gantt.add(&JobRow { start: None, end: None, ..job(8, 16, None) });
+        // Areas: 1, 90, 2, 90, 89, 2; number 7 has no end. 2 and 4 are equal and both larger than 5.
+        assert_eq!(gantt.seen, 7);
+        assert_eq!(numbers(&mut gantt), [2, 4, 7]);
+    }
+
+    #[test]
+    fn of_equal_ones_the_first_numbers_stay_in_any_order() {
+        for order in [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [3, 5, 1, 4, 2]] {
+            let mut gantt = Gantt::with_most(16, 2);
+            for number in order {
+                gantt.add(&job(number, 4, Some(20)));
+            }
+            assert_eq!(numbers(&mut gantt), [1, 2]);
+        }
+    }
+
+    #[test]
+    fn gaps_below_a_row_are_closed() {
+        assert_eq!(coarse(&[(0, 1), (3, 4), (8, 8)], 1), [(0, 1), (3, 4), (8, 8)]);
+        assert_eq!(coarse(&[(0, 1), (3, 4), (8, 8)], 2), [(0, 4), (8, 8)]);
+        assert_eq!(coarse(&[(0, 1), (3, 4), (8, 8)], 4), [(0, 8)]);
+    }
+
+    #[test]
+    fn written_with_times_from_the_start() {
+        let mut gantt = Gantt::new(4);
+        gantt.add(&job(1, 4, Some(20)));
+        let mut json = Json::default();
+        gantt.write(&mut json, Time::from_unix_ms(5));
+        assert_eq!(json.into_text(), r#"{"seen":1,"jobs":[[1,-5,5,15,4,1,0,0,3]]}"#);
+    }
+}

@@ -1,0 +1,214 @@
+//! The counter of available energy, C_ea (energy-budget-2017, IV-C.1): what rule 1 has released of the current budget
+//! period, less what the cluster has used. Part of the core's state. Does not decide, and measures nothing itself.
+
+use limo_model::{Budget, Energy, Power, Time};
+use serde::{Deserialize, Serialize};
+
+use super::release::released;
+use super::{UJ_PER_MJ, narrow};
+
+/// µJ as whole mJ and a remainder of 0 to 999, because not every format can carry an `i128`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+struct Sum {
+    energy: Energy,
+    rest: i64,
+}
+
+impl Sum {
+    fn uj(self) -> i128 {
+        i128::from(self.energy.mj()) * UJ_PER_MJ + i128::from(self.rest)
+    }
+
+    fn add(&mut self, uj: i128) {
+        let sum = self.uj().saturating_add(uj);
+        self.energy = Energy::from_mj(narrow(sum.div_euclid(UJ_PER_MJ)));
+        self.rest = narrow(sum.rem_euclid(UJ_PER_MJ));
+    }
+}
+
+/// The account of one budget period. Between monitoring stages the cluster's draw is what the core over-estimates; a
+/// stage replaces those estimates by what was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    budget: Budget,
+    /// Up to when all below is counted.
+    at: Time,
+    released: Sum,
+    /// Used up to the last stage.
+    measured: Sum,
+    /// Used since then, as estimated.
+    estimated: Sum,
+    reserved: Energy,
+}
+
+impl Counter {
+    /// Opens the account of `budget`; the draw is counted from `since` on. What was used of the period before `since`
+    /// is not known: it counts as all that `release` (of the whole budget) released until then, no more and no less.
+    pub fn open(budget: Budget, since: Time, release: &[(Time, Power)]) -> Self {
+        let at = since.clamp(budget.from, budget.until);
+        let (sum, zero) = (Sum::default(), Energy::ZERO);
+        let mut counter = Self { budget, at, released: sum, measured: sum, estimated: sum, reserved: zero };
+        let before = released(release, budget.from, at);
+        counter.released.add(before);
+        counter.measured.add(before);
+        counter
+    }
+
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Up to when the account is complete; never after the end of its period.
+    pub fn at(&self) -> Time {
+        self.at
+    }
+
+    /// Whether the period has ended: the account is to be closed, and the next one opened with the same `since`.
+    pub fn is_over(&self, now: Time) -> bool {
+        now >= self.budget.until
+    }
+
+    /// Counts the time since the last call: releases by rule 1 what `release` gives for it, and books
+    /// `estimated_draw`, an over-estimate, as used. Time before or after the period does not count. To be called at
+    /// every change of the estimated draw or of the release, before the change.
+    pub fn advance(&mut self, now: Time, estimated_draw: Power, release: &[(Time, Power)]) {
+        let to = now.clamp(self.at, self.budget.until);
+        self.released.add(released(release, self.at, to));
+        self.estimated.add(i128::from(estimated_draw.mw()) * i128::from((to - self.at).ms()));
+        self.at = to;
+    }
+
+    /// A monitoring stage at [`Counter::at`] (so after `advance` to the same time): `uj` µJ (mW x ms) were used since
+    /// the last stage, or since the account was opened. Only what was used within the period.
+    pub fn measured(&mut self, uj: i128) {
+        self.measured.add(uj);
+        self.estimated = Sum::default();
+    }
+
+    /// C_ea in µJ at [`Counter::at`]: what the cluster may still use by then. Negative where more was measured than
+    /// released.
+    pub fn available_uj(&self) -> i128 {
+        self.released.uj() - self.measured.uj() - self.estimated.uj()
+    }
+
+    /// Released by rule 1 so far, rounded down.
+    pub fn released(&self) -> Energy {
+        self.released.energy
+    }
+
+    /// Used so far: measured up to the last stage, estimated since; rounded up.
+    pub fn spent(&self) -> Energy {
+        let uj = self.measured.uj() + self.estimated.uj();
+        Energy::from_mj(narrow((uj + UJ_PER_MJ - 1).div_euclid(UJ_PER_MJ)))
+    }
+
+    /// What the last round kept back for the first waiting job (Algorithm 2). For display only: a reservation lasts
+    /// for one round, and `available_uj` still contains it.
+    pub fn reserved(&self) -> Energy {
+        self.reserved
+    }
+
+    pub fn reserve(&mut self, energy: Energy) {
+        self.reserved = energy;
+    }
+
+    /// What is not released yet, as a budget from [`Counter::at`] on: to be released anew where prices or the draw at
+    /// rest have changed, so that all releases together never exceed the budget. Of no length once the period is over.
+    pub fn rest(&self) -> Budget {
+        let left = i128::from(self.budget.energy.mj()) * UJ_PER_MJ - self.released.uj();
+        Budget { from: self.at, energy: Energy::from_mj(narrow(left.div_euclid(UJ_PER_MJ))), ..self.budget }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::release::release;
+    use super::*;
+    use limo_model::{Budgets, Release};
+    use proptest::prelude::*;
+
+    fn at(secs: i64) -> Time {
+        Time::from_unix_ms(secs * 1_000)
+    }
+
+    fn budget() -> Budget {
+        Budget { from: at(100), until: at(1_300), energy: Energy::from_joules(240_000), release: Release::Even }
+    }
+
+    fn check(counter: &Counter, available_j: i128, released_j: i64, spent_j: i64) {
+        assert_eq!(counter.available_uj(), available_j * 1_000_000);
+        assert_eq!(counter.released(), Energy::from_joules(released_j));
+        assert_eq!(counter.spent(), Energy::from_joules(spent_j));
+    }
+
+    #[test]
+    fn stages_give_back_what_was_over_estimated() {
+        // 240 kJ over 1,200 s: 200 W.
+        let steps = release(&budget(), Power::ZERO, None);
+        let mut counter = Counter::open(budget(), at(40), &steps);
+        check(&counter, 0, 0, 0);
+        // The minute before the period does not count; 300 s of it at an estimate of 150 W do.
+        counter.advance(at(400), Power::from_watts(150), &steps);
+        check(&counter, 15_000, 60_000, 45_000);
+        counter.advance(at(700), Power::from_watts(250), &steps);
+        check(&counter, 0, 120_000, 120_000);
+        // In truth 110 kJ were used.
+        counter.measured(110_000 * 1_000_000);
+        check(&counter, 10_000, 120_000, 110_000);
+        // The last 600 s of the period; what comes after does not count.
+        counter.advance(at(5_000), Power::from_watts(200), &steps);
+        check(&counter, 10_000, 240_000, 230_000);
+        assert!(counter.is_over(at(1_300)) && !counter.is_over(at(1_299)));
+        counter.measured(140_000 * 1_000_000);
+        check(&counter, -10_000, 240_000, 250_000);
+    }
+
+    #[test]
+    fn set_within_its_period_nothing_is_saved_and_nothing_owed() {
+        let steps = release(&budget(), Power::ZERO, None);
+        let mut counter = Counter::open(budget(), at(400), &steps);
+        check(&counter, 0, 60_000, 60_000);
+        counter.advance(at(401), Power::from_watts(150), &steps);
+        check(&counter, 50, 60_200, 60_150);
+        // 179,800 J for 899 s are 200 W again.
+        assert_eq!(release(&counter.rest(), Power::ZERO, None), [(at(401), Power::from_watts(200))]);
+    }
+
+    #[test]
+    fn survives_being_stored() {
+        let steps = release(&budget(), Power::ZERO, None);
+        let mut counter = Counter::open(budget(), at(100), &steps);
+        counter.advance(Time::from_unix_ms(100_007), Power::from_mw(150_033), &steps);
+        let text = serde_json::to_string(&counter).expect("json");
+        assert_eq!(serde_json::from_str::<Counter>(&text).expect("a counter"), counter);
+    }
+
+    #[test]
+    fn budgets_are_checked_where_they_arrive() {
+        let good = Budgets::new(vec![budget()]).expect("a period");
+        let text = serde_json::to_string(&good).expect("json");
+        assert!(text.contains(r#""release":"even""#), "{text}");
+        assert_eq!(serde_json::from_str::<Budgets>(&text).expect("budgets"), good);
+        let bad = text.replace("1300000", "100000");
+        let error = serde_json::from_str::<Budgets>(&bad).map_err(|e| e.to_string()).expect_err("empty");
+        assert!(error.contains("budget period 1 ends at 100000 ms, not after its begin at 100000 ms"), "{error}");
+    }
+
+    proptest! {
+        /// However often the algorithm is called, the counter is the same to the µJ.
+        #[test]
+        fn calls_do_not_matter(mut calls in proptest::collection::vec(0_i64..1_400_000, 0..20), draw in 0_i64..500_000) {
+            let steps = release(&Budget { energy: Energy::from_mj(77_777_777), ..budget() }, Power::ZERO, None);
+            let mut once = Counter::open(budget(), at(0), &steps);
+            let mut often = once.clone();
+            once.advance(at(1_400), Power::from_mw(draw), &steps);
+            calls.sort_unstable();
+            for call in calls.into_iter().chain([1_400_000]) {
+                often.advance(Time::from_unix_ms(call), Power::from_mw(draw), &steps);
+            }
+            prop_assert_eq!(&once, &often);
+            // 77,777,777 mJ over 1,200,000 ms are 64,814 mW, rounded down.
+            prop_assert_eq!(once.available_uj(), i128::from(64_814 - draw) * 1_200_000);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What the cluster is committed to draw from now on, and whether one more load fits under limits of power and into
+//! budgets of energy: rule 2 of energy-budget-2017, IV-B ("never have energy debts", over past, present and future
+//! draw of the whole cluster), Algorithm 2's reservation for the first job, and the power cap of V-C.
+//!
+//! Exact: times are whole ms, draws whole mW, energies µJ. Does not know nodes, jobs or how a budget is released.
+
+use limo_model::{Energy, Power, Span, Time};
+
+use super::balance::Balance;
+use super::headroom::Headroom;
+use super::steps::Steps;
+use super::{UJ_PER_MJ, narrow};
+
+/// Why a load does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The load is above what a limit leaves at its tightest moment.
+    Power { needs: Power, left: Power },
+    /// Up to `until` the load draws `needs` (rounded up), and the budget then has no more than `left` (rounded down;
+    /// negative where it is in debt already).
+    Energy { needs: Energy, left: Energy, until: Time },
+}
+
+/// The committed draw of the cluster over time. Made anew in each round: `new`, then the limits and budgets, then
+/// questions and commitments in any order. A question costs O(log n) after O(n) following a commitment, where n counts
+/// the expected ends and the steps of limits and releases; [`Ledger::earliest`] costs O(n) for each period it passes.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    now: i64,
+    base: i64,
+    /// Ascending times after now, each once, and by how much the draw changes then.
+    changes: Vec<(i64, i64)>,
+    draw: Steps,
+    limits: Vec<Headroom>,
+    balances: Vec<Balance>,
+    prepared: bool,
+}
+
+impl Ledger {
+    /// `draw` is what the cluster is believed to draw now; it falls by each of `falls` at its time. An end that should
+    /// have come already is expected for the next millisecond. Ascending times are fastest, any order is right.
+    pub fn new(now: Time, draw: Power, falls: impl Iterator<Item = (Time, Power)>) -> Self {
+        let mut ledger = Self {
+            now: now.unix_ms(),
+            base: draw.mw(),
+            changes: Vec::new(),
+            draw: Steps::default(),
+            limits: Vec::new(),
+            balances: Vec::new(),
+            prepared: false,
+        };
+        for (at, fall) in falls {
+            ledger.change(ledger.after_now(at), fall.mw().saturating_neg());
+        }
+        ledger
+    }
+
+    /// The draw must not exceed `steps` from the first of them until `until`; outside of that it is unlimited. The
+    /// times of `steps` ascend. May be called for several limits, all of which hold.
+    pub fn limit(&mut self, steps: &[(Time, Power)], until: Time) {
+        let Some((first, _)) = steps.first() else { return };
+        self.limits.push(Headroom::new(first.unix_ms(), until.unix_ms(), Steps::new(i64::MAX, steps)));
+        self.prepared = false;
+    }
+
+    /// What is released in `[from, until)` and not drawn must never be negative: `available` µJ at the later of now
+    /// and `from`, and the mW of `release` from then on (nothing before its first step; its times ascend). May be
+    /// called for successive periods, in ascending order; what one of them leaves is not carried over to the next.
+    pub fn budget(&mut self, from: Time, until: Time, available: i128, release: &[(Time, Power)]) {
+        let release = Steps::new(0, release);
+        self.balances.push(Balance::new(from.unix_ms(), until.unix_ms(), available, release));
+        self.prepared = false;
+    }
+
+    /// Whether one more load of `extra` may run from now until `to`, or without a known end. A load runs for at least
+    /// a millisecond. What draws nothing more is always admitted; a load that ends before a period begins does not
+    /// concern it; with a debt anywhere in the rest of a period no load that touches the period is admitted.
+    ///
+    /// # Errors
+    /// The first [`Obstacle`]: limits come before budgets, earlier budgets before later ones.
+    pub fn admits(&mut self, extra: Power, to: Option<Time>) -> Result<(), Obstacle> {
+        if extra <= Power::ZERO || (self.limits.is_empty() && self.balances.is_empty()) {
+            return Ok(());
+        }
+        self.prepare();
+        let to = to.map_or(i64::MAX, |to| self.after_now(to));
+        for limit in &self.limits {
+            let left = Power::from_mw(limit.left(to));
+            if extra > left {
+                return Err(Obstacle::Power { needs: extra, left: left.at_least_zero() });
+            }
+        }
+        for balance in &self.balances {
+            if balance.start() >= to {
+                break;
+            }
+            if let Some(debt) = balance.debt(extra.mw(), to) {
+                let needs = Energy::from_mj(narrow(debt.needs.saturating_add(UJ_PER_MJ - 1).div_euclid(UJ_PER_MJ)));
+                let left = Energy::from_mj(narrow(debt.left.div_euclid(UJ_PER_MJ)));
+                return Err(Obstacle::Energy { needs, left, until: Time::from_unix_ms(debt.at) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a load from `from` (now, or later for a reservation) until `to`, or without end. Asks nothing: what does
+    /// not fit can be committed too.
+    pub fn commit(&mut self, extra: Power, from: Time, to: Option<Time>) {
+        if from.unix_ms() <= self.now {
+            self.base = self.base.saturating_add(extra.mw());
+        } else {
+            self.change(from.unix_ms(), extra.mw());
+        }
+        if let Some(to) = to {
+            let first_end = from.unix_ms().max(self.now).saturating_add(1);
+            self.change(to.unix_ms().max(first_end), extra.mw().saturating_neg());
+        }
+        self.prepared = false;
+    }
+
+    /// The first time from `not_before` (at least now) on at which a load of `extra` for `span`, or without a known
+    /// end, would be admitted, if the draw until then is what is committed: debts that are over by then do not matter.
+    /// After the last period and the last limit everything is admitted; `None` only where a limit without end forbids.
+    pub fn earliest(&mut self, extra: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
+        let mut at = not_before.unix_ms().max(self.now);
+        let span = span.map_or(i64::MAX, |span| span.ms().max(1));
+        let extra = extra.mw();
+        if extra <= 0 {
+            return Some(Time::from_unix_ms(at));
+        }
+        self.prepare();
+        // Every step below is to a time before which no start is possible, so the first one that needs no step is it.
+        while at < i64::MAX {
+            let end = at.saturating_add(span);
+            let limits = self.limits.iter().map(|limit| limit.clear_from(extra, span, at));
+            let touched = self.balances.iter().filter(|balance| at < balance.until() && balance.start() < end);
+            let budgets = touched.map(|balance| {
+                if balance.start() <= at {
+                    balance.clear_from(extra, span).min(balance.until())
+                } else if balance.debt(extra, end).is_some() {
+                    // The later the load starts before the period, the more of it falls into the period.
+                    balance.start()
+                } else {
+                    at
+                }
+            });
+            let next = limits.chain(budgets).fold(at, i64::max);
+            if next == at {
+                return Some(Time::from_unix_ms(at));
+            }
+            at = next;
+        }
+        None
+    }
+
+    fn after_now(&self, at: Time) -> i64 {
+        at.unix_ms().max(self.now.saturating_add(1))
+    }
+
+    /// Changes come mostly in ascending order.
+    fn change(&mut self, at: i64, by: i64) {
+        let index = match self.changes.last() {
+            Some((last, _)) if *last >= at => self.changes.partition_point(|(time, _)| *time < at),
+            _ => self.changes.len(),
+        };
+        match self.changes.get_mut(index) {
+            Some((time, change)) if *time == at => *change = change.saturating_add(by),
+            _ => self.changes.insert(index, (at, by)),
+        }
+    }
+
+    fn prepare(&mut self) {
+        if self.prepared {
+            return;
+        }
+        self.draw.sum_up(self.base, &self.changes);
+        for limit in &mut self.limits {
+            limit.prepare(self.now, &self.draw);
+        }
+        for balance in &mut self.balances {
+            balance.prepare(self.now, &self.draw);
+        }
+        self.prepared = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: i64) -> Time {
+        Time::from_unix_ms(ms)
+    }
+
+    fn watts(watts: i64) -> Power {
+        Power::from_watts(watts)
+    }
+
+    /// Four nodes of 100 W idle and 200 W computing, one of them computing until 50 s: 500 W, then 400 W.
+    fn cluster() -> Ledger {
+        Ledger::new(at(0), watts(500), [(at(50_000), watts(100))].into_iter())
+    }
+
+    /// With 500 W released for 100 s the balance stays what it is until 50 s and then grows by 100 W, 5,000 J in all.
+    fn with_budget(joules: i128) -> Ledger {
+        let mut ledger = cluster();
+        ledger.budget(at(0), at(100_000), joules * 1_000_000, &[(at(0), watts(500))]);
+        ledger
+    }
+
+    #[test]
+    fn a_load_is_never_in_debt() {
+        let check = |at_hand, load, to: Option<i64>, debt: Option<(i64, i64, i64)>| {
+            let expected = debt.map_or(Ok(()), |(needs, left, until)| {
+                let (needs, left) = (Energy::from_joules(needs), Energy::from_joules(left));
+                Err(Obstacle::Energy { needs, left, until: at(until) })
+            });
+            assert_eq!(with_budget(at_hand).admits(watts(load), to.map(at)), expected, "{at_hand} J {load} W {to:?}");
+        };
+        // Nothing is left until 50 s, although 5,000 J are at 100 s.
+        check(0, 100, Some(30_000), Some((3_000, 0, 30_000)));
+        check(0, 100, None, Some((5_000, 0, 50_000)));
+        check(0, 0, None, None);
+        check(3_000, 100, Some(30_000), None);
+        check(2_999, 100, Some(30_000), Some((3_000, 2_999, 30_000)));
+        // 5,000 J are spent at 50 s; from then on as much is released as is drawn.
+        check(5_000, 100, None, None);
+        check(5_000, 101, None, Some((5_050, 5_000, 50_000)));
+        // Who is in debt starts nothing.
+        check(-1, 1, Some(1_000), Some((0, -1, 0)));
+        check(-1, -1, Some(1_000), None);
+    }
+
+    #[test]
+    fn the_first_time_at_which_a_load_fits() {
+        let check = |at_hand, load, secs: i64, expected| {
+            let found = with_budget(at_hand).earliest(watts(load), Some(Span::from_secs(secs)), at(0));
+            assert_eq!(found, Some(at(expected)), "{at_hand} J {load} W {secs} s");
+        };
+        // From 50 s on 100 W more are released than drawn.
+        check(0, 100, 30, 50_000);
+        check(3_000, 100, 30, 0);
+        // 2,000 J for 200 W over 10 s: 1,000 J are there at 60 s and 1,000 J come while it runs.
+        check(0, 200, 10, 60_000);
+        // 6,000 J never come, but the period ends: 300 W from 83.334 s on use 4,999.8 J of 5,000 J.
+        check(0, 300, 20, 83_334);
+        // A debt of 1 J is paid at 50.01 s.
+        check(-1, 100, 30, 50_010);
+        // A debt of 6,000 J is never paid in the period.
+        check(-6_000, 100, 30, 100_000);
+        assert_eq!(with_budget(0).earliest(watts(100), None, at(70_000)), Some(at(70_000)));
+    }
+
+    #[test]
+    fn a_load_that_crosses_into_the_next_period_must_fit_there_too() {
+        // The second period releases 450 W: the balance begins at 0, not at the 5,000 J left over, and grows by 50 W.
+        let mut ledger = with_budget(0);
+        ledger.budget(at(100_000), at(200_000), 0, &[(at(100_000), watts(450))]);
+        let mut check = |load, secs, expected| {
+            let found = ledger.earliest(watts(load), Some(Span::from_secs(secs)), at(0));
+            assert_eq!(found, Some(at(expected)), "{load} W {secs} s");
+        };
+        check(50, 80, 50_000);
+        check(100, 30, 50_000);
+        // At 83.334 s it would fit the first period but not the second, which has 5,000 J at its end.
+        check(300, 20, 183_334);
+    }
+
+    #[test]
+    fn the_first_jobs_energy_is_not_stolen() {
+        let mut ledger = with_budget(0);
+        // 200 W for 10 s from 60 s on leave nothing at 70 s.
+        ledger.commit(watts(200), at(60_000), Some(at(70_000)));
+        let found = ledger.earliest(watts(100), Some(Span::from_secs(30)), at(0));
+        assert_eq!(found, Some(at(70_000)));
+    }
+
+    #[test]
+    fn a_limit_holds_in_its_window_only() {
+        let mut ledger = cluster();
+        ledger.limit(&[(at(20_000), watts(600))], at(70_000));
+        assert_eq!(ledger.admits(watts(150), Some(at(20_000))), Ok(()));
+        let obstacle = Obstacle::Power { needs: watts(150), left: watts(100) };
+        assert_eq!(ledger.admits(watts(150), Some(at(20_001))), Err(obstacle));
+        let mut check = |load, secs, expected| {
+            let found = ledger.earliest(watts(load), Some(Span::from_secs(secs)), at(0));
+            assert_eq!(found, Some(at(expected)), "{load} W {secs} s");
+        };
+        check(150, 20, 0);
+        check(150, 21, 50_000);
+        check(250, 21, 70_000);
+        ledger.limit(&[(at(0), watts(400))], Time::MAX);
+        assert_eq!(ledger.earliest(watts(1), Some(Span::from_secs(1)), at(0)), None);
+    }
+
+    #[test]
+    fn an_overdue_end_is_expected_at_once() {
+        let mut ledger = Ledger::new(at(10), watts(2), [(at(3), watts(1)), (at(10), watts(1))].into_iter());
+        ledger.limit(&[(at(0), watts(2))], at(100));
+        assert_eq!(ledger.earliest(watts(2), Some(Span::from_secs(1)), at(0)), Some(at(11)));
+    }
+}

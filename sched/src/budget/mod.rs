@@ -1,0 +1,27 @@
+//! Energy budgets and power limits over time (energy-budget-2017, IV and V-C): how a budget is released, what of it is
+//! at hand, and whether one more load fits into what the cluster is committed to draw. Chooses no jobs.
+//!
+//! Energies inside are µJ (mW x ms) in `i128`: exact for every draw and time that fit an `i64`.
+
+mod balance;
+mod counter;
+mod headroom;
+mod ledger;
+#[cfg(test)]
+mod naive;
+mod release;
+mod spending;
+mod steps;
+
+pub use counter::Counter;
+pub(crate) use spending::Spending;
+pub use ledger::{Ledger, Obstacle};
+pub use release::{Impossible, least, possible, release, released};
+
+/// µJ in one mJ, the unit of [`limo_model::Energy`].
+const UJ_PER_MJ: i128 = 1_000;
+
+/// Held at the ends of the range instead of wrapping.
+fn narrow(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+}

@@ -1,0 +1,271 @@
+//! The nodes of one class by their free cores, for best fit.
+//!
+//! Positions in the class stand for nodes. For each number of free cores that occurs there is the set of the usable
+//! positions that have it. An unusable position (asleep, drained, lost) keeps its level, and its cores may be given back,
+//! but it is in no set and is never handed out. Which job holds what is not known here.
+
+use std::ops::Range;
+
+use super::Bits;
+
+/// How many sets are kept before an empty one is used for another level. Nodes seldom have more cores than this, so in
+/// practice each level keeps its set.
+const SETS: usize = 260;
+
+/// Free cores per position.
+#[derive(Debug, Clone)]
+pub(crate) struct Levels {
+    cores: u32,
+    free: Vec<u32>,
+    usable: Bits,
+    /// Ascending; `sets[i]` holds the usable positions with `levels[i]` free cores. A set that became empty stays.
+    levels: Vec<u32>,
+    sets: Vec<Bits>,
+}
+
+impl Levels {
+    /// No position yet, of nodes with so many cores each.
+    pub(crate) fn new(cores: u32) -> Self {
+        Self { cores, free: Vec::new(), usable: Bits::new(0), levels: Vec::new(), sets: Vec::new() }
+    }
+
+    /// How many positions there are, usable or not.
+    pub(crate) fn len(&self) -> u32 {
+        self.usable.len()
+    }
+
+    /// Appends a position with `level` free cores. Panics when that is more than a node has.
+    pub(crate) fn push(&mut self, level: u32, usable: bool) {
+        assert!(level <= self.cores, "{level} free of {} cores", self.cores);
+        let position = self.len();
+        self.free.push(level);
+        self.usable.grow(position + 1);
+        if usable {
+            self.usable.insert(position);
+            self.set(level).insert(position);
+        }
+    }
+
+    /// The free cores at a position, usable or not.
+    pub(crate) fn free(&self, position: u32) -> u32 {
+        self.free[position as usize]
+    }
+
+    pub(crate) fn is_usable(&self, position: u32) -> bool {
+        self.usable.contains(position)
+    }
+
+    /// Whether that changed anything.
+    pub(crate) fn set_usable(&mut self, position: u32, usable: bool) -> bool {
+        let level = self.free(position);
+        if usable {
+            return self.usable.insert(position) && self.set(level).insert(position);
+        }
+        self.usable.remove(position) && self.set(level).remove(position)
+    }
+
+    /// The set of a level, made when there is none.
+    fn set(&mut self, level: u32) -> &mut Bits {
+        let at = match self.levels.binary_search(&level) {
+            Ok(at) => at,
+            Err(at) => self.make_set(at, level),
+        };
+        let set = &mut self.sets[at];
+        set.grow(self.usable.len());
+        set
+    }
+
+    #[cold]
+    fn make_set(&mut self, mut at: usize, level: u32) -> usize {
+        let spare = if self.sets.len() < SETS { None } else { self.sets.iter().position(|set| set.count() == 0) };
+        let set = match spare {
+            Some(spare) => {
+                self.levels.remove(spare);
+                at -= usize::from(spare < at);
+                self.sets.remove(spare)
+            }
+            None => Bits::new(self.usable.len()),
+        };
+        self.levels.insert(at, level);
+        self.sets.insert(at, set);
+        at
+    }
+
+    /// Takes `cores` at each position of a run, usable or not. Panics when one of them has fewer.
+    pub(crate) fn take(&mut self, run: Range<u32>, cores: u32) {
+        self.shift(run, |level| level.checked_sub(cores), cores);
+    }
+
+    /// Gives `cores` back at each position of a run, usable or not. Panics when one of them had them all.
+    pub(crate) fn give(&mut self, run: Range<u32>, cores: u32) {
+        let most = self.cores;
+        self.shift(run, |level| level.checked_add(cores).filter(|level| *level <= most), cores);
+    }
+
+    fn shift(&mut self, run: Range<u32>, to: impl Fn(u32) -> Option<u32>, cores: u32) {
+        let mut rest = run;
+        while !rest.is_empty() && cores > 0 {
+            let level = self.free(rest.start);
+            let Some(new) = to(level) else { panic!("{cores} cores at position {} with {level} free", rest.start) };
+            let piece = self.same_level(rest.clone());
+            self.free[piece.start as usize..piece.end as usize].fill(new);
+            self.move_sets(piece.clone(), level, new);
+            rest.start = piece.end;
+        }
+    }
+
+    /// The positions at the front of a run that have the level of its first. Never empty when the run is not.
+    fn same_level(&self, run: Range<u32>) -> Range<u32> {
+        let free = &self.free[run.start as usize..run.end as usize];
+        // By eights, which the processor compares at once.
+        let mut same = 0;
+        while free[same..].first_chunk::<8>().is_some_and(|eight| *eight == [free[0]; 8]) {
+            same += 8;
+        }
+        same += free[same..].iter().take_while(|level| **level == free[0]).count();
+        run.start..run.start + same as u32
+    }
+
+    /// All positions of the piece were at one level and are at another now: the usable ones change their set.
+    fn move_sets(&mut self, piece: Range<u32>, old: u32, new: u32) {
+        let size = piece.end - piece.start;
+        let usable = self.set(old).remove_range(piece.clone());
+        if usable == size {
+            self.set(new).insert_range(piece);
+            return;
+        }
+        if usable > 0 {
+            for position in piece.filter(|position| self.usable.contains(*position)).collect::<Vec<_>>() {
+                self.set(new).insert(position);
+            }
+        }
+    }
+
+    /// The sets of `cores` and more, the best fit first.
+    fn fitting(&self, cores: u32) -> &[Bits] {
+        let first = self.levels.partition_point(|level| *level < cores);
+        &self.sets[first..]
+    }
+
+    /// How many usable positions have `cores` or more free. Cost: the levels that occur.
+    pub(crate) fn count_at_least(&self, cores: u32) -> u32 {
+        self.fitting(cores).iter().map(Bits::count).sum()
+    }
+
+    /// Hands out `n` usable positions with `cores` or more free, or all when there are fewer, and returns how many: first
+    /// those with the fewest free cores, of equal ones the lowest. They come as runs of one level each.
+    pub(crate) fn lowest_fit(&self, cores: u32, n: u32, mut each: impl FnMut(Range<u32>)) -> u32 {
+        let mut missing = n;
+        for set in self.fitting(cores) {
+            missing -= set.lowest(missing, &mut each);
+            if missing == 0 {
+                break;
+            }
+        }
+        n - missing
+    }
+
+    /// All usable positions with `cores` or more free. `scratch` lends its memory when they are of several levels; what
+    /// was in it is lost.
+    pub(crate) fn members<'a>(&'a self, cores: u32, scratch: &'a mut Bits) -> &'a Bits {
+        let mut sets = self.fitting(cores).iter().filter(|set| set.count() > 0);
+        let Some(first) = sets.next() else {
+            scratch.clear();
+            return scratch;
+        };
+        let Some(second) = sets.next() else { return first };
+        scratch.clear();
+        for set in [first, second].into_iter().chain(sets) {
+            scratch.union_with(set);
+        }
+        scratch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn levels(cores: u32, free: &[u32]) -> Levels {
+        let mut levels = Levels::new(cores);
+        for level in free {
+            levels.push(*level, true);
+        }
+        levels
+    }
+
+    fn fit(levels: &Levels, cores: u32, n: u32) -> Vec<Range<u32>> {
+        let mut runs = Vec::new();
+        let found = levels.lowest_fit(cores, n, |run| runs.push(run));
+        assert_eq!(found, runs.iter().map(|run| run.end - run.start).sum::<u32>());
+        runs
+    }
+
+    #[test]
+    fn the_fewest_free_cores_that_suffice_come_first() {
+        let levels = levels(8, &[8, 8, 2, 4, 4, 3]);
+        assert_eq!(levels.count_at_least(3), 5);
+        assert_eq!(fit(&levels, 3, 9), [5..6, 3..5, 0..2]);
+        assert_eq!(fit(&levels, 3, 2), [5..6, 3..4]);
+        assert_eq!(fit(&levels, 4, 3), [3..5, 0..1]);
+        assert_eq!(fit(&levels, 9, 1), []);
+    }
+
+    #[test]
+    fn runs_of_mixed_levels_are_taken_and_given() {
+        let mut levels = levels(8, &[8, 8, 2, 4, 4, 3]);
+        levels.take(1..5, 2);
+        assert_eq!(levels.free, [8, 6, 0, 2, 2, 3]);
+        assert_eq!(fit(&levels, 1, 9), [3..5, 5..6, 1..2, 0..1]);
+        levels.give(1..5, 2);
+        assert_eq!(levels.free, [8, 8, 2, 4, 4, 3]);
+        assert_eq!(fit(&levels, 8, 9), [0..2]);
+    }
+
+    #[test]
+    fn an_unusable_position_keeps_its_level_but_is_not_handed_out() {
+        let mut levels = levels(8, &[8; 4]);
+        levels.take(0..4, 5);
+        assert!(levels.set_usable(2, false));
+        assert!(!levels.set_usable(2, false));
+        levels.give(0..4, 5);
+        assert_eq!((levels.free(2), levels.count_at_least(0)), (8, 3));
+        assert_eq!(fit(&levels, 8, 4), [0..2, 3..4]);
+        assert!(levels.set_usable(2, true));
+        assert_eq!(fit(&levels, 8, 4), [0..4]);
+    }
+
+    #[test]
+    fn the_members_of_one_level_or_of_several() {
+        let levels = levels(8, &[8, 8, 2, 4, 4, 3]);
+        let mut scratch = Bits::new(0);
+        scratch.grow(1);
+        scratch.insert(0);
+        for (cores, members) in [(9, vec![]), (5, vec![0, 1]), (3, vec![0, 1, 3, 4, 5])] {
+            assert_eq!(levels.members(cores, &mut scratch).iter().collect::<Vec<_>>(), members);
+        }
+    }
+
+    #[test]
+    fn sets_that_are_empty_serve_other_levels() {
+        let mut levels = levels(65_536, &[65_536; 3]);
+        for _ in 0..10_000 {
+            levels.take(1..2, 3);
+        }
+        assert_eq!(levels.sets.len(), SETS);
+        assert_eq!(fit(&levels, 35_536, 3), [1..2, 0..1, 2..3]);
+        assert_eq!(levels.count_at_least(35_537), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "3 cores at position 1 with 2 free")]
+    fn more_than_is_free_is_not_taken() {
+        levels(8, &[8, 2]).take(0..2, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 cores at position 0 with 8 free")]
+    fn more_than_there_is_is_not_given() {
+        levels(8, &[8, 2]).give(0..2, 1);
+    }
+}

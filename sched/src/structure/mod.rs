@@ -1,0 +1,13 @@
+//! Structures that make a round cost what changed: sets of positions, queues searched by need, nodes by free cores.
+//!
+//! They know numbers only: no jobs, no nodes, no policy, no time.
+
+mod bits;
+mod levels;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+pub(crate) use bits::Bits;
+pub(crate) use levels::Levels;
+pub(crate) use waiting::{Need, Waiting};

@@ -1,0 +1,327 @@
+//! The waiting jobs of one kind in queue order, searched by need.
+//!
+//! A tree of least needs over the places of the queue: a search leaves out every subtree whose least need does not fit.
+//! It is keyed by a number that ascends in queue order and knows nothing else of jobs. A removed job leaves an empty
+//! place behind; when the places are used up, the living move together, so memory follows the number that wait and the
+//! cost of a job does not depend on how many have passed. Searching costs about log(n) for each place that looks as if
+//! it fits; needs that mix (one job small, its neighbour short) are looked at in vain.
+
+/// What a job asks for, as far as a search can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// Nodes or processors; below `u32::MAX`, which marks an empty place.
+    pub(crate) parts: u32,
+    /// Milliseconds.
+    pub(crate) span: i64,
+    /// Milliwatts.
+    pub(crate) power: i64,
+}
+
+impl Need {
+    /// An empty place: no minimum is changed by it.
+    const NONE: Self = Self { parts: u32::MAX, span: i64::MAX, power: i64::MAX };
+
+    fn is_none(&self) -> bool {
+        self.parts == u32::MAX
+    }
+
+    fn least(&self, other: &Self) -> Self {
+        Self { parts: self.parts.min(other.parts), span: self.span.min(other.span), power: self.power.min(other.power) }
+    }
+}
+
+/// So that a short queue is not rebuilt again and again.
+const FEWEST_PLACES: usize = 64;
+
+/// Jobs in the order of their keys.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting {
+    /// Strictly ascending, also those of empty places.
+    keys: Vec<u64>,
+    /// `tree[places + i]` is what the job at place `i` needs; `tree[i]` is the least of `tree[2 * i]` and `tree[2 * i + 1]`.
+    /// Twice as long as there are places, a power of two; 0 is not used.
+    tree: Vec<Need>,
+    /// The first place that is not empty, or `keys.len()`.
+    head: usize,
+    len: usize,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Waiting {
+    pub(crate) fn new() -> Self {
+        Self { keys: Vec::new(), tree: vec![Need::NONE; 2 * FEWEST_PLACES], head: 0, len: 0 }
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn places(&self) -> usize {
+        self.tree.len() / 2
+    }
+
+    fn at(&self, place: usize) -> &Need {
+        &self.tree[self.places() + place]
+    }
+
+    /// Whether the key was new; a known one gets the new need. Cost: log(n) for the largest key so far and for one whose
+    /// place is still there, n for another. Panics on `u32::MAX` parts.
+    pub(crate) fn insert(&mut self, key: u64, need: Need) -> bool {
+        assert!(!need.is_none(), "job {key} needs {} parts", need.parts);
+        if self.keys.last().is_none_or(|last| *last < key) {
+            if self.keys.len() == self.places() {
+                self.rebuild(None);
+            }
+            self.keys.push(key);
+            self.put(self.keys.len() - 1, need);
+            return true;
+        }
+        let place = self.lower_bound(key);
+        if self.keys[place] != key {
+            self.rebuild(Some((key, need)));
+            return true;
+        }
+        let new = self.at(place).is_none();
+        if !new {
+            self.clear_place(place);
+        }
+        self.put(place, need);
+        new
+    }
+
+    /// Fills an empty place.
+    fn put(&mut self, place: usize, need: Need) {
+        self.len += 1;
+        self.head = if self.len == 1 { place } else { self.head.min(place) };
+        let mut at = self.places() + place;
+        self.tree[at] = need;
+        while at > 1 {
+            at /= 2;
+            let least = self.tree[at].least(&need);
+            // What is above is not larger than this.
+            if least == self.tree[at] {
+                break;
+            }
+            self.tree[at] = least;
+        }
+    }
+
+    /// What the job needed, or nothing when it does not wait.
+    pub(crate) fn remove(&mut self, key: u64) -> Option<Need> {
+        let place = self.place_of(key)?;
+        let need = *self.at(place);
+        self.clear_place(place);
+        if self.len == 0 {
+            // All of the tree is empty, too: begin anew for nothing.
+            self.keys.clear();
+            self.head = 0;
+        } else if place == self.head {
+            while self.at(self.head).is_none() {
+                self.head += 1;
+            }
+        }
+        Some(need)
+    }
+
+    fn clear_place(&mut self, place: usize) {
+        self.len -= 1;
+        let mut at = self.places() + place;
+        self.tree[at] = Need::NONE;
+        while at > 1 {
+            at /= 2;
+            let least = self.tree[2 * at].least(&self.tree[2 * at + 1]);
+            if least == self.tree[at] {
+                break;
+            }
+            self.tree[at] = least;
+        }
+    }
+
+    /// What the job needs, when it waits.
+    pub(crate) fn need(&self, key: u64) -> Option<Need> {
+        self.place_of(key).map(|place| *self.at(place))
+    }
+
+    fn place_of(&self, key: u64) -> Option<usize> {
+        let place = self.lower_bound(key);
+        (self.keys.get(place) == Some(&key) && !self.at(place).is_none()).then_some(place)
+    }
+
+    /// The first place with this key or a larger one, or `keys.len()`.
+    fn lower_bound(&self, key: u64) -> usize {
+        let (Some(first), Some(last)) = (self.keys.first(), self.keys.last()) else { return 0 };
+        if key <= *first {
+            return 0;
+        }
+        if key > *last {
+            return self.keys.len();
+        }
+        // Keys ascend by 1 at least, so the place is no further from either end than the key is.
+        let end = self.keys.len() - 1;
+        let most = (key - first).min(end as u64) as usize;
+        if self.keys[most] == key {
+            return most;
+        }
+        let least = end - (last - key).min(end as u64) as usize;
+        least + self.keys[least..=most].partition_point(|known| *known < key)
+    }
+
+    /// The job with the smallest key.
+    pub(crate) fn first(&self) -> Option<(u64, Need)> {
+        (self.len > 0).then(|| (self.keys[self.head], *self.at(self.head)))
+    }
+
+    /// The least of each need over all that wait; seldom the need of one job.
+    pub(crate) fn least(&self) -> Option<Need> {
+        (self.len > 0).then_some(self.tree[1])
+    }
+
+    /// The first job from key `from` on, itself included, whose need fits. When `fits` refuses a need it must refuse
+    /// every need that is nowhere smaller; it is also asked about least needs of several jobs.
+    pub(crate) fn next(&self, from: u64, mut fits: impl FnMut(&Need) -> bool) -> Option<(u64, Need)> {
+        let start = self.lower_bound(from).max(self.head);
+        if start >= self.keys.len() {
+            return None;
+        }
+        // From the largest subtree that begins at `start`; a subtree that does not fit is followed by the largest one that
+        // begins behind it.
+        let mut at = self.places() + start;
+        at >>= at.trailing_zeros();
+        loop {
+            let need = &self.tree[at];
+            if need.is_none() || !fits(need) {
+                at += 1;
+                at >>= at.trailing_zeros();
+                if at == 1 {
+                    return None;
+                }
+            } else if at < self.places() {
+                at *= 2;
+            } else {
+                return Some((self.keys[at - self.places()], *need));
+            }
+        }
+    }
+
+    /// Moves the living together, with one more at its place in the order if there is one, and leaves at least as many
+    /// places free as are taken: then that many insertions pay for it. Places that are far too many are given back.
+    #[cold]
+    fn rebuild(&mut self, more: Option<(u64, Need)>) {
+        let len = self.len + usize::from(more.is_some());
+        let mut places = self.places();
+        if len > places / 2 || len < places / 8 {
+            places = (2 * len).next_power_of_two().max(FEWEST_PLACES);
+        }
+        let living = (0..self.keys.len()).filter(|place| !self.at(*place).is_none());
+        let living = living.map(|place| (self.keys[place], *self.at(place)));
+        let mut jobs: Vec<(u64, Need)> = living.collect();
+        if let Some(job) = more {
+            let at = jobs.partition_point(|(key, _)| *key < job.0);
+            jobs.insert(at, job);
+        }
+        self.keys = Vec::with_capacity(places);
+        self.tree.clear();
+        self.tree.resize(2 * places, Need::NONE);
+        for (place, (key, need)) in jobs.into_iter().enumerate() {
+            self.keys.push(key);
+            self.tree[places + place] = need;
+        }
+        // Parents of empty places stay empty.
+        for at in (1..places).rev() {
+            self.tree[at] = self.tree[2 * at].least(&self.tree[2 * at + 1]);
+        }
+        (self.head, self.len) = (0, len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn need(parts: u32, span: i64) -> Need {
+        Need { parts, span, power: 100 }
+    }
+
+    fn queue(jobs: &[(u64, u32, i64)]) -> Waiting {
+        let mut waiting = Waiting::new();
+        for (key, parts, span) in jobs {
+            assert!(waiting.insert(*key, need(*parts, *span)));
+        }
+        waiting
+    }
+
+    #[test]
+    fn the_next_job_that_fits() {
+        let waiting = queue(&[(1, 8, 10), (4, 2, 90), (5, 2, 10), (9, 1, 10)]);
+        let next = |from, parts, span| {
+            let found = waiting.next(from, |need| need.parts <= parts && need.span <= span);
+            found.map(|(key, _)| key)
+        };
+        assert_eq!(next(0, 8, 10), Some(1));
+        assert_eq!(next(1, 2, 90), Some(4));
+        assert_eq!(next(1, 2, 10), Some(5));
+        assert_eq!(next(5, 2, 10), Some(5));
+        assert_eq!(next(6, 2, 10), Some(9));
+        assert_eq!(next(10, 8, 90), None);
+        assert_eq!(next(0, 8, 9), None);
+        assert_eq!(waiting.least(), Some(need(1, 10)));
+    }
+
+    #[test]
+    fn the_first_is_the_head_of_the_queue() {
+        let mut waiting = queue(&[(1, 8, 10), (4, 2, 90), (5, 2, 10)]);
+        assert_eq!(waiting.first(), Some((1, need(8, 10))));
+        assert_eq!(waiting.remove(4), Some(need(2, 90)));
+        assert_eq!(waiting.remove(1), Some(need(8, 10)));
+        assert_eq!(waiting.remove(1), None);
+        assert_eq!(waiting.first(), Some((5, need(2, 10))));
+        assert_eq!(waiting.least(), Some(need(2, 10)));
+        assert_eq!(waiting.remove(5), Some(need(2, 10)));
+        assert_eq!((waiting.first(), waiting.least(), waiting.len()), (None, None, 0));
+    }
+
+    #[test]
+    fn a_job_that_comes_back_stands_where_it_stood() {
+        let mut waiting = queue(&[(2, 8, 10), (4, 2, 90), (6, 2, 10)]);
+        waiting.remove(2);
+        assert!(waiting.insert(2, need(7, 10)), "its place is still there");
+        assert!(waiting.insert(5, need(3, 30)), "there is no place for it");
+        assert!(!waiting.insert(4, need(9, 99)), "it waits already");
+        let mut keys = Vec::new();
+        let mut from = 0;
+        while let Some((key, need)) = waiting.next(from, |_| true) {
+            keys.push((key, need.parts));
+            from = key + 1;
+        }
+        assert_eq!(keys, [(2, 7), (4, 9), (5, 3), (6, 2)]);
+    }
+
+    #[test]
+    fn memory_follows_the_queue_and_not_the_jobs_that_passed() {
+        let mut waiting = Waiting::new();
+        for key in 0..100_000 {
+            waiting.insert(key, need(1, 1));
+            if key >= 1000 {
+                waiting.remove(key - 1000);
+            }
+        }
+        assert_eq!(waiting.len(), 1000);
+        assert!(waiting.places() <= 2048, "{} places", waiting.places());
+    }
+
+    #[test]
+    #[should_panic(expected = "job 7 needs 4294967295 parts")]
+    fn the_mark_of_an_empty_place_is_no_need() {
+        queue(&[(7, u32::MAX, 1)]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Opens files that may be gzipped, which their first bytes say and not their names, and reads them line by line with
+//! a limit on a line's length. Knows no format.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+/// Bytes of a line, its end included. Lines of the archive's traces have about a hundred; a header's free text more.
+pub(crate) const LINE_LIMIT: usize = 64 * 1024;
+/// One request to the system: above the 64 KiB of a pipe, below the second-level cache.
+const CHUNK: usize = 256 * 1024;
+
+/// Why the next line could not be read.
+#[derive(Debug)]
+pub(crate) enum LineFault {
+    /// A gzip stream that ends before its end.
+    Truncated,
+    /// Longer than [`LINE_LIMIT`].
+    Long,
+    Io(io::Error),
+}
+
+/// Lines as bytes in one buffer that is used again.
+pub(crate) struct Lines {
+    source: BufReader<Box<dyn Read + Send>>,
+    line: Vec<u8>,
+    number: u64,
+    gzip: bool,
+}
+
+impl Lines {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::new(File::open(path)?)
+    }
+
+    pub fn new(source: impl Read + Send + 'static) -> io::Result<Self> {
+        let (source, gzip) = unpacked(source)?;
+        Ok(Self { source: BufReader::with_capacity(CHUNK, source), line: Vec::with_capacity(256), number: 0, gzip })
+    }
+
+    /// Reads the next line into the buffer; `false` at the end of the file. The line's end is not part of it.
+    pub fn advance(&mut self) -> Result<bool, LineFault> {
+        self.line.clear();
+        self.number += 1;
+        let limit = LINE_LIMIT as u64 + 1;
+        let read = self.source.by_ref().take(limit).read_until(b'\n', &mut self.line);
+        let read = read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof if self.gzip => LineFault::Truncated,
+            _ => LineFault::Io(error),
+        })?;
+        if read > LINE_LIMIT {
+            return Err(LineFault::Long);
+        }
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+        }
+        if self.line.last() == Some(&b'\r') {
+            self.line.pop();
+        }
+        Ok(read > 0)
+    }
+
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// From 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// The bytes of `source`, unpacked where they start with the two bytes of gzip.
+fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn Read + Send>, bool)> {
+    let mut start = Vec::with_capacity(2);
+    source.by_ref().take(2).read_to_end(&mut start)?;
+    let gzip = start == [0x1f, 0x8b];
+    let whole = io::Cursor::new(start).chain(source);
+    if gzip { Ok((Box::new(MultiGzDecoder::new(BufReader::new(whole))), true)) } else { Ok((Box::new(whole), false)) }
+}
+
+/// A value out of a file as an error shows it: at most 40 characters, what is not printable escaped.
+pub(crate) fn shown(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&value[..value.len().min(160)]);
+    let mut shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+    if text.chars().count() > 40 || value.len() > 160 {
+        shown.push_str("...");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn lines(bytes: &[u8]) -> Result<Vec<(u64, String)>, LineFault> {
+        let mut lines = Lines::new(io::Cursor::new(bytes.to_vec())).map_err(LineFault::Io)?;
+        let mut all = Vec::new();
+        while lines.advance()? {
+            all.push((lines.number(), String::from_utf8_lossy(lines.line()).into_owned()));
+        }
+        Ok(all)
+    }
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text).expect("memory");
+        encoder.finish().expect("memory")
+    }
+
+    #[test]
+    fn lines_of_plain_and_of_packed_files() {
+        let expected = [(1, "a".to_owned()), (2, String::new()), (3, "b".to_owned())];
+        for text in [b"a\n\nb\n".as_slice(), b"a\r\n\r\nb"] {
+            assert_eq!(lines(text).expect("lines"), expected);
+            assert_eq!(lines(&packed(text)).expect("lines"), expected);
+        }
+        // A file of several gzip members is one text.
+        let both = [packed(b"a\n"), packed(b"\nb\n")].concat();
+        assert_eq!(lines(&both).expect("lines"), expected);
+        assert_eq!(lines(b"").expect("nothing"), []);
+        assert_eq!(lines(b"\x1f").expect("one byte").len(), 1);
+    }
+
+    #[test]
+    fn a_cut_stream_and_a_long_line_are_faults() {
+        let whole = packed(b"a\nb\n");
+        for length in 2..whole.len() {
+            let fault = lines(&whole[..length]).expect_err("cut");
+            assert!(matches!(fault, LineFault::Truncated), "{length}: {fault:?}");
+        }
+        let long = vec![b'x'; LINE_LIMIT + 1];
+        assert!(matches!(lines(&long), Err(LineFault::Long)));
+        assert!(lines(&long[..LINE_LIMIT]).is_ok());
+    }
+
+    #[test]
+    fn values_are_shown_short_and_printable() {
+        assert_eq!(shown(b"a\x00b\n"), "a\\0b\\n");
+        assert_eq!(shown(&[b'x'; 50]), format!("{}...", "x".repeat(40)));
+        assert_eq!(shown(&[0xff]), "\u{fffd}");
+    }
+}

@@ -1,0 +1,72 @@
+//! What can be wrong with a workload file, with file, line and field.
+
+use std::io;
+
+use thiserror::Error;
+
+use super::record::{FIELDS, Field, LineFault};
+use crate::input::{self, LINE_LIMIT};
+
+/// Why a file could not be read as a Standard Workload Format.
+#[derive(Debug, Error)]
+pub enum SwfError {
+    #[error("{file}: the file cannot be opened")]
+    Open { file: String, source: io::Error },
+    #[error("{file}:{line}: reading failed")]
+    Read { file: String, line: u64, source: io::Error },
+    #[error("{file}:{line}: the gzip stream breaks off: fetch the file again")]
+    Truncated { file: String, line: u64 },
+    #[error("{file}:{line}: this is no text (`{value}`): a workload is plain text, or gzip of it")]
+    Binary { file: String, line: u64, value: String },
+    #[error("{file}:{line}: the line has more than {LINE_LIMIT} bytes")]
+    LongLine { file: String, line: u64 },
+    #[error("{file}:{line}: field {} ({}) is `{value}`: that is no number", field.number(), field.name())]
+    NoNumber { file: String, line: u64, field: Field, value: String },
+    #[error("{file}:{line}: field {} ({}) is `{value}`: that is out of range ({limits})", field.number(), field.name())]
+    OutOfRange { file: String, line: u64, field: Field, value: String, limits: &'static str },
+    #[error("{file}:{line}: the line has {fields} of {FIELDS} fields; the next is {} ({}): write -1 for unknown", fields + 1, Field::ALL[(*fields).min(FIELDS - 1)].name())]
+    Missing { file: String, line: u64, fields: usize },
+    #[error("{file}:{line}: `{value}` follows the {FIELDS} fields of the line")]
+    Extra { file: String, line: u64, value: String },
+    #[error("{file}: the file has no job that can be run ({lines} lines with jobs, {dropped} left out)")]
+    NoJobs { file: String, lines: u64, dropped: u64 },
+}
+
+impl SwfError {
+    pub(super) fn of_line(file: &str, line: u64, text: &[u8], fault: LineFault<'_>) -> Self {
+        let file = file.to_owned();
+        // A line with control characters is no mistyped number: the file is something else.
+        if let Some(at) =
+            text.iter().position(|byte| (*byte < b' ' && *byte != b'\t' && *byte != b'\r') || *byte == 0x7f)
+        {
+            let from = at.saturating_sub(8);
+            return Self::Binary { file, line, value: input::shown(&text[from..text.len().min(from + 16)]) };
+        }
+        match fault {
+            LineFault::NoNumber { field, value } => Self::NoNumber { file, line, field, value: input::shown(value) },
+            LineFault::OutOfRange { field, value } => {
+                let limits = "at most 9223372036854775 either way";
+                Self::OutOfRange { file, line, field, value: input::shown(value), limits }
+            }
+            LineFault::Missing { fields } => Self::Missing { file, line, fields },
+            LineFault::Extra { value } => Self::Extra { file, line, value: input::shown(value) },
+        }
+    }
+
+    pub(super) fn of_input(file: &str, line: u64, fault: input::LineFault) -> Self {
+        let file = file.to_owned();
+        match fault {
+            input::LineFault::Truncated => Self::Truncated { file, line },
+            input::LineFault::Long => Self::LongLine { file, line },
+            input::LineFault::Io(source) => Self::Read { file, line, source },
+        }
+    }
+}
+
+/// Why a workload could not be written. Nothing is left under the name that was asked for.
+#[derive(Debug, Error)]
+#[error("{file}: writing failed")]
+pub struct WriteError {
+    pub file: String,
+    pub source: io::Error,
+}

@@ -1,0 +1,242 @@
+//! One line of the Standard Workload Format, as it stands: eighteen numbers, read from bytes without a detour.
+
+use limo_model::Span;
+
+use crate::decimal::{self, Fault};
+
+/// Fields of a line.
+pub const FIELDS: usize = 18;
+
+/// The fields of a line, in their order; `Field::X as usize + 1` is the number that the format's definition uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    Number,
+    /// Seconds from the start of the workload.
+    Submit,
+    /// Seconds.
+    Wait,
+    /// Seconds.
+    Run,
+    /// Processors that the job got.
+    Allocated,
+    /// Seconds of CPU time, the mean over its processors.
+    CpuTime,
+    /// KiB for each processor.
+    UsedMemory,
+    /// Processors that the job asked for.
+    RequestedProcessors,
+    /// Seconds.
+    RequestedTime,
+    /// KiB for each processor.
+    RequestedMemory,
+    /// 1 done, 0 failed, 5 cancelled.
+    Status,
+    User,
+    Group,
+    Application,
+    Queue,
+    Partition,
+    PrecedingJob,
+    /// Seconds after the preceding job's end.
+    ThinkTime,
+}
+
+impl Field {
+    pub(super) const ALL: [Self; FIELDS] = [
+        Self::Number,
+        Self::Submit,
+        Self::Wait,
+        Self::Run,
+        Self::Allocated,
+        Self::CpuTime,
+        Self::UsedMemory,
+        Self::RequestedProcessors,
+        Self::RequestedTime,
+        Self::RequestedMemory,
+        Self::Status,
+        Self::User,
+        Self::Group,
+        Self::Application,
+        Self::Queue,
+        Self::Partition,
+        Self::PrecedingJob,
+        Self::ThinkTime,
+    ];
+
+    /// From 1, as the format's definition counts.
+    pub fn number(self) -> usize {
+        self as usize + 1
+    }
+
+    /// As the format's definition calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Number => "job number",
+            Self::Submit => "submit time",
+            Self::Wait => "wait time",
+            Self::Run => "run time",
+            Self::Allocated => "allocated processors",
+            Self::CpuTime => "average CPU time",
+            Self::UsedMemory => "used memory",
+            Self::RequestedProcessors => "requested processors",
+            Self::RequestedTime => "requested time",
+            Self::RequestedMemory => "requested memory",
+            Self::Status => "status",
+            Self::User => "user",
+            Self::Group => "group",
+            Self::Application => "application",
+            Self::Queue => "queue",
+            Self::Partition => "partition",
+            Self::PrecedingJob => "preceding job",
+            Self::ThinkTime => "think time",
+        }
+    }
+}
+
+/// What one line says. Values are kept in thousandths, which holds every fraction of the archive's traces; finer ones
+/// are rounded half away from zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Record {
+    thousandths: [i64; FIELDS],
+    /// Whether a number of the line has an exponent, such as `7e+05`, which some older readers do not take for a number.
+    pub exponent: bool,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineFault<'l> {
+    NoNumber { field: Field, value: &'l [u8] },
+    OutOfRange { field: Field, value: &'l [u8] },
+    Missing { fields: usize },
+    Extra { value: &'l [u8] },
+}
+
+impl Record {
+    /// In thousandths; -1000 where the line says unknown.
+    pub fn thousandths(&self, field: Field) -> i64 {
+        self.thousandths[field as usize]
+    }
+
+    /// The whole number at `field`, a fraction cut off; `None` where it is negative, which stands for unknown.
+    pub fn count(&self, field: Field) -> Option<i64> {
+        let value = self.thousandths(field);
+        (value >= 0).then_some(value / 1_000)
+    }
+
+    /// The seconds at `field`; `None` where they are negative, which stands for unknown.
+    pub fn span(&self, field: Field) -> Option<Span> {
+        let value = self.thousandths(field);
+        (value >= 0).then_some(Span::from_ms(value))
+    }
+
+    /// Reads a line with its end cut off.
+    pub(super) fn parse(line: &[u8]) -> Result<Self, LineFault<'_>> {
+        let mut record = Self::default();
+        let mut at = 0;
+        for (index, field) in Field::ALL.into_iter().enumerate() {
+            at = after_blanks(line, at);
+            if at == line.len() {
+                return Err(LineFault::Missing { fields: index });
+            }
+            let (value, end) = match whole(line, at) {
+                Some(read) => read,
+                None => record.slow(line, at, field)?,
+            };
+            record.thousandths[index] = value;
+            at = end;
+        }
+        at = after_blanks(line, at);
+        if at == line.len() { Ok(record) } else { Err(LineFault::Extra { value: token(line, at) }) }
+    }
+
+    /// A number that is more than a few digits: a fraction, an exponent, or none at all.
+    #[cold]
+    fn slow<'l>(&mut self, line: &'l [u8], at: usize, field: Field) -> Result<(i64, usize), LineFault<'l>> {
+        let value = token(line, at);
+        let read = decimal::parse(value, 3).map_err(|fault| match fault {
+            Fault::NoNumber => LineFault::NoNumber { field, value },
+            Fault::OutOfRange => LineFault::OutOfRange { field, value },
+        })?;
+        self.exponent |= read.exponent;
+        Ok((read.value, at + value.len()))
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+fn after_blanks(line: &[u8], mut at: usize) -> usize {
+    while at < line.len() && is_blank(line[at]) {
+        at += 1;
+    }
+    at
+}
+
+fn token(line: &[u8], at: usize) -> &[u8] {
+    let rest = &line[at..];
+    &rest[..rest.iter().position(|byte| is_blank(*byte)).unwrap_or(rest.len())]
+}
+
+/// A whole number of up to 15 digits at `at`, in thousandths, and where it ends; `None` leaves it to the slow way.
+#[inline]
+fn whole(line: &[u8], mut at: usize) -> Option<(i64, usize)> {
+    let negative = line[at] == b'-';
+    at += usize::from(negative);
+    let start = at;
+    let mut value = 0_i64;
+    while at < line.len() {
+        let digit = line[at].wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        // Wraps only with more digits than are accepted below.
+        value = value.wrapping_mul(10).wrapping_add(i64::from(digit));
+        at += 1;
+    }
+    let digits = at - start;
+    if digits == 0 || digits > 15 || (at < line.len() && !is_blank(line[at])) {
+        return None;
+    }
+    let value = value * 1_000;
+    Some((if negative { -value } else { value }, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_keeps_all_its_fields() {
+        let line = b" 7e+05\t0.1 3 4 5 6.25 7 8 9 -1 1 12 13 14 15 16 17 18 \r";
+        let record = Record::parse(line).expect("a line");
+        let expected = [700_000_000, 100, 3_000, 4_000, 5_000, 6_250, 7_000, 8_000, 9_000, -1_000, 1_000];
+        assert_eq!(&record.thousandths[..11], &expected);
+        assert_eq!(record.count(Field::ThinkTime), Some(18));
+        assert_eq!(record.span(Field::Submit), Some(Span::from_ms(100)));
+        assert_eq!(record.count(Field::RequestedMemory), None);
+        assert!(record.exponent);
+    }
+
+    #[test]
+    fn sixteen_digits_go_the_slow_way() {
+        let line = |number: &str| format!("{number}{}", " 1".repeat(17));
+        let read = |number: &str| Record::parse(line(number).as_bytes()).map(|r| r.thousandths[0]).ok();
+        assert_eq!(read("9223372036854775"), Some(9_223_372_036_854_775_000));
+        assert_eq!(read("999999999999999"), Some(999_999_999_999_999_000));
+        assert_eq!(read("9999999999999999"), None);
+        assert_eq!(read("0000000000000000000001"), Some(1_000));
+        assert_eq!(read("99999999999999999999999"), None);
+    }
+
+    #[test]
+    fn faults() {
+        let fault = |line: &str| format!("{:?}", Record::parse(line.as_bytes()).expect_err("a fault"));
+        assert_eq!(fault("1 2 3"), "Missing { fields: 3 }");
+        assert_eq!(fault(&"1 ".repeat(19)), "Extra { value: [49] }");
+        assert_eq!(fault("1 x"), "NoNumber { field: Submit, value: [120] }");
+        assert_eq!(fault("1 2 3 -"), "NoNumber { field: Run, value: [45] }");
+        assert_eq!(fault("1 2 3 4;"), "NoNumber { field: Run, value: [52, 59] }");
+        assert_eq!(fault("1e70 "), "OutOfRange { field: Number, value: [49, 101, 55, 48] }");
+    }
+}
