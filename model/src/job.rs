@@ -46,7 +46,7 @@ pub struct Request {
 }
 
 /// How many cores of a CPU; an accelerator is always taken whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cores {
     Count(NonZeroU32),

@@ -39,7 +39,6 @@ struct File {
 struct MachineText {
     name: String,
     /// Of its CPUs that name none.
-    nodes: std::num::NonZeroU32::MIN,
     cores: Option<u32>,
     memory: Text<Memory>,
     idle: Text<Power>,

@@ -83,8 +83,8 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             found.push(Violation::NotWaiting { job });
         }
     }
-    // A plan that starts something is followed by another one, which tells the others.
-    if plan.starts.is_empty() && plan.refusals.is_empty() {
+    // Where one job is started at a time, a plan that starts something is followed by another one, which tells the others.
+    if plan.starts.is_empty() || !view.preset().starts_one_by_one() {
         let forgotten = view.untold().map(|(job, _)| job).filter(|job| !seen.contains(job));
         let reach = view.reach();
         found.extend(forgotten.take_while(|job| reach.is_none_or(|reach| *job < reach)).map(|job| Violation::NoReason { job }));

@@ -30,7 +30,7 @@ pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
 pub use options::{Allocation, Mode, ModeSetting, Options, Preset, PriceRule, RestRule};
 pub use plan::{Plan, Start};
-pub use policy::{Policy, policy};
+pub use policy::{Memo, Policy, policy};
 pub use refused::Refused;
 pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, Wait};
 pub use state::{Assignment, Drained, Job, Node, Phase, Reading, Running, Settings, Sleep, State, Sums};

@@ -57,7 +57,12 @@ impl Preset {
 
     /// Whether it can put one job on several nodes.
     pub fn takes_several_nodes(self) -> bool {
-        !matches!(self, Self::Fifo | Self::LimoPrototype | Self::Limo)
+        self.starts_one_by_one()
+    }
+
+    /// Whether one plan starts one job at most, and the core asks again until nothing more starts.
+    pub(crate) fn starts_one_by_one(self) -> bool {
+        matches!(self, Self::Easy | Self::Powercap | Self::Energybud | Self::Reducepc)
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Plan {
     /// Energy held back for the first job that waits.
     pub reserved: Energy,
     /// What the policy wants to know again if nothing happens but submissions.
-    pub(crate) memo: Option<Memo>,
+    pub memo: Option<Memo>,
 }
 
 /// A job to start now.

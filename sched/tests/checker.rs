@@ -70,7 +70,7 @@ fn sound() -> Plan {
         starts: vec![start(1, part(0, 2))],
         refusals: vec![(JobId(3), resources.clone())],
         waits: vec![(JobId(2), resources)],
-        wake_at: None,
+        ..Plan::default()
     }
 }
 

@@ -36,7 +36,6 @@ enum Step {
 #[derive(Debug, Clone)]
 struct Ask {
     app: u8,
-    nodes: std::num::NonZeroU32::MIN,
     cores: u32,
     memory: u64,
     immediate: bool,

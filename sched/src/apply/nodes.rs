@@ -21,6 +21,9 @@ pub(crate) fn settle(state: &mut State, now: Time) {
     }
     while let Some((until, id)) = state.index.suspects.first().copied().filter(|(until, _)| *until <= now) {
         state.index.suspects.remove(&(until, id));
+        if let Some(node) = state.node_mut(id) {
+            node.suspect_until = None;
+        }
         refresh_place(state, id, now);
         state.dirty = true;
     }

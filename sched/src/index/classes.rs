@@ -88,7 +88,9 @@ impl Classes {
             if class.holds(node) {
                 return self.refresh(node, now);
             }
-            class.levels.iter_mut().for_each(|levels| levels.set_usable(old.position, false));
+            for levels in &mut class.levels {
+                levels.set_usable(old.position, false);
+            }
             class.asleep.remove(old.position);
             class.version += 1;
         }
@@ -124,7 +126,9 @@ impl Classes {
         let Some((class, position)) = self.place_of(node.id) else { return };
         let class = &mut self.all[class];
         let usable = node.is_usable(now);
-        class.levels.iter_mut().for_each(|levels| levels.set_usable(position, usable));
+        for levels in &mut class.levels {
+            levels.set_usable(position, usable);
+        }
         if node.is_available(now) && node.sleep == Sleep::Asleep {
             class.asleep.insert(position);
         } else {

@@ -32,7 +32,6 @@ pub(crate) struct Way {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    pub memory: Memory,
     /// Only some nodes of a class may do: each has to be asked.
     pub is_picky: bool,
     pub ways: Vec<Way>,
@@ -111,7 +110,6 @@ impl Shapes {
         let shape = self.of(request).unwrap_or_else(|| {
             let key = key(request);
             self.all.push(Shape {
-                memory: request.memory,
                 is_picky: request.memory > Memory::ZERO || !request.include.is_empty() || !request.exclude.is_empty(),
                 ways: ways(classes, request),
                 free: Vec::new(),

@@ -8,7 +8,7 @@ mod fifo;
 mod limo;
 mod prototype;
 
-pub(crate) use backfill::Memo;
+pub use backfill::Memo;
 
 use crate::options::Preset;
 use crate::plan::Plan;

@@ -25,7 +25,6 @@ use limo_model::{Estimate, JobId, Placement, Power, Span, Time};
 
 use super::Policy;
 use crate::index::Shape;
-use crate::options::Preset;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
 use crate::state::Job;
@@ -39,8 +38,8 @@ pub(super) static BACKFILL: Backfill = Backfill;
 pub(super) struct Backfill;
 
 /// What the last plan found and what still holds while there is nothing but submissions.
-#[derive(Debug, Clone)]
-pub(crate) struct Memo {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memo {
     head: JobId,
     reservation: Reservation,
     /// Jobs below were looked at and cannot start.
@@ -239,9 +238,4 @@ fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
     let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
     let duration = walltime + place::waking(view, placement);
     Estimate { duration, power, energy: power * duration, source, runs }
-}
-
-/// Whether the preset is one of these.
-pub(super) fn is(preset: Preset) -> bool {
-    matches!(preset, Preset::Easy | Preset::Powercap | Preset::Energybud | Preset::Reducepc)
 }

@@ -14,7 +14,7 @@ use crate::structure::Bits;
 use crate::view::View;
 
 /// The place of the first job in the future.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reservation {
     /// When it is expected to start; the end of time where nothing that is known makes room for it.
     pub at: Time,
