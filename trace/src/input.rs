@@ -73,12 +73,23 @@ impl Lines {
 }
 
 /// The bytes of `source`, unpacked where they start with the two bytes of gzip.
-fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn Read + Send>, bool)> {
+pub(crate) fn unpacked(mut source: impl Read + Send + 'static) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let mut start = Vec::with_capacity(2);
     source.by_ref().take(2).read_to_end(&mut start)?;
     let gzip = start == [0x1f, 0x8b];
     let whole = io::Cursor::new(start).chain(source);
     if gzip { Ok((Box::new(MultiGzDecoder::new(BufReader::new(whole))), true)) } else { Ok((Box::new(whole), false)) }
+}
+
+/// The whole of a text file of at most `limit` bytes, unpacked where it is gzipped.
+pub(crate) fn whole(path: &Path, limit: u64) -> io::Result<String> {
+    let (source, _) = unpacked(File::open(path)?)?;
+    let mut text = String::new();
+    let read = source.take(limit + 1).read_to_string(&mut text)?;
+    if read as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("the file has more than {limit} bytes")));
+    }
+    Ok(text)
 }
 
 /// A value out of a file as an error shows it: at most 40 characters, what is not printable escaped.

@@ -13,7 +13,7 @@ pub struct Job {
     pub wait: Option<Span>,
     /// Its real running time; not negative.
     pub run: Span,
-    /// What its user asked for: the job is ended after this time.
+    /// What its user asked for: the job is ended after this time. Positive.
     pub walltime: Option<Span>,
     /// At least 1.
     pub processors: u32,

@@ -152,11 +152,7 @@ impl Point {
         match i128::from(self.at) - i128::from(start) {
             _ if self.balance < 0 => i64::MIN,
             0 => i64::MAX,
-            // Nearly every balance fits an i64, whose division takes a fraction of the time.
-            length => match (i64::try_from(self.balance), i64::try_from(length)) {
-                (Ok(balance), Ok(length)) => balance / length,
-                _ => narrow(self.balance / length),
-            },
+            length => narrow(self.balance.div_euclid(length)),
         }
     }
 

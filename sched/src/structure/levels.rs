@@ -21,12 +21,17 @@ pub(crate) struct Levels {
     /// Ascending; `sets[i]` holds the usable positions with `levels[i]` free cores. A set that became empty stays.
     levels: Vec<u32>,
     sets: Vec<Bits>,
+    /// Where the set of a level is, or `NOWHERE`; only for the levels that nodes have in practice.
+    places: Vec<u32>,
 }
+
+const NOWHERE: u32 = u32::MAX;
 
 impl Levels {
     /// No position yet, of nodes with so many cores each.
     pub(crate) fn new(cores: u32) -> Self {
-        Self { cores, free: Vec::new(), usable: Bits::new(0), levels: Vec::new(), sets: Vec::new() }
+        let places = vec![NOWHERE; (cores as usize + 1).min(SETS)];
+        Self { cores, free: Vec::new(), usable: Bits::new(0), levels: Vec::new(), sets: Vec::new(), places }
     }
 
     /// How many positions there are, usable or not.
@@ -66,9 +71,9 @@ impl Levels {
 
     /// The set of a level, made when there is none.
     fn set(&mut self, level: u32) -> &mut Bits {
-        let at = match self.levels.binary_search(&level) {
-            Ok(at) => at,
-            Err(at) => self.make_set(at, level),
+        let at = match self.places.get(level as usize) {
+            Some(at) if *at != NOWHERE => *at as usize,
+            _ => self.find_set(level),
         };
         let set = &mut self.sets[at];
         set.grow(self.usable.len());
@@ -76,6 +81,10 @@ impl Levels {
     }
 
     #[cold]
+    fn find_set(&mut self, level: u32) -> usize {
+        self.levels.binary_search(&level).unwrap_or_else(|at| self.make_set(at, level))
+    }
+
     fn make_set(&mut self, mut at: usize, level: u32) -> usize {
         let spare = if self.sets.len() < SETS { None } else { self.sets.iter().position(|set| set.count() == 0) };
         let set = match spare {
@@ -88,6 +97,12 @@ impl Levels {
         };
         self.levels.insert(at, level);
         self.sets.insert(at, set);
+        self.places.fill(NOWHERE);
+        for (at, level) in self.levels.iter().enumerate() {
+            if let Some(place) = self.places.get_mut(*level as usize) {
+                *place = at as u32;
+            }
+        }
         at
     }
 
@@ -107,22 +122,21 @@ impl Levels {
         while !rest.is_empty() && cores > 0 {
             let level = self.free(rest.start);
             let Some(new) = to(level) else { panic!("{cores} cores at position {} with {level} free", rest.start) };
-            let piece = self.same_level(rest.clone());
-            self.free[piece.start as usize..piece.end as usize].fill(new);
-            self.move_sets(piece.clone(), level, new);
+            let piece = self.same_level(rest.clone(), level);
             rest.start = piece.end;
+            self.free[piece.start as usize..piece.end as usize].fill(new);
+            self.move_sets(piece, level, new);
         }
     }
 
     /// The positions at the front of a run that have the level of its first. Never empty when the run is not.
-    fn same_level(&self, run: Range<u32>) -> Range<u32> {
-        let free = &self.free[run.start as usize..run.end as usize];
-        // By eights, which the processor compares at once.
-        let mut same = 0;
-        while free[same..].first_chunk::<8>().is_some_and(|eight| *eight == [free[0]; 8]) {
-            same += 8;
+    fn same_level(&mut self, run: Range<u32>, level: u32) -> Range<u32> {
+        // Nearly always all are usable and equal, and then the set knows; 64 at once.
+        if run.end - run.start == 1 || self.set(level).contains_range(run.clone()) {
+            return run;
         }
-        same += free[same..].iter().take_while(|level| **level == free[0]).count();
+        let free = &self.free[run.start as usize..run.end as usize];
+        let same = free.iter().take_while(|free| **free == level).count();
         run.start..run.start + same as u32
     }
 
@@ -219,7 +233,7 @@ mod tests {
         assert_eq!(fit(&levels, 1, 9), [3..5, 5..6, 1..2, 0..1]);
         levels.give(1..5, 2);
         assert_eq!(levels.free, [8, 8, 2, 4, 4, 3]);
-        assert_eq!(fit(&levels, 8, 9), [0..2]);
+        assert_eq!(fit(&levels, 8, 9), vec![0..2]);
     }
 
     #[test]
@@ -232,7 +246,7 @@ mod tests {
         assert_eq!((levels.free(2), levels.count_at_least(0)), (8, 3));
         assert_eq!(fit(&levels, 8, 4), [0..2, 3..4]);
         assert!(levels.set_usable(2, true));
-        assert_eq!(fit(&levels, 8, 4), [0..4]);
+        assert_eq!(fit(&levels, 8, 4), vec![0..4]);
     }
 
     #[test]
@@ -255,6 +269,29 @@ mod tests {
         assert_eq!(levels.sets.len(), SETS);
         assert_eq!(fit(&levels, 35_536, 3), [1..2, 0..1, 2..3]);
         assert_eq!(levels.count_at_least(35_537), 2);
+        // Up again over other levels, so that the set that is used again lies below.
+        for given in 1..=10_000 {
+            levels.give(1..2, 2);
+            assert_eq!(levels.count_at_least(35_536 + 2 * given), 3);
+            assert_eq!(levels.count_at_least(35_537 + 2 * given), 2);
+        }
+        levels.take(1..2, 55_536);
+        assert_eq!(fit(&levels, 0, 3), [1..2, 0..1, 2..3]);
+        assert!(levels.levels.is_sorted());
+        assert_eq!(levels.sets.len(), SETS);
+    }
+
+    #[test]
+    fn each_level_is_found_again_after_its_set_served_another() {
+        let mut levels = levels(1000, &[1000]);
+        for free in (0..1000).rev() {
+            levels.take(0..1, 1);
+            assert_eq!((levels.count_at_least(free), levels.count_at_least(free + 1)), (1, 0));
+        }
+        for free in 1..=1000 {
+            levels.give(0..1, 1);
+            assert_eq!((levels.count_at_least(free), levels.count_at_least(free + 1)), (1, 0));
+        }
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! The waiting jobs of one kind in queue order, searched by need.
 //!
-//! A tree of least needs over the places of the queue: a search leaves out every subtree whose least need does not fit.
+//! A tree of least needs over blocks of neighbouring places: a search leaves out every subtree whose least need does not
+//! fit, and looks through the blocks that are left.
 //! It is keyed by a number that ascends in queue order and knows nothing else of jobs. A removed job leaves an empty
 //! place behind; when the places are used up, the living move together, so memory follows the number that wait and the
-//! cost of a job does not depend on how many have passed. Searching costs about log(n) for each place that looks as if
-//! it fits; needs that mix (one job small, its neighbour short) are looked at in vain.
+//! cost of a job does not depend on how many have passed. Searching costs about log(n) for each block that looks as if
+//! it fits; blocks that mix needs (one job small, its neighbour short) are looked through in vain.
+
+use std::ops::Range;
 
 /// What a job asks for, as far as a search can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +33,9 @@ impl Need {
     }
 }
 
+/// Places in a leaf of the tree. Of 4, 8, 16 and 32 this searched a queue of 20,000 fastest: 170 to 260 ns, mixed needs.
+const BLOCK: usize = 4;
+
 /// So that a short queue is not rebuilt again and again.
 const FEWEST_PLACES: usize = 64;
 
@@ -38,8 +44,10 @@ const FEWEST_PLACES: usize = 64;
 pub(crate) struct Waiting {
     /// Strictly ascending, also those of empty places.
     keys: Vec<u64>,
-    /// `tree[places + i]` is what the job at place `i` needs; `tree[i]` is the least of `tree[2 * i]` and `tree[2 * i + 1]`.
-    /// Twice as long as there are places, a power of two; 0 is not used.
+    /// As long as `keys`.
+    needs: Vec<Need>,
+    /// `tree[blocks + i]` is the least need of block `i`, `tree[i]` that of `tree[2 * i]` and `tree[2 * i + 1]`. Twice as
+    /// long as there are blocks, a power of two; 0 is not used.
     tree: Vec<Need>,
     /// The first place that is not empty, or `keys.len()`.
     head: usize,
@@ -54,7 +62,8 @@ impl Default for Waiting {
 
 impl Waiting {
     pub(crate) fn new() -> Self {
-        Self { keys: Vec::new(), tree: vec![Need::NONE; 2 * FEWEST_PLACES], head: 0, len: 0 }
+        let tree = vec![Need::NONE; 2 * FEWEST_PLACES / BLOCK];
+        Self { keys: Vec::new(), needs: Vec::new(), tree, head: 0, len: 0 }
     }
 
     /// How many wait.
@@ -66,12 +75,20 @@ impl Waiting {
         self.len == 0
     }
 
+    /// How many there is room for.
     fn places(&self) -> usize {
-        self.tree.len() / 2
+        self.tree.len() / 2 * BLOCK
     }
 
-    fn at(&self, place: usize) -> &Need {
-        &self.tree[self.places() + place]
+    /// The node of the tree that stands for the block of a place.
+    fn leaf(&self, place: usize) -> usize {
+        self.tree.len() / 2 + place / BLOCK
+    }
+
+    /// The least need of a block.
+    fn least_of(&self, block: usize) -> Need {
+        let end = self.needs.len().min((block + 1) * BLOCK);
+        self.needs[block * BLOCK..end].iter().fold(Need::NONE, |least, need| least.least(need))
     }
 
     /// Whether the key was new; a known one gets the new need. Cost: log(n) for the largest key so far and for one whose
@@ -83,6 +100,7 @@ impl Waiting {
                 self.rebuild(None);
             }
             self.keys.push(key);
+            self.needs.push(Need::NONE);
             self.put(self.keys.len() - 1, need);
             return true;
         }
@@ -91,7 +109,7 @@ impl Waiting {
             self.rebuild(Some((key, need)));
             return true;
         }
-        let new = self.at(place).is_none();
+        let new = self.needs[place].is_none();
         if !new {
             self.clear_place(place);
         }
@@ -103,30 +121,31 @@ impl Waiting {
     fn put(&mut self, place: usize, need: Need) {
         self.len += 1;
         self.head = if self.len == 1 { place } else { self.head.min(place) };
-        let mut at = self.places() + place;
-        self.tree[at] = need;
-        while at > 1 {
-            at /= 2;
+        self.needs[place] = need;
+        let mut at = self.leaf(place);
+        while at > 0 {
             let least = self.tree[at].least(&need);
             // What is above is not larger than this.
             if least == self.tree[at] {
                 break;
             }
             self.tree[at] = least;
+            at /= 2;
         }
     }
 
     /// What the job needed, or nothing when it does not wait.
     pub(crate) fn remove(&mut self, key: u64) -> Option<Need> {
         let place = self.place_of(key)?;
-        let need = *self.at(place);
+        let need = self.needs[place];
         self.clear_place(place);
         if self.len == 0 {
             // All of the tree is empty, too: begin anew for nothing.
             self.keys.clear();
+            self.needs.clear();
             self.head = 0;
         } else if place == self.head {
-            while self.at(self.head).is_none() {
+            while self.needs[self.head].is_none() {
                 self.head += 1;
             }
         }
@@ -135,26 +154,27 @@ impl Waiting {
 
     fn clear_place(&mut self, place: usize) {
         self.len -= 1;
-        let mut at = self.places() + place;
-        self.tree[at] = Need::NONE;
-        while at > 1 {
+        self.needs[place] = Need::NONE;
+        let mut at = self.leaf(place);
+        let mut least = self.least_of(place / BLOCK);
+        while least != self.tree[at] {
+            self.tree[at] = least;
             at /= 2;
-            let least = self.tree[2 * at].least(&self.tree[2 * at + 1]);
-            if least == self.tree[at] {
+            if at == 0 {
                 break;
             }
-            self.tree[at] = least;
+            least = self.tree[2 * at].least(&self.tree[2 * at + 1]);
         }
     }
 
     /// What the job needs, when it waits.
     pub(crate) fn need(&self, key: u64) -> Option<Need> {
-        self.place_of(key).map(|place| *self.at(place))
+        self.place_of(key).map(|place| self.needs[place])
     }
 
     fn place_of(&self, key: u64) -> Option<usize> {
         let place = self.lower_bound(key);
-        (self.keys.get(place) == Some(&key) && !self.at(place).is_none()).then_some(place)
+        (self.keys.get(place) == Some(&key) && !self.needs[place].is_none()).then_some(place)
     }
 
     /// The first place with this key or a larger one, or `keys.len()`.
@@ -178,7 +198,7 @@ impl Waiting {
 
     /// The job with the smallest key.
     pub(crate) fn first(&self) -> Option<(u64, Need)> {
-        (self.len > 0).then(|| (self.keys[self.head], *self.at(self.head)))
+        (self.len > 0).then(|| (self.keys[self.head], self.needs[self.head]))
     }
 
     /// The least of each need over all that wait; seldom the need of one job.
@@ -193,24 +213,45 @@ impl Waiting {
         if start >= self.keys.len() {
             return None;
         }
-        // From the largest subtree that begins at `start`; a subtree that does not fit is followed by the largest one that
-        // begins behind it.
-        let mut at = self.places() + start;
+        if !start.is_multiple_of(BLOCK)
+            && let Some(found) = self.next_in(start..start.next_multiple_of(BLOCK), &mut fits)
+        {
+            return Some(found);
+        }
+        let blocks = self.tree.len() / 2;
+        let block = start.div_ceil(BLOCK);
+        if block == blocks {
+            return None;
+        }
+        // From the largest subtree that begins at the block; one that does not fit is followed by the largest one that
+        // begins behind it. Behind the last of all that is the root.
+        let mut at = blocks + block;
         at >>= at.trailing_zeros();
         loop {
-            let need = &self.tree[at];
-            if need.is_none() || !fits(need) {
-                at += 1;
-                at >>= at.trailing_zeros();
-                if at == 1 {
-                    return None;
+            let least = &self.tree[at];
+            if !least.is_none() && fits(least) {
+                if at < blocks {
+                    at *= 2;
+                    continue;
                 }
-            } else if at < self.places() {
-                at *= 2;
-            } else {
-                return Some((self.keys[at - self.places()], *need));
+                let first = (at - blocks) * BLOCK;
+                if let Some(found) = self.next_in(first..first + BLOCK, &mut fits) {
+                    return Some(found);
+                }
+            }
+            at += 1;
+            at >>= at.trailing_zeros();
+            if at == 1 {
+                return None;
             }
         }
+    }
+
+    /// The first job at these places whose need fits.
+    fn next_in(&self, places: Range<usize>, fits: &mut impl FnMut(&Need) -> bool) -> Option<(u64, Need)> {
+        let (from, to) = (places.start, places.end.min(self.needs.len()));
+        let found = self.needs[from..to].iter().position(|need| !need.is_none() && fits(need))?;
+        Some((self.keys[from + found], self.needs[from + found]))
     }
 
     /// Moves the living together, with one more at its place in the order if there is one, and leaves at least as many
@@ -222,22 +263,25 @@ impl Waiting {
         if len > places / 2 || len < places / 8 {
             places = (2 * len).next_power_of_two().max(FEWEST_PLACES);
         }
-        let living = (0..self.keys.len()).filter(|place| !self.at(*place).is_none());
-        let living = living.map(|place| (self.keys[place], *self.at(place)));
+        let living = (0..self.keys.len()).filter(|place| !self.needs[*place].is_none());
+        let living = living.map(|place| (self.keys[place], self.needs[place]));
         let mut jobs: Vec<(u64, Need)> = living.collect();
         if let Some(job) = more {
             let at = jobs.partition_point(|(key, _)| *key < job.0);
             jobs.insert(at, job);
         }
         self.keys = Vec::with_capacity(places);
-        self.tree.clear();
-        self.tree.resize(2 * places, Need::NONE);
-        for (place, (key, need)) in jobs.into_iter().enumerate() {
+        self.needs = Vec::with_capacity(places);
+        for (key, need) in jobs {
             self.keys.push(key);
-            self.tree[places + place] = need;
+            self.needs.push(need);
         }
-        // Parents of empty places stay empty.
-        for at in (1..places).rev() {
+        let blocks = places / BLOCK;
+        self.tree = vec![Need::NONE; 2 * blocks];
+        for block in 0..len.div_ceil(BLOCK) {
+            self.tree[blocks + block] = self.least_of(block);
+        }
+        for at in (1..blocks).rev() {
             self.tree[at] = self.tree[2 * at].least(&self.tree[2 * at + 1]);
         }
         (self.head, self.len) = (0, len);
@@ -304,6 +348,17 @@ mod tests {
             from = key + 1;
         }
         assert_eq!(keys, [(2, 7), (4, 9), (5, 3), (6, 2)]);
+    }
+
+    #[test]
+    fn behind_the_last_place_there_is_nothing() {
+        let mut waiting = Waiting::new();
+        for key in 1..=FEWEST_PLACES as u64 {
+            waiting.insert(key, need(key as u32, 1));
+        }
+        assert_eq!(waiting.places(), FEWEST_PLACES);
+        assert_eq!(waiting.next(64, |need| need.parts <= 63), None);
+        assert_eq!(waiting.next(64, |need| need.parts <= 64), Some((64, need(64, 1))));
     }
 
     #[test]

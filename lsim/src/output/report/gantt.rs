@@ -10,10 +10,10 @@ use limo_model::Time;
 use crate::output::json::Json;
 use crate::record::{Fate, JobRow};
 
-/// More bars than a wide screen has pixels for; the page stays below 2 MB.
+/// More than a wide screen has places for.
 pub const JOBS: usize = 20_000;
-/// Bars in all: scattered jobs have many each.
-const BARS: usize = 60_000;
+/// Bars in all, of which scattered jobs have many each: about 2 MB of page.
+const BARS: usize = 160_000;
 /// The chart is drawn on no more rows than this.
 const ROWS: u32 = 512;
 

@@ -1,6 +1,7 @@
 //! `report.html`: one page that shows a run without a network: Gantt chart, draw, budget, queue, processors, price.
 //!
-//! Collects what the page shows in bounded memory and puts it, as JSON, into the page. Drawing is done by `page.js`.
+//! Collects what the page shows in bounded memory and puts it, as JSON, into the page. Drawing is done by the scripts, in
+//! this order: `scale.js` (units and axes), `figures.js` (what is drawn), `page.js` (the page around it).
 
 mod gantt;
 mod series;
@@ -14,7 +15,7 @@ use crate::record::{BudgetPeriod, Heading, JobRow, Sample};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = concat!(include_str!("scale.js"), include_str!("figures.js"), include_str!("page.js"));
 
 /// See the module.
 #[derive(Debug)]

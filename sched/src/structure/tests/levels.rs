@@ -67,14 +67,14 @@ fn apply(step: Step, levels: &mut Levels, naive: &mut Naive) {
 proptest! {
     #[test]
     fn they_are_the_nodes_that_they_stand_for(
-        first in prop::collection::vec((0..=CORES, any::<bool>()), 1..150),
+        first in prop::collection::vec((0..=CORES, prop::bool::weighted(0.9), 1usize..90), 1..5),
         steps in prop::collection::vec(step(), 1..60),
         cores in 0..=CORES + 1,
         n in 0u32..150,
     ) {
         let (mut levels, mut naive) = (Levels::new(CORES), Naive::new());
-        for (level, usable) in first {
-            apply(Step::Push(level, usable), &mut levels, &mut naive);
+        for (level, usable, times) in first {
+            (0..times).for_each(|_| apply(Step::Push(level, usable), &mut levels, &mut naive));
         }
         let mut scratch = Bits::new(0);
         for step in steps {

@@ -45,7 +45,9 @@ fn apply(step: Step, waiting: &mut Waiting, naive: &mut BTreeMap<u64, Need>, las
             for _ in 0..n {
                 let first = naive.pop_first();
                 assert_eq!(waiting.first(), first);
-                first.map(|(key, need)| assert_eq!(waiting.remove(key), Some(need)));
+                if let Some((key, need)) = first {
+                    assert_eq!(waiting.remove(key), Some(need));
+                }
             }
         }
     }

@@ -1,0 +1,310 @@
+//! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use limo_model::Span;
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::input;
+use crate::workload::{Job, Workload};
+
+/// How a workload is read.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Options {
+    /// Speed of every host in flop/s, as [`BatsimPlatform`](super::BatsimPlatform) has it: needed by profiles that give
+    /// an amount of computation.
+    pub speed: Option<f64>,
+}
+
+/// Why a Batsim workload could not be read.
+#[derive(Debug, Error)]
+pub enum WorkloadJsonError {
+    #[error("{file}: the file cannot be read")]
+    Read { file: String, source: io::Error },
+    #[error("{file}: {source}")]
+    Syntax { file: String, source: serde_json::Error },
+    #[error("{file}: the file has no jobs")]
+    NoJobs { file: String },
+    #[error("{file}: job `{job}` (number {index} of the list): {reason}")]
+    Job { file: String, job: String, index: usize, reason: String },
+    #[error("{file}: job `{job}`: profile `{profile}` {reason}")]
+    Profile { file: String, job: String, profile: String, reason: String },
+}
+
+#[derive(Deserialize)]
+struct Document {
+    nb_res: Option<u32>,
+    jobs: Vec<JobText>,
+    #[serde(default)]
+    profiles: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct JobText {
+    id: Id,
+    subtime: f64,
+    walltime: Option<f64>,
+    res: u32,
+    profile: Id,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number or text")]
+enum Id {
+    Number(i64),
+    Text(String),
+}
+
+impl Id {
+    fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => input::shown(text.as_bytes()),
+        }
+    }
+
+    /// The number, or the digits after the workload's name: `w0!12` is 12.
+    fn number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.rsplit('!').next().and_then(|digits| digits.parse().ok()),
+        }
+    }
+}
+
+/// Reads a workload, plain or gzipped. Jobs come ordered by submission, equal ones as in the file.
+///
+/// # Errors
+/// [`WorkloadJsonError`] where the file is no such workload, or for the first job that cannot be understood.
+pub fn workload(path: &Path, options: Options) -> Result<Workload, WorkloadJsonError> {
+    let file = path.display().to_string();
+    match File::open(path) {
+        Ok(source) => parse(&file, source, options),
+        Err(source) => Err(WorkloadJsonError::Read { file, source }),
+    }
+}
+
+/// The same from bytes; `file` stands in errors.
+///
+/// # Errors
+/// As [`workload`].
+pub fn parse(file: &str, source: impl Read + Send + 'static, options: Options) -> Result<Workload, WorkloadJsonError> {
+    let name = file.to_owned();
+    let source = input::unpacked(source).map_err(|source| WorkloadJsonError::Read { file: name.clone(), source })?.0;
+    let document: Document = serde_json::from_reader(io::BufReader::new(source))
+        .map_err(|source| WorkloadJsonError::Syntax { file: name.clone(), source })?;
+    if document.jobs.is_empty() {
+        return Err(WorkloadJsonError::NoJobs { file: name });
+    }
+    let numbered = document.jobs.iter().all(|job| job.id.number().is_some());
+    let reading = Reading { file, profiles: document.profiles, numbered, options };
+    let jobs = document.jobs.iter().enumerate().map(|(index, text)| reading.job(text, index));
+    let mut jobs = jobs.collect::<Result<Vec<Job>, _>>()?;
+    reading.same_number(&jobs, &document.jobs)?;
+    jobs.sort_by_key(|job| job.submit);
+    let note = "not all ids are numbers: jobs are numbered by their place in the file";
+    let notes = if numbered { Vec::new() } else { vec![note.to_owned()] };
+    Ok(Workload { jobs, start: None, processors: document.nb_res, notes })
+}
+
+struct Reading<'f> {
+    file: &'f str,
+    profiles: BTreeMap<String, Value>,
+    /// Whether every id is a number.
+    numbered: bool,
+    options: Options,
+}
+
+impl Reading<'_> {
+    fn job(&self, text: &JobText, index: usize) -> Result<Job, WorkloadJsonError> {
+        let fault = |reason: &str| WorkloadJsonError::Job {
+            file: self.file.to_owned(),
+            job: text.id.text(),
+            index: index + 1,
+            reason: reason.to_owned(),
+        };
+        let submit = span(text.subtime).ok_or_else(|| fault("its `subtime` is negative or out of range"))?;
+        let walltime = match text.walltime {
+            // Batsim's word for no limit.
+            None | Some(..=0.0) => None,
+            Some(seconds) => Some(span(seconds).ok_or_else(|| fault("its `walltime` is out of range"))?),
+        };
+        if text.res == 0 {
+            return Err(fault("it asks for 0 resources (`res`)"));
+        }
+        let place = i64::try_from(index).unwrap_or(i64::MAX).saturating_add(1);
+        Ok(Job {
+            number: text.id.number().filter(|_| self.numbered).unwrap_or(place),
+            submit,
+            wait: None,
+            run: self.run(text)?,
+            walltime: walltime.filter(|walltime| *walltime > Span::ZERO),
+            processors: text.res,
+            user: -1,
+            application: -1,
+        })
+    }
+
+    /// How long the job's profile runs.
+    fn run(&self, text: &JobText) -> Result<Span, WorkloadJsonError> {
+        let fault = |reason: String| WorkloadJsonError::Profile {
+            file: self.file.to_owned(),
+            job: text.id.text(),
+            profile: text.profile.text(),
+            reason,
+        };
+        let name = match &text.profile {
+            Id::Text(name) => name.clone(),
+            Id::Number(number) => number.to_string(),
+        };
+        let profile = self.profiles.get(&name).ok_or_else(|| fault("is not among the profiles".to_owned()))?;
+        let number = |key: &str| profile.get(key).and_then(Value::as_f64);
+        let seconds = match profile.get("type").and_then(Value::as_str) {
+            Some("delay") => number("delay").ok_or_else(|| fault("has no number `delay`".to_owned()))?,
+            // The second name is the one of Batsim before version 2.
+            Some("parallel_homogeneous" | "msg_par_hg") => self.computed(&number).map_err(fault)?,
+            Some(other) => {
+                let other = input::shown(other.as_bytes());
+                return Err(fault(format!(
+                    "is of type `{other}`: only `delay` and `parallel_homogeneous` say how long a job runs"
+                )));
+            }
+            None => return Err(fault("has no `type`".to_owned())),
+        };
+        span(seconds).ok_or_else(|| fault("gives a duration that is negative or out of range".to_owned()))
+    }
+
+    /// Seconds of a profile that computes `cpu` flop on each host and communicates nothing.
+    fn computed(&self, number: &impl Fn(&str) -> Option<f64>) -> Result<f64, String> {
+        if number("com").is_some_and(|bytes| bytes != 0.0) {
+            return Err("communicates (`com` is not 0): how long that takes is not modelled".to_owned());
+        }
+        let flop = number("cpu").ok_or("has no number `cpu`")?;
+        match self.options.speed {
+            Some(speed) => Ok(flop / speed),
+            None => {
+                Err("gives computation (`cpu`), and the hosts' speed is not known: give Batsim's platform too"
+                    .to_owned())
+            }
+        }
+    }
+
+    fn same_number(&self, jobs: &[Job], texts: &[JobText]) -> Result<(), WorkloadJsonError> {
+        let mut numbers: Vec<(i64, usize)> = jobs.iter().enumerate().map(|(index, job)| (job.number, index)).collect();
+        numbers.sort_unstable();
+        match numbers.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            None => Ok(()),
+            Some(pair) => Err(WorkloadJsonError::Job {
+                file: self.file.to_owned(),
+                job: texts[pair[1].1].id.text(),
+                index: pair[1].1 + 1,
+                reason: format!("its number {} is that of job number {} of the list", pair[1].0, pair[0].1 + 1),
+            }),
+        }
+    }
+}
+
+/// Seconds of a JSON number, to the millisecond; `None` where they are negative or beyond 285,000 years.
+fn span(seconds: f64) -> Option<Span> {
+    // One product and one rounding to an integer: the same on every machine. Below 2^53, so the cast is exact.
+    let ms = (seconds * 1_000.0).round();
+    (0.0..9.007e15).contains(&ms).then_some(Span::from_ms(ms as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, speed: Option<f64>) -> Result<Workload, String> {
+        let source = io::Cursor::new(text.to_owned().into_bytes());
+        parse("w.json", source, Options { speed }).map_err(|error| error.to_string())
+    }
+
+    fn document(jobs: &str, profiles: &str) -> String {
+        format!("{{\"nb_res\": 4, \"jobs\": [{jobs}], \"profiles\": {{{profiles}}}, \"version\": 0}}")
+    }
+
+    const DELAY: &str = r#""d": {"type": "delay", "delay": 20.2}"#;
+
+    #[test]
+    fn jobs_with_delays() {
+        let jobs = r#"{"id": "w0!12", "subtime": 10.5, "walltime": 100, "res": 4, "profile": "d"},
+            {"id": 3, "subtime": 0.1, "res": 1, "profile": "d", "extra": true},
+            {"id": "first", "subtime": 10.5, "walltime": -1, "res": 1, "profile": "d"}"#;
+        let workload = read(&document(jobs, DELAY), None).expect("a workload");
+        let shown: Vec<_> = workload
+            .jobs
+            .iter()
+            .map(|job| (job.number, job.submit.ms(), job.run.ms(), job.walltime.map(Span::ms), job.processors))
+            .collect();
+        let limit = Some(100_000);
+        assert_eq!(shown, [(2, 100, 20_200, None, 1), (1, 10_500, 20_200, limit, 4), (3, 10_500, 20_200, None, 1)]);
+        assert_eq!(workload.notes.len(), 1);
+        let numbers = read(&document(&jobs.replace("first", "w0!0"), DELAY), None).expect("a workload");
+        assert_eq!(numbers.jobs.iter().map(|job| job.number).collect::<Vec<_>>(), [3, 12, 0]);
+    }
+
+    #[test]
+    fn computation_needs_a_speed() {
+        let job = r#"{"id": 1, "subtime": 0, "walltime": 9, "res": 1, "profile": "16078"}"#;
+        let profile = r#""16078": {"com": 0.0, "type": "msg_par_hg", "cpu": 1607800000000.0}"#;
+        let run = |speed| read(&document(job, profile), speed).map(|workload| workload.jobs[0].run.ms());
+        assert_eq!(run(Some(100e6)), Ok(16_078_000));
+        assert_eq!(
+            run(None).expect_err("refused"),
+            "w.json: job `1`: profile `16078` gives computation (`cpu`), and the hosts' speed is not known: give Batsim's platform too"
+        );
+        assert!(run(Some(0.0)).expect_err("refused").ends_with("gives a duration that is negative or out of range"));
+    }
+
+    #[test]
+    fn refusals() {
+        let check = |job: &str, profile: &str, expected: &str| {
+            assert_eq!(read(&document(job, profile), Some(1.0)).expect_err("refused"), expected);
+        };
+        let job = |id: &str, fields: &str| format!(r#"{{"id": {id}, "profile": "d", "walltime": 9, {fields}}}"#);
+        let good = job("1", r#""subtime": 0, "res": 1"#);
+        check(
+            &job("1", r#""subtime": -1, "res": 1"#),
+            DELAY,
+            "w.json: job `1` (number 1 of the list): its `subtime` is negative or out of range",
+        );
+        check(
+            &job("1", r#""subtime": 0, "res": 0"#),
+            DELAY,
+            "w.json: job `1` (number 1 of the list): it asks for 0 resources (`res`)",
+        );
+        check(
+            &format!("{good},{good}"),
+            DELAY,
+            "w.json: job `1` (number 2 of the list): its number 1 is that of job number 1 of the list",
+        );
+        check(&good, "", "w.json: job `1`: profile `d` is not among the profiles");
+        check(&good, r#""d": {"type": "delay"}"#, "w.json: job `1`: profile `d` has no number `delay`");
+        check(&good, r#""d": {"delay": 3}"#, "w.json: job `1`: profile `d` has no `type`");
+        check(
+            &good,
+            r#""d": {"type": "parallel_homogeneous", "cpu": 1, "com": 5}"#,
+            "w.json: job `1`: profile `d` communicates (`com` is not 0): how long that takes is not modelled",
+        );
+        check(
+            &good,
+            r#""d": {"type": "smpi", "trace": "x"}"#,
+            "w.json: job `1`: profile `d` is of type `smpi`: only `delay` and `parallel_homogeneous` say how long a job runs",
+        );
+        check("", DELAY, "w.json: the file has no jobs");
+        assert_eq!(
+            read("{\"jobs\": [\n{\"id\": 1,", None).expect_err("cut"),
+            "w.json: EOF while parsing a value at line 2 column 9"
+        );
+        assert_eq!(
+            read("{\"jobs\": 1}", None).expect_err("no list"),
+            "w.json: invalid type: integer `1`, expected a sequence at line 1 column 11"
+        );
+    }
+}

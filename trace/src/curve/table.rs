@@ -1,0 +1,221 @@
+//! Rows of a CSV file with their places, and the reading of times and numbers in them.
+
+use std::io::Read;
+use std::path::Path;
+
+use limo_model::{Span, Time};
+
+use super::error::CurveFileError;
+use crate::decimal::{self, Fault};
+use crate::input::{self, LineFault, Lines};
+
+/// How times of a file are placed on the clock of whoever reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    /// Where the start of the workload is on the reader's clock.
+    pub zero: Time,
+    /// The date of that start; without it a file with dates is refused.
+    pub start: Option<Time>,
+}
+
+impl Clock {
+    /// The reader's clock counts from the Unix epoch, and the workload starts at `start`.
+    pub fn unix(start: Time) -> Self {
+        Self { zero: start, start: Some(start) }
+    }
+
+    /// The reader's clock counts from the start of the workload, whose date may be known.
+    pub fn from_start(start: Option<Time>) -> Self {
+        Self { zero: Time::from_unix_ms(0), start }
+    }
+
+    /// A date on the reader's clock.
+    pub(super) fn place(self, date: Time) -> Result<Time, String> {
+        let no_date = "the start of the workload has no date: write seconds from it, such as `3600`";
+        self.start.map(|start| self.zero + (date - start)).ok_or_else(|| no_date.to_owned())
+    }
+
+    fn read(self, text: &str) -> Result<Time, String> {
+        match decimal::parse(text.as_bytes(), 3) {
+            Ok(seconds) => return Ok(self.zero + Span::from_ms(seconds.value)),
+            Err(Fault::OutOfRange) => return Err("that is out of range".to_owned()),
+            Err(Fault::NoNumber) => {}
+        }
+        if is_date(text) {
+            let date: jiff::Timestamp =
+                text.parse().map_err(|_| "that is no date: write for example `2017-10-28T00:00:00Z`".to_owned())?;
+            return self.place(Time::from_unix_ms(date.as_millisecond()));
+        }
+        let span: Result<Span, _> = text.parse();
+        span.map(|span| self.zero + span)
+            .map_err(|_| "that is no time: write `2017-10-28T00:00:00Z`, `3600` (seconds) or `1d 2h`".to_owned())
+    }
+}
+
+/// Four digits and a dash: a year.
+fn is_date(text: &str) -> bool {
+    matches!(text.as_bytes(), [a, b, c, d, b'-', ..] if [a, b, c, d].into_iter().all(u8::is_ascii_digit))
+}
+
+/// A CSV file that is being read.
+pub struct Table {
+    file: String,
+    lines: Lines,
+    columns: Vec<String>,
+}
+
+impl Table {
+    /// Opens a file, plain or gzipped, and reads its header.
+    ///
+    /// # Errors
+    /// [`CurveFileError`] where the file cannot be opened or has no header.
+    pub fn open(path: &Path) -> Result<Self, CurveFileError> {
+        let file = path.display().to_string();
+        let lines = Lines::open(path).map_err(|source| CurveFileError::Open { file: file.clone(), source })?;
+        Self::start(file, lines)
+    }
+
+    /// Reads from bytes that are in no file; `name` stands in errors.
+    ///
+    /// # Errors
+    /// As [`Table::open`].
+    pub fn new(name: &str, source: impl Read + Send + 'static) -> Result<Self, CurveFileError> {
+        let file = name.to_owned();
+        let lines = Lines::new(source).map_err(|source| CurveFileError::Open { file: file.clone(), source })?;
+        Self::start(file, lines)
+    }
+
+    fn start(file: String, lines: Lines) -> Result<Self, CurveFileError> {
+        let mut table = Self { file, lines, columns: Vec::new() };
+        match table.cells()? {
+            Some(cells) => table.columns = cells,
+            None => return Err(CurveFileError::Empty { file: table.file }),
+        }
+        Ok(table)
+    }
+
+    pub(super) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    pub(super) fn empty(&self) -> CurveFileError {
+        CurveFileError::Empty { file: self.file.clone() }
+    }
+
+    /// Refuses a header other than `wanted`.
+    pub(super) fn expect(&self, wanted: &[&str]) -> Result<(), CurveFileError> {
+        if self.columns == wanted { Ok(()) } else { Err(self.wrong_columns(wanted.join(","))) }
+    }
+
+    pub(super) fn wrong_columns(&self, wanted: String) -> CurveFileError {
+        let found = input::shown(self.columns.join(",").as_bytes());
+        CurveFileError::Columns { file: self.file.clone(), line: self.lines.number(), found, wanted }
+    }
+
+    /// The cells of the next line that is neither empty nor a comment.
+    fn cells(&mut self) -> Result<Option<Vec<String>>, CurveFileError> {
+        while self.lines.advance().map_err(|fault| self.fault(fault))? {
+            let line = self.lines.line().trim_ascii();
+            let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+            if !line.is_empty() && line[0] != b'#' {
+                let text = String::from_utf8_lossy(line);
+                return Ok(Some(text.split(',').map(|cell| cell.trim().to_owned()).collect()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn fault(&self, fault: LineFault) -> CurveFileError {
+        let (file, line) = (self.file.clone(), self.lines.number());
+        match fault {
+            LineFault::Truncated => CurveFileError::Truncated { file, line },
+            LineFault::Long => CurveFileError::LongLine { file, line },
+            LineFault::Io(source) => CurveFileError::Read { file, line, source },
+        }
+    }
+
+    /// The next row, with as many cells as the header.
+    pub(super) fn row(&mut self) -> Result<Option<Row<'_>>, CurveFileError> {
+        let Some(cells) = self.cells()? else { return Ok(None) };
+        if cells.len() != self.columns.len() {
+            let (found, wanted) = (cells.len(), self.columns.len());
+            return Err(CurveFileError::Cells { file: self.file.clone(), line: self.lines.number(), found, wanted });
+        }
+        Ok(Some(Row { table: self, cells }))
+    }
+}
+
+/// One row with its place in the file.
+pub(super) struct Row<'t> {
+    table: &'t Table,
+    cells: Vec<String>,
+}
+
+impl Row<'_> {
+    pub fn cell(&self, column: usize) -> &str {
+        &self.cells[column]
+    }
+
+    /// Whether the row has a time and nothing else: it ends a curve.
+    pub fn is_end(&self) -> bool {
+        self.cells[1..].iter().all(String::is_empty)
+    }
+
+    /// An error about the cell at `column`, from 0.
+    pub fn error(&self, column: usize, reason: impl Into<String>) -> CurveFileError {
+        CurveFileError::Value {
+            file: self.table.file.clone(),
+            line: self.table.lines.number(),
+            column: column + 1,
+            name: input::shown(self.table.columns[column].as_bytes()),
+            value: input::shown(self.cells[column].as_bytes()),
+            reason: reason.into(),
+        }
+    }
+
+    pub fn time(&self, column: usize, clock: Clock) -> Result<Time, CurveFileError> {
+        clock.read(self.cell(column)).map_err(|reason| self.error(column, reason))
+    }
+
+    /// A time that must be after `before`.
+    pub fn later(&self, column: usize, clock: Clock, before: Option<Time>) -> Result<Time, CurveFileError> {
+        let time = self.time(column, clock)?;
+        if before.is_some_and(|before| time <= before) {
+            return Err(self.error(column, "that is not after the time before it: rows stand in order of time"));
+        }
+        Ok(time)
+    }
+
+    /// The number at `column` in units of `10^-places`.
+    pub fn number(&self, column: usize, places: i32) -> Result<i64, CurveFileError> {
+        match decimal::parse(self.cell(column).as_bytes(), places) {
+            Ok(number) => Ok(number.value),
+            Err(Fault::NoNumber) => Err(self.error(column, "that is no number")),
+            Err(Fault::OutOfRange) => Err(self.error(column, "that is out of range")),
+        }
+    }
+}
+
+/// Rows of `time` and values, in order of time; a last row without values ends the curve.
+pub(super) fn steps<T>(
+    mut table: Table,
+    clock: Clock,
+    value: impl Fn(&Row<'_>) -> Result<T, CurveFileError>,
+) -> Result<limo_model::Curve<T>, CurveFileError> {
+    let mut steps: Vec<(Time, T)> = Vec::new();
+    let mut until = None;
+    while let Some(row) = table.row()? {
+        if until.is_some() {
+            return Err(row.error(0, "the row before it has no value, which ends the curve: nothing can follow"));
+        }
+        let time = row.later(0, clock, steps.last().map(|(time, _)| *time))?;
+        if row.is_end() && !steps.is_empty() {
+            until = Some(time);
+        } else {
+            let value = value(&row)?;
+            steps.push((time, value));
+        }
+    }
+    // Times ascend and the end is after them: what is left is a file without a step.
+    limo_model::Curve::new(steps, until).map_err(|_| table.empty())
+}

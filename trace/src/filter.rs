@@ -1,0 +1,181 @@
+//! Parts of a workload: a window of time, some users, the first jobs, another load. Each says in the notes what it did.
+//!
+//! Changes no job but for its times, and decides nothing about what a schedule makes of the rest.
+
+use limo_model::Span;
+
+use crate::workload::{Job, Workload};
+
+/// A part of a workload's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// From the start of the workload.
+    pub from: Span,
+    /// The first moment that is not in the window.
+    pub until: Span,
+    /// Whether the window's start becomes the start of the workload.
+    pub rebased: bool,
+    pub carried: Carried,
+}
+
+/// What becomes of jobs that were submitted before a window and had not ended when it starts, as far as the file says
+/// when they started (their wait).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Carried {
+    /// They are left out.
+    #[default]
+    No,
+    /// As the weeks of energy-budget-2017 have them: jobs that ran at the window's start are submitted there with what
+    /// was left of their run and request; jobs that waited follow 0.1 s later.
+    Running,
+}
+
+/// How long after a window's start the jobs that waited are submitted: the 0.1 s of energy-budget-2017's weeks, which
+/// puts them behind the jobs that ran.
+const WAITED: Span = Span::from_ms(100);
+
+impl Workload {
+    /// The jobs that were submitted in `[from, until)`.
+    #[must_use]
+    pub fn window(mut self, window: Window) -> Self {
+        let total = self.jobs.len();
+        let mut jobs = match window.carried {
+            Carried::No => Vec::new(),
+            Carried::Running => carried(&self.jobs, window.from),
+        };
+        jobs.extend(self.jobs.iter().filter(|job| window.from <= job.submit && job.submit < window.until));
+        // Those that ran stand before those that are submitted at the same time.
+        jobs.sort_by_key(|job| job.submit);
+        self.jobs = jobs;
+        if window.rebased {
+            self.jobs.iter_mut().for_each(|job| job.submit = job.submit - window.from);
+            self.start = self.start.map(|start| start + window.from);
+        }
+        let (from, until) = (window.from, window.until);
+        self.notes.push(format!("{} of {total} jobs are in the window from {from} to {until}", self.jobs.len()));
+        self
+    }
+
+    /// The jobs of some users.
+    #[must_use]
+    pub fn of_users(mut self, users: &[i32]) -> Self {
+        let total = self.jobs.len();
+        self.jobs.retain(|job| users.contains(&job.user));
+        self.notes.push(format!("{} of {total} jobs are of the users asked for", self.jobs.len()));
+        self
+    }
+
+    /// The first `count` jobs.
+    #[must_use]
+    pub fn first(mut self, count: usize) -> Self {
+        let total = self.jobs.len();
+        if count < total {
+            self.jobs.truncate(count);
+            self.notes.push(format!("the first {count} of {total} jobs"));
+        }
+        self
+    }
+
+    /// The same jobs at `numerator / denominator` times the load: the time between the first submission and each other
+    /// one is divided by that, and rounded to the millisecond once. Runs stay as they are. A factor that is not positive
+    /// changes nothing.
+    #[must_use]
+    pub fn at_load(mut self, numerator: i64, denominator: i64) -> Self {
+        let Some(first) = self.jobs.first().map(|job| job.submit).filter(|_| numerator > 0 && denominator > 0) else {
+            return self;
+        };
+        self.jobs.iter_mut().for_each(|job| job.submit = first + (job.submit - first).scaled(denominator, numerator));
+        self.notes.push(format!(
+            "the load is {numerator}/{denominator} of the file's: times between submissions are divided by it"
+        ));
+        self
+    }
+}
+
+/// Jobs that ran or waited at `from`, as if they were submitted there.
+fn carried(jobs: &[Job], from: Span) -> Vec<Job> {
+    let before = jobs.iter().take_while(|job| job.submit < from);
+    before.filter_map(|job| carry(*job, from)).collect()
+}
+
+fn carry(job: Job, from: Span) -> Option<Job> {
+    let start = job.submit + job.wait?;
+    if start >= from {
+        return Some(Job { submit: from + WAITED, wait: Some(start - from), ..job });
+    }
+    let left = start + job.run - from;
+    if left <= Span::ZERO {
+        return None;
+    }
+    let elapsed = from - start;
+    // A job that has run past its request was not ended at it: the rest of its run is the least that it may ask for.
+    let walltime = job.walltime.map(|walltime| (walltime - elapsed).max(left));
+    Some(Job { submit: from, wait: Some(Span::ZERO), run: left, walltime, ..job })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::Time;
+
+    fn secs(secs: i64) -> Span {
+        Span::from_secs(secs)
+    }
+
+    /// Submitted at 0, 10, 20, ..., 90 s; each waits 15 s and runs for 10 s; users 0, 1, 2 in turn.
+    fn workload() -> Workload {
+        let job = |index: i32| Job {
+            number: i64::from(index),
+            submit: secs(i64::from(index) * 10),
+            wait: Some(secs(15)),
+            run: secs(10),
+            walltime: Some(secs(12)),
+            processors: 1,
+            user: index % 3,
+            application: -1,
+        };
+        Workload { jobs: (0..10).map(job).collect(), start: Some(Time::from_unix_ms(1_000)), ..Workload::default() }
+    }
+
+    fn shown(workload: &Workload) -> Vec<(i64, i64)> {
+        workload.jobs.iter().map(|job| (job.number, job.submit.ms())).collect()
+    }
+
+    #[test]
+    fn a_window() {
+        let window = Window { from: secs(20), until: secs(40), rebased: false, carried: Carried::No };
+        let plain = workload().window(window);
+        assert_eq!(shown(&plain), [(2, 20_000), (3, 30_000)]);
+        assert_eq!(plain.notes, ["2 of 10 jobs are in the window from 20s to 40s"]);
+        let rebased = workload().window(Window { rebased: true, ..window });
+        assert_eq!(shown(&rebased), [(2, 0), (3, 10_000)]);
+        assert_eq!(rebased.start, Some(Time::from_unix_ms(21_000)));
+    }
+
+    #[test]
+    fn jobs_that_ran_or_waited() {
+        // At 20 s: job 0 runs since 15 s with 5 s left of its run and 7 s of its request; job 1 waits until 25 s.
+        let window = Window { from: secs(20), until: secs(30), rebased: true, carried: Carried::Running };
+        let carried = workload().window(window);
+        assert_eq!(shown(&carried), [(0, 0), (2, 0), (1, 100)]);
+        let running = carried.jobs.iter().find(|job| job.number == 0).expect("it runs");
+        assert_eq!((running.run, running.walltime), (secs(5), Some(secs(7))));
+        let waiting = carried.jobs.iter().find(|job| job.number == 1).expect("it waits");
+        assert_eq!((waiting.run, waiting.wait), (secs(10), Some(secs(5))));
+    }
+
+    #[test]
+    fn users_and_first_jobs() {
+        assert_eq!(shown(&workload().of_users(&[2])), [(2, 20_000), (5, 50_000), (8, 80_000)]);
+        assert_eq!(shown(&workload().first(2)), [(0, 0), (1, 10_000)]);
+        assert_eq!(workload().first(99), workload());
+    }
+
+    #[test]
+    fn load() {
+        // One and a half times the load: gaps of 6.667 s, each rounded from the start and not from the one before.
+        let scaled = workload().first(4).at_load(3, 2);
+        assert_eq!(shown(&scaled), [(0, 0), (1, 6_667), (2, 13_333), (3, 20_000)]);
+        assert_eq!(workload().at_load(0, 1), workload());
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a recipe is refused: names the key, its value and what would be accepted.
+
+use thiserror::Error;
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RecipeError {
+    /// The text is no TOML, or a key is unknown, missing or of the wrong kind.
+    #[error(
+        "recipe, line {line}, column {column}, at `{text}`: {message}; \
+         `lsim generate` knows ready recipes to begin with"
+    )]
+    Text { line: usize, column: usize, text: String, message: String },
+    /// A value that no workload can have.
+    #[error("recipe: `{key}` is {value}, {rule}")]
+    Value { key: &'static str, value: String, rule: String },
+    /// Too little or too much says how many jobs there are and how fast they come.
+    #[error("recipe: `arrivals` with {given} {fault}; {hint}")]
+    Extent { given: String, fault: &'static str, hint: &'static str },
+    /// More jobs than are made.
+    #[error("recipe: {given} makes more than {limit} jobs; take a shorter `span`, a lower rate or longer jobs")]
+    TooMany { given: String, limit: u32 },
+    /// Later than times are kept.
+    #[error("recipe: {given} takes longer than 36525 d; take fewer `jobs` or a higher rate")]
+    TooLong { given: String },
+    /// The load cannot be met within 1 % with whole jobs and whole seconds.
+    #[error(
+        "recipe: `utilisation` is {utilisation}, which whole jobs cannot meet within 1 % over {span_s} s; \
+         take a longer `span` or more `jobs`"
+    )]
+    Load { utilisation: String, span_s: i64 },
+    #[error("no recipe is named `{name}`; there are {}", .known.join(", "))]
+    Name { name: String, known: Vec<&'static str> },
+}
+
+impl RecipeError {
+    /// Where in `text` the reader stopped, and why.
+    pub(super) fn text(text: &str, error: &toml::de::Error) -> Self {
+        // Without a place the whole text is meant. Places are on character boundaries; a wrong one is held within.
+        let start = error.span().map_or(0, |span| span.start);
+        let before = text.get(..start).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line_text = text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default().trim();
+        Self::Text {
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            text: line_text.to_owned(),
+            message: error.message().to_owned(),
+        }
+    }
+}

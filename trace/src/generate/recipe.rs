@@ -1,0 +1,276 @@
+//! What a synthetic workload is made of, as a file says it, and the recipes that are ready.
+//!
+//! Every key is named in kebab case; spans carry their unit; unknown keys are refused. Draws nothing.
+
+use limo_model::{Span, as_text};
+use serde::{Deserialize, Serialize};
+
+use super::RecipeError;
+
+/// A synthetic workload: equal recipes give equal jobs on every machine. Times come out in whole seconds, as the
+/// Standard Workload Format has them.
+///
+/// Two of `jobs`, `span` and `utilisation` say how much there is and how fast it comes; one of the first two where the
+/// arrivals have a rate of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Recipe {
+    /// Other seeds give other workloads of the same kind. TOML holds up to 2^63 - 1.
+    pub seed: u64,
+    /// Processors of the machine: no job is larger.
+    pub machine: u32,
+    /// How many jobs, 1 to 100,000,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    /// From the start of the workload to its end: jobs are submitted within it. Up to 36525 d.
+    #[serde(default, with = "as_text::option", skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
+    /// The offered load: the sum over the jobs of run x processors, over span x machine; met within 1 %. 0.001 to 10;
+    /// above 1 the queue grows without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<f64>,
+    pub sizes: Sizes,
+    pub runtimes: Runtimes,
+    pub arrivals: Arrivals,
+    #[serde(default)]
+    pub walltimes: Walltimes,
+    /// Without it no job has a user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub users: Option<Users>,
+}
+
+/// Processors of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+pub enum Sizes {
+    Lublin(LublinSizes),
+    /// Each number from `min` to `max` equally often.
+    Uniform {
+        min: u32,
+        max: u32,
+    },
+    Constant {
+        processors: u32,
+    },
+}
+
+/// Sizes of rigid parallel jobs: serial ones, powers of two, and others, the logarithm (base 2) of the parallel ones
+/// uniform in two stages. U. Lublin and D. G. Feitelson, "The workload on parallel supercomputers: modeling the
+/// characteristics of rigid jobs", JPDC 63(11), 2003; the defaults are the published values for batch and interactive
+/// jobs together, checked against the authors' program `m_lublin99.c`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct LublinSizes {
+    /// Probability of one processor: 0.244.
+    pub serial: f64,
+    /// Probability of a power of two above one: 0.576.
+    pub power_of_two: f64,
+    /// Least logarithm of a parallel job's size: 0.8, which makes 2 about as frequent as 4.
+    pub ulow: f64,
+    /// Where the second stage begins: `uhi` - 2.5 unless given, as the authors advise; 4.5 on their 128 processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub umed: Option<f64>,
+    /// Greatest logarithm: that of the machine unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uhi: Option<f64>,
+    /// Probability of the first stage: 0.86.
+    pub uprob: f64,
+}
+
+impl Default for LublinSizes {
+    fn default() -> Self {
+        Self { serial: 0.244, power_of_two: 0.576, ulow: 0.8, umed: None, uhi: None, uprob: 0.86 }
+    }
+}
+
+/// How long a job really runs; rounded to whole seconds, at least one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+pub enum Runtimes {
+    Lublin(LublinRuntimes),
+    /// Each second from `min` to `max` equally often.
+    Uniform {
+        #[serde(with = "as_text")]
+        min: Span,
+        #[serde(with = "as_text")]
+        max: Span,
+    },
+    /// The logarithm is normal, with the deviation `sigma` (0 to 10). What comes out above `max` is drawn again.
+    LogNormal {
+        #[serde(with = "as_text")]
+        median: Span,
+        sigma: f64,
+        #[serde(with = "as_text")]
+        max: Span,
+    },
+    Constant {
+        #[serde(with = "as_text")]
+        time: Span,
+    },
+}
+
+/// The natural logarithm of the seconds is gamma(a1, b1) with probability p, else gamma(a2, b2) (shape, scale), where
+/// p = pa x processors + pb, held within 0 and 1: larger jobs run longer. Source as for [`LublinSizes`]. The authors
+/// fitted machines of some hundred processors: with their pa every job of 145 or more is of the second, longer kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct LublinRuntimes {
+    pub a1: f64,
+    pub b1: f64,
+    pub a2: f64,
+    pub b2: f64,
+    pub pa: f64,
+    pub pb: f64,
+    /// A logarithm above this is drawn again: 12, which is 45 hours.
+    pub longest: f64,
+}
+
+impl Default for LublinRuntimes {
+    fn default() -> Self {
+        Self { a1: 4.2, b1: 0.94, a2: 312.0, b2: 0.03, pa: -0.0054, pb: 0.78, longest: 12.0 }
+    }
+}
+
+/// When jobs are submitted. `uniform`, `left-skewed` and `burst` are those of scheduling-power-capping-2018, section 5.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// A Poisson process: independent gaps with the mean `mean-gap`; without it the gaps are scaled so that the last
+    /// job is submitted at the end of the span.
+    Exponential {
+        #[serde(default, with = "as_text::option", skip_serializing_if = "Option::is_none")]
+        mean_gap: Option<Span>,
+    },
+    /// At any time of the span equally likely.
+    Uniform,
+    /// More at the beginning: the density falls along a line to nothing at the end of the span; the mean is at a third.
+    LeftSkewed,
+    /// `count` groups, each spread evenly over `width`, beginning span / `count` after one another.
+    Burst {
+        count: u32,
+        #[serde(with = "as_text")]
+        width: Span,
+    },
+    /// So that the work offered grows evenly: each job comes when a machine used as `utilisation` says has had time for
+    /// all before it.
+    Steady,
+    Lublin(LublinArrivals),
+}
+
+/// Gaps whose natural logarithm is gamma(`aarr` x `arar`, `barr`) seconds, on a clock that runs with the day: half hour
+/// i from 05:00 on has the share that gamma(`anum`, `bnum`) gives to the half around i. The workload begins at
+/// midnight. Source as for [`LublinSizes`]. A fitted span or load scales the gaps, not the day.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct LublinArrivals {
+    /// Shape in the rush hours: 10.2303.
+    pub aarr: f64,
+    pub barr: f64,
+    pub anum: f64,
+    pub bnum: f64,
+    /// Makes of the shape in the rush hours that of the whole day: 1.0225.
+    pub arar: f64,
+    /// A logarithm above this is drawn again: 13, which is 5 days.
+    pub longest: f64,
+}
+
+impl Default for LublinArrivals {
+    fn default() -> Self {
+        Self { aarr: 10.2303, barr: 0.4871, anum: 8.1737, bnum: 3.9631, arar: 1.0225, longest: 13.0 }
+    }
+}
+
+/// What users ask for; never less than the run, in whole seconds.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+pub enum Walltimes {
+    /// They know.
+    #[default]
+    Exact,
+    /// The run times a factor, uniform from `min` to `max` (1 to 1000), rounded up.
+    Factor {
+        min: f64,
+        max: f64,
+    },
+    Popular(Popular),
+}
+
+/// As `factor`, then rounded up to the next of `values`; above the last of them to a multiple of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Popular {
+    pub min: f64,
+    pub max: f64,
+    /// Each larger than the one before.
+    pub values: Vec<Length>,
+}
+
+/// A span within a list.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Length(#[serde(with = "as_text")] pub Span);
+
+impl Default for Popular {
+    fn default() -> Self {
+        // What people type: quarters of an hour, then doublings, then days.
+        let values = [15, 30, 60, 120, 240, 480, 720, 1440].map(|minutes| Length(Span::from_secs(minutes * 60)));
+        Self { min: 1.0, max: 1.0, values: values.to_vec() }
+    }
+}
+
+/// Users are numbered from 1; user k submits a share proportional to 1 / k^`exponent` of the jobs (Zipf).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Users {
+    /// 1 to 1,000,000.
+    pub count: u32,
+    /// 0 (all alike) to 10.
+    #[serde(default = "zipf")]
+    pub exponent: f64,
+}
+
+fn zipf() -> f64 {
+    1.0
+}
+
+/// Names and texts of the ready recipes.
+const READY: [(&str, &str); 6] = [
+    ("burst", include_str!("recipes/burst.toml")),
+    ("htc", include_str!("recipes/htc.toml")),
+    ("left-skewed", include_str!("recipes/left-skewed.toml")),
+    ("lublin", include_str!("recipes/lublin.toml")),
+    ("steady", include_str!("recipes/steady.toml")),
+    ("uniform", include_str!("recipes/uniform.toml")),
+];
+
+impl Recipe {
+    /// Reads a recipe; says nothing yet about its values, which [`generate`](super::generate()) checks.
+    ///
+    /// # Errors
+    /// [`RecipeError::Text`] with line, column and the line itself.
+    pub fn from_toml(text: &str) -> Result<Self, RecipeError> {
+        toml::from_str(text).map_err(|error| RecipeError::text(text, &error))
+    }
+
+    /// The ready recipe of that name.
+    ///
+    /// # Errors
+    /// [`RecipeError::Name`] with the names there are.
+    pub fn named(name: &str) -> Result<Self, RecipeError> {
+        Self::from_toml(Self::text(name)?)
+    }
+
+    /// The ready recipe of that name as a file to begin with.
+    ///
+    /// # Errors
+    /// [`RecipeError::Name`] with the names there are.
+    pub fn text(name: &str) -> Result<&'static str, RecipeError> {
+        let found = READY.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| *text).ok_or_else(|| RecipeError::Name { name: name.to_owned(), known: Self::names() })
+    }
+
+    /// Names of the ready recipes, in alphabetical order.
+    pub fn names() -> Vec<&'static str> {
+        READY.iter().map(|(name, _)| *name).collect()
+    }
+}

@@ -1,0 +1,236 @@
+//! Limo's own platform files: TOML with one `[[nodes]]` table for each group of equal nodes.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use limo_model::{Memory, Power, Span};
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Spanned;
+
+use super::{Draw, Group, Names, Platform, PlatformError, Rest};
+use crate::input;
+
+/// Bytes of a platform file: ten times what a list of a hundred thousand names needs.
+const FILE_LIMIT: u64 = 16 << 20;
+
+/// Why a platform file could not be read.
+#[derive(Debug, Error)]
+pub enum PlatformFileError {
+    #[error("{file}: the file cannot be read")]
+    Read { file: String, source: io::Error },
+    #[error("{file}:{line}:{column}: {reason}")]
+    Syntax { file: String, line: usize, column: usize, reason: String },
+    #[error("{file}:{line}: {source}")]
+    Value { file: String, line: usize, source: PlatformError },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    nodes: Vec<Spanned<Nodes>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Nodes {
+    name: Name,
+    count: Option<u32>,
+    #[serde(default = "one")]
+    cores: u32,
+    #[serde(default, with = "limo_model::as_text::option")]
+    memory: Option<Memory>,
+    #[serde(default = "any_hardware")]
+    hardware: String,
+    #[serde(with = "limo_model::as_text")]
+    idle: Power,
+    #[serde(with = "limo_model::as_text")]
+    busy: Power,
+    #[serde(default, with = "limo_model::as_text::option")]
+    believed_idle: Option<Power>,
+    #[serde(default, with = "limo_model::as_text::option")]
+    believed_busy: Option<Power>,
+    rest: Option<RestText>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a name, or a list of names in brackets")]
+enum Name {
+    One(String),
+    Listed(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct RestText {
+    #[serde(with = "limo_model::as_text")]
+    draw: Power,
+    #[serde(with = "limo_model::as_text")]
+    down_time: Span,
+    #[serde(with = "limo_model::as_text")]
+    down_draw: Power,
+    #[serde(with = "limo_model::as_text")]
+    up_time: Span,
+    #[serde(with = "limo_model::as_text")]
+    up_draw: Power,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn any_hardware() -> String {
+    "node".to_owned()
+}
+
+impl Nodes {
+    /// A list longer than [`super::NODE_LIMIT`] is found by the check of the count.
+    fn group(self) -> Group {
+        let (names, count) = match (self.name, self.count) {
+            (Name::One(name), None) => (Names::One(name), 1),
+            (Name::One(prefix), Some(count)) => (Names::Numbered(prefix), count),
+            (Name::Listed(names), count) => {
+                let listed = u32::try_from(names.len()).unwrap_or(u32::MAX);
+                (Names::Listed(names), count.unwrap_or(listed))
+            }
+        };
+        let rest = self.rest.map(|rest| Rest {
+            draw: rest.draw,
+            down_time: rest.down_time,
+            down_draw: rest.down_draw,
+            up_time: rest.up_time,
+            up_draw: rest.up_draw,
+        });
+        Group {
+            names,
+            count,
+            cores: self.cores,
+            memory: self.memory,
+            hardware: self.hardware,
+            draw: Draw { idle: self.idle, busy: self.busy },
+            believed: Draw {
+                idle: self.believed_idle.unwrap_or(self.idle),
+                busy: self.believed_busy.unwrap_or(self.busy),
+            },
+            rest,
+        }
+    }
+}
+
+impl Platform {
+    /// Reads a platform file.
+    ///
+    /// # Errors
+    /// [`PlatformFileError`] with the line of what is not understood or out of range.
+    pub fn read(path: &Path) -> Result<Self, PlatformFileError> {
+        let file = path.display().to_string();
+        match input::whole(path, FILE_LIMIT) {
+            Ok(text) => Self::parse(&file, &text),
+            Err(source) => Err(PlatformFileError::Read { file, source }),
+        }
+    }
+
+    /// The same from text; `file` stands in errors.
+    ///
+    /// # Errors
+    /// As [`Platform::read`].
+    pub fn parse(file: &str, text: &str) -> Result<Self, PlatformFileError> {
+        let parsed: File = toml::from_str(text).map_err(|error| {
+            let (line, column) = place(text, error.span());
+            PlatformFileError::Syntax { file: file.to_owned(), line, column, reason: error.message().to_owned() }
+        })?;
+        let value =
+            |span, source| PlatformFileError::Value { file: file.to_owned(), line: place(text, Some(span)).0, source };
+        let mut platform = Self { groups: Vec::with_capacity(parsed.nodes.len()) };
+        let mut last = 0..0;
+        for nodes in parsed.nodes {
+            last = nodes.span();
+            let group = nodes.into_inner().group();
+            group.check().map_err(|source| value(last.clone(), source))?;
+            platform.groups.push(group);
+        }
+        platform.check().map_err(|source| value(last, source))?;
+        Ok(platform)
+    }
+}
+
+/// Line and column, from 1, of the start of `span`.
+fn place(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
+    let at = span.map_or(0, |span| span.start.min(text.len()));
+    let before = &text.as_bytes()[..at];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = at - before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1) + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAURUS: &str = r#"# energy-budget-2017, table I
+[[nodes]]
+name = "n"
+count = 80640
+cores = 1
+hardware = "taurus"
+idle = "95 W"
+busy = "190.738 W"
+believed-idle = "100 W"
+believed-busy = "203.12 W"
+[nodes.rest]
+draw = "9.75 W"
+down-time = "6.1 s"
+down-draw = "101 W"
+up-time = "151.52 s"
+up-draw = "125.17 W"
+"#;
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(Platform::parse("p.toml", text).map_err(|error| error.to_string()), Err(expected.to_owned()));
+    }
+
+    #[test]
+    fn the_papers_cluster() {
+        assert_eq!(Platform::parse("p.toml", TAURUS).expect("a platform"), Platform::taurus(80_640));
+    }
+
+    #[test]
+    fn one_node_and_a_list() {
+        let text = "[[nodes]]\nname = \"front\"\nidle = \"10 W\"\nbusy = \"20 W\"\n\
+            [[nodes]]\nname = [\"a\", \"b\"]\ncores = 8\nmemory = \"64 GiB\"\nidle = \"10 W\"\nbusy = \"20 W\"\n";
+        let platform = Platform::parse("p.toml", text).expect("a platform");
+        assert_eq!((platform.nodes(), platform.cores()), (3, 17));
+        assert_eq!(platform.groups[0].node_name(0), "front");
+        assert_eq!(platform.groups[1].node_name(1), "b");
+        assert_eq!(platform.groups[1].memory.map(Memory::bytes), Some(64 << 30));
+        assert_eq!(platform.groups[1].believed, platform.groups[1].draw);
+    }
+
+    #[test]
+    fn refusals() {
+        check(
+            &TAURUS.replace("idle = \"95 W\"", "idle = 95"),
+            "p.toml:7:8: `95` has no unit: write for example `90 W` (units: W, kW, MW, mW)",
+        );
+        check(
+            &TAURUS.replace("cores", "core"),
+            "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `rest`",
+        );
+        check(&TAURUS.replace("80640", "0"), "p.toml:2: `count` is 0: 1 to 1000000 nodes are possible");
+        check(&TAURUS.replace("80640", "1000001"), "p.toml:2: `count` is 1000001: 1 to 1000000 nodes are possible");
+        check(&TAURUS.replace("cores = 1", "cores = 5000"), "p.toml:2: `cores` is 5000: 1 to 4096 are possible");
+        check(&TAURUS.replace("9.75 W", "-1 W"), "p.toml:2: `rest.draw` is negative: -1.0 W");
+        check(&TAURUS.replace("6.1 s", "-6 s"), "p.toml:2: `rest.down-time` is negative: -6s");
+        check(
+            &TAURUS.replace("190.738", "90"),
+            "p.toml:2: `busy` is 90.0 W, below `idle` with 95.0 W: a busy node draws no less than an idle one",
+        );
+        check(&TAURUS.replace("up-draw = \"125.17 W\"\n", ""), "p.toml:11:1: missing field `up-draw`");
+        check(&format!("{TAURUS}{TAURUS}"), "p.toml:18: two nodes are named `n00001`");
+        check(&TAURUS.replace("\"n\"", "7"), "p.toml:3:8: a name, or a list of names in brackets");
+        check("", "p.toml:1: the platform has no nodes: write at least one `[[nodes]]`");
+        check("[[nodes]", "p.toml:1:9: unclosed array table, expected `]`");
+    }
+}

@@ -1,0 +1,260 @@
+//! A cluster as a simulation sees it: groups of equal nodes with their cores, draws and rest.
+//!
+//! [`Platform::read`] reads Limo's own TOML; [`Platform::taurus`] is the cluster that energy-budget-2017 measured. Knows
+//! no jobs and keeps no state of a node.
+
+mod file;
+
+use limo_model::{Memory, NameError, Power, Span, check_name};
+use thiserror::Error;
+
+pub use file::PlatformFileError;
+
+/// Nodes of a platform.
+pub const NODE_LIMIT: u32 = 1_000_000;
+/// Cores of a node: the limit of the live master's nodes.
+pub const CORE_LIMIT: u32 = 4_096;
+
+/// A cluster. Its nodes are numbered through its groups in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Platform {
+    /// At least one.
+    pub groups: Vec<Group>,
+}
+
+/// Equal nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub names: Names,
+    /// At least 1.
+    pub count: u32,
+    /// Of each node, 1 to [`CORE_LIMIT`].
+    pub cores: u32,
+    /// Of each node, where it is known.
+    pub memory: Option<Memory>,
+    /// The type by which profiles are shared.
+    pub hardware: String,
+    /// What a node really draws.
+    pub draw: Draw,
+    /// What the scheduler believes that it draws.
+    pub believed: Draw,
+    /// How a node rests, where it can.
+    pub rest: Option<Rest>,
+}
+
+/// How the nodes of a group are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Names {
+    /// One node with that name.
+    One(String),
+    /// The prefix with a number from 1, of at least four digits: `n0001`.
+    Numbered(String),
+    /// As many as there are nodes.
+    Listed(Vec<String>),
+}
+
+/// What a node draws while it is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draw {
+    /// With no job; not negative.
+    pub idle: Power,
+    /// With all cores busy; not below `idle`.
+    pub busy: Power,
+}
+
+/// What a node draws while it is off or switching, and how long switching takes. Nothing is negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rest {
+    pub draw: Power,
+    pub down_time: Span,
+    pub down_draw: Power,
+    pub up_time: Span,
+    pub up_draw: Power,
+}
+
+/// What makes a group impossible.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlatformError {
+    #[error("the platform has no nodes: write at least one `[[nodes]]`")]
+    NoGroups,
+    #[error("`count` is {count}: 1 to {NODE_LIMIT} nodes are possible")]
+    Count { count: u32 },
+    #[error("the platform has {count} nodes: at most {NODE_LIMIT} are possible")]
+    TooMany { count: u64 },
+    #[error("`count` is {count}, and `name` lists {names}: leave `count` out")]
+    Listed { count: u32, names: usize },
+    #[error("`cores` is {cores}: 1 to {CORE_LIMIT} are possible")]
+    Cores { cores: u32 },
+    #[error("`{key}` is negative: {value}")]
+    NegativeDraw { key: &'static str, value: Power },
+    #[error("`{key}` is negative: {value}")]
+    NegativeTime { key: &'static str, value: Span },
+    #[error("`{busy_key}` is {busy}, below `{idle_key}` with {idle}: a busy node draws no less than an idle one")]
+    Crossed { idle_key: &'static str, busy_key: &'static str, idle: Power, busy: Power },
+    #[error("two nodes are named `{name}`")]
+    SameName { name: String },
+    #[error(transparent)]
+    Name(#[from] NameError),
+}
+
+impl Draw {
+    fn check(&self, idle_key: &'static str, busy_key: &'static str) -> Result<(), PlatformError> {
+        not_negative(idle_key, self.idle)?;
+        if self.busy < self.idle {
+            return Err(PlatformError::Crossed { idle_key, busy_key, idle: self.idle, busy: self.busy });
+        }
+        Ok(())
+    }
+}
+
+fn not_negative(key: &'static str, value: Power) -> Result<(), PlatformError> {
+    if value < Power::ZERO { Err(PlatformError::NegativeDraw { key, value }) } else { Ok(()) }
+}
+
+impl Rest {
+    fn check(&self) -> Result<(), PlatformError> {
+        not_negative("rest.draw", self.draw)?;
+        not_negative("rest.down-draw", self.down_draw)?;
+        not_negative("rest.up-draw", self.up_draw)?;
+        for (key, value) in [("rest.down-time", self.down_time), ("rest.up-time", self.up_time)] {
+            if value < Span::ZERO {
+                return Err(PlatformError::NegativeTime { key, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// # Errors
+    /// [`PlatformError`] for the first thing that is out of range.
+    pub fn check(&self) -> Result<(), PlatformError> {
+        if self.count == 0 || self.count > NODE_LIMIT {
+            return Err(PlatformError::Count { count: self.count });
+        }
+        match &self.names {
+            Names::One(name) => check_name("node name", name)?,
+            // The last number is the longest.
+            Names::Numbered(_) => check_name("node name", &self.node_name(self.count - 1))?,
+            Names::Listed(names) if names.len() != self.count as usize => {
+                return Err(PlatformError::Listed { count: self.count, names: names.len() });
+            }
+            Names::Listed(names) => names.iter().try_for_each(|name| check_name("node name", name))?,
+        }
+        check_name("hardware", &self.hardware)?;
+        if self.cores == 0 || self.cores > CORE_LIMIT {
+            return Err(PlatformError::Cores { cores: self.cores });
+        }
+        self.draw.check("idle", "busy")?;
+        self.believed.check("believed-idle", "believed-busy")?;
+        self.rest.as_ref().map_or(Ok(()), Rest::check)
+    }
+
+    /// The name of node `index` of the group, from 0.
+    pub fn node_name(&self, index: u32) -> String {
+        match &self.names {
+            Names::One(name) => name.clone(),
+            Names::Numbered(prefix) => {
+                let width = self.count.to_string().len().max(4);
+                format!("{prefix}{:0width$}", index + 1)
+            }
+            Names::Listed(names) => names.get(index as usize).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+impl Platform {
+    /// The cluster of energy-budget-2017, table I, with `nodes` nodes of one core (that paper counts processors): 95 W
+    /// idle and 190.738 W busy, believed to be 100 W and 203.12 W; off 9.75 W; 6.1 s at 101 W to switch off, 151.52 s at
+    /// 125.17 W to switch on. Call [`Platform::check`] where `nodes` is not known to be in range.
+    pub fn taurus(nodes: u32) -> Self {
+        let rest = Rest {
+            draw: Power::from_mw(9_750),
+            down_time: Span::from_ms(6_100),
+            down_draw: Power::from_watts(101),
+            up_time: Span::from_ms(151_520),
+            up_draw: Power::from_mw(125_170),
+        };
+        let group = Group {
+            names: Names::Numbered("n".to_owned()),
+            count: nodes,
+            cores: 1,
+            memory: None,
+            hardware: "taurus".to_owned(),
+            draw: Draw { idle: Power::from_watts(95), busy: Power::from_mw(190_738) },
+            believed: Draw { idle: Power::from_watts(100), busy: Power::from_mw(203_120) },
+            rest: Some(rest),
+        };
+        Self { groups: vec![group] }
+    }
+
+    pub fn nodes(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.count)).sum()
+    }
+
+    /// Cores of all nodes: what traces call processors.
+    pub fn cores(&self) -> u64 {
+        self.groups.iter().map(|group| u64::from(group.count) * u64::from(group.cores)).sum()
+    }
+
+    /// # Errors
+    /// [`PlatformError`] for the first group that is out of range, too many nodes, or two nodes of one name.
+    pub fn check(&self) -> Result<(), PlatformError> {
+        if self.groups.is_empty() {
+            return Err(PlatformError::NoGroups);
+        }
+        self.groups.iter().try_for_each(Group::check)?;
+        if self.nodes() > u64::from(NODE_LIMIT) {
+            return Err(PlatformError::TooMany { count: self.nodes() });
+        }
+        // Numbers within one group differ.
+        if let [Group { names: Names::One(_) | Names::Numbered(_), .. }] = self.groups[..] {
+            return Ok(());
+        }
+        let mut names: Vec<String> =
+            self.groups.iter().flat_map(|group| (0..group.count).map(|index| group.node_name(index))).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(PlatformError::SameName { name: pair[0].clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taurus_draws_what_the_paper_measured() {
+        let platform = Platform::taurus(80_640);
+        assert_eq!(platform.check(), Ok(()));
+        assert_eq!((platform.nodes(), platform.cores()), (80_640, 80_640));
+        let rest = platform.groups[0].rest.expect("rests");
+        // The reference: 616.08 J to switch off (101.00 W is rounded), 18,966.42 J to switch on (125.17 W is).
+        assert_eq!((rest.down_draw * rest.down_time).mj(), 616_100);
+        assert_eq!((rest.up_draw * rest.up_time).mj(), 18_965_758);
+        assert_eq!(Platform::taurus(0).check(), Err(PlatformError::Count { count: 0 }));
+    }
+
+    #[test]
+    fn names() {
+        let mut group = Platform::taurus(12_345).groups.remove(0);
+        assert_eq!((group.node_name(0), group.node_name(12_344)), ("n00001".into(), "n12345".into()));
+        group.count = 9;
+        assert_eq!(group.node_name(8), "n0009");
+        group.names = Names::Numbered("x".repeat(61));
+        assert!(matches!(group.check(), Err(PlatformError::Name(_))));
+        let listed = |names: &[&str]| Group {
+            names: Names::Listed(names.iter().map(|name| (*name).to_owned()).collect()),
+            ..Platform::taurus(2).groups.remove(0)
+        };
+        assert_eq!(listed(&["a"]).check(), Err(PlatformError::Listed { count: 2, names: 1 }));
+        let same = |name: &str| PlatformError::SameName { name: name.into() };
+        let check = |groups| Platform { groups }.check();
+        assert_eq!(check(vec![listed(&["a", "a"])]), Err(same("a")));
+        group.names = Names::Numbered("n".into());
+        assert_eq!(check(vec![group, listed(&["b", "n0009"])]), Err(same("n0009")));
+        assert_eq!(check(Vec::new()), Err(PlatformError::NoGroups));
+    }
+}
