@@ -116,7 +116,8 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     let jobs = core.jobs_on(node.id());
     let is_on = |job: &JobId, id: UnitId| {
         let assignment = core.job(*job).and_then(|job| job.assignment());
-        assignment.is_some_and(|assignment| assignment.placement.iter().flat_map(|part| part.units()).any(|unit| unit == id))
+        assignment
+            .is_some_and(|assignment| assignment.placement.iter().flat_map(|part| part.units()).any(|unit| unit == id))
     };
     let unit = |(id, unit): (UnitId, &limo_model::UnitSpec)| UnitReport {
         name: unit.name.clone(),

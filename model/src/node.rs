@@ -130,7 +130,11 @@ impl NodeSpec {
 
 impl Rest {
     fn check(&self, node: &str) -> Result<(), SpecError> {
-        let draws = [("sleeping draw", self.draw), ("draw on the way to sleep", self.down.draw), ("draw while waking", self.up.draw)];
+        let draws = [
+            ("sleeping draw", self.draw),
+            ("draw on the way to sleep", self.down.draw),
+            ("draw while waking", self.up.draw),
+        ];
         if let Some((what, value)) = draws.into_iter().find(|(_, draw)| *draw < Power::ZERO) {
             return Err(SpecError::Negative { what, name: node.to_owned(), value });
         }

@@ -87,7 +87,9 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if plan.starts.is_empty() || !view.preset().starts_one_by_one() {
         let forgotten = view.untold().map(|(job, _)| job).filter(|job| !seen.contains(job));
         let reach = view.reach();
-        found.extend(forgotten.take_while(|job| reach.is_none_or(|reach| *job < reach)).map(|job| Violation::NoReason { job }));
+        found.extend(
+            forgotten.take_while(|job| reach.is_none_or(|reach| *job < reach)).map(|job| Violation::NoReason { job }),
+        );
     }
     let immediate = |job: &JobId| view.job(*job).is_some_and(|job| job.request.immediate);
     let patient = plan.refusals.iter().map(|(job, _)| *job).filter(|job| !immediate(job));

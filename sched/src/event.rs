@@ -1,7 +1,8 @@
 //! What can happen to the cluster. An event records; it decides nothing. The journal holds exactly these.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Request, Usage,
+    Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
+    Request, Usage,
 };
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use limo_model::{Attempt, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span, Time, Usage};
+use limo_model::{
+    Attempt, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span, Time, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::check::Violation;

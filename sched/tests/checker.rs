@@ -42,7 +42,8 @@ fn core() -> Core {
     for name in ["n0", "n1"] {
         let units = vec![unit("cpu", UnitKind::Cpu, 4), unit("gpu", UnitKind::Accelerator, 1)];
         let memory = Memory::from_bytes(10);
-        let spec = NodeSpec { name: name.into(), units, memory, idle: Power::from_watts(10), meter: Meter::None, rest: None };
+        let spec =
+            NodeSpec { name: name.into(), units, memory, idle: Power::from_watts(10), meter: Meter::None, rest: None };
         core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
     }
     let limits = Curve::constant(Band::new(Power::ZERO, Power::from_watts(100)).expect("a band"));

@@ -8,9 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use limo_model::{
-    NodeId,
-    Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeSpec, Power, Price, Profile, ProfileKey, Request,
-    Span, Time, UnitKind, UnitSpec,
+    Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Price, Profile, ProfileKey,
+    Request, Span, Time, UnitKind, UnitSpec,
 };
 use limo_sched::{Command, Event, JobEnd, Mode, Options, PriceRule, Round};
 use world::World;
@@ -156,7 +155,14 @@ impl Story {
         }
         self.hardware.extend(units.iter().map(|unit| unit.hardware.clone()));
         let memory: Memory = parse(&value("memory", "1G"));
-        let spec = NodeSpec { name: name.into(), units, memory, idle: watts(&value("idle", "0W")), meter: Meter::None, rest: None };
+        let spec = NodeSpec {
+            name: name.into(),
+            units,
+            memory,
+            idle: watts(&value("idle", "0W")),
+            meter: Meter::None,
+            rest: None,
+        };
         self.apply(Event::NodeUp { spec });
     }
 

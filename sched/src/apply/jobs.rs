@@ -221,9 +221,8 @@ pub(super) fn ended(
         Phase::Starting(assignment) => (assignment, None),
         Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
     };
-    let (started, seen) = running.map_or((None, Vec::new()), |running| {
-        (Some(running.started), running.seen_on.into_iter().collect())
-    });
+    let (started, seen) =
+        running.map_or((None, Vec::new()), |running| (Some(running.started), running.seen_on.into_iter().collect()));
     release(state, now, id, &assignment, &seen);
     let account = account(state, now, (job.submitted, started), usage, assignment.estimate.power);
     state.sums.jobs_cost += account.cost;

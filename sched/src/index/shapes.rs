@@ -172,9 +172,5 @@ fn need(state: &State, classes: &Classes, ways: &[Way], request: &Request) -> Ne
     let unit = |way: &Way| &classes.class(way.class).units[usize::from(way.unit)];
     let each = ways.iter().map(|way| estimate(state, request, unit(way), None).power).min().unwrap_or_default();
     let span = request.time_limit.unwrap_or(state.settings.options.default_duration);
-    Need {
-        parts: request.nodes.get(),
-        span: span.ms(),
-        power: each.scaled(i64::from(request.nodes.get()), 1).mw(),
-    }
+    Need { parts: request.nodes.get(), span: span.ms(), power: each.scaled(i64::from(request.nodes.get()), 1).mw() }
 }

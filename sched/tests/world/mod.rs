@@ -104,7 +104,8 @@ impl World {
 
     /// When a node that wakes is awake.
     fn awake_at(&self, node: NodeId) -> Option<Time> {
-        let holds = |runs: &Vec<(NodeId, u32)>| runs.iter().any(|(first, count)| (first.0..first.0 + count).contains(&node.0));
+        let holds =
+            |runs: &Vec<(NodeId, u32)>| runs.iter().any(|(first, count)| (first.0..first.0 + count).contains(&node.0));
         self.switches.iter().find(|((_, up), runs)| *up && holds(runs)).map(|((at, _), _)| *at)
     }
 

@@ -44,12 +44,7 @@ pub(super) fn free(view: &View<'_>, way: &Way) -> Bits {
 
 /// A placement for the job now, if there is one. With neighbours only, a job that would not be over before the
 /// reservation stays out of its nodes.
-pub(super) fn find(
-    view: &View<'_>,
-    shape: &Shape,
-    job: &Job,
-    reservation: Option<&Reservation>,
-) -> Option<Placement> {
+pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
     let wanted = job.request.nodes.get();
     if view.options().allocation == Allocation::Contiguous {
         return neighbours(view, shape, job, reservation);

@@ -153,7 +153,8 @@ fn overdue(end: Time, now: Time) -> Time {
 
 fn first_run(ways: &[Way], free: &[Bits], wanted: u32) -> Option<(usize, Range<u32>)> {
     let runs = ways.iter().zip(free);
-    let mut found = runs.filter_map(|(way, free)| free.first_run(wanted).map(|first| (way.class, first..first + wanted)));
+    let mut found =
+        runs.filter_map(|(way, free)| free.first_run(wanted).map(|first| (way.class, first..first + wanted)));
     found.next()
 }
 
@@ -161,7 +162,8 @@ impl<'a> Walk<'a> {
     fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
         let contiguous = view.options().allocation == Allocation::Contiguous;
         let free = contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
-        let count = if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
+        let count =
+            if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
         Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free }
     }
 
@@ -184,7 +186,8 @@ impl<'a> Walk<'a> {
     fn end_by_node(&mut self, id: JobId) {
         let classes = &self.view.index().classes;
         let placement = self.view.job(id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
-        for (part, unit) in placement.into_iter().flatten().flat_map(|part| part.units().map(move |unit| (part, unit))) {
+        for (part, unit) in placement.into_iter().flatten().flat_map(|part| part.units().map(move |unit| (part, unit)))
+        {
             let Some((class, position)) = classes.place_of(unit.node) else { continue };
             let ways = &self.head.shape.ways;
             let Some(index) = ways.iter().position(|way| way.class == class && way.unit == unit.unit) else { continue };
@@ -202,4 +205,3 @@ impl<'a> Walk<'a> {
         }
     }
 }
-

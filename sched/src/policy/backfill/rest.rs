@@ -23,13 +23,15 @@ fn delay(view: &View<'_>) -> Option<Span> {
 fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = &'a Node> {
     let mut scratch = Bits::new(class.nodes.len() as u32);
     let whole = |unit: usize| class.levels.get(unit).zip(class.units.get(unit));
-    let first: Vec<u32> = whole(0).map(|(levels, unit)| levels.members(unit.cores, &mut scratch).iter().collect()).unwrap_or_default();
+    let first: Vec<u32> =
+        whole(0).map(|(levels, unit)| levels.members(unit.cores, &mut scratch).iter().collect()).unwrap_or_default();
     let view = *view;
     let all_free = move |position: &u32| {
         let mut others = class.levels.iter().zip(&class.units).skip(1);
         others.all(|(levels, unit)| levels.free(*position) == unit.cores)
     };
-    let nodes = first.into_iter().filter(all_free).filter_map(move |position| view.node(class.nodes[position as usize]));
+    let nodes =
+        first.into_iter().filter(all_free).filter_map(move |position| view.node(class.nodes[position as usize]));
     nodes.filter(|node| node.spec.rest.is_some())
 }
 
