@@ -267,6 +267,7 @@ impl PolicyLayer {
             depth,
             stale_after: positive("stale_after", self.stale_after, default.stale_after)?,
             suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
+            ..default
         })
     }
 }

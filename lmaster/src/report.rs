@@ -113,27 +113,34 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         None if node.is_suspect(now) => NodeState::Suspect,
         None => NodeState::Up,
     };
-    let unit = |(_, unit, used): (UnitId, &limo_model::UnitSpec, &limo_sched::UnitUse)| UnitReport {
+    let jobs = core.jobs_on(node.id());
+    let is_on = |job: &JobId, id: UnitId| {
+        let assignment = core.job(*job).and_then(|job| job.assignment());
+        assignment
+            .is_some_and(|assignment| assignment.placement.iter().flat_map(|part| part.units()).any(|unit| unit == id))
+    };
+    let unit = |(id, unit): (UnitId, &limo_model::UnitSpec)| UnitReport {
         name: unit.name.clone(),
         hardware: unit.hardware.clone(),
         kind: unit.kind,
         cores: unit.cores,
-        cores_used: used.cores,
-        jobs: used.jobs.iter().copied().collect(),
+        cores_used: core.cores_used(id),
+        jobs: jobs.iter().copied().filter(|job| is_on(job, id)).collect(),
     };
+    let (energy, cost) = core.node_account(node.id(), now);
     NodeReport {
         name: spec.name.clone(),
         state,
         reason: node.drained().map(|drained| format!("{} ({})", drained.reason, drained.by)),
         units: node.units().map(unit).collect(),
         memory: spec.memory,
-        memory_used: node.memory_used(),
+        memory_used: core.memory_used(node.id()),
         idle: spec.idle,
-        draw: node.draw(),
+        draw: core.node_draw(node.id()),
         measured: node.is_measured(now, core.settings().options.stale_after),
         meter: spec.meter,
-        energy: node.bill().energy(),
-        cost: node.bill().cost(),
+        energy,
+        cost,
     }
 }
 
@@ -259,6 +266,7 @@ mod tests {
                 memory: limo_model::Memory::ZERO,
                 idle: limo_model::Power::ZERO,
                 meter: Meter::None,
+                rest: None,
             };
             core.apply(Time::from_unix_ms(0), &limo_sched::Event::NodeUp { spec }).expect("a node");
         }

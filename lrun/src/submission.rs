@@ -68,6 +68,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         name: args.job.job_name.clone().unwrap_or_else(|| application.clone()),
         application,
         size: args.job.size.clone(),
+        nodes: std::num::NonZeroU32::MIN,
         cores: args.resources.cores,
         memory: args.resources.mem.unwrap_or(Memory::ZERO),
         time_limit: args.when.time,

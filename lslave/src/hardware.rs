@@ -58,6 +58,7 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
         // What a machine draws doing nothing cannot be guessed within a factor of ten, and draws anyway.
         idle: settings.idle.unwrap_or(Power::ZERO),
         meter: Meter::None,
+        rest: None,
     })
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::UnitId;
+use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
 use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
@@ -21,8 +21,11 @@ pub struct Request {
     pub application: String,
     /// The size class of the profile; empty where none was given.
     pub size: String,
+    /// How many nodes it runs on, with the same share of each.
+    pub nodes: NonZeroU32,
+    /// On each of its nodes.
     pub cores: Cores,
-    /// Memory on its node; zero where none was asked for.
+    /// Memory on each of its nodes; zero where none was asked for.
     pub memory: Memory,
     /// The job is ended after this time, where set.
     pub time_limit: Option<Span>,
@@ -43,7 +46,7 @@ pub struct Request {
 }
 
 /// How many cores of a CPU; an accelerator is always taken whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cores {
     Count(NonZeroU32),
@@ -86,14 +89,39 @@ impl fmt::Display for Cores {
 /// Where a job is: its share of each unit that it is on.
 pub type Placement = Vec<Part>;
 
-/// A job's share of one unit, and of the memory of that unit's node.
+/// A job's share of one unit, and of the memory of that unit's node: the same on each of `count` nodes in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
+    /// On the first of the nodes; on the others the unit of the same index.
     pub unit: UnitId,
+    /// At least 1.
+    pub count: u32,
     pub cores: u32,
     pub memory: Memory,
     /// The cap to hold the unit at while the job runs, where the policy chose one.
     pub cap: Option<Power>,
+}
+
+impl Part {
+    /// Its nodes, in ascending order.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (self.unit.node.0..self.unit.node.0.saturating_add(self.count)).map(NodeId)
+    }
+
+    /// Its units, one on each node.
+    pub fn units(&self) -> impl Iterator<Item = UnitId> + use<> {
+        let unit = self.unit.unit;
+        self.nodes().map(move |node| UnitId { node, unit })
+    }
+
+    pub fn is_on(&self, node: NodeId) -> bool {
+        node.0.checked_sub(self.unit.node.0).is_some_and(|offset| offset < self.count)
+    }
+}
+
+/// How many nodes a placement is on, counted once for each part.
+pub fn width(placement: &[Part]) -> u32 {
+    placement.iter().fold(0, |sum: u32, part| sum.saturating_add(part.count))
 }
 
 /// How an attempt to run a job ended.

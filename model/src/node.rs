@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::id::{NameError, check_name};
 use crate::memory::Memory;
+use crate::time::Span;
 use crate::units::Power;
 
 /// A machine with one `lslave`.
@@ -17,6 +18,28 @@ pub struct NodeSpec {
     /// Draw of the whole node with no job on it.
     pub idle: Power,
     pub meter: Meter,
+    /// How it sleeps, where it can be switched off and on.
+    pub rest: Option<Rest>,
+}
+
+/// How a node sleeps (energy-budget-2017, section II-B: the states of a processor).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rest {
+    /// Draw while it sleeps.
+    pub draw: Power,
+    /// On the way to sleep.
+    pub down: Switch,
+    /// On the way back.
+    pub up: Switch,
+}
+
+/// A change between awake and asleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switch {
+    /// How long it takes; not negative.
+    pub span: Span,
+    /// Draw of the whole node meanwhile.
+    pub draw: Power,
 }
 
 /// An execution unit: the CPU of a node or one accelerator.
@@ -70,6 +93,8 @@ pub enum SpecError {
     Divisible { unit: String, cores: u32 },
     #[error("{what} of `{name}` is negative: {value}")]
     Negative { what: &'static str, name: String, value: Power },
+    #[error("node `{node}` needs {span} to go to sleep or to wake: not before now")]
+    SwitchTime { node: String, span: Span },
     #[error("the caps of unit `{unit}` are crossed: {low} is above {high}")]
     Caps { unit: String, low: Power, high: Power },
 }
@@ -85,6 +110,9 @@ impl NodeSpec {
         if self.idle < Power::ZERO {
             return Err(SpecError::Negative { what: "idle draw", name: self.name.clone(), value: self.idle });
         }
+        if let Some(rest) = &self.rest {
+            rest.check(&self.name)?;
+        }
         for (index, unit) in self.units.iter().enumerate() {
             unit.check()?;
             if self.units[..index].iter().any(|other| other.name == unit.name) {
@@ -97,6 +125,23 @@ impl NodeSpec {
     /// The unit of that name.
     pub fn unit(&self, name: &str) -> Option<&UnitSpec> {
         self.units.iter().find(|unit| unit.name == name)
+    }
+}
+
+impl Rest {
+    fn check(&self, node: &str) -> Result<(), SpecError> {
+        let draws = [
+            ("sleeping draw", self.draw),
+            ("draw on the way to sleep", self.down.draw),
+            ("draw while waking", self.up.draw),
+        ];
+        if let Some((what, value)) = draws.into_iter().find(|(_, draw)| *draw < Power::ZERO) {
+            return Err(SpecError::Negative { what, name: node.to_owned(), value });
+        }
+        match [self.down.span, self.up.span].into_iter().find(|span| *span < Span::ZERO) {
+            Some(span) => Err(SpecError::SwitchTime { node: node.to_owned(), span }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -142,6 +187,7 @@ mod tests {
             memory: Memory::from_bytes(1 << 30),
             idle: Power::from_watts(15),
             meter: Meter::None,
+            rest: None,
         }
     }
 

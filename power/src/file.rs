@@ -123,6 +123,7 @@ impl MachineText {
             memory: self.memory.0,
             idle: self.idle.0,
             meter: Meter::Emulated,
+            rest: None,
         };
         spec.check().map_err(|error| (start, error.into()))?;
         let seed = self.seed.unwrap_or_else(|| seed_of(&spec.name));

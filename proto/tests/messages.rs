@@ -134,7 +134,7 @@ fn spec() -> impl Strategy<Value = NodeSpec> {
             caps: cpu.then_some((nameplate, nameplate)),
         };
         let units = units.into_iter().map(unit).collect();
-        NodeSpec { name, units, memory: Memory::from_bytes(1), idle, meter: Meter::Emulated }
+        NodeSpec { name, units, memory: Memory::from_bytes(1), idle, meter: Meter::Emulated, rest: None }
     })
 }
 
@@ -171,6 +171,7 @@ fn from_node() -> impl Strategy<Value = NodeToMaster> {
 fn to_node() -> impl Strategy<Value = MasterToNode> {
     let part = (any::<u32>(), any::<u16>(), proptest::option::of(power())).prop_map(|(node, unit, cap)| Part {
         unit: UnitId { node: NodeId(node), unit },
+        nodes: std::num::NonZeroU32::MIN,
         cores: node,
         memory: Memory::from_bytes(5),
         cap,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind};
+use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, width};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -33,6 +33,8 @@ pub enum Violation {
     NodeUnavailable { job: JobId },
     #[error("job {job} is put where it must not run")]
     NotAllowed { job: JobId },
+    #[error("job {job} gets {nodes} nodes and not what it asked for")]
+    Nodes { job: JobId, nodes: u32 },
     #[error("job {job} gets {cores} cores and not what it asked for")]
     Cores { job: JobId, cores: u32 },
     #[error("job {job} gets {memory} of memory and not what it asked for")]
@@ -81,8 +83,14 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             found.push(Violation::NotWaiting { job });
         }
     }
-    let forgotten = view.queue().map(|(job, _)| job).filter(|job| !seen.contains(job));
-    found.extend(forgotten.map(|job| Violation::NoReason { job }));
+    // Where one job is started at a time, a plan that starts something is followed by another one, which tells the others.
+    if plan.starts.is_empty() || !view.preset().starts_one_by_one() {
+        let forgotten = view.untold().map(|(job, _)| job).filter(|job| !seen.contains(job));
+        let reach = view.reach();
+        found.extend(
+            forgotten.take_while(|job| reach.is_none_or(|reach| *job < reach)).map(|job| Violation::NoReason { job }),
+        );
+    }
     let immediate = |job: &JobId| view.job(*job).is_some_and(|job| job.request.immediate);
     let patient = plan.refusals.iter().map(|(job, _)| *job).filter(|job| !immediate(job));
     found.extend(patient.map(|job| Violation::RefusedPatient { job }));
@@ -96,53 +104,76 @@ fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violatio
         found.push(Violation::NoPart { job: id });
     }
     for part in &start.placement {
-        let Some((node, unit)) = view.unit(part.unit) else {
+        one_part(view, (id, job), part, found);
+    }
+    let nodes = width(&start.placement);
+    if !start.placement.is_empty() && nodes != job.request.nodes.get() {
+        found.push(Violation::Nodes { job: id, nodes });
+    }
+}
+
+/// Neighbours of one class are alike: then the first of them speaks for all.
+fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut Vec<Violation>) {
+    let alike = view.index().classes.is_run(part) && job.request.include.is_empty() && job.request.exclude.is_empty();
+    if !view.index().classes.can_be_reached(part) {
+        found.push(Violation::NodeUnavailable { job: id });
+    }
+    for unit_id in part.units().take(if alike { 1 } else { usize::MAX }) {
+        let Some((node, unit)) = view.unit(unit_id) else {
             found.push(Violation::NoUnit { job: id });
             continue;
         };
-        if !node.is_available(view.now()) {
-            found.push(Violation::NodeUnavailable { job: id });
-        }
         if !allows_node(&job.request, node) || !allows_unit(&job.request, unit) {
             found.push(Violation::NotAllowed { job: id });
         }
         if part.cores != cores_on(&job.request, unit) {
             found.push(Violation::Cores { job: id, cores: part.cores });
         }
-        if part.memory != job.request.memory {
-            found.push(Violation::Memory { job: id, memory: part.memory });
-        }
         let obeyed = |cap: &Power| unit.caps.is_some_and(|(low, high)| (low..=high).contains(cap));
         if let Some(cap) = part.cap.filter(|cap| !obeyed(cap)) {
             found.push(Violation::Cap { job: id, cap });
         }
     }
+    if part.memory != job.request.memory {
+        found.push(Violation::Memory { job: id, memory: part.memory });
+    }
 }
 
 /// Cores, memory and accelerators, with what is taken already.
 fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    let parts = || plan.starts.iter().flat_map(|start| &start.placement);
-    let mut asked: BTreeMap<UnitId, Vec<&Part>> = BTreeMap::new();
+    let mut parts: Vec<&Part> = plan.starts.iter().flat_map(|start| &start.placement).collect();
+    parts.sort_unstable_by_key(|part| part.unit.node);
+    let apart = parts.windows(2).all(|pair| pair[1].unit.node.0 - pair[0].unit.node.0 >= pair[0].count);
+    let classes = &view.index().classes;
+    // The usual case: no two parts share a node, and all of it is free.
+    if apart && parts.iter().all(|part| part.memory == Memory::ZERO && classes.has_room(part)) {
+        return;
+    }
+    let mut asked: BTreeMap<UnitId, (u32, usize)> = BTreeMap::new();
     let mut memory: BTreeMap<NodeId, Memory> = BTreeMap::new();
-    for part in parts() {
-        asked.entry(part.unit).or_default().push(part);
-        let sum = memory.entry(part.unit.node).or_default();
+    for (part, unit) in parts.iter().flat_map(|part| part.units().map(move |unit| (part, unit))) {
+        let (cores, jobs) = asked.entry(unit).or_default();
+        *cores = cores.saturating_add(part.cores);
+        *jobs += 1;
+        let sum = memory.entry(unit.node).or_default();
         *sum = sum.saturating_add(part.memory);
     }
-    for (id, parts) in asked {
-        let Some((node, unit)) = view.unit(id) else { continue };
-        let Some(used) = node.units.get(usize::from(id.unit)) else { continue };
-        let cores = parts.iter().fold(used.cores, |sum, part| sum.saturating_add(part.cores));
+    for (id, (cores, jobs)) in asked {
+        let Some((_, unit)) = view.unit(id) else { continue };
+        let used = classes.used(id);
+        let cores = used.saturating_add(cores);
         if cores > unit.cores {
             found.push(Violation::CoresTaken { unit: id, cores, total: unit.cores });
         }
-        if unit.kind == UnitKind::Accelerator && used.jobs.len() + parts.len() > 1 {
+        // An accelerator counts as one core.
+        if unit.kind == UnitKind::Accelerator && used as usize + jobs > 1 {
             found.push(Violation::AcceleratorShared { unit: id });
         }
     }
     for (id, asked) in memory {
         let Some(node) = view.node(id) else { continue };
-        let memory = node.memory_used.saturating_add(asked);
+        let used = view.index().memory.get(id.0 as usize).copied().unwrap_or_default();
+        let memory = used.saturating_add(asked);
         if memory > node.spec.memory {
             found.push(Violation::MemoryTaken { node: id, memory, total: node.spec.memory });
         }

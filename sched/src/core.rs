@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt, Curve, JobId, NodeId, Power, Price, Profile, ProfileKey, Request, Time};
+use limo_model::{
+    Attempt, Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Time, UnitId,
+};
 
 use crate::apply;
+use crate::budget::{Counter, Spending};
 use crate::check::check;
 use crate::event::Event;
+use crate::index::Index;
 use crate::mode;
 use crate::options::{Options, Preset};
-use crate::plan::Plan;
+use crate::plan::{Plan, Start};
 use crate::policy::policy;
 use crate::refused::Refused;
 use crate::round::{Command, Finished, JobEnd, Round, StopReason, Wait};
-use crate::state::{Assignment, Job, Node, Phase, Settings, State, Sums};
+use crate::state::{Assignment, Job, Node, Phase, Settings, Sleep, State, Sums};
 use crate::view::View;
 
 /// The scheduling core. Equal calls give equal results, byte for byte.
@@ -36,15 +40,20 @@ impl Core {
             next_job: 1,
             profiles: BTreeMap::new(),
             sums,
+            job_energy: Vec::new(),
+            job_cost: Vec::new(),
             finished: Vec::new(),
             dirty: false,
             wake_at: None,
+            spending: Spending::default(),
+            index: Index::default(),
         };
         Self { state }
     }
 
     /// From a snapshot.
-    pub fn from_state(state: State) -> Self {
+    pub fn from_state(mut state: State) -> Self {
+        state.index = Index::of(&state, state.sums.since);
         Self { state }
     }
 
@@ -76,13 +85,18 @@ impl Core {
             wake_at: None,
             violations: Vec::new(),
         };
-        mode::follow_price(&mut state.settings, now);
+        if state.index.mode_until.is_none_or(|until| until <= now) {
+            mode::follow_price(&mut state.settings, now);
+            let next = state.settings.prices.as_ref().and_then(|prices| prices.next_step(now));
+            state.index.mode_until = Some(next.unwrap_or(Time::MAX));
+        }
         if state.dirty || state.wake_at.is_some_and(|at| at <= now) {
             state.dirty = false;
             // Until a plan starts nothing more: its reasons for waiting then know of everything that was started.
             while plan_once(state, now, &mut round) {}
         }
-        round.wake_at = earliest([state.wake_at, next_time_limit(state)]);
+        let next_limit = state.index.limits.first().map(|(at, _)| *at);
+        round.wake_at = [state.wake_at, next_limit].into_iter().flatten().min();
         round.finished = std::mem::take(&mut state.finished);
         round
     }
@@ -119,7 +133,7 @@ impl Core {
     }
 
     pub fn node_named(&self, name: &str) -> Option<&Node> {
-        self.state.nodes.iter().find(|node| node.spec.name == name)
+        self.state.index.names.get(name).and_then(|id| self.state.node(*id))
     }
 
     pub fn nodes(&self) -> &[Node] {
@@ -152,16 +166,74 @@ impl Core {
 
     /// Idle draw of the nodes.
     pub fn idle(&self) -> Power {
-        self.state.nodes.iter().map(|node| node.spec.idle).sum()
+        self.state.index.idle
+    }
+
+    /// The believed draw of a node: its fresh reading, or its own draw, and the estimates of jobs that no reading shows.
+    pub fn node_draw(&self, node: NodeId) -> Power {
+        let hidden = |id: &JobId| hidden_share(self.state.jobs.get(id)?, node).map(|(share, _)| share);
+        let jobs = self.state.jobs_on(node);
+        let own = self.node(node).map(|node| node.own).unwrap_or_default();
+        own + jobs.iter().filter_map(hidden).sum::<Power>()
+    }
+
+    /// What a node drew until `now`, and what that cost.
+    pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Money) {
+        let Some(of) = self.node(node) else { return Default::default() };
+        let prices = self.prices();
+        let mut bill = of.bill;
+        bill.add(of.own, of.since, now, prices);
+        for job in self.state.jobs_on(node) {
+            if let Some((share, since)) = self.state.jobs.get(&job).and_then(|job| hidden_share(job, node)) {
+                bill.add(share, since, now, prices);
+            }
+        }
+        let settled = |sums: &[Energy]| sums.get(node.0 as usize).copied().unwrap_or_default();
+        let cost = self.state.job_cost.get(node.0 as usize).copied().unwrap_or_default();
+        (bill.energy() + settled(&self.state.job_energy), bill.cost() + cost)
+    }
+
+    /// Cores of a unit that jobs have.
+    pub fn cores_used(&self, unit: UnitId) -> u32 {
+        self.state.index.cores_used(unit)
+    }
+
+    /// Memory of a node that jobs have.
+    pub fn memory_used(&self, node: NodeId) -> Memory {
+        self.state.index.memory.get(node.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// Starting and running jobs with a part on the node, in order.
+    pub fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
+        self.state.jobs_on(node)
+    }
+
+    /// The same for all nodes at once, by unit.
+    pub fn occupancy(&self) -> BTreeMap<UnitId, Vec<JobId>> {
+        let mut jobs: BTreeMap<UnitId, Vec<JobId>> = BTreeMap::new();
+        for (id, job) in self.state.active.iter().filter_map(|id| self.state.jobs.get(id).map(|job| (*id, job))) {
+            for unit in job.assignment().into_iter().flat_map(|a| &a.placement).flat_map(|part| part.units()) {
+                jobs.entry(unit).or_default().push(id);
+            }
+        }
+        jobs
+    }
+
+    /// The budget of the period that runs: what was released, consumed and reserved so far.
+    pub fn counter(&self) -> Option<&Counter> {
+        self.state.spending.counter()
     }
 }
 
-fn earliest<const N: usize>(times: [Option<Time>; N]) -> Option<Time> {
-    times.into_iter().flatten().min()
+/// What a job draws on a node that no reading shows, and since when.
+fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
+    let assignment = job.assignment()?;
+    let seen = matches!(&job.phase, Phase::Running(_, running) if running.seen_on.contains(&node));
+    (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }
 
 /// When a job reaches its time limit.
-fn limit_end(job: &Job) -> Option<Time> {
+pub(crate) fn limit_end(job: &Job) -> Option<Time> {
     match &job.phase {
         Phase::Running(assignment, running) if assignment.stop.is_none() => {
             job.request.time_limit.map(|limit| running.started + limit)
@@ -170,23 +242,24 @@ fn limit_end(job: &Job) -> Option<Time> {
     }
 }
 
-fn next_time_limit(state: &State) -> Option<Time> {
-    state.active.iter().filter_map(|id| state.jobs.get(id).and_then(limit_end)).min()
-}
-
 /// Jobs that shall end: by request, or because their time is over. Each is told once.
 fn stops(state: &mut State, now: Time) -> Vec<Command> {
+    while let Some((at, id)) = state.index.limits.first().copied().filter(|(at, _)| *at <= now) {
+        apply::with_times(state, id, |job| {
+            let limit = job.request.time_limit.unwrap_or_default();
+            if let Some(assignment) = job.assignment_mut() {
+                assignment.stop = Some((StopReason::TimeLimit { limit }, false));
+            }
+        });
+        state.index.limits.remove(&(at, id));
+        state.index.to_stop.insert(id);
+    }
     let mut commands = Vec::new();
-    for id in &state.active {
-        let Some(job) = state.jobs.get_mut(id) else { continue };
-        let over = limit_end(job).filter(|end| *end <= now).and(job.request.time_limit);
-        let Some(assignment) = job.assignment_mut() else { continue };
-        if let Some(limit) = over {
-            assignment.stop = Some((StopReason::TimeLimit { limit }, false));
-        }
+    for id in std::mem::take(&mut state.index.to_stop) {
+        let Some(assignment) = state.jobs.get_mut(&id).and_then(Job::assignment_mut) else { continue };
         if let Some((why, told @ false)) = &mut assignment.stop {
             *told = true;
-            commands.push(Command::Stop { job: *id, attempt: assignment.attempt, why: why.clone() });
+            commands.push(Command::Stop { job: id, attempt: assignment.attempt, why: why.clone() });
         }
     }
     commands
@@ -194,6 +267,7 @@ fn stops(state: &mut State, now: Time) -> Vec<Command> {
 
 /// Makes, checks and executes one plan; whether another one could find more to do.
 fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
+    state.index.shapes.count(&state.index.classes);
     let mut plan = policy(state.settings.preset).plan(&View::new(state, now));
     round.violations = check(&View::new(state, now), &plan);
     if !round.violations.is_empty() {
@@ -202,8 +276,11 @@ fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
     let more = !plan.starts.is_empty() || !plan.refusals.is_empty();
     if more {
         plan.waits.clear();
+        plan.sleeps.clear();
     }
     state.wake_at = plan.wake_at;
+    state.index.memo = plan.memo.take();
+    state.spending.reserve(plan.reserved);
     execute(state, now, plan, round);
     more
 }
@@ -218,36 +295,49 @@ fn rejected(state: &mut State, plan: &Plan) -> Plan {
 /// Turns an accepted plan into state and commands.
 fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
     for start in plan.starts {
-        let Some(job) = state.jobs.get_mut(&start.job) else { continue };
-        job.attempts += 1;
-        let attempt = Attempt(job.attempts);
-        job.phase = Phase::Starting(Assignment {
-            attempt,
-            placement: start.placement.clone(),
-            estimate: start.estimate,
-            assigned: now,
-            stop: None,
-        });
-        state.queue.remove(&start.job);
-        state.active.insert(start.job);
-        apply::take(state, now, start.job, &start.placement);
-        round.commands.push(Command::Start {
-            job: start.job,
-            attempt,
-            placement: start.placement,
-            estimate: start.estimate,
-        });
+        begin(state, now, start, round);
     }
     for (id, wait) in plan.refusals {
+        apply::dequeue(state, id);
         let Some(job) = state.jobs.remove(&id) else { continue };
-        state.queue.remove(&id);
         state.finished.push(Finished::before_start(id, &job, now, JobEnd::Refused { wait }));
     }
     for (id, wait) in plan.waits {
         let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(&id) else { continue };
+        state.index.untold.remove(&id);
         if told.as_ref() != Some(&wait) {
             *told = Some(wait.clone());
             round.waits.push((id, wait));
         }
     }
+    if !plan.sleeps.is_empty() {
+        for (first, count) in &plan.sleeps {
+            (first.0..first.0 + count).for_each(|node| apply::switch(state, now, NodeId(node), Sleep::GoingDown));
+        }
+        round.commands.push(Command::Sleep { nodes: plan.sleeps });
+    }
+}
+
+fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
+    apply::dequeue(state, start.job);
+    let Some(job) = state.jobs.get_mut(&start.job) else { return };
+    job.attempts += 1;
+    let attempt = Attempt(job.attempts);
+    let assignment = Assignment {
+        attempt,
+        placement: start.placement.clone(),
+        estimate: start.estimate,
+        assigned: now,
+        hidden_since: now,
+        stop: None,
+    };
+    state.active.insert(start.job);
+    apply::take(state, now, start.job, &assignment);
+    let sleeping = apply::wake(state, now, &assignment.placement);
+    apply::with_times(state, start.job, |job| job.phase = Phase::Starting(assignment));
+    if !sleeping.is_empty() {
+        round.commands.push(Command::Wake { nodes: sleeping });
+    }
+    let (placement, estimate) = (start.placement, start.estimate);
+    round.commands.push(Command::Start { job: start.job, attempt, placement, estimate });
 }

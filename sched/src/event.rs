@@ -1,7 +1,8 @@
 //! What can happen to the cluster. An event records; it decides nothing. The journal holds exactly these.
 
 use limo_model::{
-    Attempt, Band, Curve, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Request, Usage,
+    Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
+    Request, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +63,23 @@ pub enum Event {
     /// Measured draws. A reading shows every job whose start its node reported before it.
     Readings {
         draws: Vec<(NodeId, Power)>,
+    },
+    /// Nodes went to sleep as they were told: runs of neighbours, each the first and how many.
+    Asleep {
+        nodes: Vec<(NodeId, u32)>,
+    },
+    /// Nodes are awake again and can run jobs.
+    Awake {
+        nodes: Vec<(NodeId, u32)>,
+    },
+    /// The site's meter: what the whole cluster consumed since the last such event (a monitoring stage of
+    /// energy-budget-2017, section IV-C.1).
+    Metered {
+        energy: Energy,
+    },
+    BudgetsSet {
+        budgets: Budgets,
+        by: String,
     },
     LimitsSet {
         limits: Curve<Band>,

@@ -13,22 +13,56 @@ pub enum Preset {
     Fifo,
     LimoPrototype,
     Limo,
+    Easy,
+    Conservative,
+    Powercap,
+    Energybud,
+    Reducepc,
 }
 
 impl Preset {
-    pub const ALL: [Self; 3] = [Self::Fifo, Self::LimoPrototype, Self::Limo];
+    pub const ALL: [Self; 8] = [
+        Self::Fifo,
+        Self::LimoPrototype,
+        Self::Limo,
+        Self::Easy,
+        Self::Conservative,
+        Self::Powercap,
+        Self::Energybud,
+        Self::Reducepc,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Fifo => "fifo",
             Self::LimoPrototype => "limo-prototype",
             Self::Limo => "limo",
+            Self::Easy => "easy",
+            Self::Conservative => "conservative",
+            Self::Powercap => "powercap",
+            Self::Energybud => "energybud",
+            Self::Reducepc => "reducepc",
         }
     }
 
     /// Whether it promises to start nothing that takes the draw over the upper limit.
     pub fn keeps_upper_limit(self) -> bool {
         self == Self::Limo
+    }
+
+    /// Whether it promises never to spend more than the budget of a period.
+    pub fn keeps_budget(self) -> bool {
+        matches!(self, Self::Powercap | Self::Energybud | Self::Reducepc)
+    }
+
+    /// Whether it can put one job on several nodes.
+    pub fn takes_several_nodes(self) -> bool {
+        self.starts_one_by_one()
+    }
+
+    /// Whether one plan starts one job at most, and the core asks again until nothing more starts.
+    pub(crate) fn starts_one_by_one(self) -> bool {
+        matches!(self, Self::Easy | Self::Powercap | Self::Energybud | Self::Reducepc)
     }
 }
 
@@ -105,8 +139,41 @@ pub enum PriceRule {
     QuantilePermille(u32),
 }
 
+/// Which free nodes a job gets (energy-budget-2017, section II-A: all processors in a row, a job on neighbours).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Allocation {
+    #[default]
+    Any,
+    Contiguous,
+}
+
+impl FromStr for Allocation {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "any" => Ok(Self::Any),
+            "contiguous" => Ok(Self::Contiguous),
+            _ => Err(format!("`{text}` is not an allocation: any, contiguous")),
+        }
+    }
+}
+
+/// When free nodes that can sleep do so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestRule {
+    #[default]
+    Never,
+    /// After this time without a job; zero is the opportunistic shutdown of energy-budget-2017, section III-A.
+    Idle(Span),
+    /// The same, but only while a budget's period runs.
+    IdleInBudget(Span),
+}
+
 /// Numbers of the policies. An operator can leave all of them alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Options {
     pub price_rule: PriceRule,
     /// The price must pass the turning point by this much before the mode turns again, so that a price that
@@ -126,6 +193,12 @@ pub struct Options {
     pub stale_after: Span,
     /// How long a node that did not acknowledge an assignment gets no other.
     pub suspect_for: Span,
+    /// Which free nodes a job gets, with the policies that put jobs on several nodes.
+    pub allocation: Allocation,
+    pub rest: RestRule,
+    /// How often what was consumed is read and the queue is looked at again while a budget's period runs: the
+    /// monitoring stages of energy-budget-2017, section IV-C.1.
+    pub monitor_every: Span,
 }
 
 impl Default for Options {
@@ -140,6 +213,9 @@ impl Default for Options {
             depth: 512,
             stale_after: Span::from_secs(10),
             suspect_for: Span::from_secs(30),
+            allocation: Allocation::Any,
+            rest: RestRule::Never,
+            monitor_every: Span::from_secs(600),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What a policy returns: a proposal, which the checker looks at before anything of it is done.
 
-use limo_model::{Estimate, JobId, Placement, Time};
+use limo_model::{Energy, Estimate, JobId, NodeId, Placement, Time};
 
+use crate::policy::Memo;
 use crate::round::Wait;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,6 +14,12 @@ pub struct Plan {
     pub waits: Vec<(JobId, Wait)>,
     /// When the plan could become another one without any event.
     pub wake_at: Option<Time>,
+    /// Free nodes to put to sleep: runs of neighbours, each the first and how many.
+    pub sleeps: Vec<(NodeId, u32)>,
+    /// Energy held back for the first job that waits.
+    pub reserved: Energy,
+    /// What the policy wants to know again if nothing happens but submissions.
+    pub memo: Option<Memo>,
 }
 
 /// A job to start now.

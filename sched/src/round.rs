@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use limo_model::{Attempt, Energy, Estimate, JobId, Money, Outcome, Placement, Power, Price, Span, Time, Usage};
+use limo_model::{
+    Attempt, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span, Time, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::check::Violation;
@@ -38,6 +40,14 @@ pub enum Command {
         attempt: Attempt,
         why: StopReason,
     },
+    /// Put free nodes to sleep: runs of neighbours, each the first and how many.
+    Sleep {
+        nodes: Vec<(NodeId, u32)>,
+    },
+    /// Wake nodes; the jobs assigned to them start when they are awake.
+    Wake {
+        nodes: Vec<(NodeId, u32)>,
+    },
 }
 
 /// Why a running job is ended.
@@ -58,6 +68,9 @@ pub enum Wait {
     Resources { until: Option<Time> },
     /// The upper limit leaves too little. `until` is when it is expected to leave enough.
     Band { needs: Power, left: Power, until: Option<Time> },
+    /// The energy that the budget has released by then does not cover the job and what is running. `until` is when it is
+    /// expected to.
+    Budget { needs: Energy, left: Energy, until: Option<Time> },
     /// On what is free now it would end later than on what becomes free by then.
     Sooner { until: Time },
     /// An earlier job must not be delayed by this one.
@@ -131,6 +144,7 @@ impl Wait {
             Self::NoNode => "no node",
             Self::Resources { .. } => "resources",
             Self::Band { .. } => "band",
+            Self::Budget { .. } => "budget",
             Self::Sooner { .. } => "sooner",
             Self::Behind { .. } => "behind",
             Self::LowMode { .. } => "low mode",
@@ -159,6 +173,10 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             }
             Wait::Band { needs, left, until } => {
                 write!(f, "needs {needs}, {left} left")?;
+                self.until(f, "until about", *until)
+            }
+            Wait::Budget { needs, left, until } => {
+                write!(f, "needs {needs} above what is released, {left} left")?;
                 self.until(f, "until about", *until)
             }
             Wait::Sooner { until } => {

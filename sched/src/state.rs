@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Attempt, Band, Curve, Estimate, JobId, Memory, NodeId, NodeSpec, Placement, Power, Price, Profile, ProfileKey,
-    Request, Span, Time, UnitId, UnitSpec,
+    Attempt, Band, Budgets, Curve, Energy, Estimate, JobId, Meter, Money, NodeId, NodeSpec, Placement, Power, Price,
+    Profile, ProfileKey, Request, Span, Time, UnitId, UnitSpec, width,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::account::Bill;
+use crate::budget::Spending;
+use crate::index::Index;
 use crate::options::{Mode, ModeSetting, Options, Preset};
 use crate::round::{Finished, StopReason, Wait};
 
@@ -27,11 +29,18 @@ pub struct State {
     #[serde(with = "pairs")]
     pub(crate) profiles: BTreeMap<ProfileKey, Profile>,
     pub(crate) sums: Sums,
+    /// What jobs drew on each node while no reading of it showed them: settled when they end or become visible.
+    pub(crate) job_energy: Vec<Energy>,
+    pub(crate) job_cost: Vec<Money>,
     /// Over since the last round.
     pub(crate) finished: Vec<Finished>,
     /// Whether something happened that a plan could depend on.
     pub(crate) dirty: bool,
     pub(crate) wake_at: Option<Time>,
+    pub(crate) spending: Spending,
+    /// What can be found again from all the others: not part of a snapshot.
+    #[serde(skip)]
+    pub(crate) index: Index,
 }
 
 /// What operators and prices decide.
@@ -44,6 +53,7 @@ pub struct Settings {
     pub mode: Mode,
     pub limits: Curve<Band>,
     pub prices: Option<Curve<Price>>,
+    pub budgets: Budgets,
 }
 
 impl Default for Settings {
@@ -56,6 +66,7 @@ impl Default for Settings {
             mode: Mode::High,
             limits: Curve::constant(Band::UNLIMITED),
             prices: None,
+            budgets: Budgets::default(),
         }
     }
 }
@@ -81,15 +92,28 @@ pub struct Node {
     pub(crate) id: NodeId,
     pub(crate) spec: NodeSpec,
     pub(crate) connected: bool,
-    pub(crate) drained: Option<Drained>,
+    pub(crate) drained: Option<Box<Drained>>,
     pub(crate) suspect_until: Option<Time>,
+    pub(crate) sleep: Sleep,
     pub(crate) reading: Option<Reading>,
-    pub(crate) units: Vec<UnitUse>,
-    pub(crate) memory_used: Memory,
-    /// The believed draw, and since when it holds.
-    pub(crate) draw: Power,
-    pub(crate) draw_since: Time,
+    /// What it draws apart from jobs that no reading of it shows: its fresh reading, else its idle or sleeping draw.
+    pub(crate) own: Power,
+    /// What `own` came to until `since`.
     pub(crate) bill: Bill,
+    pub(crate) since: Time,
+    /// Since when no job is on it.
+    pub(crate) idle_since: Time,
+}
+
+/// Whether a node is on. Switching is a state of the node, never a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sleep {
+    #[default]
+    Awake,
+    GoingDown,
+    Asleep,
+    Waking,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,12 +126,6 @@ pub struct Drained {
 pub struct Reading {
     pub draw: Power,
     pub at: Time,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct UnitUse {
-    pub cores: u32,
-    pub jobs: BTreeSet<JobId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,15 +154,17 @@ pub struct Assignment {
     pub placement: Placement,
     pub estimate: Estimate,
     pub assigned: Time,
+    /// Since when its draw is taken from its estimate on the nodes whose readings do not show it.
+    pub(crate) hidden_since: Time,
     /// Why it shall end, and whether the command to end it was given.
     pub stop: Option<(StopReason, bool)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
     pub started: Time,
-    /// Whether a reading of its node contains it.
-    pub visible: bool,
+    /// The nodes of which a reading contains it.
+    pub seen_on: BTreeSet<NodeId>,
 }
 
 impl Job {
@@ -162,26 +182,35 @@ impl Job {
         }
     }
 
+    /// When its estimate ends, from its start on.
+    pub(crate) fn estimated_end(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Waiting(_) => None,
+            Phase::Starting(assignment) => Some(assignment.assigned + assignment.estimate.duration),
+            Phase::Running(assignment, running) => Some(running.started + assignment.estimate.duration),
+        }
+    }
+
     /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it
     /// has been over it, and at least a twentieth of its time: nothing better is known, and it has not ended.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
-        let (assignment, from) = match &self.phase {
-            Phase::Waiting(_) => return None,
-            Phase::Starting(assignment) => (assignment, assignment.assigned),
-            Phase::Running(assignment, running) => (assignment, running.started),
-        };
-        let end = from + assignment.estimate.duration;
-        let least = assignment.estimate.duration.scaled(1, 20).max(Span::from_ms(1));
+        let end = self.estimated_end()?;
+        let duration = self.assignment()?.estimate.duration;
+        let least = duration.scaled(1, 20).max(Span::from_ms(1));
         Some(if end > now { end } else { now + (now - end).max(least) })
     }
 }
 
 impl Assignment {
-    /// Its expected draw on `node`: an even share for each part.
+    /// Its expected draw on each node of each of its parts: an even share.
+    pub(crate) fn share(&self) -> Power {
+        self.estimate.power.scaled(1, i64::from(width(&self.placement)))
+    }
+
+    /// Its expected draw on `node`.
     pub(crate) fn draw_on(&self, node: NodeId) -> Power {
-        let here = self.placement.iter().filter(|part| part.unit.node == node).count();
-        let count = |parts: usize| i64::try_from(parts).unwrap_or(i64::MAX);
-        self.estimate.power.scaled(count(here), count(self.placement.len()))
+        let parts = self.placement.iter().filter(|part| part.is_on(node)).count();
+        self.share().scaled(i64::try_from(parts).unwrap_or(i64::MAX), 1)
     }
 }
 
@@ -199,7 +228,7 @@ impl Node {
     }
 
     pub fn drained(&self) -> Option<&Drained> {
-        self.drained.as_ref()
+        self.drained.as_deref()
     }
 
     pub fn is_suspect(&self, now: Time) -> bool {
@@ -211,27 +240,34 @@ impl Node {
         self.connected && self.drained.is_none() && !self.is_suspect(now)
     }
 
-    pub fn draw(&self) -> Power {
-        self.draw
-    }
-
-    /// Whether `draw` comes from a reading.
+    /// Whether its believed draw comes from a reading.
     pub fn is_measured(&self, now: Time, stale_after: Span) -> bool {
         self.reading.is_some_and(|reading| now - reading.at <= stale_after)
     }
 
-    pub fn bill(&self) -> &Bill {
-        &self.bill
+    pub fn sleep(&self) -> Sleep {
+        self.sleep
     }
 
-    pub fn memory_used(&self) -> Memory {
-        self.memory_used
+    /// Whether a job could be put on it at once.
+    pub(crate) fn is_usable(&self, now: Time) -> bool {
+        self.is_available(now) && self.sleep == Sleep::Awake
     }
 
-    /// Each unit with what is used of it.
-    pub fn units(&self) -> impl Iterator<Item = (UnitId, &UnitSpec, &UnitUse)> {
+    /// Its draw with no job on it and no reading.
+    pub(crate) fn still_draw(&self) -> Power {
+        match (self.sleep, &self.spec.rest) {
+            (Sleep::GoingDown, Some(rest)) => rest.down.draw,
+            (Sleep::Asleep, Some(rest)) => rest.draw,
+            (Sleep::Waking, Some(rest)) => rest.up.draw,
+            _ => self.spec.idle,
+        }
+    }
+
+    /// Each unit.
+    pub fn units(&self) -> impl Iterator<Item = (UnitId, &UnitSpec)> {
         let id = |index: usize| UnitId { node: self.id, unit: u16::try_from(index).unwrap_or(u16::MAX) };
-        self.spec.units.iter().zip(&self.units).enumerate().map(move |(index, (spec, used))| (id(index), spec, used))
+        self.spec.units.iter().enumerate().map(move |(index, spec)| (id(index), spec))
     }
 }
 
@@ -244,12 +280,18 @@ impl State {
         self.nodes.get_mut(id.0 as usize)
     }
 
-    /// Active jobs with a part on `node`.
-    pub(crate) fn jobs_on(&self, node: NodeId) -> BTreeSet<JobId> {
-        self.node(node)
-            .into_iter()
-            .flat_map(|node| node.units.iter().flat_map(|unit| unit.jobs.iter().copied()))
-            .collect()
+    /// Active jobs with a part on `node`. Nodes without a meter have no list of their own: every active job is looked at.
+    pub(crate) fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
+        let metered = self.node(node).is_some_and(|node| node.spec.meter != Meter::None);
+        if metered {
+            let (first, last) = ((node, JobId(0)), (node, JobId(u64::MAX)));
+            return self.index.occupants.range(first..=last).map(|(_, job)| *job).collect();
+        }
+        let is_on = |id: &JobId| {
+            let assignment = self.jobs.get(id).and_then(Job::assignment);
+            assignment.is_some_and(|assignment| assignment.placement.iter().any(|part| part.is_on(node)))
+        };
+        self.active.iter().copied().filter(is_on).collect()
     }
 }
 

@@ -101,10 +101,10 @@ impl<'a> Timeline<'a> {
     }
 
     fn occupy(&mut self, placement: &Placement, from: Option<Time>, to: Time) {
-        for part in placement {
-            self.units.entry(part.unit).or_default().add(from, to, i64::from(part.cores));
+        for (part, unit) in placement.iter().flat_map(|part| part.units().map(move |unit| (part, unit))) {
+            self.units.entry(unit).or_default().add(from, to, i64::from(part.cores));
             let bytes = i64::try_from(part.memory.bytes()).unwrap_or(i64::MAX);
-            self.memory.entry(part.unit.node).or_default().add(from, to, bytes);
+            self.memory.entry(unit.node).or_default().add(from, to, bytes);
         }
     }
 

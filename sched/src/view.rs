@@ -1,11 +1,12 @@
 //! What policies and the checker see: the recorded state at one moment, read only.
 
 use limo_model::{
-    Band, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
+    Band, Budget, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
 };
 
 use crate::apply::{allows_node, allows_unit, cores_on};
 use crate::estimate::{estimate, known_caps};
+use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
 use crate::state::{Job, Node, Settings, State};
 
@@ -36,6 +37,43 @@ impl Choice {
 impl<'a> View<'a> {
     pub(crate) fn new(state: &'a State, now: Time) -> Self {
         Self { state, now }
+    }
+
+    pub(crate) fn state(&self) -> &'a State {
+        self.state
+    }
+
+    pub(crate) fn index(&self) -> &'a Index {
+        &self.state.index
+    }
+
+    /// How a budget is released.
+    pub(crate) fn release_of(&self, budget: &Budget) -> Vec<(Time, Power)> {
+        self.state.spending.release_of(budget, self.idle(), self.prices())
+    }
+
+    /// What of a budget is released and not used, in µJ; none before its period.
+    pub(crate) fn available(&self, budget: &Budget) -> i128 {
+        self.state.spending.available(budget)
+    }
+
+    /// The rate at which the budget of the period that runs at `at` is released then.
+    pub(crate) fn rate_at(&self, at: Time) -> Option<Power> {
+        let release = self.release_of(self.settings().budgets.at(at)?);
+        release.iter().rev().find(|(from, _)| *from <= at).map(|(_, rate)| *rate)
+    }
+
+    /// The first waiting job that is further back than a round looks, with policies that look at each job in turn.
+    pub(crate) fn reach(&self) -> Option<JobId> {
+        let depth = self.options().depth as usize;
+        let all = self.preset().takes_several_nodes();
+        if all { None } else { self.state.queue.iter().nth(depth).copied() }
+    }
+
+    /// Waiting jobs that no round has told why.
+    pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
+        let state = self.state;
+        state.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, job)))
     }
 
     pub fn now(&self) -> Time {
@@ -80,12 +118,12 @@ impl<'a> View<'a> {
     }
 
     pub fn idle(&self) -> Power {
-        self.state.nodes.iter().map(|node| node.spec().idle).sum()
+        self.state.index.idle
     }
 
     /// Idle draw plus the estimates of all starting and running jobs: what limo-2018's prototype takes as the draw.
     pub fn estimated_draw(&self) -> Power {
-        self.idle() + self.active().filter_map(|(_, job)| job.assignment()).map(|a| a.estimate.power).sum::<Power>()
+        self.idle() + self.state.index.active_draw
     }
 
     pub fn nodes(&self) -> &'a [Node] {
@@ -127,14 +165,14 @@ impl<'a> View<'a> {
     pub fn choices(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
         let mut choices = Vec::new();
         for node in self.nodes().iter().filter(|node| usable(node) && allows_node(request, node)) {
-            for (id, unit, _) in node.units() {
+            for (id, unit) in node.units() {
                 let cores = cores_on(request, unit);
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
                     continue;
                 }
                 let known = if caps { known_caps(self.state, request, unit) } else { Vec::new() };
                 for cap in std::iter::once(None).chain(known.into_iter().map(Some)) {
-                    let part = Part { unit: id, cores, memory: request.memory, cap };
+                    let part = Part { unit: id, count: 1, cores, memory: request.memory, cap };
                     choices.push(Choice { part, estimate: estimate(self.state, request, unit, cap) });
                 }
             }

@@ -14,6 +14,7 @@ fn request(immediate: bool) -> Request {
         name: "a".into(),
         application: "a".into(),
         size: String::new(),
+        nodes: std::num::NonZeroU32::MIN,
         cores: "2".parse::<Cores>().expect("cores"),
         memory: Memory::from_bytes(6),
         time_limit: None,
@@ -41,7 +42,8 @@ fn core() -> Core {
     for name in ["n0", "n1"] {
         let units = vec![unit("cpu", UnitKind::Cpu, 4), unit("gpu", UnitKind::Accelerator, 1)];
         let memory = Memory::from_bytes(10);
-        let spec = NodeSpec { name: name.into(), units, memory, idle: Power::from_watts(10), meter: Meter::None };
+        let spec =
+            NodeSpec { name: name.into(), units, memory, idle: Power::from_watts(10), meter: Meter::None, rest: None };
         core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
     }
     let limits = Curve::constant(Band::new(Power::ZERO, Power::from_watts(100)).expect("a band"));
@@ -53,7 +55,7 @@ fn core() -> Core {
 }
 
 fn part(unit: u16, cores: u32) -> Part {
-    Part { unit: UnitId { node: NodeId(0), unit }, cores, memory: Memory::from_bytes(6), cap: None }
+    Part { unit: UnitId { node: NodeId(0), unit }, cores, memory: Memory::from_bytes(6), cap: None, count: 1 }
 }
 
 fn start(job: u64, part: Part) -> Start {
@@ -69,7 +71,7 @@ fn sound() -> Plan {
         starts: vec![start(1, part(0, 2))],
         refusals: vec![(JobId(3), resources.clone())],
         waits: vec![(JobId(2), resources)],
-        wake_at: None,
+        ..Plan::default()
     }
 }
 

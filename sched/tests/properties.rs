@@ -108,8 +108,14 @@ fn cluster(preset: Preset, draws: [i64; 6]) -> World {
             units.push(unit("gpu", HARDWARE[2], UnitKind::Accelerator, 1));
         }
         let memory = Memory::from_bytes(2);
-        let spec =
-            NodeSpec { name: format!("n{index}"), units, memory, idle: Power::from_watts(10), meter: Meter::None };
+        let spec = NodeSpec {
+            name: format!("n{index}"),
+            units,
+            memory,
+            idle: Power::from_watts(10),
+            meter: Meter::None,
+            rest: None,
+        };
         world.apply(Event::NodeUp { spec }).expect("a node");
     }
     for (index, draw) in draws.into_iter().enumerate() {
@@ -135,6 +141,7 @@ fn request(now: Time, ask: &Ask) -> Request {
         name: "job".into(),
         application: format!("app{}", ask.app),
         size: String::new(),
+        nodes: std::num::NonZeroU32::MIN,
         cores: std::num::NonZeroU32::new(ask.cores).map_or(Cores::All, Cores::Count),
         memory: Memory::from_bytes(ask.memory),
         time_limit: ask.limit.map(Span::from_secs),

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use limo_model::{
-    Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeSpec, Power, Price, Profile, ProfileKey, Request,
-    Span, Time, UnitKind, UnitSpec,
+    Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Price, Profile, ProfileKey,
+    Request, Span, Time, UnitKind, UnitSpec,
 };
 use limo_sched::{Command, Event, JobEnd, Mode, Options, PriceRule, Round};
 use world::World;
@@ -71,6 +71,16 @@ impl Story {
 
     fn say(&mut self, text: &str) {
         let _ = writeln!(self.out, "{} {text}", shown(self.world.now));
+    }
+
+    /// `n0 n2-n4`
+    fn runs(&self, runs: impl IntoIterator<Item = (NodeId, u32)>) -> String {
+        let name = |node: u32| self.world.core.node(NodeId(node)).expect("a node").spec().name.clone();
+        let run = |(first, count): (NodeId, u32)| match count {
+            1 => name(first.0),
+            _ => format!("{}-{}", name(first.0), name(first.0 + count - 1)),
+        };
+        runs.into_iter().map(run).collect::<Vec<_>>().join(" ")
     }
 
     fn name_of(&self, job: JobId) -> String {
@@ -145,7 +155,14 @@ impl Story {
         }
         self.hardware.extend(units.iter().map(|unit| unit.hardware.clone()));
         let memory: Memory = parse(&value("memory", "1G"));
-        let spec = NodeSpec { name: name.into(), units, memory, idle: watts(&value("idle", "0W")), meter: Meter::None };
+        let spec = NodeSpec {
+            name: name.into(),
+            units,
+            memory,
+            idle: watts(&value("idle", "0W")),
+            meter: Meter::None,
+            rest: None,
+        };
         self.apply(Event::NodeUp { spec });
     }
 
@@ -183,6 +200,7 @@ impl Story {
             name: name.into(),
             application,
             size: String::new(),
+            nodes: given.get("nodes").map_or(std::num::NonZeroU32::MIN, |text| parse(text)),
             cores: given.get("cores").map_or(Cores::All, |text| parse(text)),
             memory: given.get("memory").map_or(Memory::ZERO, |text| parse(text)),
             time_limit: given.get("limit").map(|text| parse(text)),
@@ -264,8 +282,11 @@ impl Story {
                     let node = self.world.core.node(part.unit.node).expect("a node").spec();
                     let unit = if part.unit.unit == 0 { String::new() } else { format!("/{}", node.units[1].name) };
                     let cap = part.cap.map_or(String::new(), |cap| format!(" cap {cap}"));
-                    format!("start {} {}{unit}{cap}", self.name_of(*job), node.name)
+                    let nodes = self.runs(placement.iter().map(|part| (part.unit.node, part.count)));
+                    format!("start {} {nodes}{unit}{cap}", self.name_of(*job))
                 }
+                Command::Sleep { nodes } => format!("sleep {}", self.runs(nodes.iter().copied())),
+                Command::Wake { nodes } => format!("wake {}", self.runs(nodes.iter().copied())),
                 Command::Stop { job, why, .. } => format!("stop {} {why}", self.name_of(*job)),
             };
             self.say(&text);

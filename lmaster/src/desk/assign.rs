@@ -196,12 +196,8 @@ impl Desk {
 
     /// The attempts that the core has on a node.
     pub(super) fn attempts_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
-        let Some(node) = self.core.node(node) else { return Vec::new() };
-        let mut jobs: Vec<JobId> = node.units().flat_map(|(_, _, used)| used.jobs.iter().copied()).collect();
-        jobs.sort_unstable();
-        jobs.dedup();
         let attempt = |job: JobId| Some((job, self.core.job(job)?.assignment()?.attempt));
-        jobs.into_iter().filter_map(attempt).collect()
+        self.core.jobs_on(node).into_iter().filter_map(attempt).collect()
     }
 
     /// What becomes of each attempt that the core has on a node which reports `reports`.

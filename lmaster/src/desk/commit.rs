@@ -200,10 +200,12 @@ impl Desk {
             self.book.open.after.extend(lesson.map(|lesson| After::Learn(Box::new(lesson))));
         }
         let command = |command: &Command| match command {
-            Command::Start { job, attempt, .. } => After::Assign(*job, *attempt),
-            Command::Stop { job, attempt, .. } => After::Halt(*job, *attempt),
+            Command::Start { job, attempt, .. } => Some(After::Assign(*job, *attempt)),
+            Command::Stop { job, attempt, .. } => Some(After::Halt(*job, *attempt)),
+            // No node registers as one that can be switched: see `NewSlave`.
+            Command::Sleep { .. } | Command::Wake { .. } => None,
         };
-        self.book.open.after.extend(round.commands.iter().map(command));
+        self.book.open.after.extend(round.commands.iter().filter_map(command));
         rows
     }
 

@@ -221,6 +221,7 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> NewSlave {
         memory: Memory::from_bytes(1 << 30),
         idle: Power::from_watts(10),
         meter: Meter::Emulated,
+        rest: None,
     };
     NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into(), attempts }
 }
@@ -232,6 +233,7 @@ pub fn exec(key: u8) -> ClientToMaster {
         name: "cg".into(),
         application: "cg".into(),
         size: String::new(),
+        nodes: std::num::NonZeroU32::MIN,
         cores: Cores::Count(NonZeroU32::MIN),
         memory: Memory::ZERO,
         time_limit: None,

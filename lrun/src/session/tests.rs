@@ -14,6 +14,7 @@ fn exec() -> SendExec {
         name: "cg".into(),
         application: "cg".into(),
         size: String::new(),
+        nodes: std::num::NonZeroU32::MIN,
         cores: Cores::All,
         memory: Memory::ZERO,
         time_limit: None,

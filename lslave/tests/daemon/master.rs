@@ -248,7 +248,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         application: argv.first().copied().unwrap_or_default().into(),
         size: String::new(),
         user: "test".into(),
-        placement: vec![Part { unit, cores: 1, memory: Memory::ZERO, cap: None }],
+        placement: vec![Part { unit, cores: 1, memory: Memory::ZERO, cap: None, count: 1 }],
         launch: Launch {
             argv: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
             variants: Vec::new(),

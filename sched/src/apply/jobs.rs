@@ -2,7 +2,7 @@
 
 use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Power, Request, Span, Time, UnitKind, Usage};
 
-use super::nodes::release;
+use super::nodes::{self, release};
 use crate::account::cost_of;
 use crate::refused::Refused;
 use crate::round::{Account, Finished, JobEnd, StopReason};
@@ -20,8 +20,28 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: &Reque
     check_request(state, request)?;
     state.next_job += 1;
     state.jobs.insert(id, Job { request: request.clone(), submitted: now, attempts: 0, phase: Phase::Waiting(None) });
-    state.queue.insert(id);
+    enqueue(state, id);
     Ok(())
+}
+
+/// Puts a waiting job into the queue, at the place that its number gives it.
+fn enqueue(state: &mut State, id: JobId) {
+    let mut index = std::mem::take(&mut state.index);
+    if let Some(job) = state.jobs.get(&id) {
+        index.shapes.insert(state, &index.classes, id, &job.request);
+        index.untold.insert(id);
+    }
+    state.index = index;
+    state.queue.insert(id);
+}
+
+/// Takes a job that no longer waits out of the queue.
+pub(crate) fn dequeue(state: &mut State, id: JobId) {
+    state.queue.remove(&id);
+    state.index.untold.remove(&id);
+    if let Some(job) = state.jobs.get(&id) {
+        state.index.shapes.remove(id, &job.request);
+    }
 }
 
 /// Refuses what no known node could ever run. While no node is known, everything may still become possible.
@@ -29,8 +49,11 @@ pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refu
     if state.nodes.is_empty() {
         return Ok(());
     }
+    if fits_somewhere(state, request) {
+        return Ok(());
+    }
     let names = || state.nodes.iter().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
-    let unknown = |name: &&String| !state.nodes.iter().any(|node| node.spec.name == **name);
+    let unknown = |name: &&String| !state.index.names.contains_key(name.as_str());
     if let Some(name) = request.include.iter().find(unknown) {
         return Err(Refused::UnknownNode { name: name.clone(), known: names() });
     }
@@ -38,7 +61,7 @@ pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refu
     if allowed.is_empty() {
         return Err(Refused::NoneLeft);
     }
-    let units = || allowed.iter().flat_map(|node| node.units().map(move |(_, unit, _)| (*node, unit)));
+    let units = || allowed.iter().flat_map(|node| node.units().map(move |(_, unit)| (*node, unit)));
     if !units().any(|(_, unit)| allows_unit(request, unit)) {
         let mut known: Vec<&str> = units().map(|(_, unit)| unit.hardware.as_str()).collect();
         known.sort_unstable();
@@ -49,8 +72,12 @@ pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refu
     let fits = |(node, unit): (&Node, &limo_model::UnitSpec)| {
         allows_unit(request, unit) && cores_on(request, unit) <= unit.cores && request.memory <= node.spec.memory
     };
-    if units().any(fits) {
+    let wide = allowed.iter().filter(|node| node.units().any(|(_, unit)| fits((node, unit)))).count();
+    if wide >= request.nodes.get() as usize {
         return Ok(());
+    }
+    if wide > 0 {
+        return Err(Refused::TooWide { nodes: request.nodes.get(), offered: wide });
     }
     let possible = units().filter(|(_, unit)| allows_unit(request, unit));
     let largest = possible.max_by_key(|(node, unit)| (unit.cores, node.spec.memory));
@@ -63,6 +90,17 @@ pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refu
             offered_memory: node.spec.memory,
         })
     })
+}
+
+/// The quick answer for a request that does not name nodes: whether enough nodes are of a class that could run it.
+fn fits_somewhere(state: &State, request: &Request) -> bool {
+    if !request.include.is_empty() || !request.exclude.is_empty() {
+        return false;
+    }
+    let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
+    let classes = state.index.classes.all().iter();
+    let able = classes.filter(|class| request.memory <= class.memory && class.units.iter().any(fits));
+    able.map(|class| class.nodes.len()).sum::<usize>() >= request.nodes.get() as usize
 }
 
 pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
@@ -95,9 +133,25 @@ fn attempt(state: &mut State, id: JobId, attempt: Attempt) -> Result<&mut Job, R
 
 pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
     let job = attempt(state, id, number)?;
-    let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
-    job.phase = Phase::Running(assignment.clone(), Running { started: now, visible: false });
+    let Phase::Starting(_) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
+    with_times(state, id, |job| {
+        if let Phase::Starting(assignment) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
+            job.phase = Phase::Running(assignment, Running { started: now, seen_on: Default::default() });
+        }
+    });
     Ok(())
+}
+
+/// Changes an active job, and with it when it is expected to end and must end.
+pub(crate) fn with_times(state: &mut State, id: JobId, change: impl FnOnce(&mut Job)) {
+    let Some(job) = state.jobs.get_mut(&id) else { return };
+    let before = job.estimated_end();
+    state.index.forget_times(id, job);
+    change(job);
+    state.index.note_times(id, job);
+    if job.estimated_end() != before {
+        state.index.memo = None;
+    }
 }
 
 pub(super) fn taken_back(
@@ -110,17 +164,16 @@ pub(super) fn taken_back(
     let job = attempt(state, id, number)?;
     let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
     let assignment = assignment.clone();
-    job.phase = Phase::Waiting(None);
+    with_times(state, id, |job| job.phase = Phase::Waiting(None));
     state.active.remove(&id);
-    release(state, now, (id, assignment.estimate.power, false), &assignment.placement);
+    state.index.to_stop.remove(&id);
+    release(state, now, id, &assignment, &[]);
     match assignment.stop {
         Some((StopReason::Cancelled { by }, _)) => end_waiting(state, now, id, by),
         _ => {
-            state.queue.insert(id);
-            for part in assignment.placement.iter().filter(|_| suspect) {
-                if let Some(node) = state.node_mut(part.unit.node) {
-                    node.suspect_until = Some(suspect_until);
-                }
+            enqueue(state, id);
+            for node in assignment.placement.iter().filter(|_| suspect).flat_map(|part| part.nodes()) {
+                nodes::suspect(state, now, node, suspect_until);
             }
         }
     }
@@ -128,7 +181,7 @@ pub(super) fn taken_back(
 }
 
 fn end_waiting(state: &mut State, now: Time, id: JobId, by: String) {
-    state.queue.remove(&id);
+    dequeue(state, id);
     if let Some(job) = state.jobs.remove(&id) {
         state.finished.push(Finished::before_start(id, &job, now, JobEnd::Cancelled { by }));
     }
@@ -139,7 +192,14 @@ pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str
     match job.assignment_mut() {
         None => end_waiting(state, now, id, by.to_owned()),
         Some(Assignment { stop: Some(_), .. }) => {}
-        Some(assignment) => assignment.stop = Some((StopReason::Cancelled { by: by.to_owned() }, false)),
+        Some(_) => {
+            with_times(state, id, |job| {
+                if let Some(assignment) = job.assignment_mut() {
+                    assignment.stop = Some((StopReason::Cancelled { by: by.to_owned() }, false));
+                }
+            });
+            state.index.to_stop.insert(id);
+        }
     }
     Ok(())
 }
@@ -154,14 +214,16 @@ pub(super) fn ended(
     attempt(state, id, number)?;
     let Some(job) = state.jobs.remove(&id) else { return Err(Refused::NoSuchJob { job: id }) };
     state.active.remove(&id);
+    state.index.to_stop.remove(&id);
+    state.index.forget_times(id, &job);
     let (assignment, running) = match job.phase {
         Phase::Running(assignment, running) => (assignment, Some(running)),
         Phase::Starting(assignment) => (assignment, None),
         Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
     };
-    let visible = running.is_some_and(|running| running.visible);
-    release(state, now, (id, assignment.estimate.power, visible), &assignment.placement);
-    let started = running.map(|running| running.started);
+    let (started, seen) =
+        running.map_or((None, Vec::new()), |running| (Some(running.started), running.seen_on.into_iter().collect()));
+    release(state, now, id, &assignment, &seen);
     let account = account(state, now, (job.submitted, started), usage, assignment.estimate.power);
     state.sums.jobs_cost += account.cost;
     state.sums.jobs_start_now_cost += account.start_now_cost;

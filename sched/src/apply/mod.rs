@@ -8,10 +8,10 @@ use limo_model::Time;
 
 use crate::event::Event;
 use crate::refused::Refused;
-use crate::state::State;
+use crate::state::{Sleep, State};
 
-pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on};
-pub(crate) use nodes::{settle, take};
+pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
+pub(crate) use nodes::{settle, switch, take, wake};
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
@@ -22,15 +22,23 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::Ended { job, attempt, outcome, usage } => jobs::ended(state, now, (*job, *attempt), outcome, *usage),
         Event::NodeUp { spec } => nodes::up(state, now, spec),
         Event::NodeAway { node } => nodes::away(state, now, *node),
-        Event::NodeDrained { node, reason, by } => nodes::drained(state, *node, reason, by),
-        Event::NodeResumed { node, .. } => nodes::resumed(state, *node),
+        Event::NodeDrained { node, reason, by } => nodes::drained(state, now, *node, reason, by),
+        Event::NodeResumed { node, .. } => nodes::resumed(state, now, *node),
         Event::Readings { draws } => nodes::readings(state, now, draws),
+        Event::Asleep { nodes } => nodes::switched(state, now, nodes, Sleep::Asleep),
+        Event::Awake { nodes } => nodes::switched(state, now, nodes, Sleep::Awake),
+        Event::Metered { energy } => settings::metered(state, now, *energy),
+        Event::BudgetsSet { budgets, .. } => settings::budgets(state, now, budgets),
         Event::LimitsSet { limits, .. } => settings::limits(state, now, limits),
         Event::PricesSet { prices, .. } => settings::prices(state, now, prices.as_ref()),
         Event::ModeSet { mode, .. } => settings::mode(state, *mode),
         Event::PolicySet { preset, options, .. } => settings::policy(state, *preset, *options),
         Event::ProfileSet { key, profile, .. } => settings::profile(state, key, *profile),
     }?;
+    // What is new in the queue or begins as planned takes nothing away from what the last plan found.
+    if !matches!(event, Event::Submitted { .. } | Event::Started { .. }) {
+        state.index.memo = None;
+    }
     state.dirty = true;
     Ok(())
 }

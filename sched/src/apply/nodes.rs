@@ -1,21 +1,30 @@
 //! Nodes and their draw: what is used of them, what they are believed to draw, and the sums over time.
 
-use limo_model::{JobId, NodeId, NodeSpec, Part, Power, Time};
+use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time, width};
 
-use crate::account::Bill;
+use crate::account::{Bill, cost_of};
 use crate::refused::Refused;
-use crate::state::{Drained, Job, Node, Phase, Reading, State, UnitUse};
+use crate::state::{Assignment, Drained, Job, Node, Phase, Reading, Sleep, State};
 
-/// Adds what has been drawn since the last change to the sums, up to `now`, and lets readings grow stale.
+/// Adds what has been drawn since the last change to the sums, up to `now`; lets readings grow stale and suspicions end.
 pub(crate) fn settle(state: &mut State, now: Time) {
     let stale_after = state.settings.options.stale_after;
-    let stale = |node: &Node| node.reading.is_some_and(|reading| now - reading.at > stale_after);
-    let stale: Vec<NodeId> = state.nodes.iter().filter(|node| stale(node)).map(|node| node.id).collect();
-    for id in stale {
+    while let Some((at, id)) = state.index.readings.first().copied().filter(|(at, _)| now - *at > stale_after) {
+        state.index.readings.remove(&(at, id));
+        state.index.memo = None;
+        hide_jobs(state, id, now);
         if let Some(node) = state.node_mut(id) {
             node.reading = None;
         }
-        refresh(state, id, now);
+        renew(state, id, now);
+        state.dirty = true;
+    }
+    while let Some((until, id)) = state.index.suspects.first().copied().filter(|(until, _)| *until <= now) {
+        state.index.suspects.remove(&(until, id));
+        if let Some(node) = state.node_mut(id) {
+            node.suspect_until = None;
+        }
+        refresh_place(state, id, now);
         state.dirty = true;
     }
     settle_cluster(state, now);
@@ -23,7 +32,13 @@ pub(crate) fn settle(state: &mut State, now: Time) {
 
 fn settle_cluster(state: &mut State, now: Time) {
     let sums = &mut state.sums;
-    sums.bill.add(sums.draw, sums.since, now, state.settings.prices.as_ref());
+    if now <= sums.since {
+        return;
+    }
+    let (budgets, prices) = (&state.settings.budgets, state.settings.prices.as_ref());
+    let (idle, estimated) = (state.index.idle, state.index.idle + state.index.active_draw);
+    state.spending.spend(budgets, (idle, estimated), prices, (sums.since, now));
+    sums.bill.add(sums.draw, sums.since, now, prices);
     for (start, end, band) in state.settings.limits.pieces(sums.since, now) {
         if *band == limo_model::Band::UNLIMITED {
             continue;
@@ -33,147 +48,229 @@ fn settle_cluster(state: &mut State, now: Time) {
             sums.inside = sums.inside + (end - start);
         }
     }
-    sums.since = sums.since.max(now);
+    sums.since = now;
 }
 
 /// Brings the sums of every node up to `now`: before prices change.
 pub(super) fn settle_nodes(state: &mut State, now: Time) {
     for node in &mut state.nodes {
-        node.bill.add(node.draw, node.draw_since, now, state.settings.prices.as_ref());
-        node.draw_since = now;
+        node.bill.add(node.own, node.since, now, state.settings.prices.as_ref());
+        node.since = now;
     }
 }
 
-/// Computes the believed draw of a node again, after something about it changed.
-fn refresh(state: &mut State, id: NodeId, now: Time) {
-    let Some(node) = state.node(id) else { return };
-    let estimate = |job: &JobId| state.jobs.get(job).and_then(Job::assignment).map(|a| a.draw_on(id));
-    let jobs = state.jobs_on(id);
-    let draw = match node.reading {
-        Some(reading) => {
-            let hidden = jobs.iter().filter(|job| !is_visible(state, **job)).filter_map(estimate).sum::<Power>();
-            reading.draw + hidden
-        }
-        None => node.spec.idle + jobs.iter().filter_map(estimate).sum::<Power>(),
-    };
-    if draw == node.draw {
-        return;
-    }
+/// Settles what the node itself drew until now, and finds its own draw again.
+fn renew(state: &mut State, id: NodeId, now: Time) {
     settle_cluster(state, now);
     let Some(node) = state.nodes.get_mut(id.0 as usize) else { return };
-    node.bill.add(node.draw, node.draw_since, now, state.settings.prices.as_ref());
-    node.draw_since = now;
-    state.sums.draw += draw - node.draw;
-    node.draw = draw;
+    let own = node.reading.map_or_else(|| node.still_draw(), |reading| reading.draw);
+    if own != node.own {
+        node.bill.add(node.own, node.since, now, state.settings.prices.as_ref());
+        node.since = now;
+        state.sums.draw += own - node.own;
+        node.own = own;
+    }
 }
 
-fn is_visible(state: &State, job: JobId) -> bool {
-    matches!(state.jobs.get(&job), Some(Job { phase: Phase::Running(_, running), .. }) if running.visible)
+/// Whether jobs can be put on the node may have changed.
+fn refresh_place(state: &mut State, id: NodeId, now: Time) {
+    if let Some(node) = state.nodes.get(id.0 as usize) {
+        state.index.classes.refresh(node, now);
+        state.index.memo = None;
+    }
 }
 
-/// Takes the resources of a placement for a job.
-pub(crate) fn take(state: &mut State, now: Time, job: JobId, parts: &[Part]) {
-    change(state, now, parts, |node, unit, part| {
-        unit.cores += part.cores;
-        unit.jobs.insert(job);
-        node.saturating_add(part.memory)
-    });
+/// No reading shows the jobs of a node any more: estimates take its place.
+fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
+    for job in state.jobs_on(id) {
+        if let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job)
+            && running.seen_on.remove(&id)
+        {
+            let share = assignment.draw_on(id);
+            assignment.hidden_since = now;
+            settle_cluster(state, now);
+            state.sums.draw += share;
+        }
+    }
+}
+
+/// A reading of the node shows its running jobs from now on.
+fn show_jobs(state: &mut State, id: NodeId, now: Time) {
+    for job in state.jobs_on(id) {
+        let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job) else { continue };
+        if running.seen_on.insert(id) {
+            let (share, since) = (assignment.draw_on(id), assignment.hidden_since);
+            settle_cluster(state, now);
+            state.sums.draw -= share;
+            charge(state, (id, 1), share, since, now);
+        }
+    }
+}
+
+/// Adds what a job drew on each of some nodes in a row to their accounts.
+fn charge(state: &mut State, (first, count): (NodeId, u32), share: Power, from: Time, to: Time) {
+    let span: Span = to - from;
+    let energy: Energy = share * span;
+    let cost: Money = cost_of(energy, from, span, state.settings.prices.as_ref());
+    let run = first.0 as usize..(first.0 as usize).saturating_add(count as usize).min(state.nodes.len());
+    state.job_energy[run.clone()].iter_mut().for_each(|sum| *sum += energy);
+    if cost != Money::ZERO {
+        state.job_cost[run].iter_mut().for_each(|sum| *sum += cost);
+    }
+}
+
+/// Takes the resources of a placement for a job, and wakes those of its nodes that sleep.
+pub(crate) fn take(state: &mut State, now: Time, job: JobId, assignment: &Assignment) {
+    settle_cluster(state, now);
+    let mut index = std::mem::take(&mut state.index);
+    index.take(state, job, &assignment.placement);
+    index.active_draw += assignment.estimate.power;
+    state.index = index;
+    state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
 }
 
 /// Gives them back. A reading that contains the job is lowered by its estimate until the next reading comes.
-pub(crate) fn release(state: &mut State, now: Time, job: (JobId, Power, bool), parts: &[Part]) {
-    let (job, power, visible) = job;
-    change(state, now, parts, |node, unit, part| {
-        unit.cores = unit.cores.saturating_sub(part.cores);
-        unit.jobs.remove(&job);
-        node.saturating_sub(part.memory)
-    });
-    // An even share for each part, as in `Assignment::draw_on`.
-    let share = power.scaled(1, i64::try_from(parts.len()).unwrap_or(i64::MAX));
-    for part in parts.iter().filter(|_| visible) {
-        if let Some(node) = state.node_mut(part.unit.node) {
-            let idle = node.spec.idle;
-            if let Some(reading) = &mut node.reading {
-                reading.draw = (reading.draw - share).max(idle.min(reading.draw));
-            }
+pub(crate) fn release(state: &mut State, now: Time, job: JobId, assignment: &Assignment, seen: &[NodeId]) {
+    settle_cluster(state, now);
+    let mut index = std::mem::take(&mut state.index);
+    index.give(state, job, &assignment.placement);
+    index.active_draw -= assignment.estimate.power;
+    state.index = index;
+    let share = assignment.share();
+    for part in &assignment.placement {
+        if seen.is_empty() {
+            state.sums.draw -= share.scaled(i64::from(part.count), 1);
+            charge(state, (part.unit.node, part.count), share, assignment.hidden_since, now);
+        } else {
+            part.nodes().for_each(|node| release_seen(state, now, (node, share), assignment.hidden_since, seen));
         }
-        refresh(state, part.unit.node, now);
+        note_idle(state, part, now);
     }
 }
 
-fn change(
-    state: &mut State,
-    now: Time,
-    parts: &[Part],
-    mut each: impl FnMut(limo_model::Memory, &mut UnitUse, &Part) -> limo_model::Memory,
-) {
-    for part in parts {
-        let Some(node) = state.node_mut(part.unit.node) else { continue };
-        let memory = node.memory_used;
-        if let Some(unit) = node.units.get_mut(usize::from(part.unit.unit)) {
-            node.memory_used = each(memory, unit, part);
+fn release_seen(state: &mut State, now: Time, (id, share): (NodeId, Power), hidden_since: Time, seen: &[NodeId]) {
+    if !seen.contains(&id) {
+        state.sums.draw -= share;
+        return charge(state, (id, 1), share, hidden_since, now);
+    }
+    if let Some(node) = state.node_mut(id) {
+        let idle = node.spec.idle;
+        if let Some(reading) = &mut node.reading {
+            reading.draw = (reading.draw - share).max(idle.min(reading.draw));
         }
-        refresh(state, part.unit.node, now);
+    }
+    renew(state, id, now);
+}
+
+/// From when on the nodes of a part have no job. Only nodes that can sleep are asked for it.
+fn note_idle(state: &mut State, part: &Part, now: Time) {
+    let run = part.unit.node.0 as usize..(part.unit.node.0.saturating_add(part.count)) as usize;
+    if state.settings.options.rest == crate::options::RestRule::Never {
+        return;
+    }
+    for node in state.nodes.get_mut(run).into_iter().flatten() {
+        node.idle_since = now;
     }
 }
 
 pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
     spec.check()?;
-    let known = state.nodes.iter().position(|node| node.spec.name == spec.name);
-    let Some(index) = known else {
-        // More nodes than fit a u32 do not register.
-        let id = NodeId(u32::try_from(state.nodes.len()).unwrap_or(u32::MAX));
-        state.nodes.push(Node {
-            id,
-            spec: spec.clone(),
-            connected: true,
-            drained: None,
-            suspect_until: None,
-            reading: None,
-            units: vec![UnitUse::default(); spec.units.len()],
-            memory_used: limo_model::Memory::ZERO,
-            draw: Power::ZERO,
-            draw_since: now,
-            bill: Bill::default(),
-        });
-        refresh(state, id, now);
-        return Ok(());
+    let kinds = state.index.classes.len();
+    let id = match state.index.names.get(&spec.name).copied() {
+        Some(id) => {
+            let busy = !state.jobs_on(id).is_empty();
+            let Some(node) = state.nodes.get_mut(id.0 as usize) else { return Ok(()) };
+            if busy && node.spec.units != spec.units {
+                return Err(Refused::UnitsChanged { name: spec.name.clone() });
+            }
+            state.index.idle += spec.idle - node.spec.idle;
+            if let Some(reading) = node.reading.take() {
+                state.index.readings.remove(&(reading.at, id));
+            }
+            node.spec = spec.clone();
+            node.connected = true;
+            // A daemon that answers runs on a node that is awake.
+            state.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
+            node.sleep = Sleep::Awake;
+            node.idle_since = now;
+            hide_jobs(state, id, now);
+            id
+        }
+        None => enter(state, now, spec),
     };
-    let node = &mut state.nodes[index];
-    let busy = node.units.iter().any(|unit| !unit.jobs.is_empty());
-    if busy && node.spec.units != spec.units {
-        return Err(Refused::UnitsChanged { name: spec.name.clone() });
+    renew(state, id, now);
+    let mut index = std::mem::take(&mut state.index);
+    index.memo = None;
+    index.classes.place(&state.nodes[id.0 as usize], now);
+    if index.classes.len() != kinds {
+        index.queue_again(state);
     }
-    if !busy {
-        node.units = vec![UnitUse::default(); spec.units.len()];
-    }
-    node.spec = spec.clone();
-    node.connected = true;
-    node.reading = None;
-    let id = node.id;
-    refresh(state, id, now);
+    state.index = index;
     Ok(())
+}
+
+/// A node that was never seen before.
+fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
+    // More nodes than fit a u32 do not register.
+    let id = NodeId(u32::try_from(state.nodes.len()).unwrap_or(u32::MAX));
+    state.nodes.push(Node {
+        id,
+        spec: spec.clone(),
+        connected: true,
+        drained: None,
+        suspect_until: None,
+        sleep: Sleep::Awake,
+        reading: None,
+        own: Power::ZERO,
+        bill: Bill::default(),
+        since: now,
+        idle_since: now,
+    });
+    state.job_energy.push(Energy::ZERO);
+    state.job_cost.push(Money::ZERO);
+    state.index.names.insert(spec.name.clone(), id);
+    state.index.memory.push(limo_model::Memory::ZERO);
+    state.index.idle += spec.idle;
+    id
 }
 
 pub(super) fn away(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
     let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     node.connected = false;
-    node.reading = None;
-    refresh(state, id, now);
+    if let Some(reading) = node.reading.take() {
+        state.index.readings.remove(&(reading.at, id));
+    }
+    hide_jobs(state, id, now);
+    renew(state, id, now);
+    refresh_place(state, id, now);
     Ok(())
 }
 
-pub(super) fn drained(state: &mut State, id: NodeId, reason: &str, by: &str) -> Result<(), Refused> {
+pub(super) fn drained(state: &mut State, now: Time, id: NodeId, reason: &str, by: &str) -> Result<(), Refused> {
     let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
-    node.drained = Some(Drained { reason: reason.to_owned(), by: by.to_owned() });
+    node.drained = Some(Box::new(Drained { reason: reason.to_owned(), by: by.to_owned() }));
+    refresh_place(state, id, now);
     Ok(())
 }
 
-pub(super) fn resumed(state: &mut State, id: NodeId) -> Result<(), Refused> {
+pub(super) fn resumed(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
     let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     node.drained = None;
-    node.suspect_until = None;
+    if let Some(until) = node.suspect_until.take() {
+        state.index.suspects.remove(&(until, id));
+    }
+    refresh_place(state, id, now);
     Ok(())
+}
+
+/// A node that did not do as it was told gets no job for a while.
+pub(super) fn suspect(state: &mut State, now: Time, id: NodeId, until: Time) {
+    let Some(node) = state.node_mut(id) else { return };
+    if let Some(before) = node.suspect_until.replace(until) {
+        state.index.suspects.remove(&(before, id));
+    }
+    state.index.suspects.insert((until, id));
+    refresh_place(state, id, now);
 }
 
 pub(super) fn readings(state: &mut State, now: Time, draws: &[(NodeId, Power)]) -> Result<(), Refused> {
@@ -181,15 +278,57 @@ pub(super) fn readings(state: &mut State, now: Time, draws: &[(NodeId, Power)]) 
         return Err(Refused::NoSuchNode { node: *node });
     }
     for (id, draw) in draws {
-        for job in state.jobs_on(*id) {
-            if let Some(Job { phase: Phase::Running(_, running), .. }) = state.jobs.get_mut(&job) {
-                running.visible = true;
-            }
+        show_jobs(state, *id, now);
+        let Some(node) = state.nodes.get_mut(id.0 as usize) else { continue };
+        if let Some(before) = node.reading.replace(Reading { draw: *draw, at: now }) {
+            state.index.readings.remove(&(before.at, *id));
         }
-        if let Some(node) = state.node_mut(*id) {
-            node.reading = Some(Reading { draw: *draw, at: now });
-        }
-        refresh(state, *id, now);
+        state.index.readings.insert((now, *id));
+        renew(state, *id, now);
     }
+    Ok(())
+}
+
+/// Nodes begin to sleep or to wake, or are done with it.
+pub(crate) fn switch(state: &mut State, now: Time, id: NodeId, to: Sleep) {
+    let Some(node) = state.nodes.get_mut(id.0 as usize) else { return };
+    state.index.sleeping += u32::from(to != Sleep::Awake);
+    state.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
+    if to == Sleep::Awake {
+        node.idle_since = now;
+    }
+    node.sleep = to;
+    renew(state, id, now);
+    if let Some(node) = state.nodes.get(id.0 as usize) {
+        state.index.classes.refresh(node, now);
+    }
+}
+
+/// Begins to wake the nodes of a placement that sleep; returns their runs.
+pub(crate) fn wake(state: &mut State, now: Time, placement: &[Part]) -> Vec<(NodeId, u32)> {
+    let mut runs: Vec<(NodeId, u32)> = Vec::new();
+    if state.settings.options.rest == crate::options::RestRule::Never && state.index.sleeping == 0 {
+        return runs;
+    }
+    for node in placement.iter().flat_map(|part| part.nodes()) {
+        if !state.node(node).is_some_and(|node| node.sleep == Sleep::Asleep) {
+            continue;
+        }
+        switch(state, now, node, Sleep::Waking);
+        match runs.last_mut() {
+            Some((first, count)) if first.0 + *count == node.0 => *count += 1,
+            _ => runs.push((node, 1)),
+        }
+    }
+    runs
+}
+
+/// The nodes of some runs are asleep, or awake again.
+pub(super) fn switched(state: &mut State, now: Time, runs: &[(NodeId, u32)], to: Sleep) -> Result<(), Refused> {
+    let nodes = || runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId));
+    if let Some(node) = nodes().find(|node| state.node(*node).is_none()) {
+        return Err(Refused::NoSuchNode { node });
+    }
+    nodes().for_each(|node| switch(state, now, node, to));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Limits, prices, mode, policy and profiles.
 
-use limo_model::{Band, Curve, Price, Profile, ProfileKey, Time};
+use limo_model::{Band, Budgets, Curve, Energy, Price, Profile, ProfileKey, Time};
 
 use super::nodes::{settle, settle_nodes};
 use crate::mode::follow_setting;
@@ -18,18 +18,23 @@ pub(super) fn prices(state: &mut State, now: Time, prices: Option<&Curve<Price>>
     settle(state, now);
     settle_nodes(state, now);
     state.settings.prices = prices.cloned();
+    state.spending.release_again(state.index.idle, prices);
+    state.index.mode_until = None;
     Ok(())
 }
 
 pub(super) fn mode(state: &mut State, mode: ModeSetting) -> Result<(), Refused> {
     state.settings.mode_setting = mode;
     follow_setting(&mut state.settings);
+    state.index.mode_until = None;
     Ok(())
 }
 
 pub(super) fn policy(state: &mut State, preset: Preset, options: Options) -> Result<(), Refused> {
     state.settings.preset = preset;
     state.settings.options = options;
+    state.index.mode_until = None;
+    requeue(state);
     Ok(())
 }
 
@@ -38,5 +43,27 @@ pub(super) fn profile(state: &mut State, key: &ProfileKey, profile: Option<Profi
         Some(profile) => state.profiles.insert(key.clone(), profile),
         None => state.profiles.remove(key),
     };
+    requeue(state);
+    Ok(())
+}
+
+/// Estimates of waiting jobs may have changed.
+fn requeue(state: &mut State) {
+    let mut index = std::mem::take(&mut state.index);
+    index.queue_again(state);
+    state.index = index;
+}
+
+pub(super) fn budgets(state: &mut State, now: Time, budgets: &Budgets) -> Result<(), Refused> {
+    settle(state, now);
+    state.settings.budgets = budgets.clone();
+    state.spending.follow(budgets, now);
+    Ok(())
+}
+
+/// What was consumed since the last reading of the site's meter, in place of what was estimated.
+pub(super) fn metered(state: &mut State, now: Time, energy: Energy) -> Result<(), Refused> {
+    settle(state, now);
+    state.spending.measured(energy);
     Ok(())
 }

@@ -10,11 +10,13 @@ mod ledger;
 #[cfg(test)]
 mod naive;
 mod release;
+mod spending;
 mod steps;
 
 pub use counter::Counter;
 pub use ledger::{Ledger, Obstacle};
 pub use release::{Impossible, least, possible, release, released};
+pub(crate) use spending::Spending;
 
 /// µJ in one mJ, the unit of [`limo_model::Energy`].
 const UJ_PER_MJ: i128 = 1_000;

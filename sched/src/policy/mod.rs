@@ -1,10 +1,14 @@
 //! Policies: from what is recorded to a plan. A policy is a composition of order x admission x placement x caps; the
 //! presets are named compositions, each in a file of its own with its idea and its source.
 
+mod backfill;
 mod compose;
+mod conservative;
 mod fifo;
 mod limo;
 mod prototype;
+
+pub use backfill::Memo;
 
 use crate::options::Preset;
 use crate::plan::Plan;
@@ -21,5 +25,7 @@ pub fn policy(preset: Preset) -> &'static dyn Policy {
         Preset::Fifo => &fifo::FIFO,
         Preset::LimoPrototype => &prototype::LIMO_PROTOTYPE,
         Preset::Limo => &limo::LIMO,
+        Preset::Conservative => &conservative::CONSERVATIVE,
+        Preset::Easy | Preset::Powercap | Preset::Energybud | Preset::Reducepc => &backfill::BACKFILL,
     }
 }

@@ -24,6 +24,10 @@ pub struct World {
     /// Nodes that do not answer.
     pub silent: BTreeSet<NodeId>,
     wake_at: Option<Time>,
+    /// Nodes on their way to sleep or to wake, by when they are there; waking comes after what sleeps at the same time.
+    switches: BTreeMap<(Time, bool), Vec<(NodeId, u32)>>,
+    /// Jobs whose nodes are waking.
+    held: BTreeMap<(Time, JobId), (Attempt, Span)>,
 }
 
 impl World {
@@ -38,6 +42,8 @@ impl World {
             takes: BTreeMap::new(),
             silent: BTreeSet::new(),
             wake_at: None,
+            switches: BTreeMap::new(),
+            held: BTreeMap::new(),
         }
     }
 
@@ -61,16 +67,46 @@ impl World {
     fn obey(&mut self, command: &Command) {
         match command {
             Command::Start { placement, .. } if self.silent.contains(&placement[0].unit.node) => {}
-            Command::Start { job, attempt, estimate, .. } => {
-                self.apply(Event::Started { job: *job, attempt: *attempt }).expect("the job was just assigned");
-                let takes = self.takes.get(job).copied().unwrap_or(estimate.duration);
-                self.ends.insert((self.now + takes, *job), *attempt);
+            Command::Start { job, attempt, estimate, placement } => {
+                let nodes = || placement.iter().flat_map(|part| part.nodes());
+                let waking = nodes().filter_map(|node| self.awake_at(node)).max();
+                let takes = self.takes.get(job).copied();
+                match waking {
+                    Some(at) => {
+                        let takes = takes.unwrap_or(estimate.duration - (at - self.now));
+                        self.held.insert((at, *job), (*attempt, takes));
+                    }
+                    None => self.start(*job, *attempt, takes.unwrap_or(estimate.duration)),
+                }
             }
             Command::Stop { job, attempt, .. } => {
                 self.ends.retain(|(_, id), _| id != job);
+                self.held.retain(|(_, id), _| id != job);
                 self.end(*job, *attempt, Outcome::Signaled(15));
             }
+            Command::Sleep { nodes } => self.switch(nodes, false),
+            Command::Wake { nodes } => self.switch(nodes, true),
         }
+    }
+
+    fn start(&mut self, job: JobId, attempt: Attempt, takes: Span) {
+        self.apply(Event::Started { job, attempt }).expect("the job was just assigned");
+        self.ends.insert((self.now + takes, job), attempt);
+    }
+
+    fn switch(&mut self, nodes: &[(NodeId, u32)], up: bool) {
+        for (first, count) in nodes {
+            let rest = self.core.node(*first).and_then(|node| node.spec().rest).expect("only nodes that can sleep");
+            let span = if up { rest.up.span } else { rest.down.span };
+            self.switches.entry((self.now + span, up)).or_default().push((*first, *count));
+        }
+    }
+
+    /// When a node that wakes is awake.
+    fn awake_at(&self, node: NodeId) -> Option<Time> {
+        let holds =
+            |runs: &Vec<(NodeId, u32)>| runs.iter().any(|(first, count)| (first.0..first.0 + count).contains(&node.0));
+        self.switches.iter().find(|((_, up), runs)| *up && holds(runs)).map(|((at, _), _)| *at)
     }
 
     fn end(&mut self, job: JobId, attempt: Attempt, outcome: Outcome) {
@@ -81,13 +117,23 @@ impl World {
     /// The next time at which something happens by itself.
     pub fn next(&self) -> Option<Time> {
         let end = self.ends.keys().next().map(|(at, _)| *at);
-        [end, self.wake_at].into_iter().flatten().min()
+        let switch = self.switches.keys().next().map(|(at, _)| *at);
+        [end, switch, self.wake_at].into_iter().flatten().min()
     }
 
     /// Goes to `to` and ends the jobs whose time is over then.
     pub fn advance(&mut self, to: Time) -> Vec<JobId> {
         self.now = self.now.max(to);
         let mut ended = Vec::new();
+        while let Some(entry) = self.switches.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let ((_, up), nodes) = entry.remove_entry();
+            let event = if up { Event::Awake { nodes } } else { Event::Asleep { nodes } };
+            self.apply(event).expect("the nodes are known");
+        }
+        while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let ((_, job), (attempt, takes)) = entry.remove_entry();
+            self.start(job, attempt, takes);
+        }
         while let Some(entry) = self.ends.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let ((_, job), attempt) = entry.remove_entry();
             self.end(job, attempt, Outcome::Exited(0));

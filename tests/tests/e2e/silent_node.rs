@@ -27,6 +27,7 @@ impl Puppet {
             memory: Memory::from_bytes(1 << 30),
             idle: Power::ZERO,
             meter: Meter::None,
+            rest: None,
         };
         let slave = NewSlave { spec, instance: name.into(), boot: "one".into(), attempts: Vec::new() };
         let line: Line = connect(address, Role::Node).await.expect("the master listens");

@@ -130,6 +130,7 @@ mod tests {
             memory: Memory::ZERO,
             idle: watts(idle),
             meter: Meter::Emulated,
+            rest: None,
         };
         Event::NodeUp { spec }
     }
@@ -140,6 +141,7 @@ mod tests {
             name: "cg".into(),
             application: "cg".into(),
             size: String::new(),
+            nodes: std::num::NonZeroU32::MIN,
             cores: Cores::All,
             memory: Memory::ZERO,
             time_limit: None,

@@ -320,6 +320,7 @@ fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> NewSlave {
         memory: Memory::from_bytes(1 << 30),
         idle: Power::from_watts(10),
         meter: Meter::Emulated,
+        rest: None,
     };
     NewSlave { spec, instance: format!("instance of {name}"), boot: boot.into(), attempts }
 }
@@ -335,6 +336,7 @@ fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster {
         name: "cg".into(),
         application: "cg".into(),
         size: String::new(),
+        nodes: std::num::NonZeroU32::MIN,
         cores: Cores::Count(NonZeroU32::MIN),
         memory: Memory::ZERO,
         time_limit: None,

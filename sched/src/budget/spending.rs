@@ -1,0 +1,84 @@
+//! The budget periods as time goes by: opens the account of each, books what is used, closes it.
+
+use limo_model::{Budget, Budgets, Curve, Energy, Power, Price, Release, Time};
+use serde::{Deserialize, Serialize};
+
+use super::{Counter, UJ_PER_MJ, release};
+
+/// The account of the period that runs, and how its budget is released.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Spending {
+    counter: Option<Counter>,
+    release: Vec<(Time, Power)>,
+}
+
+impl Spending {
+    pub fn counter(&self) -> Option<&Counter> {
+        self.counter.as_ref()
+    }
+
+    /// Books what was used from `since` to `now` at an `estimated` draw that did not change in between; `idle` is the
+    /// draw of the cluster at rest.
+    pub fn spend(
+        &mut self,
+        budgets: &Budgets,
+        (idle, estimated): (Power, Power),
+        prices: Option<&Curve<Price>>,
+        (since, now): (Time, Time),
+    ) {
+        let mut at = since;
+        loop {
+            if let Some(counter) = &mut self.counter {
+                counter.advance(now, estimated, &self.release);
+                if !counter.is_over(now) {
+                    return;
+                }
+                at = counter.budget().until;
+                self.counter = None;
+            }
+            let Some(next) = budgets.from_then_on(at).first().filter(|budget| budget.from <= now) else { return };
+            self.release = release(next, idle, prices);
+            self.counter = Some(Counter::open(*next, at.max(next.from), &self.release));
+        }
+    }
+
+    /// Other budgets are in force from `now` on. A period that goes on as it was keeps its account.
+    pub fn follow(&mut self, budgets: &Budgets, now: Time) {
+        if self.counter.as_ref().map(Counter::budget) != budgets.at(now) {
+            self.counter = None;
+        }
+    }
+
+    /// Prices have changed: what is left of a budget that follows them is released anew.
+    pub fn release_again(&mut self, idle: Power, prices: Option<&Curve<Price>>) {
+        if let Some(counter) = self.counter.as_ref().filter(|counter| counter.budget().release == Release::ByPrice) {
+            self.release = release(&counter.rest(), idle, prices);
+        }
+    }
+
+    /// A monitoring stage: what was used since the last one.
+    pub fn measured(&mut self, energy: Energy) {
+        if let Some(counter) = &mut self.counter {
+            counter.measured(i128::from(energy.mj()) * UJ_PER_MJ);
+        }
+    }
+
+    pub fn reserve(&mut self, energy: Energy) {
+        if let Some(counter) = &mut self.counter {
+            counter.reserve(energy);
+        }
+    }
+
+    pub fn release_of(&self, budget: &Budget, idle: Power, prices: Option<&Curve<Price>>) -> Vec<(Time, Power)> {
+        match &self.counter {
+            Some(counter) if counter.budget() == budget => self.release.clone(),
+            _ => release(budget, idle, prices),
+        }
+    }
+
+    /// Released and not used, in µJ; none where the period does not run.
+    pub fn available(&self, budget: &Budget) -> i128 {
+        let counter = self.counter.as_ref().filter(|counter| counter.budget() == budget);
+        counter.map_or(0, Counter::available_uj)
+    }
+}

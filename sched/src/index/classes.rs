@@ -1,0 +1,217 @@
+//! Nodes of the same kind, by how much of them is free.
+//!
+//! A class holds nodes with equal units and memory; within it a node has a position, in order of registration. Whether
+//! a job may run there is decided elsewhere.
+
+use std::ops::Range;
+
+use limo_model::{Memory, Meter, NodeId, Part, Time, UnitId, UnitSpec};
+
+use crate::state::{Node, Sleep};
+use crate::structure::{Bits, Levels};
+
+/// Nodes with equal units and memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Class {
+    pub units: Vec<UnitSpec>,
+    pub memory: Memory,
+    metered: bool,
+    /// By position; a node that became another kind left a dead position behind.
+    pub nodes: Vec<NodeId>,
+    /// Free cores, by unit. Only nodes that can take a job at once are usable there.
+    pub levels: Vec<Levels>,
+    /// Free nodes that sleep and could be woken for a job.
+    pub asleep: Bits,
+    /// Goes up whenever something of it is taken or given.
+    pub version: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    class: u32,
+    position: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Classes {
+    all: Vec<Class>,
+    places: Vec<Place>,
+}
+
+impl Class {
+    fn holds(&self, node: &Node) -> bool {
+        let metered = node.spec.meter != Meter::None;
+        self.units == node.spec.units && self.memory == node.spec.memory && self.metered == metered
+    }
+
+    /// Runs of node numbers of a run of positions.
+    pub fn node_runs(&self, positions: Range<u32>, mut each: impl FnMut(NodeId, u32)) {
+        let nodes = &self.nodes[positions.start as usize..positions.end as usize];
+        let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return };
+        // Node numbers ascend with positions unless a node changed its kind.
+        if last.0.wrapping_sub(first.0) as usize == nodes.len() - 1 && nodes.is_sorted() {
+            return each(*first, nodes.len() as u32);
+        }
+        for run in nodes.chunk_by(|before, after| before.0 + 1 == after.0) {
+            each(run[0], run.len() as u32);
+        }
+    }
+}
+
+impl Classes {
+    pub fn all(&self) -> &[Class] {
+        &self.all
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn class(&self, class: usize) -> &Class {
+        &self.all[class]
+    }
+
+    /// Where a node is: class and position.
+    pub fn place_of(&self, node: NodeId) -> Option<(usize, u32)> {
+        self.places.get(node.0 as usize).map(|place| (place.class as usize, place.position))
+    }
+
+    pub fn is_metered(&self, node: NodeId) -> bool {
+        self.place_of(node).is_some_and(|(class, _)| self.all[class].metered)
+    }
+
+    /// Gives a node that is new, or that has no jobs and became another kind, its place.
+    pub fn place(&mut self, node: &Node, now: Time) {
+        let old = self.places.get(node.id.0 as usize).copied();
+        if let Some(old) = old {
+            let class = &mut self.all[old.class as usize];
+            if class.holds(node) {
+                return self.refresh(node, now);
+            }
+            for levels in &mut class.levels {
+                levels.set_usable(old.position, false);
+            }
+            class.asleep.remove(old.position);
+            class.version += 1;
+        }
+        let index = self.all.iter().position(|class| class.holds(node)).unwrap_or_else(|| {
+            self.all.push(Class {
+                units: node.spec.units.clone(),
+                memory: node.spec.memory,
+                metered: node.spec.meter != Meter::None,
+                nodes: Vec::new(),
+                levels: node.spec.units.iter().map(|unit| Levels::new(unit.cores)).collect(),
+                asleep: Bits::new(0),
+                version: 0,
+            });
+            self.all.len() - 1
+        });
+        let class = &mut self.all[index];
+        let position = class.nodes.len() as u32;
+        class.nodes.push(node.id);
+        for (levels, unit) in class.levels.iter_mut().zip(&node.spec.units) {
+            levels.push(unit.cores, node.is_usable(now));
+        }
+        class.asleep.grow(position + 1);
+        let place = Place { class: index as u32, position };
+        match self.places.get_mut(node.id.0 as usize) {
+            Some(old) => *old = place,
+            None => self.places.push(place),
+        }
+        self.refresh(node, now);
+    }
+
+    /// After something changed about whether jobs can be put on a node.
+    pub fn refresh(&mut self, node: &Node, now: Time) {
+        let Some((class, position)) = self.place_of(node.id) else { return };
+        let class = &mut self.all[class];
+        let usable = node.is_usable(now);
+        for levels in &mut class.levels {
+            levels.set_usable(position, usable);
+        }
+        if node.is_available(now) && node.sleep == Sleep::Asleep {
+            class.asleep.insert(position);
+        } else {
+            class.asleep.remove(position);
+        }
+        class.version += 1;
+    }
+
+    /// The positions of a part's nodes, run by run. Neighbours of one class in order of registration are one run.
+    fn each_run(&mut self, part: &Part, mut each: impl FnMut(&mut Class, Range<u32>)) {
+        if let Some((class, run)) = self.run_of(part) {
+            return each(&mut self.all[class], run);
+        }
+        for node in part.nodes() {
+            if let Some((class, position)) = self.place_of(node) {
+                each(&mut self.all[class], position..position + 1);
+            }
+        }
+    }
+
+    /// Whether the nodes of a part are neighbours of one class.
+    pub fn is_run(&self, part: &Part) -> bool {
+        self.run_of(part).is_some()
+    }
+
+    fn run_of(&self, part: &Part) -> Option<(usize, Range<u32>)> {
+        let (first, last) = (self.place_of(part.unit.node)?, self.place_of(last_node(part))?);
+        let is_run = first.0 == last.0 && last.1.wrapping_sub(first.1) == part.count - 1;
+        is_run.then_some((first.0, first.1..last.1 + 1))
+    }
+
+    /// Whether a condition holds for each position of a part's nodes.
+    fn all_of(&self, part: &Part, holds: impl Fn(&Class, u32) -> bool) -> bool {
+        if let Some((class, mut run)) = self.run_of(part) {
+            return run.all(|position| holds(&self.all[class], position));
+        }
+        let mut places = part.nodes().map(|node| self.place_of(node));
+        places.all(|place| place.is_some_and(|(class, position)| holds(&self.all[class], position)))
+    }
+
+    /// Whether jobs can be put on all nodes of a part, at once or after waking them.
+    pub fn can_be_reached(&self, part: &Part) -> bool {
+        self.all_of(part, |class, position| {
+            class.levels.first().is_some_and(|levels| levels.is_usable(position)) || class.asleep.contains(position)
+        })
+    }
+
+    /// Whether its cores are free on all nodes of a part.
+    pub fn has_room(&self, part: &Part) -> bool {
+        let unit = usize::from(part.unit.unit);
+        self.all_of(part, |class, at| class.levels.get(unit).is_some_and(|levels| levels.free(at) >= part.cores))
+    }
+
+    pub fn take(&mut self, part: &Part) {
+        self.each_run(part, |class, run| {
+            class.version += 1;
+            // A node that sleeps is woken for the job, and is nobody else's from now on.
+            class.asleep.remove_range(run.clone());
+            if let Some(levels) = class.levels.get_mut(usize::from(part.unit.unit)) {
+                levels.take(run, part.cores);
+            }
+        });
+    }
+
+    pub fn give(&mut self, part: &Part) {
+        self.each_run(part, |class, run| {
+            class.version += 1;
+            if let Some(levels) = class.levels.get_mut(usize::from(part.unit.unit)) {
+                levels.give(run, part.cores);
+            }
+        });
+    }
+
+    /// Cores of a unit that jobs have.
+    pub fn used(&self, unit: UnitId) -> u32 {
+        let Some((class, position)) = self.place_of(unit.node) else { return 0 };
+        let class = &self.all[class];
+        let of = usize::from(unit.unit);
+        let free = class.levels.get(of).map(|levels| levels.free(position));
+        free.and_then(|free| class.units.get(of).map(|unit| unit.cores.saturating_sub(free))).unwrap_or(0)
+    }
+}
+
+fn last_node(part: &Part) -> NodeId {
+    NodeId(part.unit.node.0.saturating_add(part.count.saturating_sub(1)))
+}

@@ -1,0 +1,189 @@
+//! What can be found again from the rest of the state, kept up to date so that a round costs what changed and not what
+//! exists: nodes by class and free cores, waiting jobs by shape, ends of running jobs. Decides nothing.
+
+mod classes;
+mod shapes;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, width};
+
+use crate::policy::Memo;
+use crate::state::{Assignment, Job, Phase, Sleep, State};
+
+pub(crate) use classes::{Class, Classes};
+pub(crate) use shapes::{Shape, Shapes, Way};
+
+/// What the end of a job gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Release {
+    pub power: Power,
+    /// Nodes that no job is on then: where the job has the whole units of nodes of one class, of which class and unit.
+    pub whole: Option<(usize, u16, u32)>,
+    /// Whether the job is ended then if it does not end by itself.
+    pub is_sure: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Index {
+    pub names: BTreeMap<String, NodeId>,
+    pub classes: Classes,
+    pub shapes: Shapes,
+    /// Memory taken, by node.
+    pub memory: Vec<Memory>,
+    /// Active jobs by node, of nodes with a meter only: readings ask for them.
+    pub occupants: BTreeSet<(NodeId, JobId)>,
+    /// Estimated ends of active jobs, with what each gives back.
+    pub ends: BTreeMap<(Time, JobId), Release>,
+    /// When running jobs reach their time limits.
+    pub limits: BTreeSet<(Time, JobId)>,
+    /// Jobs that shall end and were not told yet.
+    pub to_stop: BTreeSet<JobId>,
+    /// When nodes are no longer suspect.
+    pub suspects: BTreeSet<(Time, NodeId)>,
+    /// Readings by their age.
+    pub readings: BTreeSet<(Time, NodeId)>,
+    /// Waiting jobs that were never told why.
+    pub untold: BTreeSet<JobId>,
+    /// Idle draw of all nodes.
+    pub idle: Power,
+    /// Sum of the estimates of all active jobs.
+    pub active_draw: Power,
+    /// Nodes that are not awake.
+    pub sleeping: u32,
+    /// What the last plan knows that still holds.
+    pub memo: Option<Memo>,
+    /// Until when the mode need not be looked at: the price does not change before.
+    pub mode_until: Option<Time>,
+}
+
+/// It follows from the rest of the state, so it is never what tells two states apart.
+impl PartialEq for Index {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Index {}
+
+impl Index {
+    /// Of a state that came without one.
+    pub fn of(state: &State, now: Time) -> Self {
+        let mut index = Self::default();
+        for node in &state.nodes {
+            index.names.insert(node.spec.name.clone(), node.id);
+            index.memory.push(Memory::ZERO);
+            index.idle += node.spec.idle;
+            index.sleeping += u32::from(node.sleep != Sleep::Awake);
+            index.classes.place(node, now);
+            index.suspects.extend(node.suspect_until.map(|until| (until, node.id)));
+            index.readings.extend(node.reading.map(|reading| (reading.at, node.id)));
+        }
+        for (id, job) in &state.jobs {
+            match &job.phase {
+                Phase::Waiting(told) => {
+                    if told.is_none() {
+                        index.untold.insert(*id);
+                    }
+                }
+                Phase::Starting(assignment) | Phase::Running(assignment, _) => {
+                    index.take(state, *id, &assignment.placement);
+                    index.active_draw += assignment.estimate.power;
+                    if assignment.stop.as_ref().is_some_and(|(_, told)| !told) {
+                        index.to_stop.insert(*id);
+                    }
+                    index.note_times(*id, job);
+                }
+            }
+        }
+        index.queue_again(state);
+        index
+    }
+
+    /// Puts every waiting job in its place: after what estimates and shapes depend on has changed.
+    pub fn queue_again(&mut self, state: &State) {
+        self.memo = None;
+        self.shapes = Shapes::default();
+        for (id, job) in state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (*id, job))) {
+            self.shapes.insert(state, &self.classes, id, &job.request);
+        }
+    }
+
+    /// When an active job is expected to end and must end.
+    pub fn note_times(&mut self, id: JobId, job: &Job) {
+        if let (Some(end), Some(assignment)) = (job.estimated_end(), job.assignment()) {
+            self.ends.insert((end, id), self.release_of(job, assignment));
+        }
+        self.limits.extend(crate::core::limit_end(job).map(|end| (end, id)));
+    }
+
+    fn release_of(&self, job: &Job, assignment: &Assignment) -> Release {
+        let first = assignment.placement.first();
+        let class = first.and_then(|part| self.classes.place_of(part.unit.node)).map(|(class, _)| class);
+        let whole = first.zip(class).filter(|(first, class)| {
+            let unit = first.unit.unit;
+            let cores = self.classes.class(*class).units.get(usize::from(unit)).map(|unit| unit.cores);
+            assignment.placement.iter().all(|part| {
+                let at = self.classes.place_of(part.unit.node).map(|(class, _)| class);
+                Some(part.cores) == cores && part.unit.unit == unit && at == Some(*class)
+            })
+        });
+        Release {
+            power: assignment.estimate.power,
+            whole: whole.map(|(first, class)| (class, first.unit.unit, width(&assignment.placement))),
+            is_sure: job.request.time_limit.is_some(),
+        }
+    }
+
+    pub fn forget_times(&mut self, id: JobId, job: &Job) {
+        if let Some(end) = job.estimated_end() {
+            self.ends.remove(&(end, id));
+        }
+        if let Some(end) = crate::core::limit_end(job) {
+            self.limits.remove(&(end, id));
+        }
+    }
+
+    pub fn take(&mut self, state: &State, job: JobId, parts: &[Part]) {
+        for part in parts {
+            self.classes.take(part);
+            self.each_node(state, part, |index, node| {
+                index.occupants.insert((node, job));
+            });
+            self.change_memory(part, Memory::saturating_add);
+        }
+    }
+
+    pub fn give(&mut self, state: &State, job: JobId, parts: &[Part]) {
+        for part in parts {
+            self.classes.give(part);
+            self.each_node(state, part, |index, node| {
+                index.occupants.remove(&(node, job));
+            });
+            self.change_memory(part, Memory::saturating_sub);
+        }
+    }
+
+    /// The nodes of a part that have a meter.
+    fn each_node(&mut self, state: &State, part: &Part, mut change: impl FnMut(&mut Self, NodeId)) {
+        if self.classes.is_metered(part.unit.node) {
+            part.nodes().filter(|node| state.node(*node).is_some()).for_each(|node| change(self, node));
+        }
+    }
+
+    fn change_memory(&mut self, part: &Part, change: impl Fn(Memory, Memory) -> Memory) {
+        if part.memory == Memory::ZERO {
+            return;
+        }
+        for node in part.nodes() {
+            if let Some(used) = self.memory.get_mut(node.0 as usize) {
+                *used = change(*used, part.memory);
+            }
+        }
+    }
+
+    /// Cores of a unit that jobs have.
+    pub fn cores_used(&self, unit: UnitId) -> u32 {
+        self.classes.used(unit)
+    }
+}

@@ -1,0 +1,176 @@
+//! Waiting jobs by shape: what a job wants of each node. Jobs of one shape fit the same nodes, so that a round asks once
+//! for all of them.
+
+use std::collections::BTreeMap;
+
+use limo_model::{Cores, JobId, Memory, Request};
+
+use super::Classes;
+use crate::apply::{allows_unit, cores_on};
+use crate::estimate::estimate;
+use crate::state::State;
+use crate::structure::{Need, Waiting};
+
+/// What a job wants of each of its nodes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    cores: Cores,
+    memory: Memory,
+    include: Vec<String>,
+    exclude: Vec<String>,
+    hardware: Vec<String>,
+    variants: Vec<String>,
+}
+
+/// How a shape fits a class: on which unit, with how many cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub class: usize,
+    pub unit: u16,
+    pub cores: u32,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    /// Only some nodes of a class may do: each has to be asked.
+    pub is_picky: bool,
+    pub ways: Vec<Way>,
+    /// By way, how many nodes a job of the shape could be put on now: free ones, and free ones that sleep.
+    pub free: Vec<(u32, u32)>,
+    pub waiting: Waiting,
+    classes: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shapes {
+    by_key: BTreeMap<Key, usize>,
+    all: Vec<Shape>,
+    /// The shape that was asked for last, with its key: traces ask for the same again and again.
+    last: Option<(Key, usize)>,
+    /// The versions of the classes at the last count.
+    counted: Vec<u64>,
+}
+
+fn is_key(key: &Key, request: &Request) -> bool {
+    key.cores == request.cores
+        && key.memory == request.memory
+        && key.include == request.include
+        && key.exclude == request.exclude
+        && key.hardware == request.hardware
+        && key.variants == request.variants
+}
+
+fn key(request: &Request) -> Key {
+    Key {
+        cores: request.cores,
+        memory: request.memory,
+        include: request.include.clone(),
+        exclude: request.exclude.clone(),
+        hardware: request.hardware.clone(),
+        variants: request.variants.clone(),
+    }
+}
+
+/// In each class the first unit that the job may have. Whole memory is checked here, free memory with the node.
+fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
+    let way = |(index, class): (usize, &super::Class)| {
+        let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
+        let unit = class.units.iter().position(fits).filter(|_| request.memory <= class.memory)?;
+        let cores = cores_on(request, &class.units[unit]);
+        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores })
+    };
+    classes.all().iter().enumerate().filter_map(way).collect()
+}
+
+impl Shapes {
+    pub fn all(&self) -> &[Shape] {
+        &self.all
+    }
+
+    /// The shape of a request that was seen before.
+    pub fn of(&mut self, request: &Request) -> Option<usize> {
+        if let Some((key, shape)) = &self.last
+            && is_key(key, request)
+        {
+            return Some(*shape);
+        }
+        let key = key(request);
+        let shape = *self.by_key.get(&key)?;
+        self.last = Some((key, shape));
+        Some(shape)
+    }
+
+    /// The same without remembering it.
+    pub fn find(&self, request: &Request) -> Option<&Shape> {
+        let last = self.last.as_ref().filter(|(key, _)| is_key(key, request)).map(|(_, shape)| *shape);
+        last.or_else(|| self.by_key.get(&key(request)).copied()).and_then(|shape| self.all.get(shape))
+    }
+
+    pub fn insert(&mut self, state: &State, classes: &Classes, id: JobId, request: &Request) {
+        let shape = self.of(request).unwrap_or_else(|| {
+            let key = key(request);
+            self.all.push(Shape {
+                is_picky: request.memory > Memory::ZERO || !request.include.is_empty() || !request.exclude.is_empty(),
+                ways: ways(classes, request),
+                free: Vec::new(),
+                waiting: Waiting::new(),
+                classes: classes.len(),
+            });
+            self.by_key.insert(key.clone(), self.all.len() - 1);
+            self.last = Some((key, self.all.len() - 1));
+            self.all.len() - 1
+        });
+        let shape = &mut self.all[shape];
+        if shape.classes != classes.len() {
+            shape.ways = ways(classes, request);
+            shape.classes = classes.len();
+        }
+        if shape.free.len() != shape.ways.len() {
+            shape.free = shape.ways.iter().map(|way| free_on(classes, way)).collect();
+        }
+        shape.waiting.insert(id.0, need(state, classes, &shape.ways, request));
+    }
+
+    /// Finds again how many nodes each shape could be put on, where its classes have changed.
+    pub fn count(&mut self, classes: &Classes) {
+        for (index, class) in classes.all().iter().enumerate() {
+            if self.counted.get(index) == Some(&class.version) {
+                continue;
+            }
+            for shape in &mut self.all {
+                for (way, free) in shape.ways.iter().zip(&mut shape.free).filter(|(way, _)| way.class == index) {
+                    *free = free_on(classes, way);
+                }
+            }
+        }
+        self.counted.clear();
+        self.counted.extend(classes.all().iter().map(|class| class.version));
+    }
+
+    pub fn remove(&mut self, id: JobId, request: &Request) {
+        if let Some(shape) = self.of(request) {
+            self.all[shape].waiting.remove(id.0);
+        }
+    }
+}
+
+fn free_on(classes: &Classes, way: &Way) -> (u32, u32) {
+    let class = classes.class(way.class);
+    let awake = class.levels.get(usize::from(way.unit)).map_or(0, |levels| levels.count_at_least(way.cores));
+    (awake, class.asleep.count())
+}
+
+impl Shape {
+    /// Nodes that a job of the shape could be put on, where it is not picky.
+    pub fn room(&self) -> u32 {
+        self.free.iter().map(|(awake, asleep)| awake + asleep).sum()
+    }
+}
+
+/// The least that the job needs on any class.
+fn need(state: &State, classes: &Classes, ways: &[Way], request: &Request) -> Need {
+    let unit = |way: &Way| &classes.class(way.class).units[usize::from(way.unit)];
+    let each = ways.iter().map(|way| estimate(state, request, unit(way), None).power).min().unwrap_or_default();
+    let span = request.time_limit.unwrap_or(state.settings.options.default_duration);
+    Need { parts: request.nodes.get(), span: span.ms(), power: each.scaled(i64::from(request.nodes.get()), 1).mw() }
+}

@@ -1,0 +1,191 @@
+//! Power and energy: whether the cluster may draw what one more job adds.
+//!
+//! `easy` asks nothing. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit and,
+//! while a budget's period runs, below the rate at which it is released. `energybud` (section IV) keeps what is released
+//! and not drawn from becoming negative for as long as any job is expected to run, the reservation of the first job
+//! included. `reducepc` (section IV-D) lets jobs in order of the queue do the same, and later ones only what the rate
+//! leaves, lowered by the energy that the first job will need above it, spread until its start.
+//! The estimated draw is the idle draw of all nodes, also of those that sleep, and the estimates of all active jobs.
+
+use limo_model::{Energy, Power, Span, Time};
+
+use super::reservation::Reservation;
+use crate::budget::{Ledger, Obstacle};
+use crate::options::Preset;
+use crate::round::Wait;
+use crate::view::View;
+
+pub(super) struct Gate {
+    kind: Kind,
+    now: Time,
+    /// The estimated draw.
+    draw: Power,
+    /// `reducepc`, once there is a reservation: the most that later jobs may take the draw to.
+    reduced: Option<Power>,
+    /// What the first job will need above the rate.
+    reserved: Energy,
+    reserves: bool,
+}
+
+enum Kind {
+    Free,
+    /// One limit for all the time that is known.
+    Cap(Power),
+    Ledger(Box<Ledger>),
+}
+
+impl Gate {
+    pub fn of(view: &View<'_>) -> Self {
+        let draw = view.estimated_draw();
+        let preset = view.preset();
+        let kind = if preset == Preset::Easy { Kind::Free } else { kind(view, draw, preset) };
+        let reserves = matches!(preset, Preset::Energybud | Preset::Powercap);
+        Self { kind, now: view.now(), draw, reduced: None, reserved: Energy::ZERO, reserves }
+    }
+
+    /// Whether a job that adds `power` may start now; `end` is when it is ended at the latest, where it is.
+    pub fn admits(&mut self, power: Power, end: Option<Time>) -> bool {
+        self.below_reduced(power)
+            && match &mut self.kind {
+                Kind::Free => true,
+                Kind::Cap(limit) => power <= Power::ZERO || self.draw + power <= *limit,
+                Kind::Ledger(ledger) => ledger.admits(power, end).is_ok(),
+            }
+    }
+
+    /// The same for a job that adds at least that and ends at the earliest then: what this rejects would be rejected.
+    pub fn admits_at_least(&mut self, power: Power, end: Time) -> bool {
+        self.admits(power, Some(end))
+    }
+
+    fn below_reduced(&self, power: Power) -> bool {
+        self.reduced.is_none_or(|reduced| power <= Power::ZERO || self.draw + power <= reduced)
+    }
+
+    /// The first time from `not_before` on at which the job could start; a limit that never changes is asked for with
+    /// [`Gate::leaves`].
+    pub fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
+        match &mut self.kind {
+            Kind::Free | Kind::Cap(_) => Some(not_before),
+            Kind::Ledger(ledger) => ledger.earliest(power, span, not_before),
+        }
+    }
+
+    /// Whether a limit that never changes leaves `power` when the draw has fallen by `freed`.
+    pub fn leaves(&self, power: Power, freed: Power) -> bool {
+        match &self.kind {
+            Kind::Cap(limit) => self.draw - freed + power <= *limit,
+            Kind::Free | Kind::Ledger(_) => true,
+        }
+    }
+
+    /// Holds what the first job will need.
+    pub fn reserve(&mut self, view: &View<'_>, reservation: &Reservation) {
+        let (power, at) = (reservation.power, reservation.at);
+        let Kind::Ledger(ledger) = &mut self.kind else { return };
+        if at == Time::MAX || at <= self.now {
+            return;
+        }
+        let excess = excess_uj(view, self.draw - reservation.freed, reservation);
+        self.reserved = Energy::from_mj(i64::try_from(excess / 1_000).unwrap_or(i64::MAX));
+        if self.reserves {
+            ledger.commit(power, at, reservation.span.map(|span| at + span));
+        } else if let Some(rate) = view.rate_at(self.now) {
+            let lowered = excess / i128::from((at - self.now).ms());
+            self.reduced = Some(rate - Power::from_mw(i64::try_from(lowered).unwrap_or(i64::MAX)));
+        }
+    }
+
+    /// What is held back for the first job, above the rate.
+    pub fn reserved(&self) -> Energy {
+        self.reserved
+    }
+
+    /// Until when what is rejected now stays rejected, if only submissions happen.
+    pub fn until(&self, view: &View<'_>) -> Time {
+        match self.kind {
+            Kind::Free => Time::MAX,
+            Kind::Cap(_) => next_change(view).unwrap_or(Time::MAX),
+            // Energy is released all the time.
+            Kind::Ledger(_) => self.now + Span::from_ms(1),
+        }
+    }
+
+    /// When to ask again even if nothing happens.
+    pub fn wake(&self, view: &View<'_>, reservation: &Reservation) -> Option<Time> {
+        let change = if view.preset() == Preset::Easy { None } else { next_change(view) };
+        let Kind::Ledger(_) = self.kind else { return change };
+        let planned = Some(reservation.at).filter(|at| *at > self.now && *at < Time::MAX);
+        [change, planned, next_stage(view)].into_iter().flatten().min()
+    }
+
+    /// What stands against a job that adds `power`, apart from nodes.
+    pub fn obstacle(&mut self, power: Power, end: Option<Time>, until: Option<Time>) -> Option<Wait> {
+        if let Some(reduced) = self.reduced.filter(|_| !self.below_reduced(power)) {
+            return Some(Wait::Band { needs: power, left: (reduced - self.draw).at_least_zero(), until });
+        }
+        match &mut self.kind {
+            Kind::Free => None,
+            Kind::Cap(limit) => {
+                let left = (*limit - self.draw).at_least_zero();
+                (power > left).then_some(Wait::Band { needs: power, left, until })
+            }
+            Kind::Ledger(ledger) => match ledger.admits(power, end) {
+                Ok(()) => None,
+                Err(Obstacle::Power { needs, left }) => Some(Wait::Band { needs, left, until }),
+                Err(Obstacle::Energy { needs, left, .. }) => Some(Wait::Budget { needs, left, until }),
+            },
+        }
+    }
+}
+
+/// When limits or budgets change by themselves.
+fn next_change(view: &View<'_>) -> Option<Time> {
+    let limits = view.limits().next_step(view.now());
+    let budgets = view.settings().budgets.next_change(view.now());
+    [limits, budgets].into_iter().flatten().min()
+}
+
+/// The next monitoring stage of the period that runs.
+fn next_stage(view: &View<'_>) -> Option<Time> {
+    let budget = view.settings().budgets.at(view.now())?;
+    let every = view.options().monitor_every.max(Span::from_ms(1));
+    let stages = (view.now() - budget.from).ms() / every.ms() + 1;
+    Some((budget.from + every.scaled(stages, 1)).min(budget.until))
+}
+
+/// What the first job needs above the rate at which the budget is released then, in µJ.
+fn excess_uj(view: &View<'_>, draw: Power, reservation: &Reservation) -> i128 {
+    let at = reservation.at;
+    let Some(budget) = view.settings().budgets.at(at) else { return 0 };
+    let end = reservation.span.map_or(budget.until, |span| (at + span).min(budget.until));
+    let rate = view.rate_at(at).unwrap_or_default();
+    let above = (draw + reservation.power - rate).at_least_zero();
+    i128::from(above.mw()) * i128::from((end - at).ms().max(0))
+}
+
+fn kind(view: &View<'_>, draw: Power, preset: Preset) -> Kind {
+    let now = view.now();
+    let high = view.band().high();
+    let periods = view.settings().budgets.from_then_on(now);
+    if periods.is_empty() && view.limits().next_step(now).is_none() {
+        return if high.is_unlimited() { Kind::Free } else { Kind::Cap(high) };
+    }
+    // A job that is never ended by its walltime is never counted as gone.
+    let ends = view.index().ends.iter().filter(|(_, release)| release.is_sure);
+    let mut ledger = Ledger::new(now, draw, ends.map(|((end, _), release)| (*end, release.power)));
+    let mut steps = vec![(now, high)];
+    steps.extend(view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, band)| (*at, band.high())));
+    if steps.iter().any(|(_, high)| !high.is_unlimited()) {
+        ledger.limit(&steps, Time::MAX);
+    }
+    for budget in periods {
+        let release = view.release_of(budget);
+        if preset == Preset::Powercap {
+            ledger.limit(&release, budget.until);
+        } else {
+            ledger.budget(budget.from, budget.until, view.available(budget), &release);
+        }
+    }
+    Kind::Ledger(Box::new(ledger))
+}

@@ -1,0 +1,241 @@
+//! `easy`, `powercap`, `energybud`, `reducepc`: backfilling with a reservation for the first job that waits.
+//!
+//! Idea (energy-budget-2017, Algorithm 1): jobs in order of submission start while there is room; the first that has to
+//! wait gets a reservation at the earliest time at which enough running jobs are expected to have ended; a later job may
+//! start now if it is expected to end before that, or leaves what the reservation needs. With a power limit or an energy
+//! budget ([`gate`]) "room" also means power and energy, and the reservation holds them too (Algorithm 2).
+//! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
+//! `default_duration`, and is never ended. All jobs that are expected to end at the instant of the reservation count for
+//! it. With neighbouring nodes only ([`crate::Allocation::Contiguous`]) the reservation is the first run of nodes that
+//! is long enough, and no other job may reach into it.
+//! Ignores: prices (but for the release of a budget), deadlines, how fast or frugal a node is. What a reservation needs
+//! of nodes that are partly taken is counted by node: memory that running jobs give back is not looked at.
+//! A plan starts one job at most; the core asks again until nothing more starts. What was found to be out of the
+//! question stays so until something else happens than a submission, so a round costs what changed.
+//! Where the paper is silent: nodes are taken from those with the least room, lowest first, nodes that sleep last.
+//! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
+//! `monitor_every`, `rest`.
+
+mod gate;
+mod place;
+mod reservation;
+mod rest;
+
+use limo_model::{Estimate, JobId, Placement, Power, Span, Time};
+
+use super::Policy;
+use crate::index::Shape;
+use crate::plan::{Plan, Start};
+use crate::round::Wait;
+use crate::state::Job;
+use crate::structure::Need;
+use crate::view::View;
+use gate::Gate;
+use reservation::Reservation;
+
+pub(super) static BACKFILL: Backfill = Backfill;
+
+pub(super) struct Backfill;
+
+/// What the last plan found and what still holds while there is nothing but submissions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memo {
+    head: JobId,
+    reservation: Reservation,
+    /// Jobs below were looked at and cannot start.
+    next: u64,
+    /// When it no longer holds by itself.
+    until: Time,
+    /// Why the first job waits.
+    wait: Wait,
+}
+
+/// One plan in the making.
+struct Desk<'a> {
+    view: View<'a>,
+    gate: Gate,
+    /// Jobs that looked possible and were not.
+    misses: u32,
+}
+
+/// A job that waits, as the loops see it.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    id: JobId,
+    job: &'a Job,
+    shape: &'a Shape,
+    need: Need,
+}
+
+impl Policy for Backfill {
+    fn plan(&self, view: &View<'_>) -> Plan {
+        let mut desk = Desk { view: *view, gate: Gate::of(view), misses: 0 };
+        let Some(head) = desk.first() else {
+            return desk.nobody_waits();
+        };
+        let now = view.now();
+        let known = view.index().memo.as_ref().filter(|memo| memo.head == head.id && now < memo.until);
+        let memo = match known {
+            Some(memo) => memo.clone(),
+            None => match desk.start(&head, None) {
+                Some(start) => return started(start, None),
+                None => desk.memo(&head),
+            },
+        };
+        desk.gate.reserve(view, &memo.reservation);
+        desk.backfill(memo)
+    }
+}
+
+fn started(start: Start, memo: Option<Memo>) -> Plan {
+    Plan { starts: vec![start], memo, ..Plan::default() }
+}
+
+impl<'a> Desk<'a> {
+    fn candidate(&self, shape: &'a Shape, (key, need): (u64, Need)) -> Option<Candidate<'a>> {
+        let id = JobId(key);
+        self.view.job(id).map(|job| Candidate { id, job, shape, need })
+    }
+
+    /// The first job in the queue that could ever run on a node that is known.
+    fn first(&self) -> Option<Candidate<'a>> {
+        let shapes = self.view.index().shapes.all().iter().filter(|shape| !shape.ways.is_empty());
+        let firsts = shapes.filter_map(|shape| shape.waiting.first().map(|first| (first.0, first.1, shape)));
+        let (key, need, shape) = firsts.min_by_key(|(key, _, _)| *key)?;
+        self.candidate(shape, (key, need))
+    }
+
+    /// Starts the job now if there is room for it beside the reservation.
+    fn start(&mut self, candidate: &Candidate<'_>, reservation: Option<&Reservation>) -> Option<Start> {
+        let room = if candidate.shape.is_picky { u32::MAX } else { candidate.shape.room() };
+        if candidate.need.parts > room {
+            return None;
+        }
+        let placement = place::find(&self.view, candidate.shape, candidate.job, reservation)?;
+        let estimate = estimate(&self.view, candidate.job, &placement);
+        let end = self.view.now() + estimate.duration;
+        if reservation.is_some_and(|reservation| !reservation.leaves_room(&self.view, &placement, end)) {
+            return None;
+        }
+        let known_end = candidate.job.request.time_limit.map(|_| end);
+        self.gate.admits(estimate.power, known_end).then_some(Start { job: candidate.id, placement, estimate })
+    }
+
+    /// What there is to know about the first job, which cannot start now.
+    fn memo(&mut self, head: &Candidate<'_>) -> Memo {
+        let reservation = Reservation::of(self, head);
+        let until = Some(reservation.at).filter(|at| *at < Time::MAX);
+        let wait = self.obstacle(head.id, until).unwrap_or(Wait::Resources { until });
+        Memo { head: head.id, reservation, next: head.id.0 + 1, until: self.gate.until(&self.view), wait }
+    }
+
+    /// The first later job that may start, or why none does.
+    fn backfill(&mut self, mut memo: Memo) -> Plan {
+        while self.misses < self.view.options().depth {
+            let Some(candidate) = self.next(&memo) else {
+                memo.next = u64::MAX;
+                break;
+            };
+            memo.next = candidate.id.0 + 1;
+            if let Some(start) = self.start(&candidate, Some(&memo.reservation)) {
+                memo.reservation.give(&self.view, &start, self.view.now() + start.estimate.duration);
+                return started(start, Some(memo));
+            }
+            self.misses += 1;
+        }
+        // Those that come next are looked at in the next round.
+        memo.next = memo.next.min(self.next_number());
+        self.settle(memo)
+    }
+
+    fn next_number(&self) -> u64 {
+        self.view.state().next_job
+    }
+
+    /// The first job from `memo.next` on that looks possible: of the heads of all shapes the earliest.
+    fn next(&mut self, memo: &Memo) -> Option<Candidate<'a>> {
+        let now = self.view.now();
+        let mut best: Option<(u64, Need, &'a Shape)> = None;
+        for shape in self.view.index().shapes.all().iter().filter(|shape| !shape.waiting.is_empty()) {
+            let (room, spare) = place::room(&self.view, shape, &memo.reservation);
+            let gate = &mut self.gate;
+            let looks_possible = |need: &Need| {
+                let end = now + Span::from_ms(need.span);
+                let passes = end <= memo.reservation.at || need.parts <= spare;
+                passes && need.parts <= room && gate.admits_at_least(Power::from_mw(need.power), end)
+            };
+            let found = shape.waiting.next(memo.next, looks_possible);
+            if let Some((key, need)) = found.filter(|(key, _)| best.as_ref().is_none_or(|best| *key < best.0)) {
+                best = Some((key, need, shape));
+            }
+        }
+        let (key, need, shape) = best?;
+        self.candidate(shape, (key, need))
+    }
+
+    /// No job waits that could ever run.
+    fn nobody_waits(&mut self) -> Plan {
+        let (sleeps, wake_at) = rest::sleeps(&self.view, &mut self.gate);
+        let waits = self.view.untold().map(|(id, _)| (id, Wait::NoNode)).collect();
+        Plan { sleeps, wake_at, waits, ..Plan::default() }
+    }
+
+    /// Nothing starts: tells the first job and those that are new why.
+    fn settle(&mut self, memo: Memo) -> Plan {
+        let view = self.view;
+        let mut plan = Plan { wake_at: self.gate.wake(&view, &memo.reservation), ..Plan::default() };
+        let until = Some(memo.reservation.at).filter(|at| *at < Time::MAX);
+        let is_new = |id: &JobId| view.index().untold.contains(id);
+        if !is_new(&memo.head) {
+            plan.waits.push((memo.head, memo.wait.clone()));
+        }
+        for (id, job) in view.untold() {
+            let wait = match self.obstacle(id, None) {
+                _ if id == memo.head => memo.wait.clone(),
+                Some(wait) => wait,
+                None => Wait::Behind { job: memo.head, until },
+            };
+            if job.request.immediate {
+                plan.refusals.push((id, wait));
+            } else {
+                plan.waits.push((id, wait));
+            }
+        }
+        let due;
+        (plan.sleeps, due) = rest::sleeps(&view, &mut self.gate);
+        plan.wake_at = [plan.wake_at, due].into_iter().flatten().min();
+        plan.reserved = self.gate.reserved();
+        plan.memo = Some(memo);
+        plan
+    }
+
+    /// What stands against a job now, apart from the reservation.
+    fn obstacle(&mut self, id: JobId, until: Option<Time>) -> Option<Wait> {
+        let Some(job) = self.view.job(id) else { return Some(Wait::NoNode) };
+        let shape = self.view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty());
+        let Some(shape) = shape else { return Some(Wait::NoNode) };
+        let Some(placement) = place::find(&self.view, shape, job, None) else {
+            return Some(Wait::Resources { until });
+        };
+        let estimate = estimate(&self.view, job, &placement);
+        let end = job.request.time_limit.map(|_| self.view.now() + estimate.duration);
+        self.gate.obstacle(estimate.power, end, until)
+    }
+}
+
+/// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum
+/// over its nodes.
+fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
+    let state = view.state();
+    let parts = placement.iter().filter_map(|part| view.unit(part.unit).map(|(_, unit)| (part, unit)));
+    let each = parts.map(|(part, unit)| (part.count, crate::estimate::estimate(state, &job.request, unit, None)));
+    let (mut power, mut source) = (Power::ZERO, None);
+    for (count, estimate) in each {
+        power += estimate.power.scaled(i64::from(count), 1);
+        source.get_or_insert((estimate.source, estimate.runs));
+    }
+    let (source, runs) = source.unwrap_or((limo_model::EstimateSource::Nameplate, 0));
+    let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
+    let duration = walltime + place::waking(view, placement);
+    Estimate { duration, power, energy: power * duration, source, runs }
+}

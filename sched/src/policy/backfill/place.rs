@@ -1,0 +1,157 @@
+//! Which nodes a job gets: those with the least room that fits, lowest first; nodes that sleep last; or a run of
+//! neighbours.
+
+use std::ops::Range;
+
+use limo_model::{NodeId, Part, Placement, Span, UnitId};
+
+use super::reservation::Reservation;
+use crate::apply::allows_node;
+use crate::index::{Class, Shape, Way};
+use crate::options::Allocation;
+use crate::state::{Job, Sleep};
+use crate::structure::Bits;
+use crate::view::View;
+
+/// The most nodes that a job of the shape could have now: one that would be over before the reservation, and one that
+/// would not. Bounds; the second is exact where all units are taken whole.
+pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &Reservation) -> (u32, u32) {
+    if shape.is_picky {
+        return (u32::MAX, u32::MAX);
+    }
+    if view.options().allocation == Allocation::Any {
+        return (shape.room(), reservation.spare(view, shape));
+    }
+    let longest = |free: &Bits| free.runs().map(|run| run.len() as u32).max().unwrap_or(0);
+    shape.ways.iter().fold((0, 0), |(before, beside), way| {
+        let mut free = free(view, way);
+        let all = longest(&free);
+        reservation.remove_from(way.class, &mut free);
+        (before.max(all), beside.max(longest(&free)))
+    })
+}
+
+/// Free positions of a class, awake or asleep.
+pub(super) fn free(view: &View<'_>, way: &Way) -> Bits {
+    let class = view.index().classes.class(way.class);
+    let mut scratch = Bits::new(class.nodes.len() as u32);
+    let levels = class.levels.get(usize::from(way.unit));
+    let mut free = levels.map(|levels| levels.members(way.cores, &mut scratch).clone()).unwrap_or_else(|| Bits::new(0));
+    free.grow(class.nodes.len() as u32);
+    free.union_with(&class.asleep);
+    free
+}
+
+/// A placement for the job now, if there is one. With neighbours only, a job that would not be over before the
+/// reservation stays out of its nodes.
+pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
+    let wanted = job.request.nodes.get();
+    if view.options().allocation == Allocation::Contiguous {
+        return neighbours(view, shape, job, reservation);
+    }
+    if shape.is_picky {
+        return picked(view, shape, job, wanted);
+    }
+    let mut placement = Placement::new();
+    let mut missing = wanted;
+    for asleep in [false, true] {
+        for way in &shape.ways {
+            if missing == 0 {
+                return Some(placement);
+            }
+            let class = view.index().classes.class(way.class);
+            let each = |run: Range<u32>| add(&mut placement, class, way, job, run);
+            missing -= if asleep {
+                class.asleep.lowest(missing, each)
+            } else {
+                class.levels.get(usize::from(way.unit)).map_or(0, |levels| levels.lowest_fit(way.cores, missing, each))
+            };
+        }
+    }
+    (missing == 0).then_some(placement)
+}
+
+fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Range<u32>) {
+    class.node_runs(run, |node, count| {
+        let unit = UnitId { node, unit: way.unit };
+        placement.push(Part { unit, count, cores: way.cores, memory: job.request.memory, cap: None });
+    });
+}
+
+/// For jobs that ask for memory or name nodes: each node is asked.
+fn picked(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Option<Placement> {
+    let mut placement = Placement::new();
+    let mut missing = wanted;
+    for asleep in [false, true] {
+        for way in &shape.ways {
+            let class = view.index().classes.class(way.class);
+            let mut each = |run: Range<u32>| {
+                for position in run {
+                    if missing > 0 && may_have(view, job, class.nodes[position as usize]) {
+                        add(&mut placement, class, way, job, position..position + 1);
+                        missing -= 1;
+                    }
+                }
+            };
+            if asleep {
+                class.asleep.lowest(u32::MAX, &mut each);
+            } else if let Some(levels) = class.levels.get(usize::from(way.unit)) {
+                levels.lowest_fit(way.cores, u32::MAX, &mut each);
+            }
+        }
+    }
+    (missing == 0).then_some(placement)
+}
+
+/// How many nodes a picky job could have now.
+pub(super) fn picked_count(view: &View<'_>, shape: &Shape, job: &Job) -> u32 {
+    let mut count = 0;
+    for way in &shape.ways {
+        let class = view.index().classes.class(way.class);
+        free(view, way).iter().for_each(|at| count += u32::from(may_have(view, job, class.nodes[at as usize])));
+    }
+    count
+}
+
+fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
+    let Some(of) = view.node(node) else { return false };
+    let used = view.index().memory.get(node.0 as usize).copied().unwrap_or_default();
+    allows_node(&job.request, of) && used.saturating_add(job.request.memory) <= of.spec.memory
+}
+
+/// The first run of free neighbours in one class.
+fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
+    let wanted = job.request.nodes.get();
+    let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
+    for way in &shape.ways {
+        let class = view.index().classes.class(way.class);
+        let mut free = free(view, way);
+        if shape.is_picky {
+            let unfit: Vec<u32> = free.iter().filter(|at| !may_have(view, job, class.nodes[*at as usize])).collect();
+            unfit.into_iter().for_each(|at| {
+                free.remove(at);
+            });
+        }
+        if let Some(reservation) = reservation
+            && view.now() + walltime > reservation.at
+        {
+            reservation.remove_from(way.class, &mut free);
+        }
+        if let Some(first) = free.first_run(wanted) {
+            let mut placement = Placement::new();
+            add(&mut placement, class, way, job, first..first + wanted);
+            return Some(placement);
+        }
+    }
+    None
+}
+
+/// How long the nodes of a placement need until all of them are awake.
+pub(super) fn waking(view: &View<'_>, placement: &Placement) -> Span {
+    if view.index().sleeping == 0 {
+        return Span::ZERO;
+    }
+    let nodes = placement.iter().flat_map(|part| part.nodes()).filter_map(|node| view.node(node));
+    let sleeping = nodes.filter(|node| node.sleep == Sleep::Asleep);
+    sleeping.filter_map(|node| node.spec.rest.map(|rest| rest.up.span)).max().unwrap_or(Span::ZERO)
+}

@@ -1,0 +1,207 @@
+//! When the first job that waits can start, and what later jobs must leave it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use limo_model::{JobId, Part, Placement, Power, Span, Time, UnitId};
+
+use super::{Candidate, Desk, place};
+use crate::apply::allows_node;
+use crate::index::{Release, Shape, Way};
+use crate::options::Allocation;
+use crate::plan::Start;
+use crate::structure::Bits;
+use crate::view::View;
+
+/// The place of the first job in the future.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reservation {
+    /// When it is expected to start; the end of time where nothing that is known makes room for it.
+    pub at: Time,
+    /// What it will draw, and for how long.
+    pub power: Power,
+    pub span: Option<Span>,
+    /// By how much the draw will have fallen by then.
+    pub freed: Power,
+    /// Nodes that it could have then and does not need.
+    extra: u32,
+    ways: Vec<Way>,
+    /// With neighbours only: the positions of a class that it will have.
+    run: Option<(usize, Range<u32>)>,
+    /// Cores given back by then on units that are taken in part.
+    gains: BTreeMap<UnitId, u32>,
+}
+
+/// The future, end by end.
+struct Walk<'a> {
+    view: View<'a>,
+    head: Candidate<'a>,
+    count: u32,
+    freed: Power,
+    gains: BTreeMap<UnitId, u32>,
+    /// With neighbours only: what is free, by way.
+    free: Option<Vec<Bits>>,
+}
+
+impl Reservation {
+    pub fn of(desk: &mut Desk<'_>, head: &Candidate<'_>) -> Self {
+        let view = desk.view;
+        let span = head.job.request.time_limit;
+        let mut walk = Walk::new(&view, head);
+        let power = Power::from_mw(head.need.power);
+        let mut at = view.now();
+        let mut ends = view.index().ends.iter().peekable();
+        // What follows is asked once for each instant at which jobs end, from now on.
+        let mut not_before = None;
+        let found = loop {
+            if not_before.is_none() && walk.fits() {
+                not_before = Some(desk.gate.earliest(power, span, at));
+            }
+            match not_before {
+                Some(Some(earliest)) if earliest <= at && desk.gate.leaves(power, walk.freed) => break true,
+                Some(None) => break false,
+                _ => {}
+            }
+            let Some(((end, _), _)) = ends.peek() else { break not_before.flatten().is_some() };
+            let next = overdue(*end, view.now());
+            if let Some(earliest) = not_before.flatten().filter(|earliest| *earliest > at && *earliest < next) {
+                at = earliest;
+                continue;
+            }
+            at = next;
+            while let Some(((_, id), release)) = ends.next_if(|((end, _), _)| overdue(*end, view.now()) <= at) {
+                walk.end(*id, release);
+            }
+        };
+        let at = if found { at.max(not_before.flatten().unwrap_or(at)) } else { Time::MAX };
+        let run = walk.free.as_ref().and_then(|free| first_run(&head.shape.ways, free, head.need.parts));
+        Self {
+            at,
+            power,
+            span,
+            freed: walk.freed,
+            extra: walk.count.saturating_sub(head.need.parts),
+            ways: head.shape.ways.clone(),
+            run: run.filter(|_| found),
+            gains: walk.gains,
+        }
+    }
+
+    /// Takes the nodes of the reservation out of `free` positions of a class.
+    pub fn remove_from(&self, class: usize, free: &mut Bits) {
+        if let Some((of, run)) = &self.run
+            && *of == class
+        {
+            free.remove_range(run.clone());
+        }
+    }
+
+    /// The most nodes that a job of the shape can have which would not be over by then: a bound, exact where all units
+    /// are taken whole.
+    pub fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
+        if self.run.is_some() {
+            return u32::MAX;
+        }
+        let whole = |way: &Way| {
+            let units = &view.index().classes.class(way.class).units;
+            let cores = units.get(usize::from(way.unit)).map(|unit| unit.cores);
+            let shared = self.ways.iter().find(|own| own.class == way.class && own.unit == way.unit);
+            shared.is_some_and(|own| Some(own.cores) == cores && Some(way.cores) == cores)
+        };
+        if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
+    }
+
+    /// Whether a job on `placement` until `end` leaves the first one what it needs.
+    pub fn leaves_room(&self, view: &View<'_>, placement: &Placement, end: Time) -> bool {
+        end <= self.at || self.run.is_some() || self.cost(view, placement) <= self.extra
+    }
+
+    /// A job starts beside the reservation.
+    pub fn give(&mut self, view: &View<'_>, start: &Start, end: Time) {
+        if end > self.at && self.run.is_none() {
+            self.extra = self.extra.saturating_sub(self.cost(view, &start.placement));
+        }
+    }
+
+    /// How many nodes that the first job could have at that time it could not have beside `placement`.
+    fn cost(&self, view: &View<'_>, placement: &Placement) -> u32 {
+        placement.iter().map(|part| self.cost_of(view, part)).sum()
+    }
+
+    fn cost_of(&self, view: &View<'_>, part: &Part) -> u32 {
+        let classes = &view.index().classes;
+        let Some((class, position)) = classes.place_of(part.unit.node) else { return 0 };
+        let Some(way) = self.ways.iter().find(|way| way.class == class && way.unit == part.unit.unit) else { return 0 };
+        let unit = usize::from(way.unit);
+        let cores = classes.class(class).units.get(unit).map_or(0, |unit| unit.cores);
+        if part.cores == cores {
+            return part.count;
+        }
+        let levels = &classes.class(class).levels[unit];
+        let costs = |(position, unit): &(u32, UnitId)| {
+            let then = levels.free(*position) + self.gains.get(unit).copied().unwrap_or(0);
+            then >= way.cores && then.saturating_sub(part.cores) < way.cores
+        };
+        (position..position + part.count).zip(part.units()).filter(costs).count() as u32
+    }
+}
+
+/// An end that should have come already is expected at once.
+fn overdue(end: Time, now: Time) -> Time {
+    if end < now { now + Span::from_ms(1) } else { end }
+}
+
+fn first_run(ways: &[Way], free: &[Bits], wanted: u32) -> Option<(usize, Range<u32>)> {
+    let runs = ways.iter().zip(free);
+    let mut found =
+        runs.filter_map(|(way, free)| free.first_run(wanted).map(|first| (way.class, first..first + wanted)));
+    found.next()
+}
+
+impl<'a> Walk<'a> {
+    fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
+        let contiguous = view.options().allocation == Allocation::Contiguous;
+        let free = contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
+        let count =
+            if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
+        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free }
+    }
+
+    fn fits(&self) -> bool {
+        let wanted = self.head.need.parts;
+        let run = |free: &Vec<Bits>| first_run(&self.head.shape.ways, free, wanted).is_some();
+        self.count >= wanted && self.free.as_ref().is_none_or(run)
+    }
+
+    fn end(&mut self, id: JobId, release: &Release) {
+        self.freed += release.power;
+        let way = |class, unit| self.head.shape.ways.iter().find(|way| way.class == class && way.unit == unit);
+        match release.whole {
+            Some((class, unit, _)) if way(class, unit).is_none() => {}
+            Some((_, _, nodes)) if self.free.is_none() && !self.head.shape.is_picky => self.count += nodes,
+            _ => self.end_by_node(id),
+        }
+    }
+
+    fn end_by_node(&mut self, id: JobId) {
+        let classes = &self.view.index().classes;
+        let placement = self.view.job(id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
+        for (part, unit) in placement.into_iter().flatten().flat_map(|part| part.units().map(move |unit| (part, unit)))
+        {
+            let Some((class, position)) = classes.place_of(unit.node) else { continue };
+            let ways = &self.head.shape.ways;
+            let Some(index) = ways.iter().position(|way| way.class == class && way.unit == unit.unit) else { continue };
+            let gain = self.gains.entry(unit).or_default();
+            let before = classes.class(class).levels[usize::from(unit.unit)].free(position) + *gain;
+            *gain += part.cores;
+            let allowed = !self.head.shape.is_picky
+                || self.view.node(unit.node).is_some_and(|node| allows_node(&self.head.job.request, node));
+            if allowed && before < ways[index].cores && before + part.cores >= ways[index].cores {
+                self.count += 1;
+                if let Some(free) = &mut self.free {
+                    free[index].insert(position);
+                }
+            }
+        }
+    }
+}
