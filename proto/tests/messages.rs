@@ -95,6 +95,7 @@ fn request() -> impl Strategy<Value = Request> {
             name: name.clone(),
             application: name.clone(),
             size: name,
+            nodes: std::num::NonZeroU32::MIN,
             cores,
             memory: Memory::from_bytes(7),
             time_limit: deadline.map(|at| Span::from_ms(at.unix_ms())),
@@ -171,7 +172,7 @@ fn from_node() -> impl Strategy<Value = NodeToMaster> {
 fn to_node() -> impl Strategy<Value = MasterToNode> {
     let part = (any::<u32>(), any::<u16>(), proptest::option::of(power())).prop_map(|(node, unit, cap)| Part {
         unit: UnitId { node: NodeId(node), unit },
-        nodes: std::num::NonZeroU32::MIN,
+        count: 1,
         cores: node,
         memory: Memory::from_bytes(5),
         cap,

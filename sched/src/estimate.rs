@@ -35,6 +35,9 @@ pub(crate) fn known_caps(state: &State, request: &Request, unit: &UnitSpec) -> V
 
 /// The profile of the job's size class, else the one without a class.
 fn profile<'a>(state: &'a State, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Option<&'a Profile> {
+    if state.profiles.is_empty() {
+        return None;
+    }
     let key = |size: &str| ProfileKey {
         application: request.application.clone(),
         size: size.to_owned(),

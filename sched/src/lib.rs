@@ -23,7 +23,7 @@ mod structure;
 mod timeline;
 mod view;
 
-pub use account::Bill;
+pub use account::{Bill, cost_of};
 pub use check::{Violation, check};
 pub use core::Core;
 pub use event::Event;

@@ -24,7 +24,7 @@ pub enum Processors {
 /// How records become jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rules {
-    /// Jobs ordered by submission, equal ones as in the file (a stable sort). A job without a run time or processors is
+    /// Jobs ordered by submission, equal ones by their numbers, then as in the file. A job without a run time or processors is
     /// left out; a run time of zero stays; a requested time that is not positive is none.
     #[default]
     Plain,
@@ -63,15 +63,15 @@ pub fn load_from(mut reader: Reader, options: Options) -> Result<Workload, SwfEr
     let mut workload =
         Workload { start: reader.header().start(), processors: reader.header().processors(), ..Workload::default() };
     let mut counts = Counts::default();
-    let mut latest = Span::ZERO;
+    let mut latest = (Span::ZERO, i64::MIN);
     while let Some(record) = reader.next() {
         let record = record?;
         counts.lines += 1;
         let Some(job) = job(&record, options, &mut counts).map_err(|field| range(&reader, &record, field))? else {
             continue;
         };
-        counts.out_of_order += u64::from(job.submit < latest);
-        latest = latest.max(job.submit);
+        counts.out_of_order += u64::from((job.submit, job.number) < latest);
+        latest = latest.max((job.submit, job.number));
         workload.jobs.push(job);
     }
     if workload.jobs.is_empty() {
@@ -98,7 +98,7 @@ fn range(reader: &Reader, record: &Record, field: Field) -> SwfError {
 fn order(jobs: &mut Vec<Job>, rules: Rules, out_of_order: bool) {
     match rules {
         // Stable; moves small keys and each job once.
-        Rules::Plain if out_of_order => jobs.sort_by_cached_key(|job| job.submit),
+        Rules::Plain if out_of_order => jobs.sort_by_cached_key(|job| (job.submit, job.number)),
         Rules::Plain => {}
         Rules::Compat2017 => {
             jobs.sort_by_key(|job| job.number);
@@ -195,7 +195,7 @@ impl Counts {
             Rules::Compat2017 => "jobs ran for 0 s: left out",
         };
         let order = match rules {
-            Rules::Plain => "jobs were not in order of submission: sorted, equal ones as in the file",
+            Rules::Plain => "jobs were not in order of submission: sorted, equal ones by their numbers",
             Rules::Compat2017 => "jobs were not in order of submission: sorted as in energy-budget-2017",
         };
         let all = [
@@ -253,7 +253,7 @@ mod tests {
                 "1 jobs ran for 0 s: kept",
                 "1 jobs have no requested time (field 9): no limit on their run",
                 "1 jobs ran longer than their requested time: ended at it",
-                "1 jobs were not in order of submission: sorted, equal ones as in the file",
+                "1 jobs were not in order of submission: sorted, equal ones by their numbers",
             ]
         );
         let requested = Options { processors: Processors::Requested, ..Options::default() };

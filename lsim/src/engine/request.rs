@@ -1,0 +1,75 @@
+//! Nodes and jobs as the core knows them.
+
+use std::num::NonZeroU32;
+
+use limo_model::{Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
+use limo_trace::platform::Group;
+use limo_trace::{Job, Platform};
+
+/// The nodes of a platform, in order, with what the scheduler believes of them.
+pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
+    platform.groups.iter().flat_map(|group| (0..group.count).map(move |index| spec(group, index)))
+}
+
+fn spec(group: &Group, index: u32) -> NodeSpec {
+    let unit = UnitSpec {
+        name: "cpu".into(),
+        hardware: group.hardware.clone(),
+        kind: UnitKind::Cpu,
+        cores: group.cores,
+        nameplate: group.believed.busy - group.believed.idle,
+        caps: None,
+    };
+    let switch = |span, draw| Switch { span, draw };
+    let rest = group.rest.map(|rest| Rest {
+        draw: rest.draw,
+        down: switch(rest.down_time, rest.down_draw),
+        up: switch(rest.up_time, rest.up_draw),
+    });
+    NodeSpec {
+        name: group.node_name(index),
+        units: vec![unit],
+        memory: group.memory.unwrap_or(Memory::ZERO),
+        idle: group.believed.idle,
+        meter: Meter::None,
+        rest,
+    }
+}
+
+/// What a job of a workload asks for: a share of one node where one has that many processors, else whole nodes, as many
+/// as it takes with the cores of the most frequent kind.
+pub fn request(platform: &Platform, job: &Job) -> Request {
+    let largest = platform.groups.iter().map(|group| group.cores).max().unwrap_or(1);
+    let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, |group| group.cores);
+    let (nodes, cores) = match NonZeroU32::new(job.processors) {
+        Some(processors) if job.processors <= largest => (1, Cores::Count(processors)),
+        _ if usual == 1 => (job.processors, Cores::Count(NonZeroU32::MIN)),
+        _ => (job.processors.div_ceil(usual), Cores::All),
+    };
+    Request {
+        user: user(job.user),
+        name: String::new(),
+        application: application(job.application),
+        size: String::new(),
+        nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN),
+        cores,
+        memory: Memory::ZERO,
+        time_limit: job.walltime,
+        immediate: false,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        hardware: Vec::new(),
+        variants: Vec::new(),
+    }
+}
+
+/// Unknown ones have no name.
+fn user(number: i32) -> String {
+    if number < 0 { String::new() } else { number.to_string() }
+}
+
+fn application(number: i32) -> String {
+    if number < 0 { String::new() } else { number.to_string() }
+}
