@@ -86,17 +86,20 @@ impl Balance {
             self.planned = 0;
             return;
         }
+        points.reserve(self.release.len() + draw.len() + 1);
         let run = |begin| Run { begin, tightest_before: None, lowest_after: None };
         runs.push(run(0));
-        let mut last = Point { at: self.start, slope: i64::MIN, balance: self.available };
+        let (mut last, mut rate, mut balance) = (self.start, i64::MIN, self.available);
         differences(&self.release, draw, self.start, self.until, |at, slope| {
-            if slope < last.slope {
+            if slope < rate {
                 runs.push(run(points.len()));
             }
-            last = Point { at, slope, balance: last.balance_at(at) };
-            points.push(last);
+            balance = Point { at: last, slope: rate, balance }.balance_at(at);
+            (last, rate) = (at, slope);
+            points.push(Point { at, slope, balance });
         });
-        points.push(Point { at: self.until, slope: i64::MAX, balance: last.balance_at(self.until) });
+        balance = Point { at: last, slope: rate, balance }.balance_at(self.until);
+        points.push(Point { at: self.until, slope: i64::MAX, balance });
         self.planned = points.partition_point(|point| point.at <= horizon);
         self.sum_up_runs();
     }

@@ -34,6 +34,9 @@ impl Headroom {
         let (pieces, smallest) = (&mut self.pieces, &mut self.least);
         pieces.clear();
         smallest.clear();
+        let most = self.limit.len() + draw.len();
+        pieces.reserve(most);
+        smallest.reserve(most);
         let mut least = i64::MAX;
         differences(&self.limit, draw, self.start, self.until, |at, left| {
             least = least.min(left);

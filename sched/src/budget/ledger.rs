@@ -45,13 +45,10 @@ impl Ledger {
     /// end that should have come already is expected for the next millisecond. Ascending times are fastest, any order
     /// is right. Where a load that draws now is in none of them, because its end is not known: [`Ledger::endless`].
     pub fn new(now: Time, draw: Power, falls: impl Iterator<Item = (Time, Power)>) -> Self {
-        let draw = Steps::constant(draw.mw(), falls.size_hint().0);
-        let mut ledger = Self { now: now.unix_ms(), draw, endless: false, limits: Vec::new(), balances: Vec::new() };
-        let next = ledger.now.saturating_add(1);
-        for (at, fall) in falls {
-            ledger.draw.lower(at.unix_ms().max(next), fall.mw());
-        }
-        ledger
+        let now = now.unix_ms();
+        let mut draw = Steps::constant(draw.mw(), falls.size_hint().0);
+        draw.lower(falls.map(|(at, fall)| (at.unix_ms().max(now.saturating_add(1)), fall.mw())));
+        Self { now, draw, endless: false, limits: Vec::new(), balances: Vec::new() }
     }
 
     /// Some load that draws now is never counted as gone: the horizon is the end of each period.

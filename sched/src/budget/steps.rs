@@ -21,21 +21,35 @@ impl Steps {
         Self(steps)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The last change, also where it is one by nothing.
     pub(super) fn last_change(&self) -> Option<i64> {
         self.0.last().map(|(at, _)| *at).filter(|at| *at > i64::MIN)
     }
 
-    /// Lowers the level from `at` on; O(1) where that is not before the last change.
-    pub(super) fn lower(&mut self, at: i64, by: i64) {
-        match self.0.last_mut() {
-            Some((last, level)) if *last == at => *level = level.saturating_sub(by),
-            Some((last, level)) if *last < at => {
-                let lowered = level.saturating_sub(by);
-                self.0.push((at, lowered));
+    /// Lowers the level from each time on by so much; O(1) where the times ascend.
+    pub(super) fn lower(&mut self, falls: impl Iterator<Item = (i64, i64)>) {
+        let (mut last, mut level) = self.last();
+        for (at, by) in falls {
+            if at < last {
+                self.raise(at, None, by.saturating_neg());
+                (_, level) = self.last();
+                continue;
             }
-            _ => self.raise(at, None, by.saturating_neg()),
+            level = level.saturating_sub(by);
+            match self.0.last_mut() {
+                Some(step) if at == last => step.1 = level,
+                _ => self.0.push((at, level)),
+            }
+            last = at;
         }
+    }
+
+    fn last(&self) -> (i64, i64) {
+        self.0.last().copied().unwrap_or((i64::MIN, 0))
     }
 
     /// Raises the level in `[from, to)`, or from `from` on.
@@ -68,6 +82,7 @@ impl Steps {
 
 /// Hands over the pieces of `[from, until)` in which `upper - lower` is constant, in their order: their start and that
 /// difference.
+#[inline]
 pub(super) fn differences(upper: &Steps, lower: &Steps, from: i64, until: i64, mut piece: impl FnMut(i64, i64)) {
     let (mut at, mut below) = (from, lower.index_at(from));
     for (above, (_, high)) in upper.0.iter().enumerate().skip(upper.index_at(from)) {
@@ -77,15 +92,13 @@ pub(super) fn differences(upper: &Steps, lower: &Steps, from: i64, until: i64, m
         }
         // Runs over all running jobs in each round of a simulation: nothing is looked up here.
         let mut low = lower.0[below].1;
-        for (next, level) in &lower.0[below + 1..] {
-            if *next >= end {
-                break;
-            }
+        let mut rest = lower.0[below + 1..].iter().take_while(|(next, _)| *next < end);
+        loop {
             piece(at, high.saturating_sub(low));
+            let Some((next, level)) = rest.next() else { break };
             (at, low) = (*next, *level);
             below += 1;
         }
-        piece(at, high.saturating_sub(low));
         at = end;
         below += usize::from(below + 1 < lower.0.len() && lower.start(below + 1) == end);
     }
