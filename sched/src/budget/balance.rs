@@ -1,9 +1,10 @@
 //! The energy balance of one budget period under a known draw: what is released less what is drawn, and whether a load
-//! would put it into debt (energy-budget-2017, IV-B, rule 2).
+//! would put it into debt while it or another load runs (energy-budget-2017, IV-B, rule 2).
 //!
 //! The balance is linear between the times at which the release or the draw changes, so a bound on it need only be
-//! tested there and at the end of the load. For the former, minima from the left (of what each moment could give per ms
-//! since the start) and from the right (of the balance) are kept: O(n) to prepare, O(log n) to answer.
+//! tested there and at the end of the load. As long as loads end and the release does not fall, the balance is convex:
+//! in such a run of points the one that asks most is found by bisection, with no work beforehand. Only what whole runs
+//! ask is kept: O(n) additions to prepare, O(log n) to answer.
 
 use super::narrow;
 use super::steps::{Steps, differences};
@@ -11,10 +12,20 @@ use super::steps::{Steps, differences};
 #[derive(Debug, Clone, Copy)]
 struct Point {
     at: i64,
+    /// mW until the next point. The last point has the highest: no run begins there.
+    slope: i64,
     /// µJ.
     balance: i128,
-    /// mW until the next point.
-    slope: i64,
+}
+
+/// Points between which the balance never bends down.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    begin: usize,
+    /// Of the points of all earlier runs, the one that bears the smallest load from the start on.
+    tightest_before: Option<usize>,
+    /// The point with the lowest balance in later runs, up to the horizon.
+    lowest_after: Option<usize>,
 }
 
 /// The moment at which a load would leave a debt.
@@ -29,24 +40,24 @@ pub(super) struct Debt {
 
 #[derive(Debug, Clone)]
 pub(super) struct Balance {
-    from: i64,
+    /// Where the balance begins: with the period, or now within it.
+    start: i64,
     until: i64,
     available: i128,
     release: Steps,
-    /// Where the balance begins: `from`, or now within the period.
-    start: i64,
+    ready: bool,
     /// From `start` to `until`, both included. Empty where the period is over.
     points: Vec<Point>,
-    /// The largest load (mW) that every point up to this one can bear from `start` on, and the point that sets it.
-    bearable: Vec<(i64, usize)>,
-    /// The point with the lowest balance from this one on.
-    lowest: Vec<usize>,
+    /// Never empty where there are points.
+    runs: Vec<Run>,
+    /// So many points are not after the horizon.
+    planned: usize,
 }
 
 impl Balance {
-    pub(super) fn new(from: i64, until: i64, available: i128, release: Steps) -> Self {
-        let (points, bearable, lowest) = (Vec::new(), Vec::new(), Vec::new());
-        Self { from, until, available, release, start: from, points, bearable, lowest }
+    /// `start` is not before now.
+    pub(super) fn new(start: i64, until: i64, available: i128, release: Steps) -> Self {
+        Self { start, until, available, release, ready: false, points: Vec::new(), runs: Vec::new(), planned: 0 }
     }
 
     pub(super) fn start(&self) -> i64 {
@@ -57,103 +68,217 @@ impl Balance {
         self.until
     }
 
-    pub(super) fn prepare(&mut self, now: i64, draw: &Steps) {
-        self.start = self.from.max(now);
-        self.points.clear();
-        self.bearable.clear();
-        self.lowest.clear();
-        if self.start >= self.until {
+    /// The draw or the horizon has changed.
+    pub(super) fn forget(&mut self) {
+        self.ready = false;
+    }
+
+    /// `horizon`: when the last load ends; the last change of `draw`, or the end of time.
+    pub(super) fn prepare(&mut self, draw: &Steps, horizon: i64) {
+        if self.ready {
             return;
         }
-        let mut last = Point { at: self.start, balance: self.available, slope: 0 };
-        for (at, slope) in differences(&self.release, draw, self.start, self.until) {
-            last = Point { at, balance: last.balance_at(at), slope };
-            self.points.push(last);
+        self.ready = true;
+        let (points, runs) = (&mut self.points, &mut self.runs);
+        points.clear();
+        runs.clear();
+        if self.start >= self.until {
+            self.planned = 0;
+            return;
         }
-        self.points.push(Point { at: self.until, balance: last.balance_at(self.until), slope: 0 });
-        let mut least = (i64::MAX, 0);
-        for (index, point) in self.points.iter().enumerate() {
-            let share = point.share(self.start);
-            if share < least.0 {
-                least = (share, index);
+        points.reserve(self.release.len() + draw.len() + 1);
+        let run = |begin| Run { begin, tightest_before: None, lowest_after: None };
+        runs.push(run(0));
+        let (mut last, mut rate, mut balance) = (self.start, i64::MIN, self.available);
+        differences(&self.release, draw, self.start, self.until, |at, slope| {
+            if slope < rate {
+                runs.push(run(points.len()));
             }
-            self.bearable.push(least);
+            balance = Point { at: last, slope: rate, balance }.balance_at(at);
+            (last, rate) = (at, slope);
+            points.push(Point { at, slope, balance });
+        });
+        balance = Point { at: last, slope: rate, balance }.balance_at(self.until);
+        points.push(Point { at: self.until, slope: i64::MAX, balance });
+        self.planned = points.partition_point(|point| point.at <= horizon);
+        self.sum_up_runs();
+    }
+
+    fn sum_up_runs(&mut self) {
+        let mut tightest: Option<(i64, usize)> = None;
+        for index in 1..self.runs.len() {
+            let run = self.tightest(self.runs[index - 1].begin, self.runs[index].begin);
+            let run = run.map(|point| (self.points[point].share(self.start), point));
+            tightest = tightest.into_iter().chain(run).min();
+            self.runs[index].tightest_before = tightest.map(|(_, point)| point);
         }
-        let mut lowest = self.points.len() - 1;
-        self.lowest.resize(self.points.len(), lowest);
-        for (index, point) in self.points.iter().enumerate().rev() {
-            if point.balance < self.points[lowest].balance {
-                lowest = index;
-            }
-            self.lowest[index] = lowest;
+        let (mut lowest, mut end) = (None, self.points.len());
+        for index in (1..self.runs.len()).rev() {
+            let begin = self.runs[index].begin;
+            lowest = self.lower(self.lowest(begin, end), lowest);
+            self.runs[index - 1].lowest_after = lowest;
+            end = begin;
         }
     }
 
     /// What keeps a load of `extra` mW (positive) from running from the start of the balance until `to`.
     pub(super) fn debt(&self, extra: i64, to: i64) -> Option<Debt> {
-        if self.points.is_empty() || to <= self.start {
-            return None;
+        let first = self.points.first().filter(|_| to > self.start)?;
+        if first.balance < 0 {
+            return Some(Debt { at: first.at, needs: 0, left: first.balance });
         }
-        let work = |until: i64| i128::from(extra) * (i128::from(until) - i128::from(self.start));
+        let work = |until: i64| i128::from(extra) * i128::from(until.saturating_sub(self.start));
+        let debt = |at: i64, needs: i128, left: i128| (left < needs).then_some(Debt { at, needs, left });
         // Points up to `to` bear the load since the start; the first point is one of them.
         let after = self.points.partition_point(|point| point.at <= to);
-        let (bearable, index) = self.bearable[after - 1];
-        if extra > bearable {
-            let Point { at, balance, .. } = self.points[index];
-            return Some(Debt { at, needs: work(at), left: balance });
+        let (run, _) = self.run_of(after - 1);
+        let tightest = run.tightest_before.into_iter().chain(self.tightest(run.begin, after));
+        let mut points = tightest.map(|index| self.points[index]);
+        if let Some(debt) = points.find_map(|point| debt(point.at, work(point.at), point.balance)) {
+            return Some(debt);
         }
-        // Later ones bear all that it has drawn. Between two points the balance with the load bends at `to`.
-        let lowest = self.points[*self.lowest.get(after)?];
+        // Later ones, as far as the horizon, bear all that it has drawn; the balance with the load bends at `to`.
+        if after == self.points.len() {
+            return None;
+        }
+        let (run, end) = self.run_of(after);
+        let lowest = self.lower(self.lowest(after, end), run.lowest_after).map(|index| self.points[index]);
         let here = self.points[after - 1].balance_at(to);
-        let (at, left) = if here <= lowest.balance { (to, here) } else { (lowest.at, lowest.balance) };
-        (left < work(to)).then_some(Debt { at, needs: work(to), left })
+        let (at, left) = match lowest {
+            Some(lowest) if lowest.balance < here => (lowest.at, lowest.balance),
+            _ => (to, here),
+        };
+        debt(at, work(to), left)
     }
 
-    /// The first time of the period from which on a load of `extra` mW (positive) for `span` ms leaves no debt in the
-    /// period, or the end of the period; earlier than its start where every time will do.
-    ///
-    /// A moment t asks for t - start times `extra`, at most `span` times `extra`, and nothing of loads that start
-    /// later: within the period a later start is never worse. So the answer is the latest of what single moments ask
-    /// for. Where the balance is less than the whole load needs, moment t asks for a start not before
-    /// t - balance / extra; where it is negative, for a start when that is over.
-    pub(super) fn clear_from(&self, extra: i64, span: i64) -> i64 {
+    /// The first time from `at` (not before the start of the balance) on from which a load of `extra` mW (positive) for
+    /// `span` ms leaves no debt in the period, or the end of the period.
+    pub(super) fn clear_from(&self, extra: i64, span: i64, at: i64) -> i64 {
         let endless = span == i64::MAX;
-        let whole = if endless { i128::MAX } else { i128::from(extra) * i128::from(span) };
-        let mut clear = i64::MIN;
-        for (index, point) in self.points.iter().enumerate() {
-            if point.balance >= whole {
+        let load = Load { extra, span, whole: if endless { i128::MAX } else { i128::from(extra) * i128::from(span) } };
+        let at = self.clear_as_planned(&load, at);
+        self.clear_beyond(&load, at).min(self.until)
+    }
+
+    /// As far as the horizon. There a moment t asks for t - start times `extra`, at most `span` times `extra`, and
+    /// nothing of loads that start later: a later start is never worse. So the answer is the latest of what single
+    /// moments ask for. Where the balance is less than the whole load needs, moment t asks for a start not before
+    /// t - balance / extra; where it is negative, for a start when that is over.
+    fn clear_as_planned(&self, load: &Load, at: i64) -> i64 {
+        let points = &self.points[..self.planned];
+        let mut clear = at;
+        // The latest t - balance / extra, times extra, since the start.
+        let mut asked = 0;
+        let first = points.partition_point(|point| point.at <= at).saturating_sub(1);
+        for (index, point) in points.iter().enumerate().skip(first) {
+            if point.balance >= load.whole {
                 continue;
             }
+            let next = points.get(index + 1).map(|next| next.balance);
             if point.balance >= 0 {
-                clear = clear.max(point.at.saturating_sub(narrow(point.balance.div_euclid(i128::from(extra)))));
-            }
-            let Some(next) = self.points.get(index + 1) else {
-                return if point.balance < 0 { self.until } else { clear };
-            };
-            if point.balance < 0 && next.balance >= 0 {
+                let length = point.at.saturating_sub(self.start);
+                asked = asked.max((i128::from(load.extra) * i128::from(length)).saturating_sub(point.balance));
+            } else if next.is_none() {
+                clear = clear.max(point.at.saturating_add(1));
+            } else if next >= Some(0) {
                 clear = clear.max(point.reaches(0));
             }
-            if next.balance >= whole {
-                clear = clear.max(point.reaches(whole).saturating_sub(span));
+            if next >= Some(load.whole) {
+                clear = clear.max(point.reaches(load.whole).saturating_sub(load.span));
             }
         }
-        clear
+        let extra = i128::from(load.extra);
+        clear.max(self.start.saturating_add(narrow(asked.saturating_add(extra - 1).div_euclid(extra))))
     }
+
+    /// After the horizon, where a moment asks for the same, but only of loads that run then: until the end of the load
+    /// is there, it asks for nothing.
+    fn clear_beyond(&self, load: &Load, mut at: i64) -> i64 {
+        let mut entering = self.points[self.planned..].iter().peekable();
+        while at < self.until {
+            let before = at;
+            at = self.rises_from(at, 0);
+            // What a point asks for does not depend on the start: once it is met, it stays met.
+            while let Some(point) = entering.next_if(|point| point.at <= at.saturating_add(load.span)) {
+                let needs = i128::from(load.extra) * i128::from(point.at.saturating_sub(at));
+                if point.balance < 0 {
+                    at = at.max(point.at.saturating_add(1));
+                } else if point.balance < needs {
+                    at = point.at.saturating_sub(narrow(point.balance.div_euclid(i128::from(load.extra))));
+                }
+            }
+            let end = at.saturating_add(load.span);
+            if end < self.until {
+                at = self.rises_from(end, load.whole).saturating_sub(load.span);
+            }
+            if at == before {
+                break;
+            }
+        }
+        at
+    }
+
+    /// `at` where the balance is not below `level` then, else when it reaches it before it bends, else when it bends.
+    fn rises_from(&self, at: i64, level: i128) -> i64 {
+        let next = self.points.partition_point(|point| point.at <= at);
+        match (next.checked_sub(1).map(|index| self.points[index]), self.points.get(next)) {
+            (Some(point), Some(next)) if point.balance_at(at) < level => {
+                if point.slope > 0 {
+                    point.reaches(level).min(next.at)
+                } else {
+                    next.at
+                }
+            }
+            _ => at,
+        }
+    }
+
+    /// The run of a point and where it ends (not included).
+    fn run_of(&self, point: usize) -> (Run, usize) {
+        let next = self.runs.partition_point(|run| run.begin <= point);
+        (self.runs[next - 1], self.runs.get(next).map_or(self.points.len(), |run| run.begin))
+    }
+
+    /// Of these points of one run, the one that bears the smallest load from the start on; the first of all points,
+    /// which bears any, does not count.
+    fn tightest(&self, begin: usize, end: usize) -> Option<usize> {
+        let begin = begin.max(1);
+        let points = self.points.get(begin..end).filter(|points| !points.is_empty())?;
+        // What is borne falls until the slope is above it.
+        let falls = |point: &Point| {
+            let length = point.at.saturating_sub(self.start);
+            i128::from(point.slope) * i128::from(length) < point.balance
+        };
+        Some((begin + points.partition_point(falls)).min(end - 1))
+    }
+
+    /// Of these points of one run, the one with the lowest balance up to the horizon.
+    fn lowest(&self, begin: usize, end: usize) -> Option<usize> {
+        let end = end.min(self.planned);
+        let points = self.points.get(begin..end).filter(|points| !points.is_empty())?;
+        Some((begin + points.partition_point(|point| point.slope < 0)).min(end - 1))
+    }
+
+    fn lower(&self, earlier: Option<usize>, later: Option<usize>) -> Option<usize> {
+        earlier.into_iter().chain(later).min_by_key(|index| self.points[*index].balance)
+    }
+}
+
+struct Load {
+    extra: i64,
+    span: i64,
+    /// µJ; more than any balance where the load has no end.
+    whole: i128,
 }
 
 impl Point {
     fn balance_at(&self, at: i64) -> i128 {
-        let length = i128::from(at) - i128::from(self.at);
-        self.balance.saturating_add(i128::from(self.slope).saturating_mul(length))
+        self.balance.saturating_add(i128::from(self.slope) * i128::from(at.saturating_sub(self.at)))
     }
 
-    /// The largest load that leaves no debt here when it has run since `start`; with a debt, none.
+    /// The largest load that leaves no debt here when it has run since `start`, some time ago.
     fn share(&self, start: i64) -> i64 {
-        match i128::from(self.at) - i128::from(start) {
-            _ if self.balance < 0 => i64::MIN,
-            0 => i64::MAX,
-            length => narrow(self.balance.div_euclid(length)),
-        }
+        narrow(self.balance.div_euclid(i128::from(self.at.saturating_sub(start).max(1))))
     }
 
     /// When the rising balance reaches `level`, rounded up.

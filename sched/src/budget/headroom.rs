@@ -2,12 +2,13 @@
 
 use super::steps::{Steps, differences};
 
-/// A limit in `[from, until)`; outside of it anything fits.
+/// A limit in `[start, until)`; outside of it anything fits.
 #[derive(Debug, Clone)]
 pub(super) struct Headroom {
-    from: i64,
+    start: i64,
     until: i64,
     limit: Steps,
+    ready: bool,
     /// Start and mW left; a piece ends where the next one starts.
     pieces: Vec<(i64, i64)>,
     /// The least that any piece up to this one leaves.
@@ -15,19 +16,33 @@ pub(super) struct Headroom {
 }
 
 impl Headroom {
-    pub(super) fn new(from: i64, until: i64, limit: Steps) -> Self {
-        Self { from, until, limit, pieces: Vec::new(), least: Vec::new() }
+    /// `start` is not before now.
+    pub(super) fn new(start: i64, until: i64, limit: Steps) -> Self {
+        Self { start, until, limit, ready: false, pieces: Vec::new(), least: Vec::new() }
     }
 
-    pub(super) fn prepare(&mut self, now: i64, draw: &Steps) {
-        self.pieces.clear();
-        self.pieces.extend(differences(&self.limit, draw, self.from.max(now), self.until));
-        self.least.clear();
+    /// The draw has changed.
+    pub(super) fn forget(&mut self) {
+        self.ready = false;
+    }
+
+    pub(super) fn prepare(&mut self, draw: &Steps) {
+        if self.ready {
+            return;
+        }
+        self.ready = true;
+        let (pieces, smallest) = (&mut self.pieces, &mut self.least);
+        pieces.clear();
+        smallest.clear();
+        let most = self.limit.len() + draw.len();
+        pieces.reserve(most);
+        smallest.reserve(most);
         let mut least = i64::MAX;
-        self.least.extend(self.pieces.iter().map(|(_, left)| {
-            least = least.min(*left);
-            least
-        }));
+        differences(&self.limit, draw, self.start, self.until, |at, left| {
+            least = least.min(left);
+            pieces.push((at, left));
+            smallest.push(least);
+        });
     }
 
     /// The least that is left from now until `to`.

@@ -22,59 +22,62 @@ pub enum Obstacle {
 }
 
 /// The committed draw of the cluster over time. Made anew in each round: `new`, then the limits and budgets, then
-/// questions and commitments in any order. A question costs O(log n) after O(n) following a commitment, where n counts
-/// the expected ends and the steps of limits and releases; [`Ledger::earliest`] costs O(n) for each period it passes.
+/// questions and commitments in any order. With n expected ends and steps of limits and releases, a commitment costs
+/// O(n), and so does the first question that touches a period after it; others cost O(log n). [`Ledger::earliest`]
+/// costs O(n) for each period it passes.
+///
+/// Up to which moment budgets are looked at: until the end of the load in question or the **horizon**, the last end of
+/// all committed loads, whichever is later; within each period. So nobody is in debt while a job runs (IV-B). What is
+/// missing only when nothing is known to run any more, because less is released than the cluster is believed to draw at
+/// rest, stops nobody.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     now: i64,
-    base: i64,
-    /// Ascending times after now, each once, and by how much the draw changes then.
-    changes: Vec<(i64, i64)>,
     draw: Steps,
+    /// A committed load is never counted as gone: the horizon is the end of each period.
+    endless: bool,
     limits: Vec<Headroom>,
     balances: Vec<Balance>,
-    prepared: bool,
 }
 
 impl Ledger {
-    /// `draw` is what the cluster is believed to draw now; it falls by each of `falls` at its time. An end that should
-    /// have come already is expected for the next millisecond. Ascending times are fastest, any order is right.
+    /// `draw` is what the cluster is believed to draw now; it falls by each of `falls` at its time, when a load ends. An
+    /// end that should have come already is expected for the next millisecond. Ascending times are fastest, any order
+    /// is right. Where a load that draws now is in none of them, because its end is not known: [`Ledger::endless`].
     pub fn new(now: Time, draw: Power, falls: impl Iterator<Item = (Time, Power)>) -> Self {
-        let mut ledger = Self {
-            now: now.unix_ms(),
-            base: draw.mw(),
-            changes: Vec::new(),
-            draw: Steps::default(),
-            limits: Vec::new(),
-            balances: Vec::new(),
-            prepared: false,
-        };
-        for (at, fall) in falls {
-            ledger.change(ledger.after_now(at), fall.mw().saturating_neg());
-        }
-        ledger
+        let now = now.unix_ms();
+        let mut draw = Steps::constant(draw.mw(), falls.size_hint().0);
+        draw.lower(falls.map(|(at, fall)| (at.unix_ms().max(now.saturating_add(1)), fall.mw())));
+        Self { now, draw, endless: false, limits: Vec::new(), balances: Vec::new() }
+    }
+
+    /// Some load that draws now is never counted as gone: the horizon is the end of each period.
+    pub fn endless(&mut self) {
+        self.endless = true;
+        self.balances.iter_mut().for_each(Balance::forget);
     }
 
     /// The draw must not exceed `steps` from the first of them until `until`; outside of that it is unlimited. The
     /// times of `steps` ascend. May be called for several limits, all of which hold.
     pub fn limit(&mut self, steps: &[(Time, Power)], until: Time) {
         let Some((first, _)) = steps.first() else { return };
-        self.limits.push(Headroom::new(first.unix_ms(), until.unix_ms(), Steps::new(i64::MAX, steps)));
-        self.prepared = false;
+        let start = first.unix_ms().max(self.now);
+        self.limits.push(Headroom::new(start, until.unix_ms(), Steps::new(i64::MAX, steps)));
     }
 
-    /// What is released in `[from, until)` and not drawn must never be negative: `available` µJ at the later of now
-    /// and `from`, and the mW of `release` from then on (nothing before its first step; its times ascend). May be
-    /// called for successive periods, in ascending order; what one of them leaves is not carried over to the next.
+    /// What is released in `[from, until)` and not drawn must never be negative up to the horizon: `available` µJ at
+    /// the later of now and `from`, and the mW of `release` from then on (nothing before its first step; its times
+    /// ascend). May be called for successive periods, in ascending order; what one of them leaves is not carried over
+    /// to the next.
     pub fn budget(&mut self, from: Time, until: Time, available: i128, release: &[(Time, Power)]) {
-        let release = Steps::new(0, release);
-        self.balances.push(Balance::new(from.unix_ms(), until.unix_ms(), available, release));
-        self.prepared = false;
+        let start = from.unix_ms().max(self.now);
+        self.balances.push(Balance::new(start, until.unix_ms(), available, Steps::new(0, release)));
     }
 
     /// Whether one more load of `extra` may run from now until `to`, or without a known end. A load runs for at least
     /// a millisecond. What draws nothing more is always admitted; a load that ends before a period begins does not
-    /// concern it; with a debt anywhere in the rest of a period no load that touches the period is admitted.
+    /// concern it; with a debt in a period, at its begin or now or up to the horizon, no load that touches the period
+    /// is admitted; a debt after the horizon is only for those that run then.
     ///
     /// # Errors
     /// The first [`Obstacle`]: limits come before budgets, earlier budgets before later ones.
@@ -82,18 +85,20 @@ impl Ledger {
         if extra <= Power::ZERO || (self.limits.is_empty() && self.balances.is_empty()) {
             return Ok(());
         }
-        self.prepare();
         let to = to.map_or(i64::MAX, |to| self.after_now(to));
-        for limit in &self.limits {
+        let horizon = self.horizon();
+        for limit in &mut self.limits {
+            limit.prepare(&self.draw);
             let left = Power::from_mw(limit.left(to));
             if extra > left {
                 return Err(Obstacle::Power { needs: extra, left: left.at_least_zero() });
             }
         }
-        for balance in &self.balances {
+        for balance in &mut self.balances {
             if balance.start() >= to {
                 break;
             }
+            balance.prepare(&self.draw, horizon);
             if let Some(debt) = balance.debt(extra.mw(), to) {
                 let needs = Energy::from_mj(narrow(debt.needs.saturating_add(UJ_PER_MJ - 1).div_euclid(UJ_PER_MJ)));
                 let left = Energy::from_mj(narrow(debt.left.div_euclid(UJ_PER_MJ)));
@@ -104,23 +109,20 @@ impl Ledger {
     }
 
     /// Adds a load from `from` (now, or later for a reservation) until `to`, or without end. Asks nothing: what does
-    /// not fit can be committed too.
+    /// not fit can be committed too. The horizon is not before its end from then on.
     pub fn commit(&mut self, extra: Power, from: Time, to: Option<Time>) {
-        if from.unix_ms() <= self.now {
-            self.base = self.base.saturating_add(extra.mw());
-        } else {
-            self.change(from.unix_ms(), extra.mw());
-        }
-        if let Some(to) = to {
-            let first_end = from.unix_ms().max(self.now).saturating_add(1);
-            self.change(to.unix_ms().max(first_end), extra.mw().saturating_neg());
-        }
-        self.prepared = false;
+        let first_end = from.unix_ms().max(self.now).saturating_add(1);
+        let from = if from.unix_ms() <= self.now { i64::MIN } else { from.unix_ms() };
+        self.draw.raise(from, to.map(|to| to.unix_ms().max(first_end)), extra.mw());
+        self.endless |= to.is_none();
+        self.limits.iter_mut().for_each(Headroom::forget);
+        self.balances.iter_mut().for_each(Balance::forget);
     }
 
     /// The first time from `not_before` (at least now) on at which a load of `extra` for `span`, or without a known
-    /// end, would be admitted, if the draw until then is what is committed: debts that are over by then do not matter.
-    /// After the last period and the last limit everything is admitted; `None` only where a limit without end forbids.
+    /// end, would be admitted, if the draw until then is what is committed: debts that are over by then do not matter,
+    /// nor do those that begin after both its end and the horizon. After the last period and the last limit everything
+    /// is admitted; `None` only where a limit without end forbids.
     pub fn earliest(&mut self, extra: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
         let mut at = not_before.unix_ms().max(self.now);
         let span = span.map_or(i64::MAX, |span| span.ms().max(1));
@@ -128,15 +130,17 @@ impl Ledger {
         if extra <= 0 {
             return Some(Time::from_unix_ms(at));
         }
-        self.prepare();
+        let horizon = self.horizon();
+        self.limits.iter_mut().for_each(|limit| limit.prepare(&self.draw));
         // Every step below is to a time before which no start is possible, so the first one that needs no step is it.
         while at < i64::MAX {
             let end = at.saturating_add(span);
             let limits = self.limits.iter().map(|limit| limit.clear_from(extra, span, at));
-            let touched = self.balances.iter().filter(|balance| at < balance.until() && balance.start() < end);
+            let touched = self.balances.iter_mut().filter(|balance| at < balance.until() && balance.start() < end);
             let budgets = touched.map(|balance| {
+                balance.prepare(&self.draw, horizon);
                 if balance.start() <= at {
-                    balance.clear_from(extra, span).min(balance.until())
+                    balance.clear_from(extra, span, at)
                 } else if balance.debt(extra, end).is_some() {
                     // The later the load starts before the period, the more of it falls into the period.
                     balance.start()
@@ -157,30 +161,8 @@ impl Ledger {
         at.unix_ms().max(self.now.saturating_add(1))
     }
 
-    /// Changes come mostly in ascending order.
-    fn change(&mut self, at: i64, by: i64) {
-        let index = match self.changes.last() {
-            Some((last, _)) if *last >= at => self.changes.partition_point(|(time, _)| *time < at),
-            _ => self.changes.len(),
-        };
-        match self.changes.get_mut(index) {
-            Some((time, change)) if *time == at => *change = change.saturating_add(by),
-            _ => self.changes.insert(index, (at, by)),
-        }
-    }
-
-    fn prepare(&mut self) {
-        if self.prepared {
-            return;
-        }
-        self.draw.sum_up(self.base, &self.changes);
-        for limit in &mut self.limits {
-            limit.prepare(self.now, &self.draw);
-        }
-        for balance in &mut self.balances {
-            balance.prepare(self.now, &self.draw);
-        }
-        self.prepared = true;
+    fn horizon(&self) -> i64 {
+        if self.endless { i64::MAX } else { self.draw.last_change().unwrap_or(self.now) }
     }
 }
 
@@ -251,6 +233,69 @@ mod tests {
         assert_eq!(with_budget(0).earliest(watts(100), None, at(70_000)), Some(at(70_000)));
     }
 
+    /// 300 W are released, less than the 400 W of the cluster at rest. Of 12,000 J 2,000 J are left at 50 s, when nothing
+    /// is known to run any more, none at 70 s, and 3,000 J would be missing at 100 s.
+    fn below_rest(endless: bool) -> Ledger {
+        let falls = [(at(50_000), watts(100))].into_iter();
+        let mut ledger = Ledger::new(at(0), watts(500), falls);
+        if endless {
+            ledger.endless();
+        }
+        ledger.budget(at(0), at(100_000), 12_000_000_000, &[(at(0), watts(300))]);
+        ledger
+    }
+
+    #[test]
+    fn what_is_missing_when_nothing_runs_any_more_stops_nobody() {
+        let mut ledger = below_rest(false);
+        let mut check = |load, to: Option<i64>, debt: Option<(i64, i64, i64)>| {
+            let expected = debt.map_or(Ok(()), |(needs, left, until)| {
+                let (needs, left) = (Energy::from_joules(needs), Energy::from_joules(left));
+                Err(Obstacle::Energy { needs, left, until: at(until) })
+            });
+            assert_eq!(ledger.admits(watts(load), to.map(at)), expected, "{load} W {to:?}");
+        };
+        // The load that runs keeps what it needs until 50 s.
+        check(100, Some(20_000), None);
+        check(100, Some(21_000), Some((2_100, 2_000, 50_000)));
+        check(10, Some(60_000), None);
+        check(10, Some(70_000), Some((700, 0, 70_000)));
+        check(1, None, Some((100, -3_000, 100_000)));
+        // A load without a known end runs to the end of the period, and nothing may start beside it.
+        let missing = Energy::from_joules(-3_000);
+        let obstacle = Obstacle::Energy { needs: Energy::from_joules(1), left: missing, until: at(100_000) };
+        assert_eq!(below_rest(true).admits(watts(1), Some(at(1_000))), Err(obstacle));
+    }
+
+    #[test]
+    fn a_commitment_moves_the_horizon() {
+        let mut ledger = below_rest(false);
+        ledger.commit(watts(10), at(55_000), Some(at(65_000)));
+        // At 65 s 500 J are there without that load, and 400 J with it.
+        assert_eq!(ledger.admits(watts(10), Some(at(40_000))), Ok(()));
+        let (needs, left) = (Energy::from_joules(500), Energy::from_joules(400));
+        let obstacle = Obstacle::Energy { needs, left, until: at(65_000) };
+        assert_eq!(ledger.admits(watts(10), Some(at(50_000))), Err(obstacle));
+        ledger.commit(watts(10), at(0), None);
+        assert!(ledger.admits(watts(1), Some(at(1_000))).is_err());
+    }
+
+    #[test]
+    fn below_rest_a_later_start_may_be_worse() {
+        let check = |load, secs: i64, from, expected| {
+            let found = below_rest(false).earliest(watts(load), Some(Span::from_secs(secs)), at(from));
+            assert_eq!(found, Some(at(expected)), "{load} W {secs} s from {from}");
+        };
+        // 2,000 J are left at 50 s and 1,000 J at 60 s. What ends a millisecond later than these lacks 0.1 J, and what
+        // starts later still lacks more.
+        check(100, 20, 0, 0);
+        check(100, 20, 30_000, 30_000);
+        check(100, 20, 30_001, 100_000);
+        check(100, 21, 0, 100_000);
+        check(100, 10, 50_000, 50_000);
+        check(100, 10, 50_001, 100_000);
+    }
+
     #[test]
     fn a_load_that_crosses_into_the_next_period_must_fit_there_too() {
         // The second period releases 450 W: the balance begins at 0, not at the 5,000 J left over, and grows by 50 W.
@@ -295,7 +340,8 @@ mod tests {
 
     #[test]
     fn an_overdue_end_is_expected_at_once() {
-        let mut ledger = Ledger::new(at(10), watts(2), [(at(3), watts(1)), (at(10), watts(1))].into_iter());
+        let falls = [(at(3), watts(1)), (at(10), watts(1))];
+        let mut ledger = Ledger::new(at(10), watts(2), falls.into_iter());
         ledger.limit(&[(at(0), watts(2))], at(100));
         assert_eq!(ledger.earliest(watts(2), Some(Span::from_secs(1)), at(0)), Some(at(11)));
     }

@@ -28,6 +28,7 @@ struct World {
     now: i64,
     draw: i64,
     falls: Vec<(i64, i64)>,
+    endless: bool,
     periods: Vec<Period>,
     limit: Option<(Vec<(i64, i64)>, i64)>,
     loads: Vec<Load>,
@@ -45,6 +46,14 @@ impl World {
             from <= at && load.to.is_none_or(|to| at < to.max(from + 1))
         };
         self.draw - falls.sum::<i64>() + self.loads.iter().filter(runs).map(|load| load.extra).sum::<i64>()
+    }
+
+    /// When the last load ends.
+    fn horizon(&self) -> i64 {
+        let falls = self.falls.iter().map(|(end, _)| (*end).max(self.now + 1));
+        let ends = self.loads.iter().map(|load| load.to.map_or(END, |to| to.max(load.from.max(self.now) + 1)));
+        let endless = self.endless.then_some(END);
+        falls.chain(ends).chain(endless).max().unwrap_or(self.now)
     }
 
     /// Whether a load may run in `[start, to)`, asked at `start`.
@@ -65,14 +74,14 @@ impl World {
                 return true;
             }
             let mut balance = period.available;
-            let mut solvent = from < start || balance >= 0;
-            for at in from..period.until {
-                // Debts before the start are not the load's.
-                solvent &= at < start || balance >= 0;
+            // Debts before the start are not the load's; those after its end only as long as others run.
+            let asked = start..=to.max(self.horizon());
+            (from..=period.until).all(|at| {
+                let solvent = balance >= 0 || !asked.contains(&at);
                 balance += level(&period.release, at).unwrap_or(0) - self.draw_at(at);
                 balance -= if start <= at && at < to { extra } else { 0 };
-            }
-            solvent && balance >= 0
+                solvent
+            })
         })
     }
 
@@ -87,6 +96,9 @@ impl World {
     fn ledger(&self) -> Ledger {
         let steps = |steps: &[(i64, i64)]| steps.iter().map(|(ms, mw)| (time(*ms), power(*mw))).collect::<Vec<_>>();
         let mut ledger = Ledger::new(time(self.now), power(self.draw), steps(&self.falls).into_iter());
+        if self.endless {
+            ledger.endless();
+        }
         if let Some((limit, until)) = &self.limit {
             ledger.limit(&steps(limit), time(*until));
         }
@@ -141,10 +153,13 @@ fn load() -> impl Strategy<Value = Load> {
 fn world() -> impl Strategy<Value = World> {
     let falls = proptest::collection::vec((0..100_i64, 0..5_i64), 0..6);
     let limit = proptest::option::weighted(0.5, (steps(4, 40), 1..110_i64));
-    (0..40_i64, 5..22_i64, falls, periods(), limit).prop_map(|(now, draw, falls, periods, limit)| World {
+    let endless = proptest::bool::weighted(0.2);
+    let world = (0..40_i64, 5..22_i64, falls, endless, periods(), limit);
+    world.prop_map(|(now, draw, falls, endless, periods, limit)| World {
         now,
         draw,
         falls,
+        endless,
         periods,
         limit,
         loads: Vec::new(),

@@ -2,8 +2,9 @@
 
 use limo_model::{Power, Time};
 
-/// mW over ms. Each level holds from its time until the next one; the first entry stands for all time before.
-#[derive(Debug, Clone, Default)]
+/// mW over ms. Each level holds from its time until the next one; the first entry stands for all time before, so there
+/// is always one.
+#[derive(Debug, Clone)]
 pub(super) struct Steps(Vec<(i64, i64)>);
 
 impl Steps {
@@ -13,15 +14,61 @@ impl Steps {
         Self([(i64::MIN, before)].into_iter().chain(steps).collect())
     }
 
-    /// Starts anew with `base` and adds up `changes`, whose times ascend.
-    pub(super) fn sum_up(&mut self, base: i64, changes: &[(i64, i64)]) {
-        self.0.clear();
-        self.0.push((i64::MIN, base));
-        let mut level = base;
-        self.0.extend(changes.iter().map(|(time, change)| {
-            level = level.saturating_add(*change);
-            (*time, level)
-        }));
+    /// One level for all time, with room for `changes`.
+    pub(super) fn constant(level: i64, changes: usize) -> Self {
+        let mut steps = Vec::with_capacity(changes.saturating_add(1));
+        steps.push((i64::MIN, level));
+        Self(steps)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The last change, also where it is one by nothing.
+    pub(super) fn last_change(&self) -> Option<i64> {
+        self.0.last().map(|(at, _)| *at).filter(|at| *at > i64::MIN)
+    }
+
+    /// Lowers the level from each time on by so much; O(1) where the times ascend.
+    pub(super) fn lower(&mut self, falls: impl Iterator<Item = (i64, i64)>) {
+        let (mut last, mut level) = self.last();
+        for (at, by) in falls {
+            if at < last {
+                self.raise(at, None, by.saturating_neg());
+                (_, level) = self.last();
+                continue;
+            }
+            level = level.saturating_sub(by);
+            match self.0.last_mut() {
+                Some(step) if at == last => step.1 = level,
+                _ => self.0.push((at, level)),
+            }
+            last = at;
+        }
+    }
+
+    fn last(&self) -> (i64, i64) {
+        self.0.last().copied().unwrap_or((i64::MIN, 0))
+    }
+
+    /// Raises the level in `[from, to)`, or from `from` on.
+    pub(super) fn raise(&mut self, from: i64, to: Option<i64>, by: i64) {
+        let first = self.split(from);
+        let end = to.map_or(self.0.len(), |to| self.split(to));
+        for (_, level) in self.0.iter_mut().take(end).skip(first) {
+            *level = level.saturating_add(by);
+        }
+    }
+
+    /// The index of the entry that starts at `at`, which is made where there is none.
+    fn split(&mut self, at: i64) -> usize {
+        let index = self.0.partition_point(|(start, _)| *start < at);
+        if self.start(index) != at || index == self.0.len() {
+            let level = self.0[index.saturating_sub(1)].1;
+            self.0.insert(index, (at, level));
+        }
+        index
     }
 
     fn index_at(&self, at: i64) -> usize {
@@ -33,22 +80,26 @@ impl Steps {
     }
 }
 
-/// The pieces of `[from, until)` in which `upper - lower` is constant: their start and that difference.
-pub(super) fn differences<'a>(
-    upper: &'a Steps,
-    lower: &'a Steps,
-    from: i64,
-    until: i64,
-) -> impl Iterator<Item = (i64, i64)> + 'a {
-    let (mut above, mut below, mut at) = (upper.index_at(from), lower.index_at(from), from);
-    std::iter::from_fn(move || {
-        if at >= until {
-            return None;
+/// Hands over the pieces of `[from, until)` in which `upper - lower` is constant, in their order: their start and that
+/// difference.
+#[inline]
+pub(super) fn differences(upper: &Steps, lower: &Steps, from: i64, until: i64, mut piece: impl FnMut(i64, i64)) {
+    let (mut at, mut below) = (from, lower.index_at(from));
+    for (above, (_, high)) in upper.0.iter().enumerate().skip(upper.index_at(from)) {
+        let end = upper.start(above + 1).min(until);
+        if end <= at {
+            continue;
         }
-        let piece = (at, upper.0[above].1.saturating_sub(lower.0[below].1));
-        at = upper.start(above + 1).min(lower.start(below + 1));
-        above += usize::from(upper.start(above + 1) == at && at < i64::MAX);
-        below += usize::from(lower.start(below + 1) == at && at < i64::MAX);
-        Some(piece)
-    })
+        // Runs over all running jobs in each round of a simulation: nothing is looked up here.
+        let mut low = lower.0[below].1;
+        let mut rest = lower.0[below + 1..].iter().take_while(|(next, _)| *next < end);
+        loop {
+            piece(at, high.saturating_sub(low));
+            let Some((next, level)) = rest.next() else { break };
+            (at, low) = (*next, *level);
+            below += 1;
+        }
+        at = end;
+        below += usize::from(below + 1 < lower.0.len() && lower.start(below + 1) == end);
+    }
 }
