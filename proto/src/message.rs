@@ -6,7 +6,8 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Curve, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey, Request, Span, Usage,
+    Attempt, Band, Budgets, Curve, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey, Request,
+    Span, Usage,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -267,6 +268,12 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     Cancel(Vec<JobId>),
+    /// All periods from now on. `seen`, where it is given, is what they were when the change was made of them: where they
+    /// have changed since, nothing is done.
+    Budgets {
+        budgets: Budgets,
+        seen: Option<Budgets>,
+    },
     Limits(Curve<Band>),
     Mode(ModeSetting),
     Policy(Preset),
