@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::engine::simulate;
 use crate::output::{Metrics, Output};
@@ -28,6 +28,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let loaded = arguments.setup.load()?;
     for note in &loaded.notes {
         eprintln!("lsim: note: {note}");
+    }
+    if loaded.compat_2017 {
+        bail!("compat=2017 is not simulated yet");
     }
     let heading = loaded.heading();
     let mut output = Output::create(&arguments.out, heading.clone())?;
