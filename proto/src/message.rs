@@ -268,12 +268,6 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     Cancel(Vec<JobId>),
-    /// All periods from now on. `seen`, where it is given, is what they were when the change was made of them: where they
-    /// have changed since, nothing is done.
-    Budgets {
-        budgets: Budgets,
-        seen: Option<Budgets>,
-    },
     Limits(Curve<Band>),
     Mode(ModeSetting),
     Policy(Preset),
@@ -289,4 +283,10 @@ pub enum Change {
     /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
     SetProfiles(Vec<(ProfileKey, Profile)>),
     ForgetProfile(ProfileKey),
+    /// All periods from now on. `seen`, where it is given, is what they were when the change was made of them: where they
+    /// have changed since, nothing is done.
+    Budgets {
+        budgets: Budgets,
+        seen: Option<Budgets>,
+    },
 }

@@ -36,7 +36,7 @@ impl Desk {
             Change::Cancel(_) => return,
             Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {
                 Ok(budgets) => Ok(Event::BudgetsSet { budgets, by }),
-                Err(reason) => return self.refuse(peer, reason, Some("lconf status shows the budgets in force")),
+                Err(reason) => return self.refuse(peer, reason, None),
             },
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
