@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::engine::simulate;
 use crate::output::{Metrics, Output};
-use crate::record::{Heading, Summary};
+use crate::record::{Heading, Summary, Window};
 use crate::setup::Setup;
 
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,10 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     line("workload", heading.workload.clone());
     line("platform", format!("{}, {} processors", heading.platform, heading.processors));
     line("jobs", format!("{} ({})", metrics.jobs(), outcomes.collect::<Vec<_>>().join(", ")));
-    line("utilisation", format!("{} %", decimal(metrics.utilisation_millionths() * 100, 2)));
+    let within = heading.window.map_or_else(String::new, |Window { from, until }| {
+        format!(" from {} to {}", from - heading.start, until - heading.start)
+    });
+    line("utilisation", format!("{} %{within}", decimal(metrics.utilisation_millionths() * 100, 2)));
     line("AVEbsld", decimal(metrics.avebsld_millionths(), 4));
     line("mean wait", format!("{} s", decimal(metrics.mean_wait_us(), 1)));
     line("max wait", metrics.max_wait().to_string());

@@ -61,6 +61,8 @@ fn a_budget_that_is_only_counted() {
         printed.contains("\nbudget          0.079 kWh of 0.102 kWh spent from 0s to 16min40s: kept\n"),
         "{printed}"
     );
+    // 1000 of 4 x 1000 s.
+    assert!(printed.contains("\nutilisation     25.00 % from 0s to 16min40s\n"), "{printed}");
     assert!(printed.contains("lsim: note: `easy` keeps no budget: what is spent is only counted\n"), "{printed}");
     assert!(printed.contains("lsim: note: --set lead: `easy` does not look at it (it is for limo)\n"), "{printed}");
     let schedule: serde_json::Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
