@@ -34,6 +34,8 @@ pub struct Counter {
     /// Up to when all below is counted.
     at: Time,
     released: Sum,
+    /// The last stage, or when the account was opened.
+    stage: Time,
     /// Used up to the last stage.
     measured: Sum,
     /// Used since then, as estimated.
@@ -47,7 +49,7 @@ impl Counter {
     pub fn open(budget: Budget, since: Time, release: &[(Time, Power)]) -> Self {
         let at = since.clamp(budget.from, budget.until);
         let (sum, zero) = (Sum::default(), Energy::ZERO);
-        let mut counter = Self { budget, at, released: sum, measured: sum, estimated: sum, reserved: zero };
+        let mut counter = Self { budget, at, released: sum, stage: at, measured: sum, estimated: sum, reserved: zero };
         let before = released(release, budget.from, at);
         counter.released.add(before);
         counter.measured.add(before);
@@ -79,8 +81,13 @@ impl Counter {
     }
 
     /// A monitoring stage at [`Counter::at`] (so after `advance` to the same time): `uj` µJ (mW x ms) were used since
-    /// the last stage, or since the account was opened. Only what was used within the period.
+    /// the last stage, or since the account was opened. Only what was used within the period: a stage at the very moment
+    /// at which the account was opened tells of what was before, and counts for nothing.
     pub fn measured(&mut self, uj: i128) {
+        if self.at <= self.stage {
+            return;
+        }
+        self.stage = self.at;
         self.measured.add(uj);
         self.estimated = Sum::default();
     }
@@ -172,6 +179,14 @@ mod tests {
         check(&counter, 50, 60_200, 60_150);
         // 179,800 J for 899 s are 200 W again.
         assert_eq!(release(&counter.rest(), Power::ZERO, None), [(at(401), Power::from_watts(200))]);
+    }
+
+    #[test]
+    fn what_was_used_before_does_not_count() {
+        let steps = release(&budget(), Power::ZERO, None);
+        let mut counter = Counter::open(budget(), at(100), &steps);
+        counter.measured(110_000 * 1_000_000);
+        check(&counter, 0, 0, 0);
     }
 
     #[test]

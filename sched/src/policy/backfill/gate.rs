@@ -128,7 +128,7 @@ impl Gate {
     pub fn wake(&self, view: &View<'_>, reservation: &Reservation) -> Option<Time> {
         let change = if view.preset() == Preset::Easy { None } else { next_change(view) };
         let Kind::Ledger(_) = self.kind else { return change };
-        let planned = Some(reservation.at).filter(|at| *at > self.now && *at < Time::MAX && !reservation.is_guess);
+        let planned = reservation.expected().filter(|at| *at > self.now);
         [change, planned, next_stage(view)].into_iter().flatten().min()
     }
 

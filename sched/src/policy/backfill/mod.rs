@@ -129,7 +129,7 @@ impl<'a> Desk<'a> {
     /// What there is to know about the first job, which cannot start now.
     fn memo(&mut self, head: &Candidate<'_>) -> Memo {
         let reservation = Reservation::of(self, head);
-        let until = Some(reservation.at).filter(|at| *at < Time::MAX);
+        let until = reservation.expected();
         let wait = self.obstacle(head.id, until).unwrap_or(Wait::Resources { until });
         let until = self.gate.until(&self.view);
         Memo { head: head.id, reservation, next: head.id.0 + 1, misses: 0, until, wait: Some(wait) }
@@ -197,7 +197,7 @@ impl<'a> Desk<'a> {
     fn settle(&mut self, mut memo: Memo, all: bool) -> Plan {
         let view = self.view;
         let mut plan = Plan { wake_at: self.gate.wake(&view, &memo.reservation), ..Plan::default() };
-        let until = Some(memo.reservation.at).filter(|at| *at < Time::MAX);
+        let until = memo.reservation.expected();
         let is_new = |id: &JobId| view.index().untold.contains(id);
         let wait = self.head_wait(&memo, until);
         if !is_new(&memo.head) {
@@ -220,7 +220,7 @@ impl<'a> Desk<'a> {
         plan.wake_at = [plan.wake_at, due].into_iter().flatten().min();
         plan.reserved = self.gate.reserved();
         memo.wait = Some(wait);
-        memo.until = memo.until.min(self.next_end());
+        memo.until = memo.until.min(self.next_end(&memo));
         // Only what a plan without it would find again: nodes that go to sleep are no longer there, and what a job that
         // asks for memory or names nodes could have is not counted exactly.
         let is_picky = view
@@ -232,8 +232,11 @@ impl<'a> Desk<'a> {
     }
 
     /// Until when jobs end as expected: those that do not end in time are expected later and later.
-    fn next_end(&self) -> Time {
+    fn next_end(&self, memo: &Memo) -> Time {
         let soon = self.view.now() + Span::from_ms(1);
+        if memo.reservation.is_guess {
+            return soon;
+        }
         let first = self.view.index().ends.keys().next();
         first.map_or(Time::MAX, |(end, _)| (*end + Span::from_ms(1)).max(soon))
     }

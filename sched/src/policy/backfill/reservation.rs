@@ -50,7 +50,10 @@ impl Reservation {
         let view = desk.view;
         let span = head.job.request.time_limit;
         let mut walk = Walk::new(&view, head);
-        let power = Power::from_mw(head.need.power);
+        // Where there are nodes already, what it would draw on them; else the least that it can draw.
+        let placement = place::find(&view, head.shape, head.job, None);
+        let known = placement.map(|placement| super::estimate(&view, head.job, &placement).power);
+        let power = known.unwrap_or(Power::from_mw(head.need.power));
         let mut at = walk.switches(view.now());
         let mut guess = Some(at).filter(|at| *at > view.now());
         let mut ends = view.index().ends.iter().peekable();
@@ -92,6 +95,11 @@ impl Reservation {
             run: run.filter(|_| found),
             gains: walk.gains,
         }
+    }
+
+    /// When it is expected to start, where anybody knows.
+    pub fn expected(&self) -> Option<Time> {
+        Some(self.at).filter(|at| *at < Time::MAX && !self.is_guess)
     }
 
     /// Takes the nodes of the reservation out of `free` positions of a class.

@@ -38,7 +38,10 @@ fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = &'a Node>
 /// Runs of nodes to put to sleep now, and when the next ones are due. The way down may draw more than an idle node:
 /// where a budget does not cover that, the node stays on.
 pub(super) fn sleeps(view: &View<'_>, gate: &mut Gate) -> (Vec<(NodeId, u32)>, Option<Time>) {
-    let Some(after) = delay(view) else { return (Vec::new(), None) };
+    let Some(after) = delay(view) else {
+        let in_budget = matches!(view.options().rest, RestRule::IdleInBudget(_));
+        return (Vec::new(), view.settings().budgets.next_change(view.now()).filter(|_| in_budget));
+    };
     let now = view.now();
     let (mut runs, mut next): (Vec<(NodeId, u32)>, Option<Time>) = (Vec::new(), None);
     let (mut more, mut longest) = (Power::ZERO, Span::ZERO);

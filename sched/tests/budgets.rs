@@ -1,0 +1,304 @@
+//! Budgets are kept (energy-budget-2017, section IV-B, rule 2): by the true account of a cluster that never draws more
+//! than it is believed to, whatever is submitted. Every job has a time limit. And where a budget does not bind it changes
+//! nothing (IV-C.4).
+//!
+//! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
+
+mod random;
+mod world;
+
+use std::num::NonZeroU32;
+
+use limo_model::{Budgets, Curve, Price, Release};
+use limo_model::{
+    Cores, Energy, JobId, Memory, Meter, NodeSpec, Placement, Power, Request, Rest, Span, Switch, Time, UnitKind,
+    UnitSpec,
+};
+use limo_sched::{Command, Event, Options, Phase, Preset, Sleep};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use random::{Period, allocation, budgets, period, rest_rule};
+use world::World;
+
+const IDLE: Power = Power::from_watts(10);
+
+#[derive(Debug, Clone)]
+struct Case {
+    options: Options,
+    /// Sleeping, on the way down and on the way up, in watts; and how long the ways take.
+    rest: (i64, i64, i64, i64, i64),
+    periods: Vec<Period>,
+    prices: Vec<Vec<i64>>,
+    jobs: Vec<Job>,
+}
+
+#[derive(Debug, Clone)]
+struct Job {
+    gap: i64,
+    nodes: u32,
+    cores: u32,
+    limit: i64,
+    takes: i64,
+    /// What it draws of what it is believed to, in percent.
+    draws: i64,
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    let gap = prop_oneof![Just(0), 0..200_i64];
+    (gap, 1..=4_u32, 0..3_u32, 1..500_i64, 1..600_i64, prop_oneof![Just(100), 0..100_i64])
+        .prop_map(|(gap, nodes, cores, limit, takes, draws)| Job { gap, nodes, cores, limit, takes, draws })
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let options = (allocation(), rest_rule(), 30..700_i64).prop_map(|(allocation, rest, every)| Options {
+        allocation,
+        rest,
+        monitor_every: Span::from_secs(every),
+        ..Options::default()
+    });
+    let prices = proptest::collection::vec(proptest::collection::vec(-90..90_i64, 1..5), 0..3);
+    let rest = (0..10_i64, 0..=10_i64, 0..25_i64, 0..20_i64, 0..90_i64);
+    let (periods, jobs) = (proptest::collection::vec(period(), 1..4), proptest::collection::vec(job(), 1..20));
+    (options, rest, periods, prices, jobs).prop_map(|(options, rest, periods, prices, jobs)| Case {
+        options,
+        rest,
+        periods,
+        prices,
+        jobs,
+    })
+}
+
+/// Two nodes of one core that stay on, four of two cores that can sleep. 30 W above idle at full load.
+fn cluster(case: &Case, preset: Preset) -> World {
+    let mut world = World::new(preset, case.options);
+    let (asleep, down, up, falls, wakes) = case.rest;
+    let way = |draw, secs| Switch { span: Span::from_secs(secs), draw: Power::from_watts(draw) };
+    let rest = Rest { draw: Power::from_watts(asleep), down: way(down, falls), up: way(up, wakes) };
+    for index in 0..6 {
+        let sleeps = index > 1;
+        let cpu = UnitSpec {
+            name: "cpu".into(),
+            hardware: "cpu".into(),
+            kind: UnitKind::Cpu,
+            cores: if sleeps { 2 } else { 1 },
+            nameplate: Power::from_watts(30),
+            caps: None,
+        };
+        let (memory, rest) = (Memory::from_bytes(1), sleeps.then_some(rest));
+        let name = format!("n{index}");
+        let spec = NodeSpec { name, units: vec![cpu], memory, idle: IDLE, meter: Meter::None, rest };
+        world.apply(Event::NodeUp { spec }).expect("a node");
+    }
+    world
+}
+
+fn request(job: &Job) -> Request {
+    Request {
+        user: "user".into(),
+        name: "job".into(),
+        application: "app".into(),
+        size: String::new(),
+        nodes: NonZeroU32::new(job.nodes).expect("at least one"),
+        cores: NonZeroU32::new(job.cores).map_or(Cores::All, Cores::Count),
+        memory: Memory::ZERO,
+        time_limit: Some(Span::from_secs(job.limit)),
+        immediate: false,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        hardware: Vec::new(),
+        variants: Vec::new(),
+    }
+}
+
+/// A job that was started: when, which, where.
+type Started = (Time, JobId, Placement);
+
+/// A cluster that knows what it draws in truth, and a meter that is read at every stage of a period.
+struct Truth<'a> {
+    world: World,
+    case: &'a Case,
+    budgets: Budgets,
+    /// By job, what it draws in percent of what is believed.
+    draws: Vec<i64>,
+    /// µJ in each period, in all, and in all when the meter was read last.
+    spent: Vec<i128>,
+    used: i128,
+    read: i128,
+    meter: Option<Time>,
+    started: Vec<Started>,
+}
+
+impl<'a> Truth<'a> {
+    fn new(case: &'a Case, preset: Preset, budgets: Budgets) -> Self {
+        let mut world = cluster(case, preset);
+        world.apply(Event::BudgetsSet { budgets: budgets.clone(), by: "root".into() }).expect("budgets");
+        let meter = budgets.iter().next().map(|budget| budget.from);
+        let spent = vec![0; budgets.iter().count()];
+        let (draws, started) = (Vec::new(), Vec::new());
+        Self { world, case, budgets, draws, spent, used: 0, read: 0, meter, started }
+    }
+
+    /// Nodes draw two watts less than they are believed to when idle.
+    fn draw(&self) -> Power {
+        let core = &self.world.core;
+        let node = |node: &limo_sched::Node| match (node.sleep(), node.spec().rest) {
+            (Sleep::GoingDown, Some(rest)) => rest.down.draw,
+            (Sleep::Asleep, Some(rest)) => rest.draw,
+            (Sleep::Waking, Some(rest)) => rest.up.draw,
+            _ => IDLE - Power::from_watts(2),
+        };
+        let job = |(id, job): (JobId, &limo_sched::Job)| match &job.phase {
+            Phase::Running(assignment, _) => {
+                let percent = self.draws[usize::try_from(id.0 - 1).expect("few")];
+                assignment.estimate.power.scaled(percent, 100)
+            }
+            _ => Power::ZERO,
+        };
+        core.nodes().iter().map(node).sum::<Power>() + core.jobs().map(job).sum::<Power>()
+    }
+
+    fn go(&mut self, to: Time) {
+        let (now, draw) = (self.world.now, i128::from(self.draw().mw()));
+        for (spent, budget) in self.spent.iter_mut().zip(&self.budgets) {
+            *spent += draw * i128::from((to.min(budget.until) - now.max(budget.from)).ms().max(0));
+        }
+        self.used += draw * i128::from((to - now).ms());
+        self.world.advance(to);
+    }
+
+    /// Reads the meter, and tells what was used where a period runs or ends now.
+    fn read(&mut self) {
+        let (now, uj) = (self.world.now, self.used - self.read);
+        self.read = self.used;
+        if self.budgets.iter().any(|budget| budget.from < now && now <= budget.until) {
+            let mj = i64::try_from(uj.div_euclid(1_000) + i128::from(uj.rem_euclid(1_000) != 0)).expect("little");
+            self.world.apply(Event::Metered { energy: Energy::from_mj(mj) }).expect("a reading");
+        }
+        self.meter = match self.budgets.at(now) {
+            Some(budget) => Some((now + self.case.options.monitor_every).min(budget.until)),
+            None => self.budgets.next_change(now),
+        };
+    }
+
+    fn rounds(&mut self) {
+        loop {
+            let round = self.world.round();
+            assert_eq!(round.violations, [], "the checker found something");
+            for command in &round.commands {
+                if let Command::Start { job, placement, .. } = command {
+                    self.started.push((round.now, *job, placement.clone()));
+                }
+            }
+            if round.commands.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self, job: &Job) {
+        let id = self.world.core.next_job();
+        self.world.takes.insert(id, Span::from_secs(job.takes));
+        self.draws.push(job.draws);
+        // With neighbours only, not every width fits somewhere.
+        let nodes = job.nodes.min(if self.world.core.settings().options.allocation == limo_sched::Allocation::Any {
+            4
+        } else {
+            2
+        });
+        let request = request(&Job { nodes, ..job.clone() });
+        self.world.apply(Event::Submitted { job: id, request }).expect("it fits");
+    }
+
+    fn price(&mut self, eur: &[i64]) {
+        let now = self.world.now;
+        let step =
+            |(index, eur): (i64, &i64)| (now + Span::from_secs(300 * index), Price::from_milli_per_mwh(eur * 1000));
+        let prices = Curve::new((0..).zip(eur).map(step).collect(), None).expect("a curve");
+        self.world.apply(Event::PricesSet { prices: Some(prices), by: "root".into() }).expect("prices");
+    }
+
+    fn run(mut self) -> (Vec<i128>, Vec<Started>) {
+        let mut at = Time::from_unix_ms(0);
+        let submit = |job: &Job| {
+            at = at + Span::from_secs(job.gap);
+            (at, job.clone())
+        };
+        let mut jobs: std::collections::VecDeque<(Time, Job)> = self.case.jobs.iter().map(submit).collect();
+        // Prices come before the third, the sixth and so on of the jobs.
+        let mut prices = self.case.prices.iter();
+        let mut steps = 0;
+        self.rounds();
+        loop {
+            let submitted = jobs.front().map(|(at, _)| *at);
+            let Some(next) = [submitted, self.world.next(), self.meter].into_iter().flatten().min() else { break };
+            self.go(next.max(self.world.now));
+            while let Some((_, job)) = jobs.pop_front_if(|(at, _)| *at <= next) {
+                if jobs.len() % 3 == 0
+                    && let Some(eur) = prices.next()
+                {
+                    self.price(eur);
+                }
+                self.submit(&job);
+            }
+            if self.meter.is_some_and(|at| at <= next) {
+                self.read();
+            }
+            self.rounds();
+            steps += 1;
+            assert!(steps < 5_000, "it does not end");
+        }
+        assert_eq!(
+            self.world.core.jobs().count(),
+            0,
+            "these wait for ever: {:?}",
+            self.world.core.jobs().collect::<Vec<_>>()
+        );
+        (self.spent, self.started)
+    }
+}
+
+fn config() -> Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+fn check(preset: Preset) {
+    proptest!(config(), |(case in case())| {
+        let budgets = budgets(Time::from_unix_ms(0), IDLE.scaled(6, 1), &case.periods);
+        let (spent, _) = Truth::new(&case, preset, budgets.clone()).run();
+        for (spent, budget) in spent.into_iter().zip(&budgets) {
+            assert!(spent <= i128::from(budget.energy.mj()) * 1_000, "{spent} µJ of {budget:?}");
+        }
+    });
+}
+
+#[test]
+fn powercap_keeps_its_budget() {
+    check(Preset::Powercap);
+}
+
+#[test]
+fn energybud_keeps_its_budget() {
+    check(Preset::Energybud);
+}
+
+#[test]
+fn reducepc_keeps_its_budget() {
+    check(Preset::Reducepc);
+}
+
+#[test]
+fn a_budget_that_does_not_bind_changes_nothing() {
+    proptest!(config(), |(mut case in case())| {
+        // By price, even of the largest budget nothing is released for jobs while energy is dearest.
+        for period in &mut case.periods {
+            (period.above, period.release) = (1_000_000_000, Release::Even);
+        }
+        let budgets = budgets(Time::from_unix_ms(0), IDLE.scaled(6, 1), &case.periods);
+        let with = Truth::new(&case, Preset::Energybud, budgets.clone()).run().1;
+        let without = Truth::new(&case, Preset::Easy, budgets).run().1;
+        assert_eq!(with, without);
+    });
+}
