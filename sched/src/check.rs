@@ -1,6 +1,6 @@
 //! Looks at a plan before anything of it is done. Knows the rules of the cluster, not the policies.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, width};
 use serde::{Deserialize, Serialize};
@@ -71,21 +71,22 @@ pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Violation> {
 }
 
 fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    let mut seen = BTreeSet::new();
     let started = plan.starts.iter().map(|start| start.job);
     let refused = plan.refusals.iter().map(|(job, _)| *job);
     let waiting = plan.waits.iter().map(|(job, _)| *job);
-    for job in started.chain(refused).chain(waiting) {
-        if !seen.insert(job) {
+    let mut seen: Vec<JobId> = started.chain(refused).chain(waiting).collect();
+    seen.sort_unstable();
+    for (index, job) in seen.iter().copied().enumerate() {
+        if index > 0 && seen[index - 1] == job {
             found.push(Violation::Twice { job });
         }
-        if !matches!(view.job(job), Some(Job { phase: Phase::Waiting(_), .. })) {
+        if !view.job(job).is_some_and(|job| matches!(job.phase, Phase::Waiting(_))) {
             found.push(Violation::NotWaiting { job });
         }
     }
     // Where one job is started at a time, a plan that starts something is followed by another one, which tells the others.
     if plan.starts.is_empty() || !view.preset().starts_one_by_one() {
-        let forgotten = view.untold().map(|(job, _)| job).filter(|job| !seen.contains(job));
+        let forgotten = view.untold().map(|(job, _)| job).filter(|job| seen.binary_search(job).is_err());
         let reach = view.reach();
         found.extend(
             forgotten.take_while(|job| reach.is_none_or(|reach| *job < reach)).map(|job| Violation::NoReason { job }),

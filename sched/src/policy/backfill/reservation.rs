@@ -25,7 +25,8 @@ pub(super) struct Reservation {
     pub freed: Power,
     /// Nodes that it could have then and does not need.
     extra: u32,
-    ways: Vec<Way>,
+    /// The shape of the job.
+    shape: usize,
     /// With neighbours only: the positions of a class that it will have.
     run: Option<(usize, Range<u32>)>,
     /// Cores given back by then on units that are taken in part.
@@ -81,10 +82,14 @@ impl Reservation {
             span,
             freed: walk.freed,
             extra: walk.count.saturating_sub(head.need.parts),
-            ways: head.shape.ways.clone(),
+            shape: head.shape.number,
             run: run.filter(|_| found),
             gains: walk.gains,
         }
+    }
+
+    fn ways<'a>(&self, view: &View<'a>) -> &'a [Way] {
+        view.index().shapes.all().get(self.shape).map_or(&[], |shape| &shape.ways)
     }
 
     /// Takes the nodes of the reservation out of `free` positions of a class.
@@ -105,7 +110,7 @@ impl Reservation {
         let whole = |way: &Way| {
             let units = &view.index().classes.class(way.class).units;
             let cores = units.get(usize::from(way.unit)).map(|unit| unit.cores);
-            let shared = self.ways.iter().find(|own| own.class == way.class && own.unit == way.unit);
+            let shared = self.ways(view).iter().find(|own| own.class == way.class && own.unit == way.unit);
             shared.is_some_and(|own| Some(own.cores) == cores && Some(way.cores) == cores)
         };
         if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
@@ -131,7 +136,9 @@ impl Reservation {
     fn cost_of(&self, view: &View<'_>, part: &Part) -> u32 {
         let classes = &view.index().classes;
         let Some((class, position)) = classes.place_of(part.unit.node) else { return 0 };
-        let Some(way) = self.ways.iter().find(|way| way.class == class && way.unit == part.unit.unit) else { return 0 };
+        let Some(way) = self.ways(view).iter().find(|way| way.class == class && way.unit == part.unit.unit) else {
+            return 0;
+        };
         let unit = usize::from(way.unit);
         let cores = classes.class(class).units.get(unit).map_or(0, |unit| unit.cores);
         if part.cores == cores {
