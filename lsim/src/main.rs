@@ -4,6 +4,7 @@ mod commands;
 mod engine;
 mod output;
 mod record;
+mod setup;
 
 use std::process::ExitCode;
 
@@ -21,8 +22,21 @@ fn main() -> ExitCode {
     match Arguments::parse().command.run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("lsim: {error:#}");
+            eprintln!("lsim: {}", told(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error with its causes, but for those that stand in the text before them already.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        match text.is_empty() {
+            true => text = cause,
+            false if text.contains(&cause) => {}
+            false => text = format!("{text}: {cause}"),
+        }
+    }
+    text
 }

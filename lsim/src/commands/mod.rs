@@ -1,6 +1,7 @@
 //! The subcommands, each in a file of its own.
 
 mod policies;
+mod run;
 
 use std::process::ExitCode;
 
@@ -8,6 +9,8 @@ use anyhow::Result;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Simulate one workload under one policy
+    Run(run::Arguments),
     /// The policies, each with its source and options
     Policies(policies::Arguments),
 }
@@ -15,6 +18,7 @@ pub enum Command {
 impl Command {
     pub fn run(self) -> Result<ExitCode> {
         match self {
+            Self::Run(arguments) => run::run(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
         }
     }

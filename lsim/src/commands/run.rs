@@ -1,0 +1,106 @@
+//! `lsim run`: one simulation, its folder of results, and a summary on stdout.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::engine::simulate;
+use crate::output::{Metrics, Output};
+use crate::record::{Heading, Summary};
+use crate::setup::Setup;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    setup: Setup,
+    /// The folder that gets jobs.csv, draw.csv, schedule.json and report.html
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print schedule.json instead of the summary
+    #[arg(long)]
+    json: bool,
+}
+
+/// # Errors
+/// What cannot be read, simulated or written.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let loaded = arguments.setup.load()?;
+    for note in &loaded.notes {
+        eprintln!("lsim: note: {note}");
+    }
+    let heading = loaded.heading();
+    let mut output = Output::create(&arguments.out, heading.clone())?;
+    let summary = simulate(&loaded.scenario(), &mut output)?;
+    if summary.violations > 0 {
+        eprintln!("lsim: warning: the checker refused {} plans: please report this", summary.violations);
+    }
+    match output.schedule() {
+        Some(schedule) if arguments.json => print!("{schedule}"),
+        _ => print!("{}", table(&heading, output.metrics(), &summary)),
+    }
+    eprintln!("lsim: simulated in {}; the results are in {}", summary.host.wall, arguments.out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The figures that are looked at first, one a line.
+fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
+    let mut table = String::new();
+    let mut line = |name: &str, value: String| table.push_str(&format!("{name:<16}{value}\n"));
+    let counts = metrics.counts;
+    let outcomes = [
+        (counts.completed, "completed"),
+        (counts.killed, "ended at their requested time"),
+        (counts.refused, "refused"),
+        (counts.unfinished, "unfinished"),
+    ];
+    let outcomes = outcomes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    line("policy", heading.policy.clone());
+    line("workload", heading.workload.clone());
+    line("platform", format!("{}, {} processors", heading.platform, heading.processors));
+    line("jobs", format!("{} ({})", metrics.jobs(), outcomes.collect::<Vec<_>>().join(", ")));
+    line("utilisation", format!("{} %", decimal(metrics.utilisation_millionths() * 100, 2)));
+    line("AVEbsld", decimal(metrics.avebsld_millionths(), 4));
+    line("mean wait", format!("{} s", decimal(metrics.mean_wait_us(), 1)));
+    line("max wait", metrics.max_wait().to_string());
+    line("makespan", metrics.makespan().to_string());
+    line("energy", metrics.energy().to_string());
+    if let Some(cost) = metrics.cost() {
+        line("cost", cost.to_string());
+    }
+    if heading.options.iter().any(|(key, _)| key == "limits") {
+        line("outside limits", format!("{} % of the time", decimal(metrics.outside_limits_millionths() * 100, 2)));
+    }
+    for period in &summary.budgets {
+        let (from, until) = (period.window.from - heading.start, period.window.until - heading.start);
+        let kept = if period.spent <= period.energy { "kept" } else { "overspent" };
+        line("budget", format!("{} of {} spent from {from} to {until}: {kept}", period.spent, period.energy));
+    }
+    if summary.switches.on + summary.switches.off > 0 {
+        line("switches", format!("{} on, {} off", summary.switches.on, summary.switches.off));
+    }
+    table
+}
+
+/// Millionths with so many places, rounded half away from zero.
+fn decimal(millionths: i128, places: u32) -> String {
+    let step = 10_i128.pow(6_u32.saturating_sub(places));
+    let rounded = (millionths.abs() + step / 2) / step;
+    let scale = 10_i128.pow(places.min(6));
+    let sign = if millionths < 0 && rounded > 0 { "-" } else { "" };
+    let width = places.min(6) as usize;
+    format!("{sign}{}.{:0width$}", rounded / scale, rounded % scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals() {
+        assert_eq!(decimal(1_234_567, 2), "1.23");
+        assert_eq!(decimal(1_235_000, 2), "1.24");
+        assert_eq!(decimal(-4_999, 2), "0.00");
+        assert_eq!(decimal(-50_000, 1), "-0.1");
+    }
+}

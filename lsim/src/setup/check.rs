@@ -1,0 +1,149 @@
+//! What is looked at before a run, so that a simulation that cannot mean anything does not begin.
+
+use anyhow::{Result, bail};
+use limo_model::{Budget, Budgets, Energy, Power};
+use limo_sched::budget::{least, possible};
+use limo_sched::{Preset, RestRule};
+use limo_trace::{Platform, Workload};
+
+/// Refuses budgets that cannot be kept, where `preset` promises to keep them. The least is what the nodes really draw
+/// when nothing runs: off all the time where the policy lets them sleep.
+///
+/// # Errors
+/// The first such period, with the least that is possible.
+pub fn budgets(preset: Preset, rest: RestRule, platform: &Platform, budgets: &Budgets) -> Result<()> {
+    if !preset.keeps_budget() {
+        return Ok(());
+    }
+    let floor = floor(platform, rest);
+    for budget in budgets {
+        if let Err(impossible) = possible(budget, floor) {
+            let percent = least_percent(budget, floor, full(platform));
+            let hint = if rest == RestRule::Never && floor_at_rest(platform) < floor {
+                ", or let idle nodes sleep (--set rest=idle)"
+            } else {
+                ""
+            };
+            bail!("{impossible} (--budget {percent}%){hint}");
+        }
+    }
+    Ok(())
+}
+
+/// What the scheduler believes that the cluster draws when all of it computes.
+pub fn full(platform: &Platform) -> Power {
+    platform.groups.iter().map(|group| group.believed.busy.scaled(i64::from(group.count), 1)).sum()
+}
+
+fn floor(platform: &Platform, rest: RestRule) -> Power {
+    if rest == RestRule::Never {
+        platform.groups.iter().map(|group| group.draw.idle.scaled(i64::from(group.count), 1)).sum()
+    } else {
+        floor_at_rest(platform)
+    }
+}
+
+fn floor_at_rest(platform: &Platform) -> Power {
+    let at_rest = |group: &limo_trace::platform::Group| {
+        let draw = group.rest.map_or(group.draw.idle, |rest| rest.draw.min(group.draw.idle));
+        draw.scaled(i64::from(group.count), 1)
+    };
+    platform.groups.iter().map(at_rest).sum()
+}
+
+/// The least budget in percent of `full`, rounded up to hundredths.
+fn least_percent(budget: &Budget, floor: Power, full: Power) -> String {
+    let (least, full): (Energy, Energy) = (least(budget, floor), full * budget.span());
+    let hundredths = (i128::from(least.mj()) * 10_000 + i128::from(full.mj()) - 1) / i128::from(full.mj().max(1));
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
+/// Refuses jobs on several nodes where `preset` cannot place them.
+///
+/// # Errors
+/// The first such job, and how many there are.
+pub fn widths(preset: Preset, platform: &Platform, workload: &Workload) -> Result<()> {
+    let largest = platform.groups.iter().map(|group| group.cores).max().unwrap_or(1);
+    let mut wide = workload.jobs.iter().filter(|job| job.processors > largest);
+    if preset.takes_several_nodes() {
+        return Ok(());
+    }
+    let Some(first) = wide.next() else { return Ok(()) };
+    let able: Vec<&str> =
+        Preset::ALL.iter().filter(|preset| preset.takes_several_nodes()).map(|preset| preset.name()).collect();
+    bail!(
+        "`{preset}` puts a job on one node, and {} jobs ask for more than the {largest} processors of the largest node \
+         (job {}: {}); take another policy ({}) or a platform with larger nodes (--platform)",
+        1 + wide.count(),
+        first.number,
+        first.processors,
+        able.join(", ")
+    )
+}
+
+/// Jobs that `platform` has not enough processors for: they are refused when they are submitted.
+pub fn too_large(platform: &Platform, workload: &Workload) -> Option<String> {
+    let cores = platform.cores();
+    let mut large = workload.jobs.iter().filter(|job| u64::from(job.processors) > cores);
+    let first = large.next()?;
+    let (count, number, processors) = (1 + large.count(), first.number, first.processors);
+    let jobs = if count == 1 { "job asks" } else { "jobs ask" };
+    Some(format!(
+        "{count} {jobs} for more than the {cores} processors of the platform (job {number}: {processors}): refused"
+    ))
+}
+
+/// What is given and kept by no promise of `preset`.
+pub fn promises(preset: Preset, budgets: &Budgets, limits: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !budgets.is_empty() && !preset.keeps_budget() {
+        notes.push(format!("`{preset}` keeps no budget: what is spent is only counted"));
+    }
+    if limits && !preset.keeps_upper_limit() && preset != Preset::Powercap && preset != Preset::LimoPrototype {
+        notes.push(format!("`{preset}` keeps no limits: time outside of them is only counted"));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::{Release, Span, Time};
+
+    use super::*;
+
+    fn check(preset: Preset, rest: RestRule, percent: i64, expected: Result<(), &str>) {
+        // 16 nodes for three days, believed to draw 203.12 W while they compute.
+        let platform = Platform::taurus(16);
+        let (from, until) = (Time::from_unix_ms(0), Time::from_unix_ms(0) + Span::from_secs(3 * 86_400));
+        let energy = (full(&platform) * (until - from)).scaled(percent, 10_000);
+        let given = Budgets::new(vec![Budget { from, until, energy, release: Release::Even }]).expect("a budget");
+        let found = budgets(preset, rest, &platform, &given).map_err(|error| error.to_string());
+        assert_eq!(found, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn impossible_budgets() {
+        let idle = RestRule::Idle(Span::ZERO);
+        // 95 W idle of 203.12 W are 46.771 %; 9.75 W off are 4.8001 %.
+        check(Preset::Energybud, RestRule::Never, 4_678, Ok(()));
+        check(
+            Preset::Energybud,
+            RestRule::Never,
+            4_677,
+            Err(
+                "the budget of 109.439 kWh is impossible: the cluster at rest draws 1520.0 W, which is 109.440 kWh over the period of 3d; give at least that (--budget 46.78%), or let idle nodes sleep (--set rest=idle)",
+            ),
+        );
+        check(Preset::Powercap, idle, 481, Ok(()));
+        check(
+            Preset::Powercap,
+            idle,
+            480,
+            Err(
+                "the budget of 11.232 kWh is impossible: the cluster at rest draws 156.0 W, which is 11.232 kWh over the period of 3d; give at least that (--budget 4.81%)",
+            ),
+        );
+        // Who promises nothing may try.
+        check(Preset::Easy, RestRule::Never, 1, Ok(()));
+    }
+}

@@ -1,0 +1,101 @@
+//! The files of a setup: which of the formats one is, and what is read from it. Simulates nothing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use limo_model::{Band, Budget, Budgets, Curve, Price, Release, Time};
+use limo_trace::curve::{self, Clock, CurveFileError, Table};
+use limo_trace::{Platform, Workload, batsim, swf};
+
+/// Enough to see past blanks and a byte order mark.
+const PEEKED: u64 = 512;
+
+/// A platform, with what only Batsim's files say.
+pub struct Cluster {
+    pub platform: Platform,
+    /// Of each host, in flop/s.
+    pub speed: Option<f64>,
+    pub notes: Vec<String>,
+}
+
+/// Reads Limo's TOML or SimGrid's XML, which the first character tells.
+///
+/// # Errors
+/// Those of the readers.
+pub fn platform(path: &Path) -> Result<Cluster> {
+    if first_character(path)? == Some(b'<') {
+        let batsim = batsim::platform(path)?;
+        return Ok(Cluster { platform: batsim.platform, speed: Some(batsim.speed), notes: batsim.notes });
+    }
+    Ok(Cluster { platform: Platform::read(path)?, speed: None, notes: Vec::new() })
+}
+
+/// Reads Batsim's JSON or the Standard Workload Format, plain or gzipped, which the first characters tell.
+///
+/// # Errors
+/// Those of the readers.
+pub fn workload(path: &Path, options: swf::Options, speed: Option<f64>) -> Result<Workload> {
+    if first_character(path)? == Some(b'{') {
+        Ok(batsim::workload(path, batsim::Options { speed })?)
+    } else {
+        Ok(swf::load(path, options)?)
+    }
+}
+
+/// The first character that is no blank, of what a gzipped file holds.
+fn first_character(path: &Path) -> Result<Option<u8>> {
+    let peek = || -> io::Result<Vec<u8>> {
+        let mut start = Vec::new();
+        File::open(path)?.take(PEEKED).read_to_end(&mut start)?;
+        if !start.starts_with(b"\x1f\x8b") {
+            return Ok(start);
+        }
+        let mut text = Vec::new();
+        // What is broken in it is told by the reader of the format, with the line.
+        let _ = flate2::read::MultiGzDecoder::new(File::open(path)?).take(PEEKED).read_to_end(&mut text);
+        Ok(text)
+    };
+    let start = peek().with_context(|| format!("{}: the file cannot be read", path.display()))?;
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
+    Ok(text.iter().copied().find(|byte| !byte.is_ascii_whitespace()))
+}
+
+/// Reads a price curve: `time,price_eur_per_mwh`, or one row an hour on the clock of Central Europe.
+///
+/// # Errors
+/// [`CurveFileError`].
+pub fn prices(path: &Path, clock: Clock) -> Result<Curve<Price>, CurveFileError> {
+    match curve::price(Table::open(path)?, clock) {
+        Err(other @ CurveFileError::Columns { .. }) => match curve::hourly_price(Table::open(path)?, clock) {
+            Err(CurveFileError::Columns { .. }) => Err(other),
+            hourly => hourly,
+        },
+        read => read,
+    }
+}
+
+/// Reads the band of the cluster's draw.
+///
+/// # Errors
+/// [`CurveFileError`].
+pub fn limits(path: &Path, clock: Clock) -> Result<Curve<Band>, CurveFileError> {
+    curve::band(Table::open(path)?, clock)
+}
+
+/// Reads budgets for successive periods.
+///
+/// # Errors
+/// [`CurveFileError`].
+pub fn budgets(path: &Path, clock: Clock, release: Release) -> Result<Budgets> {
+    let periods = curve::budget(Table::open(path)?, clock)?;
+    let budget =
+        |period: curve::Period| Budget { from: period.from, until: period.until, energy: period.energy, release };
+    Ok(Budgets::new(periods.into_iter().map(budget).collect())?)
+}
+
+/// How times of files are placed when the workload starts at `start`.
+pub fn clock(start: Option<Time>) -> Clock {
+    start.map_or(Clock::from_start(None), Clock::unix)
+}

@@ -1,0 +1,297 @@
+//! What a simulation needs, as a command line or a sweep says it, and the reading of all of it. Every file is looked
+//! at and every value is checked before the first event; nothing is simulated and nothing is written here.
+
+mod check;
+pub mod files;
+pub mod options;
+mod values;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use limo_model::{Band, Budget, Budgets, Curve, Price, Release, Span, Time, as_text};
+use limo_sched::{Options, Preset};
+use limo_trace::filter::{Carried, Window as Filter};
+use limo_trace::{Platform, Workload, swf};
+use serde::Deserialize;
+
+use crate::engine::Scenario;
+use crate::record::{Heading, Window};
+use options::{Choices, choose};
+use values::exact_span;
+pub use values::{Amount, Date, Extent, Ratio, Setting};
+
+/// Everything that says what to simulate. As options of a command line, and under the same names in the file of a sweep.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Setup {
+    /// The workload: Standard Workload Format or Batsim's JSON, plain or gzipped
+    #[arg(long, value_name = "FILE", required = true)]
+    pub trace: Option<PathBuf>,
+    /// One of those that `lsim policies` lists
+    #[arg(long, value_name = "NAME", required = true)]
+    pub policy: Option<Preset>,
+    /// An option of the policy; `lsim policies` lists them
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<Setting>,
+
+    /// So many nodes of one processor, as energy-budget-2017 measured them [default: MaxProcs of the trace]
+    #[arg(long, value_name = "N", conflicts_with = "platform", help_heading = "Platform")]
+    pub nodes: Option<u32>,
+    /// The nodes and what they draw: TOML, or SimGrid's XML
+    #[arg(long, value_name = "FILE", help_heading = "Platform")]
+    pub platform: Option<PathBuf>,
+
+    /// Energy for one period: 40MWh, or 80% of what all processors would use while they compute
+    #[arg(long, value_name = "ENERGY|N%", requires = "from", requires = "until", help_heading = "Energy")]
+    #[serde(with = "as_text::option")]
+    pub budget: Option<Amount>,
+    /// Begin of the budget's period, from the start of the workload
+    #[arg(long, value_name = "SPAN", requires = "budget", help_heading = "Energy")]
+    #[serde(with = "as_text::option")]
+    pub from: Option<Span>,
+    /// End of the budget's period, from the start of the workload
+    #[arg(long, value_name = "SPAN", requires = "budget", help_heading = "Energy")]
+    #[serde(with = "as_text::option")]
+    pub until: Option<Span>,
+    /// Budgets for successive periods: a CSV file with from,until,energy_kwh
+    #[arg(long, value_name = "FILE", conflicts_with = "budget", help_heading = "Energy")]
+    pub budgets: Option<PathBuf>,
+    /// How budgets become available over their periods: even or by-price [default: even]
+    #[arg(long, value_name = "RULE", help_heading = "Energy")]
+    pub release: Option<Release>,
+    /// Prices: a CSV file with time,price_eur_per_mwh
+    #[arg(long, value_name = "FILE", help_heading = "Energy")]
+    pub prices: Option<PathBuf>,
+    /// Lower and upper limits of the draw: a CSV file with time,low_w,high_w
+    #[arg(long, value_name = "FILE", help_heading = "Energy")]
+    pub limits: Option<PathBuf>,
+
+    /// Calendar time of the trace's zero, 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
+    #[arg(long, value_name = "TIME", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub start: Option<Date>,
+    /// Only jobs submitted in this part of the trace, 2d..5d; its begin becomes the start of the workload
+    #[arg(long, value_name = "FROM..UNTIL", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub window: Option<Extent>,
+    /// Only jobs of these users
+    #[arg(long, value_name = "N", value_delimiter = ',', help_heading = "Jobs")]
+    pub users: Vec<i32>,
+    /// Only the first jobs
+    #[arg(long, value_name = "N", help_heading = "Jobs")]
+    pub first: Option<usize>,
+    /// So many times the load: times between submissions are divided by it
+    #[arg(long, value_name = "FACTOR", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub load: Option<Ratio>,
+}
+
+/// A setup whose files are read and whose values are checked.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub workload: Arc<Workload>,
+    pub platform: Platform,
+    pub preset: Preset,
+    pub options: Options,
+    /// Whether to simulate as the published code of energy-budget-2017 did.
+    pub compat_2017: bool,
+    pub budgets: Budgets,
+    pub limits: Option<Curve<Band>>,
+    pub prices: Option<Curve<Price>>,
+    /// What was mended, left out or is worth a warning, one line each.
+    pub notes: Vec<String>,
+    names: Names,
+}
+
+/// What stands in a heading.
+#[derive(Debug, Clone)]
+struct Names {
+    workload: String,
+    platform: String,
+    options: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// Reads and checks everything.
+    ///
+    /// # Errors
+    /// What cannot be read, is not understood, or cannot be simulated, with file and line or the option's name.
+    pub fn load(&self) -> Result<Loaded> {
+        let workload = Arc::new(self.workload()?);
+        self.over(workload)
+    }
+
+    /// Reads the trace and takes the part of it that is asked for.
+    ///
+    /// # Errors
+    /// As [`Setup::load`].
+    pub fn workload(&self) -> Result<Workload> {
+        let trace = self.trace.as_ref().ok_or_else(|| anyhow!("no trace is given: name one with --trace"))?;
+        // Only a SimGrid platform says how fast its hosts are, which some of Batsim's profiles need.
+        let speed = self.platform.as_deref().map(files::platform).transpose()?.and_then(|cluster| cluster.speed);
+        let (choices, _) = self.choices()?;
+        let rules = if choices.compat_2017 { swf::Options::COMPAT_2017 } else { swf::Options::default() };
+        let workload = files::workload(trace, rules, speed)?;
+        Ok(self.part(workload))
+    }
+
+    /// The part of a workload that is asked for: the window first, then users, then the first jobs, then the load.
+    pub fn part(&self, mut workload: Workload) -> Workload {
+        if let Some(Date(start)) = self.start {
+            workload.start = Some(start);
+        }
+        if let Some(Extent { from, until }) = self.window {
+            workload = workload.window(Filter { from, until, rebased: true, carried: Carried::No });
+        }
+        if !self.users.is_empty() {
+            workload = workload.of_users(&self.users);
+        }
+        if let Some(count) = self.first {
+            workload = workload.first(count);
+        }
+        if let Some(load) = self.load {
+            workload = workload.at_load(load.numerator, load.denominator);
+        }
+        workload
+    }
+
+    /// The same as [`Setup::load`] with a workload that is already read: that of [`Setup::workload`].
+    ///
+    /// # Errors
+    /// As [`Setup::load`].
+    pub fn over(&self, workload: Arc<Workload>) -> Result<Loaded> {
+        let preset = self.policy.ok_or_else(|| anyhow!("no policy is given: name one with --policy"))?;
+        let (choices, mut notes) = self.choices()?;
+        if workload.jobs.is_empty() {
+            bail!("no job is left to simulate: widen --window, --users or --first");
+        }
+        let (platform, platform_name, platform_notes) = self.cluster(&workload)?;
+        let clock = files::clock(workload.start);
+        let prices = self.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
+        let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
+        let budgets = self.periods(&workload, &platform)?;
+        check::budgets(preset, choices.options.rest, &platform, &budgets)?;
+        check::widths(preset, &platform, &workload)?;
+        notes.extend(workload.notes.iter().cloned());
+        notes.extend(platform_notes);
+        notes.extend(check::too_large(&platform, &workload));
+        notes.extend(check::promises(preset, &budgets, limits.is_some()));
+        if self.release == Some(Release::ByPrice) && prices.is_none() {
+            notes.push("--release by-price: there are no prices (--prices), so the release is even".to_owned());
+        }
+        let workload_name = self.trace.as_deref().map_or_else(|| "workload".to_owned(), name);
+        let names = Names { workload: workload_name, platform: platform_name, options: self.listed() };
+        let Choices { options, compat_2017 } = choices;
+        Ok(Loaded { workload, platform, preset, options, compat_2017, budgets, limits, prices, notes, names })
+    }
+
+    fn choices(&self) -> Result<(Choices, Vec<String>)> {
+        let preset = self.policy.ok_or_else(|| anyhow!("no policy is given: name one with --policy"))?;
+        choose(preset, &self.set)
+    }
+
+    /// The platform, its name, and notes.
+    fn cluster(&self, workload: &Workload) -> Result<(Platform, String, Vec<String>)> {
+        if let Some(path) = &self.platform {
+            if self.nodes.is_some() {
+                bail!("--nodes and --platform both say what the nodes are: give one of them");
+            }
+            let cluster = files::platform(path)?;
+            return Ok((cluster.platform, name(path), cluster.notes));
+        }
+        let nodes = self.nodes.or(workload.processors).ok_or_else(|| {
+            anyhow!("the trace does not say how many processors its machine has (MaxProcs): give --nodes N or --platform FILE")
+        })?;
+        let platform = Platform::taurus(nodes);
+        platform.check().with_context(|| format!("{nodes} nodes cannot be simulated"))?;
+        Ok((platform, format!("{nodes} nodes of energy-budget-2017"), Vec::new()))
+    }
+
+    /// The budgets, on the clock of the simulation.
+    fn periods(&self, workload: &Workload, platform: &Platform) -> Result<Budgets> {
+        let release = self.release.unwrap_or_default();
+        if let Some(path) = &self.budgets {
+            if self.budget.is_some() {
+                bail!("--budget and --budgets both say what the budget is: give one of them");
+            }
+            return files::budgets(path, files::clock(workload.start), release);
+        }
+        let Some(amount) = self.budget else { return Ok(Budgets::default()) };
+        let (Some(from), Some(until)) = (self.from, self.until) else {
+            bail!("--budget {amount} needs a period: give --from and --until, for example --from 2d --until 5d");
+        };
+        if from < Span::ZERO || until <= from {
+            bail!(
+                "--from {from} --until {until}: a budget's period ends after its begin, and begins not before the workload"
+            );
+        }
+        let start = workload.start.unwrap_or(Time::from_unix_ms(0));
+        let energy = amount.energy(check::full(platform), until - from);
+        Ok(Budgets::new(vec![Budget { from: start + from, until: start + until, energy, release }])?)
+    }
+
+    /// What was given besides trace, policy and platform, in the order of the help.
+    fn listed(&self) -> Vec<(String, String)> {
+        let set = self.set.iter().map(|setting| (setting.key.clone(), setting.value.clone()));
+        let users: Vec<String> = self.users.iter().map(i32::to_string).collect();
+        let given = [
+            ("budget", shown(self.budget)),
+            ("from", self.from.map(exact_span)),
+            ("until", self.until.map(exact_span)),
+            ("budgets", self.budgets.as_deref().map(name)),
+            ("release", shown(self.release)),
+            ("prices", self.prices.as_deref().map(name)),
+            ("limits", self.limits.as_deref().map(name)),
+            ("start", shown(self.start)),
+            ("window", shown(self.window)),
+            ("users", Some(users.join(",")).filter(|users| !users.is_empty())),
+            ("first", shown(self.first)),
+            ("load", shown(self.load)),
+        ];
+        let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        set.chain(given).collect()
+    }
+}
+
+fn shown(value: Option<impl std::fmt::Display>) -> Option<String> {
+    value.map(|value| value.to_string())
+}
+
+/// The name of a file without its folder: equal runs in different folders are equal.
+fn name(path: &std::path::Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+impl Loaded {
+    /// What the engine runs.
+    pub fn scenario(&self) -> Scenario<'_> {
+        Scenario {
+            workload: &self.workload,
+            platform: &self.platform,
+            preset: self.preset,
+            options: self.options,
+            budgets: self.budgets.clone(),
+            limits: self.limits.clone(),
+            prices: self.prices.clone(),
+        }
+    }
+
+    /// What stands at the head of the output. Measures are also taken over the time of all budgets.
+    pub fn heading(&self) -> Heading {
+        let (first, last) = (self.budgets.iter().next(), self.budgets.iter().last());
+        let window = first.zip(last).map(|(first, last)| Window { from: first.from, until: last.until });
+        Heading {
+            workload: self.names.workload.clone(),
+            platform: self.names.platform.clone(),
+            // At most 10^6 nodes of 4,096 cores: below 2^32.
+            processors: u32::try_from(self.platform.cores()).unwrap_or(u32::MAX),
+            policy: self.preset.name().to_owned(),
+            options: self.names.options.clone(),
+            seed: None,
+            start: self.workload.start.unwrap_or(Time::from_unix_ms(0)),
+            window,
+        }
+    }
+}

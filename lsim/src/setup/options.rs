@@ -1,0 +1,285 @@
+//! `--set KEY=VALUE`: the numbers and rules of a policy, by name. Knows what each means, not what it does.
+
+use anyhow::{Result, anyhow, bail};
+use limo_model::Span;
+use limo_sched::{Options, Preset, PriceRule, RestRule};
+
+use super::values::Setting;
+
+/// A key of `--set`.
+pub struct Key {
+    pub name: &'static str,
+    /// What can be written for it.
+    pub values: &'static str,
+    pub default: &'static str,
+    pub meaning: &'static str,
+    /// The policies that look at it.
+    pub policies: &'static [Preset],
+    read: fn(&mut Choices, &str) -> Result<(), String>,
+}
+
+/// What the settings of a run choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Choices {
+    pub options: Options,
+    /// Whether to simulate as the published code of energy-budget-2017 did, its errors included.
+    pub compat_2017: bool,
+}
+
+const BACKFILL: &[Preset] = &[Preset::Easy, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
+const BUDGET: &[Preset] = &[Preset::Powercap, Preset::Energybud, Preset::Reducepc];
+const PRICED: &[Preset] = &[Preset::LimoPrototype, Preset::Limo];
+const LIMO: &[Preset] = &[Preset::Limo];
+const ESTIMATED: &[Preset] =
+    &[Preset::Limo, Preset::Easy, Preset::Conservative, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
+
+pub const KEYS: [Key; 12] = [
+    Key {
+        name: "allocation",
+        values: "any | contiguous",
+        default: "any",
+        meaning: "which free nodes a job gets: any, or neighbours only",
+        policies: BACKFILL,
+        read: |choices, value| set(&mut choices.options.allocation, value),
+    },
+    Key {
+        name: "compat",
+        values: "2017",
+        default: "off",
+        meaning: "simulate as the published code of energy-budget-2017 did, its sign error included",
+        policies: BACKFILL,
+        read: |choices, value| {
+            choices.compat_2017 = value == "2017";
+            if choices.compat_2017 { Ok(()) } else { Err(format!("`{value}` is no such mode: 2017")) }
+        },
+    },
+    Key {
+        name: "default-duration",
+        values: "a span, such as 1h",
+        default: "1h",
+        meaning: "how long a job without a requested time is expected to run",
+        policies: ESTIMATED,
+        read: |choices, value| span(&mut choices.options.default_duration, value, Span::from_ms(1)),
+    },
+    Key {
+        name: "depth",
+        values: "jobs, 1 or more",
+        default: "512",
+        meaning: "how many waiting jobs one round looks at",
+        policies: ESTIMATED,
+        read: |choices, value| number(&mut choices.options.depth, value, 1, u32::MAX),
+    },
+    Key {
+        name: "lead",
+        values: "a span, such as 1s",
+        default: "1s",
+        meaning: "how long ahead of an end the lower limit is held",
+        policies: LIMO,
+        read: |choices, value| span(&mut choices.options.lead, value, Span::ZERO),
+    },
+    Key {
+        name: "max-delay",
+        values: "a span, such as 1d",
+        default: "1d",
+        meaning: "how long a job waits for a better price at most",
+        policies: LIMO,
+        read: |choices, value| span(&mut choices.options.max_delay, value, Span::ZERO),
+    },
+    Key {
+        name: "monitor-every",
+        values: "a span, such as 10min",
+        default: "10min",
+        meaning: "how often consumption is read while a budget's period runs",
+        policies: BUDGET,
+        read: |choices, value| span(&mut choices.options.monitor_every, value, Span::from_ms(1)),
+    },
+    Key {
+        name: "price-hysteresis",
+        values: "a price, such as 2EUR/MWh",
+        default: "2EUR/MWh",
+        meaning: "how far the price passes the turning point before the mode turns again",
+        policies: PRICED,
+        read: |choices, value| set(&mut choices.options.price_hysteresis, value),
+    },
+    Key {
+        name: "price-quantile-permille",
+        values: "0 to 1000",
+        default: "500",
+        meaning: "the mode is low above this quantile of the known prices",
+        policies: PRICED,
+        read: |choices, value| {
+            let mut quantile = 0;
+            number(&mut quantile, value, 0, 1_000)?;
+            choices.options.price_rule = PriceRule::QuantilePermille(quantile);
+            Ok(())
+        },
+    },
+    Key {
+        name: "price-threshold",
+        values: "a price, such as 40EUR/MWh",
+        default: "none",
+        meaning: "the mode is low above this price, in place of a quantile",
+        policies: PRICED,
+        read: |choices, value| {
+            let price = value.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
+            choices.options.price_rule = PriceRule::Threshold(price);
+            Ok(())
+        },
+    },
+    Key {
+        name: "reserve-permille",
+        values: "0 to 1000",
+        default: "10",
+        meaning: "share of the upper limit that is kept free",
+        policies: LIMO,
+        read: |choices, value| number(&mut choices.options.reserve_permille, value, 0, 1_000),
+    },
+    Key {
+        name: "rest",
+        values: "never | idle | idle:SPAN | idle-in-budget | idle-in-budget:SPAN",
+        default: "never",
+        meaning: "when idle nodes that can sleep do so: at once or after that long, always or in budget periods",
+        policies: BACKFILL,
+        read: |choices, value| rest(&mut choices.options.rest, value),
+    },
+];
+
+fn set<T: std::str::FromStr<Err: std::fmt::Display>>(place: &mut T, value: &str) -> Result<(), String> {
+    *place = value.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(())
+}
+
+fn span(place: &mut Span, value: &str, least: Span) -> Result<(), String> {
+    set(place, value)?;
+    if *place < least { Err(format!("`{value}` is below {least}")) } else { Ok(()) }
+}
+
+fn number(place: &mut u32, value: &str, least: u32, most: u32) -> Result<(), String> {
+    let found = value.parse().ok().filter(|number| (least..=most).contains(number));
+    *place = found.ok_or_else(|| format!("`{value}` is no whole number from {least} to {most}"))?;
+    Ok(())
+}
+
+fn rest(place: &mut RestRule, value: &str) -> Result<(), String> {
+    let (rule, delay) = value.split_once(':').unwrap_or((value, "0s"));
+    let mut after = Span::ZERO;
+    *place = match rule {
+        "never" if !value.contains(':') => RestRule::Never,
+        "idle" | "idle-in-budget" => {
+            span(&mut after, delay, Span::ZERO)?;
+            if rule == "idle" { RestRule::Idle(after) } else { RestRule::IdleInBudget(after) }
+        }
+        _ => return Err(format!("`{value}` is no rule for rest: never, idle, idle:10min, idle-in-budget")),
+    };
+    Ok(())
+}
+
+/// What the settings choose for `preset`, and a note for each key that it does not look at.
+///
+/// # Errors
+/// An unknown key, a key given twice, or a value that is not understood.
+pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Choices, Vec<String>)> {
+    let (mut choices, mut notes) = (Choices::default(), Vec::new());
+    for (index, Setting { key, value }) in settings.iter().enumerate() {
+        let known = KEYS.iter().find(|known| known.name == key).ok_or_else(|| unknown(key))?;
+        if !known.policies.contains(&preset) {
+            let policies: Vec<&str> = known.policies.iter().map(|policy| policy.name()).collect();
+            notes.push(format!("--set {key}: `{preset}` does not look at it (it is for {})", policies.join(", ")));
+        }
+        if settings[..index].iter().any(|earlier| earlier.key == *key) {
+            bail!("--set {key}={value}: `{key}` is set twice");
+        }
+        (known.read)(&mut choices, value).map_err(|error| anyhow!("--set {key}={value}: {error}"))?;
+    }
+    Ok((choices, notes))
+}
+
+fn unknown(key: &str) -> anyhow::Error {
+    let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    anyhow!("--set: no key is named `{key}` (known: {}); `lsim policies` tells what they mean", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::Price;
+    use limo_sched::Allocation;
+
+    use super::*;
+
+    fn chosen(preset: Preset, texts: &[&str]) -> Result<Choices, String> {
+        let settings: Vec<Setting> = texts.iter().map(|text| text.parse().expect("a setting")).collect();
+        choose(preset, &settings).map(|(choices, _)| choices).map_err(|error| error.to_string())
+    }
+
+    fn refused(preset: Preset, texts: &[&str], expected: &str) {
+        assert_eq!(chosen(preset, texts).expect_err("refused"), expected);
+    }
+
+    #[test]
+    fn values() {
+        let texts =
+            ["allocation=contiguous", "rest=idle:10min", "monitor-every=5min", "depth=7", "default-duration=2h"];
+        let expected = Options {
+            allocation: Allocation::Contiguous,
+            rest: RestRule::Idle(Span::from_secs(600)),
+            monitor_every: Span::from_secs(300),
+            depth: 7,
+            default_duration: Span::from_secs(7200),
+            ..Options::default()
+        };
+        let compat_2017 = false;
+        assert_eq!(chosen(Preset::Energybud, &texts), Ok(Choices { options: expected, compat_2017 }));
+        let options = |preset, text: &str| chosen(preset, &[text]).map(|choices| choices.options);
+        let rest = |rule| Ok(Options { rest: rule, ..Options::default() });
+        assert_eq!(options(Preset::Easy, "rest=idle"), rest(RestRule::Idle(Span::ZERO)));
+        assert_eq!(options(Preset::Easy, "rest=idle-in-budget"), rest(RestRule::IdleInBudget(Span::ZERO)));
+        assert_eq!(options(Preset::Easy, "rest=never"), rest(RestRule::Never));
+        let price_rule = PriceRule::Threshold(Price::from_milli_per_mwh(40_000));
+        assert_eq!(
+            options(Preset::Limo, "price-threshold=40EUR/MWh"),
+            Ok(Options { price_rule, ..Options::default() })
+        );
+        assert!(chosen(Preset::Easy, &["compat=2017"]).is_ok_and(|choices| choices.compat_2017));
+    }
+
+    /// The defaults that are shown are those that are used.
+    #[test]
+    fn defaults() {
+        for key in KEYS.iter().filter(|key| !matches!(key.default, "off" | "none")) {
+            let mut choices = Choices::default();
+            (key.read)(&mut choices, key.default).expect(key.name);
+            assert_eq!(choices, Choices::default(), "{}", key.name);
+        }
+        assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    #[test]
+    fn keys_of_other_policies() {
+        let setting = "lead=2s".parse().expect("a setting");
+        let (_, notes) = choose(Preset::Easy, &[setting]).expect("understood");
+        assert_eq!(notes, ["--set lead: `easy` does not look at it (it is for limo)"]);
+    }
+
+    #[test]
+    fn refusals() {
+        refused(
+            Preset::Easy,
+            &["depht=3"],
+            "--set: no key is named `depht` (known: allocation, compat, default-duration, depth, lead, max-delay, monitor-every, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest); `lsim policies` tells what they mean",
+        );
+        refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
+        refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");
+        refused(
+            Preset::Easy,
+            &["rest=10min"],
+            "--set rest=10min: `10min` is no rule for rest: never, idle, idle:10min, idle-in-budget",
+        );
+        refused(
+            Preset::Powercap,
+            &["monitor-every=600"],
+            "--set monitor-every=600: `600` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)",
+        );
+        refused(Preset::Powercap, &["monitor-every=0s"], "--set monitor-every=0s: `0s` is below 1ms");
+        refused(Preset::Easy, &["compat=2018"], "--set compat=2018: `2018` is no such mode: 2017");
+    }
+}

@@ -1,0 +1,243 @@
+//! The values of a command line or a sweep: read from text, and written back as the same text. Exact, no floating point.
+
+use std::fmt;
+use std::str::FromStr;
+
+use limo_model::{Energy, Power, Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// A positive decimal number such as `1.2`, kept as a fraction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ratio {
+    /// Positive.
+    pub numerator: i64,
+    /// A power of ten, 1 to 10^6.
+    pub denominator: i64,
+}
+
+/// Digits behind the point that a number can have.
+const PLACES: usize = 6;
+
+impl FromStr for Ratio {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || {
+            format!("`{text}` is no positive number with up to {PLACES} digits behind the point: write for example 1.2")
+        };
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = [whole, fraction].concat();
+        // Twelve digits in all stay far from the end of an `i64`, whatever they are multiplied with here.
+        if digits.is_empty()
+            || digits.len() > 12
+            || fraction.len() > PLACES
+            || !digits.bytes().all(|digit| digit.is_ascii_digit())
+        {
+            return Err(refused());
+        }
+        let numerator = digits.parse().map_err(|_| refused())?;
+        let denominator = fraction.bytes().fold(1, |denominator, _| denominator * 10);
+        if numerator == 0 { Err(refused()) } else { Ok(Self { numerator, denominator }) }
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.numerator / self.denominator)?;
+        if self.denominator == 1 {
+            return Ok(());
+        }
+        let places = self.denominator.to_string().len() - 1;
+        write!(f, ".{:0places$}", self.numerator % self.denominator)
+    }
+}
+
+/// A quantity as it is shown to people where that says all of it, else in its smallest unit.
+fn exact<T: fmt::Display + FromStr + PartialEq>(value: T, smallest: String) -> String {
+    let shown = value.to_string();
+    if shown.parse().is_ok_and(|read: T| read == value) { shown } else { smallest }
+}
+
+/// A span with nothing rounded away.
+pub fn exact_span(span: Span) -> String {
+    exact(span, format!("{}ms", span.ms()))
+}
+
+/// How much energy a budget has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    Energy(Energy),
+    /// Of what all processors draw while they compute, as the scheduler believes, over the period
+    /// (energy-budget-2017, section V-C).
+    Percent(Ratio),
+}
+
+impl Amount {
+    /// Over `span` on a cluster that is believed to draw `full` when all of it computes. Rounded down.
+    pub fn energy(self, full: Power, span: Span) -> Energy {
+        match self {
+            Self::Energy(energy) => energy,
+            Self::Percent(ratio) => {
+                // mW x ms are µJ. A million nodes for a century with all twelve digits are 10^38, which still fits.
+                let factors = [i128::from(full.mw()), i128::from(span.ms()), i128::from(ratio.numerator)];
+                let energy =
+                    factors.into_iter().fold(1, i128::saturating_mul) / (i128::from(ratio.denominator) * 100_000);
+                Energy::from_mj(i64::try_from(energy).unwrap_or(i64::MAX))
+            }
+        }
+    }
+}
+
+impl FromStr for Amount {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim().strip_suffix('%') {
+            Some(percent) => percent.trim().parse().map(Self::Percent),
+            None => text.parse().map(Self::Energy).map_err(|error: limo_model::UnitError| error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Energy(energy) => f.write_str(&exact(*energy, format!("{} mJ", energy.mj()))),
+            Self::Percent(ratio) => write!(f, "{ratio}%"),
+        }
+    }
+}
+
+/// A part of the workload's time, `2d..5d`, counted from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    pub from: Span,
+    /// After `from`.
+    pub until: Span,
+}
+
+impl FromStr for Extent {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, until) =
+            text.split_once("..").ok_or_else(|| format!("`{text}` is no window: write for example 2d..5d"))?;
+        let span = |text: &str| text.trim().parse::<Span>().map_err(|error| error.to_string());
+        let (from, until) = (span(from)?, span(until)?);
+        if from < Span::ZERO || until <= from {
+            return Err(format!("`{text}` does not end after its begin, or begins before the workload"));
+        }
+        Ok(Self { from, until })
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", exact_span(self.from), exact_span(self.until))
+    }
+}
+
+/// A point in calendar time, `2017-10-26T00:00:00Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Date(pub Time);
+
+impl FromStr for Date {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let date: Result<jiff::Timestamp, _> = text.trim().parse();
+        date.map(|date| Self(Time::from_unix_ms(date.as_millisecond())))
+            .map_err(|_| format!("`{text}` is no point in time: write for example 2017-10-26T00:00:00Z"))
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0.unix_ms()) {
+            Ok(date) => date.fmt(f),
+            Err(_) => write!(f, "{} ms", self.0.unix_ms()),
+        }
+    }
+}
+
+/// `KEY=VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Setting {
+    pub key: String,
+    pub value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| format!("`{text}` has no value: write KEY=VALUE, such as depth=512"))?;
+        Ok(Self { key: key.trim().to_owned(), value: value.trim().to_owned() })
+    }
+}
+
+impl TryFrom<String> for Setting {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Setting> for String {
+    fn from(setting: Setting) -> Self {
+        setting.to_string()
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text that is read and written as it was.
+    fn check<T: FromStr<Err = String> + fmt::Display>(text: &str, expected: Result<&str, &str>) {
+        let shown = text.parse::<T>().map(|value| value.to_string());
+        assert_eq!(shown.as_deref().map_err(String::as_str), expected, "{text}");
+    }
+
+    #[test]
+    fn ratios() {
+        check::<Ratio>("1.2", Ok("1.2"));
+        check::<Ratio>("0.050", Ok("0.050"));
+        check::<Ratio>("80", Ok("80"));
+        for text in ["", "0", "0.0", "-1", "1e3", "1.2.3", "0.1234567", "1234567890123", "."] {
+            let refused =
+                format!("`{text}` is no positive number with up to 6 digits behind the point: write for example 1.2");
+            check::<Ratio>(text, Err(&refused));
+        }
+    }
+
+    #[test]
+    fn amounts() {
+        check::<Amount>("49.23%", Ok("49.23%"));
+        check::<Amount>("40MWh", Ok("40000.000 kWh"));
+        check::<Amount>("5 mJ", Ok("5 mJ"));
+        check::<Amount>("40", Err("`40` has no unit: write for example `1.5 kWh` (units: J, kJ, Wh, kWh, MWh, mJ)"));
+        // 80 % of 203.12 W for 1000 s are 162,496 J.
+        let energy =
+            |text: &str| text.parse::<Amount>().map(|it| it.energy(Power::from_mw(203_120), Span::from_secs(1_000)));
+        assert_eq!(energy("80%"), Ok(Energy::from_joules(162_496)));
+        assert_eq!(energy("0.5%"), Ok(Energy::from_mj(1_015_600)));
+        assert_eq!(energy("3 J"), Ok(Energy::from_joules(3)));
+    }
+
+    #[test]
+    fn extents_dates_and_settings() {
+        check::<Extent>("2d..5d", Ok("2d..5d"));
+        check::<Extent>("1d..90061s", Ok("1d..90061000ms"));
+        check::<Extent>("2d", Err("`2d` is no window: write for example 2d..5d"));
+        check::<Extent>("5d..2d", Err("`5d..2d` does not end after its begin, or begins before the workload"));
+        check::<Date>("2017-10-26T00:00:00Z", Ok("2017-10-26T00:00:00Z"));
+        check::<Date>("1997-01-02T03:04:05+01:00", Ok("1997-01-02T02:04:05Z"));
+        check::<Date>("today", Err("`today` is no point in time: write for example 2017-10-26T00:00:00Z"));
+        check::<Setting>("rest = idle:10min", Ok("rest=idle:10min"));
+        check::<Setting>("rest", Err("`rest` has no value: write KEY=VALUE, such as depth=512"));
+    }
+}
