@@ -163,6 +163,14 @@ impl Classes {
         is_run.then_some((first.0, first.1..last.1 + 1))
     }
 
+    /// The class and positions of a part's nodes, run by run.
+    pub fn runs(&self, part: &Part, mut each: impl FnMut(usize, Range<u32>)) {
+        match self.run_of(part) {
+            Some((class, run)) => each(class, run),
+            None => part.nodes().filter_map(|node| self.place_of(node)).for_each(|(class, at)| each(class, at..at + 1)),
+        }
+    }
+
     /// Whether a condition holds for each position of a part's nodes.
     fn all_of(&self, part: &Part, holds: impl Fn(&Class, u32) -> bool) -> bool {
         if let Some((class, mut run)) = self.run_of(part) {

@@ -172,8 +172,11 @@ fn kind(view: &View<'_>, draw: Power, preset: Preset) -> Kind {
         return if high.is_unlimited() { Kind::Free } else { Kind::Cap(high) };
     }
     // A job that is never ended by its walltime is never counted as gone.
-    let ends = view.index().ends.iter().filter(|(_, release)| release.is_sure);
-    let mut ledger = Ledger::new(now, draw, ends.map(|((end, _), release)| (*end, release.power)));
+    let sure = view.index().ends.iter().filter(|(_, release)| release.is_sure);
+    let mut ledger = Ledger::new(now, draw, sure.map(|((end, _), release)| (*end, release.power)));
+    if view.index().ends.values().any(|release| !release.is_sure) {
+        ledger.endless();
+    }
     let mut steps = vec![(now, high)];
     steps.extend(view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, band)| (*at, band.high())));
     if steps.iter().any(|(_, high)| !high.is_unlimited()) {

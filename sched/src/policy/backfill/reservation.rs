@@ -185,8 +185,22 @@ impl<'a> Walk<'a> {
         let way = |class, unit| self.head.shape.ways.iter().find(|way| way.class == class && way.unit == unit);
         match release.whole {
             Some((class, unit, _)) if way(class, unit).is_none() => {}
-            Some((_, _, nodes)) if self.free.is_none() && !self.head.shape.is_picky => self.count += nodes,
+            Some((class, unit, nodes)) if !self.head.shape.is_picky => {
+                self.count += nodes;
+                self.mark(id, (class, unit));
+            }
             _ => self.end_by_node(id),
+        }
+    }
+
+    /// With neighbours only: the nodes of a job that has whole units are free.
+    fn mark(&mut self, id: JobId, (class, unit): (usize, u16)) {
+        let ways = &self.head.shape.ways;
+        let way = ways.iter().position(|way| way.class == class && way.unit == unit);
+        let Some(free) = self.free.as_mut().zip(way).map(|(free, way)| &mut free[way]) else { return };
+        let placement = self.view.job(id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
+        for part in placement.into_iter().flatten() {
+            self.view.index().classes.runs(part, |_, run| drop(free.insert_range(run)));
         }
     }
 
