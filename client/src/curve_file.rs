@@ -1,7 +1,8 @@
-//! Limits and prices from CSV files. Every value stands with its unit, in its cell or in the title of its column.
+//! Limits, prices and budgets from CSV files. Every value stands with its unit, in its cell or in the title of its column.
 //!
 //! Limits: `time,low,high` with `2026-10-26 00:00,39 W,60 W`; `none` is no limit. Prices: `time,price` with
-//! `80 EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers. Times are local or RFC 3339. A last line with a time and
+//! `80 EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers. Budgets: `time,budget` with `40 MWh`, or
+//! `time,budget,release`; `none` is a time without a budget, and the last line must be the end. Times are local or RFC 3339. A last line with a time and
 //! no values ends the curve; without one, the last price holds as long as the price before it, and the last limits for
 //! ever. Empty lines and lines that begin with `#` are skipped.
 
@@ -10,7 +11,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, Trim};
-use limo_model::{Band, Curve, CurveError, Power, Price, Time};
+use limo_model::{Band, Budget, Budgets, Curve, CurveError, Energy, Power, Price, Release, Time};
 use thiserror::Error;
 
 use crate::clock::Clock;
@@ -66,6 +67,25 @@ pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFile
     table.curve(until)
 }
 
+/// Reads budgets; those of a file without a column for it are released as `release` says.
+///
+/// # Errors
+/// As [`read_limits`]; and where the last period has no end.
+pub fn read_budgets(path: &Path, release: Release, clock: &Clock) -> Result<Budgets, CurveFileError> {
+    let whole = |reason: String| CurveFileError::Whole { path: path.to_owned(), reason };
+    let plain = Layout { titles: &["time", "budget"], value: budget };
+    let released = Layout { titles: &["time", "budget", "release"], value: budget };
+    let table = Table::read(open(path)?, path, &[plain, released], clock)?;
+    let until =
+        table.until.ok_or_else(|| whole("has no end: close it with a line that has a time and no budget".into()))?;
+    let ends = table.steps.iter().skip(1).map(|(time, _)| *time).chain([until]);
+    let periods = table.steps.iter().zip(ends).filter_map(|((from, value), until)| {
+        let (energy, own) = (*value)?;
+        Some(Budget { from: *from, until, energy, release: own.unwrap_or(release) })
+    });
+    Budgets::new(periods.collect()).map_err(|error| whole(error.to_string()))
+}
+
 fn open(path: &Path) -> Result<File, CurveFileError> {
     File::open(path).map_err(|source| CurveFileError::Read { path: path.to_owned(), source })
 }
@@ -97,6 +117,19 @@ fn band(cells: &[&str]) -> Result<Band, CellError> {
 
 fn price(cells: &[&str]) -> Result<Price, CellError> {
     cells[0].parse().map_err(|error: limo_model::UnitError| (0, error.to_string()))
+}
+
+/// `None` is a time without a budget.
+fn budget(cells: &[&str]) -> Result<Option<(Energy, Option<Release>)>, CellError> {
+    if cells[0] == "none" {
+        return Ok(None);
+    }
+    let energy: Energy = cells[0].parse().map_err(|error: limo_model::UnitError| (0, error.to_string()))?;
+    if energy < Energy::ZERO {
+        return Err((0, format!("`{}` must not be negative", cells[0])));
+    }
+    let release = cells.get(1).filter(|cell| !cell.is_empty()).map(|cell| cell.parse::<Release>()).transpose();
+    Ok(Some((energy, release.map_err(|error| (1, error.to_string()))?)))
 }
 
 fn bare_price(cells: &[&str]) -> Result<Price, CellError> {

@@ -14,7 +14,7 @@ use limo_proto::{
 };
 use tokio::net::TcpListener;
 
-pub use samples::{candidate, finished_job, node, profile, running_job, status, waiting_job};
+pub use samples::{candidate, finished_job, node, profile, running_job, status, status_with_budget, waiting_job};
 
 /// Starting a process takes milliseconds, more on a busy machine.
 const BIND_PATIENCE: Duration = Duration::from_secs(5);

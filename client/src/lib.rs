@@ -22,7 +22,7 @@ pub mod json;
 pub use backoff::{Backoff, Patience, ReconnectArg};
 pub use candidates::candidate_table;
 pub use clock::{Clock, TimeError, elapsed};
-pub use curve_file::{CurveFileError, band_of, parse_limit, read_limits, read_prices};
+pub use curve_file::{CurveFileError, band_of, parse_limit, read_budgets, read_limits, read_prices};
 pub use ending::{end_in_words, signal_name};
 pub use failure::{Failure, answer, answer_json, finish, tell};
 pub use hosts::{HostError, parse_hosts};

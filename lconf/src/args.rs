@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use clap::{Parser, Subcommand};
 use limo_client::{MasterArg, parse_limit};
-use limo_model::{Energy, Power, Span, UnitError, check_name};
+use limo_model::{Energy, Power, Release, Span, UnitError, check_name};
 use limo_sched::{ModeSetting, Preset};
 
-/// Set and show the limits, the policy, prices, nodes and profiles of a cluster
+/// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true)]
 pub struct Args {
@@ -25,7 +25,7 @@ pub struct Args {
 pub enum Command {
     /// The settings in force
     Show,
-    /// The cluster now: draw, band, price, jobs, energy, cost
+    /// The cluster now: draw, band, budget, price, jobs, energy, cost
     Status,
     /// Change a setting, effective at once
     #[command(subcommand)]
@@ -54,7 +54,17 @@ pub enum Setting {
     },
     /// Aim for the top of the band, the bottom, or choose by price: high, low, auto
     Mode { mode: ModeSetting },
-    /// How jobs are ordered and placed: fifo, limo-prototype, limo
+    /// The energy that the cluster may use in a period; or none, which ends all budgets
+    Budget(BudgetSet),
+    /// Budgets of several periods, from a CSV file with the columns time,budget; they replace all others
+    Budgets {
+        #[arg(value_name = "FILE.csv")]
+        file: PathBuf,
+        /// How the budgets become available over their periods: even or by-price
+        #[arg(long, value_name = "HOW", default_value_t)]
+        release: Release,
+    },
+    /// Which jobs run when and where: fifo, limo-prototype, limo, easy, conservative, powercap, energybud, reducepc
     Policy {
         #[arg(value_name = "NAME")]
         policy: Preset,
@@ -64,6 +74,25 @@ pub enum Setting {
         #[arg(value_name = "FILE.csv|none")]
         file: PathBuf,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct BudgetSet {
+    /// How much, e.g. 40MWh, or none
+    #[arg(value_name = "ENERGY|none")]
+    pub energy: Allowance,
+    /// When the period begins, e.g. 18:00 or now+2h
+    #[arg(long, value_name = "TIME", default_value = "now")]
+    pub from: String,
+    /// When it ends
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// How the budget becomes available over its period: even or by-price
+    #[arg(long, value_name = "HOW", default_value_t)]
+    pub release: Release,
+    /// In place of the periods that it overlaps
+    #[arg(long)]
+    pub replace: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -136,6 +165,17 @@ impl FromStr for Limit {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         parse_limit(text).map(Self)
+    }
+}
+
+/// What may be used in a period; `None` is any energy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance(pub Option<Energy>);
+
+impl FromStr for Allowance {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        if text == "none" { Ok(Self(None)) } else { not_negative(text).map(|energy| Self(Some(energy))) }
     }
 }
 

@@ -1,6 +1,7 @@
-//! `lconf`: the operator's hand: shows and changes limits, mode, policy, prices, nodes and profiles. Decides nothing.
+//! `lconf`: the operator's hand: shows and changes limits, budgets, mode, policy, prices, nodes and profiles. Decides nothing.
 
 mod args;
+mod budget;
 mod gauge;
 mod nodes;
 mod profiles;

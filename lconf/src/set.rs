@@ -7,12 +7,15 @@ use limo_model::{Band, Curve};
 use limo_proto::Change;
 
 use crate::args::{Limit, Setting};
+use crate::budget;
 
 /// # Errors
 /// Where the limits cross, a file cannot be read, or the master refuses.
 pub async fn run(setting: Setting, master: &Master) -> Result<u8, Failure> {
     let change = match setting {
         Setting::Limits { low, high, curve } => Change::Limits(limits(low, high, curve.as_deref())?),
+        Setting::Budget(set) => budget::change(set, master).await?,
+        Setting::Budgets { file, release } => budget::from_file(&file, release)?,
         Setting::Mode { mode } => Change::Mode(mode),
         Setting::Policy { policy } => Change::Policy(policy),
         Setting::Price { file } if file.as_os_str() == "none" => Change::Prices(None),

@@ -6,6 +6,7 @@ use limo_model::{Band, Time};
 use limo_proto::Status;
 use serde::Serialize;
 
+use crate::budget::{self, BudgetJson};
 use crate::gauge::band_in_words;
 
 /// The settings as JSON; part of the status too.
@@ -20,6 +21,8 @@ pub struct SettingsJson {
     #[serde(flatten)]
     band: BandJson,
     next_band: Option<NextBandJson>,
+    /// The period that runs and those to come.
+    budgets: Vec<BudgetJson>,
     price_eur_per_mwh: Option<f64>,
     next_price: Option<NextPriceJson>,
 }
@@ -65,6 +68,7 @@ impl From<&Status> for SettingsJson {
             next_band: status
                 .next_band
                 .map(|(at, band)| NextBandJson { at_unix_ms: at_unix_ms(at), band: band.into() }),
+            budgets: status.budgets.iter().map(BudgetJson::from).collect(),
             price_eur_per_mwh: status.price.map(|price| price.eur_per_mwh()),
             next_price: status.next_price.map(|(at, price)| NextPriceJson {
                 at_unix_ms: at_unix_ms(at),
@@ -91,12 +95,11 @@ fn settings(status: &Status, clock: &Clock) -> String {
     if let Some((at, band)) = status.next_band {
         limits += &format!("; from {} {}", clock.show(at), band_in_words(band));
     }
-    format!(
-        "policy  {}\nmode    {}\nlimits  {limits}\nprice   {}\n",
-        status.policy,
-        mode_in_words(status),
-        price_in_words(status, clock)
-    )
+    let mut text = format!("policy   {}\nmode     {}\nlimits   {limits}\n", status.policy, mode_in_words(status));
+    for line in budget::settings(status, clock) {
+        text += &format!("budgets  {line}\n");
+    }
+    text + &format!("price    {}\n", price_in_words(status, clock))
 }
 
 /// `auto, now high`; just the mode where the operator chose it.

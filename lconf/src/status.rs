@@ -4,6 +4,7 @@ use limo_client::{Clock, Failure, Master, answer, answer_json, exit, marked, pla
 use limo_proto::Status;
 use serde::Serialize;
 
+use crate::budget::{self, AccountJson};
 use crate::gauge::{band_in_words, gauge};
 use crate::show::{SettingsJson, mode_in_words, price_in_words};
 
@@ -12,6 +13,8 @@ struct StatusJson {
     #[serde(flatten)]
     settings: SettingsJson,
     now_unix_ms: i64,
+    /// `null` where no period runs.
+    budget: Option<AccountJson>,
     draw_w: f64,
     /// Part of `draw_w` that is idle draw.
     idle_w: f64,
@@ -47,6 +50,7 @@ fn as_json(status: &Status) -> StatusJson {
     StatusJson {
         settings: status.into(),
         now_unix_ms: status.now.unix_ms(),
+        budget: AccountJson::of(status),
         draw_w: status.draw.watts(),
         idle_w: status.idle.watts(),
         emulated: status.emulated,
@@ -78,6 +82,9 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     }
     if let Some(share) = status.in_band_permille {
         fact("in band", format!("{}.{} % of the time", share / 10, share % 10));
+    }
+    for (name, value) in budget::facts(status, clock) {
+        fact(name, value);
     }
     fact("policy", status.policy.to_string());
     fact("mode", mode_in_words(status));

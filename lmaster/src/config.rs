@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_model::{Band, Power, Price, Span, as_text};
-use limo_sched::{ModeSetting, Options, Preset, PriceRule};
+use limo_sched::{Allocation, ModeSetting, Options, Preset, PriceRule};
 use serde::Deserialize;
 
 use crate::desk;
@@ -123,13 +123,20 @@ struct PolicyLayer {
     #[arg(long, value_name = "SPAN", env = "LIMO_SUSPECT_FOR")]
     #[serde(with = "as_text::option")]
     suspect_for: Option<Span>,
+    /// Which free nodes a job on several nodes gets: any, or contiguous ones [default: any]
+    #[arg(long, value_name = "WHICH", env = "LIMO_ALLOCATION")]
+    allocation: Option<Allocation>,
+    /// How often the account of a budget is corrected by what was used, and the queue looked at again [default: 10min]
+    #[arg(long, value_name = "SPAN", env = "LIMO_MONITOR_EVERY")]
+    #[serde(with = "as_text::option")]
+    monitor_every: Option<Span>,
 }
 
 /// What holds when the journal begins; from then on `lconf` changes it: `[initial]`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct InitialLayer {
-    /// Policy of a new cluster: fifo, limo-prototype or limo [default: limo]
+    /// Policy of a new cluster, one of those of `lconf set policy --help` [default: limo]
     #[arg(id = "initial_policy", long = "initial-policy", value_name = "NAME", env = "LIMO_INITIAL_POLICY")]
     policy: Option<Preset>,
     /// Lower power limit of a new cluster [default: none]
@@ -201,6 +208,8 @@ impl Layer {
                 depth: policy.depth.or(under.depth),
                 stale_after: policy.stale_after.or(under.stale_after),
                 suspect_for: policy.suspect_for.or(under.suspect_for),
+                allocation: policy.allocation.or(under.allocation),
+                monitor_every: policy.monitor_every.or(under.monitor_every),
             },
             initial: InitialLayer {
                 policy: self.initial.policy.or(below.initial.policy),
@@ -267,6 +276,8 @@ impl PolicyLayer {
             depth,
             stale_after: positive("stale_after", self.stale_after, default.stale_after)?,
             suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
+            allocation: self.allocation.unwrap_or(default.allocation),
+            monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
             ..default
         })
     }
@@ -309,13 +320,15 @@ mod tests {
 
     #[test]
     fn flags_come_before_the_file_and_the_file_before_defaults() {
-        let file =
-            "ack_timeout = \"5s\"\nkill_grace = \"1min\"\n[policy]\nprice_threshold = \"60 EUR/MWh\"\ndepth = 7\n";
+        let file = "ack_timeout = \"5s\"\nkill_grace = \"1min\"\n[policy]\nprice_threshold = \"60 EUR/MWh\"\ndepth = 7\n\
+             allocation = \"contiguous\"\nmonitor_every = \"5min\"\n";
         let settings = settings(file, &["--ack-timeout", "1s", "--price-quantile-permille", "250"]).expect("good");
         assert_eq!(settings.desk.ack_timeout, Span::from_secs(1));
         assert_eq!(settings.desk.kill_grace, Span::from_secs(60));
         assert_eq!(settings.desk.orphan_grace, Span::from_secs(60));
         assert_eq!(settings.desk.options.depth, 7);
+        assert_eq!(settings.desk.options.allocation, Allocation::Contiguous);
+        assert_eq!(settings.desk.options.monitor_every, Span::from_secs(300));
         assert_eq!(settings.desk.options.price_rule, PriceRule::QuantilePermille(250));
         assert_eq!(settings.listen.to_string(), "127.0.0.1:6817");
     }
@@ -337,6 +350,10 @@ mod tests {
         refused("[policy]\nreserve_permille = 1001\n", &[], "reserve_permille is 1001");
         refused("log = \"lmaster=loud\"\n", &[], "lmaster=loud");
         refused("", &["--orphan-grace", "5 moons"], "unknown unit `moons`");
+        refused("[policy]\nmonitor_every = \"0s\"\n", &[], "monitor_every is zero");
+        refused("[policy]\nmonitor_every = 600\n", &[], "`600` has no unit");
+        refused("[policy]\nallocation = \"neighbours\"\n", &[], "unknown variant `neighbours`");
+        refused("", &["--allocation", "neighbours"], "is not an allocation: any, contiguous");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");
         refused("listen = \n", &[], "FILE is not a configuration of lmaster");

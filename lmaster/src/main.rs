@@ -2,6 +2,7 @@
 //!
 //! `desk` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
 
+mod budget;
 mod config;
 mod connection;
 mod desk;

@@ -11,11 +11,13 @@ use limo_model::{JobId, Time};
 use limo_proto::{Launch, decode_stored};
 use limo_sched::{Core, Options, Preset};
 
+use crate::budget::Metering;
 use crate::desk::Live;
 
 /// What holds after the last entry.
 pub struct Restored {
     pub core: Core,
+    pub metering: Metering,
     pub live: BTreeMap<JobId, Live>,
     pub generation: u64,
     /// Entries since the snapshot.
@@ -46,24 +48,26 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
         Some(text) => Core::from_state(serde_json::from_str(&text).context("the snapshot in the journal is damaged")?),
         None => origin(first),
     };
+    let mut metering = Metering::resume(&core);
     let mut last = core.sums().since;
     let (count, mut mismatches) = (entries.len(), 0);
     for (at, entry) in entries {
         last = last.max(at);
-        if let Err(difference) = replay(&mut core, at, &entry) {
+        if let Err(difference) = replay((&mut core, &mut metering), at, &entry) {
             mismatches += 1;
             tracing::error!(at = at.unix_ms(), difference, "the journal does not replay: this is a bug of Limo");
         }
     }
     let live = live.into_iter().filter_map(|submission| live_job(&core, submission).transpose());
-    Ok(Restored { live: live.collect::<Result<_>>()?, core, generation, entries: count, last, fresh, mismatches })
+    let live = live.collect::<Result<_>>()?;
+    Ok(Restored { core, metering, live, generation, entries: count, last, fresh, mismatches })
 }
 
-fn replay(core: &mut Core, at: Time, entry: &Entry) -> Result<(), String> {
+fn replay((core, metering): (&mut Core, &mut Metering), at: Time, entry: &Entry) -> Result<(), String> {
     match entry {
-        Entry::Event(event) => core.apply(at, event).map_err(|refused| format!("{event:?}: {refused}")),
+        Entry::Event(event) => metering.apply(core, at, event).map_err(|refused| format!("{event:?}: {refused}")),
         Entry::Round(recorded) => {
-            let round = core.round(at);
+            let round = metering.round(core, at);
             if round == *recorded { Ok(()) } else { Err(format!("recorded {recorded:?}, now {round:?}")) }
         }
     }

@@ -1,11 +1,12 @@
 //! What clients are told about jobs, nodes and the cluster, made from the core's state. Decides nothing.
 
-use limo_model::{JobId, Meter, Placement, Request, Time, UnitId};
+use limo_model::{Budgets, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
     Answer, Candidate, Explanation, JobReport, JobState, Launch, NodeReport, NodeState, Status, UnitReport,
 };
 use limo_sched::{Core, Finished, Job, Node, Phase, possibilities};
 
+use crate::budget::account;
 use crate::desk::Live;
 
 /// A job that is over.
@@ -160,6 +161,8 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>) -> Status {
         mode: settings.mode,
         mode_setting: settings.mode_setting,
         band: *settings.limits.at(now),
+        budgets: Budgets::new(settings.budgets.from_then_on(now).to_vec()).unwrap_or_default(),
+        account: account(core, now),
         next_band: next_band.map(|at| (at, *settings.limits.at(at))),
         price: core.prices().map(|prices| *prices.at(now)),
         next_price: next_price.map(|(at, prices)| (at, *prices.at(at))),

@@ -3,7 +3,6 @@
 //!
 //! Plain data: computes nothing, writes nothing, keeps nothing. Times are those of the simulation's own clock
 //! ([`Time`]); who prints them subtracts [`Heading::start`].
-#![allow(dead_code)] // Lead: remove when the engine fills these.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -19,5 +19,7 @@ pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
     NewSlave, NodeToMaster, Query, SendExec, SubmissionKey,
 };
-pub use report::{Candidate, DryRun, Explanation, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
+pub use report::{
+    BudgetAccount, Candidate, DryRun, Explanation, JobReport, JobState, NodeReport, NodeState, Status, UnitReport,
+};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

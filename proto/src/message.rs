@@ -6,7 +6,8 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Curve, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey, Request, Span, Usage,
+    Attempt, Band, Budgets, Curve, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey, Request,
+    Span, Usage,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -282,4 +283,10 @@ pub enum Change {
     /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
     SetProfiles(Vec<(ProfileKey, Profile)>),
     ForgetProfile(ProfileKey),
+    /// All periods from now on. `seen`, where it is given, is what they were when the change was made of them: where they
+    /// have changed since, nothing is done.
+    Budgets {
+        budgets: Budgets,
+        seen: Option<Budgets>,
+    },
 }

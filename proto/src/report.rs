@@ -1,7 +1,8 @@
 //! What the master tells clients about jobs, nodes and itself. Clients decide how to show it.
 
 use limo_model::{
-    Band, Cores, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price, Span, Time, UnitKind,
+    Band, Budget, Budgets, Cores, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price, Span, Time,
+    UnitKind,
 };
 use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,10 @@ pub struct Status {
     pub mode: Mode,
     pub mode_setting: ModeSetting,
     pub band: Band,
+    /// The periods that are not over.
+    pub budgets: Budgets,
+    /// The account of the period that runs.
+    pub account: Option<BudgetAccount>,
     /// The next change of the limits.
     pub next_band: Option<(Time, Band)>,
     pub price: Option<Price>,
@@ -180,6 +185,18 @@ pub struct Status {
     pub rejected_plans: u64,
     /// Why new jobs are refused at present.
     pub trouble: Option<String>,
+}
+
+/// What became of the budget whose period runs, until [`Status::now`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetAccount {
+    pub budget: Budget,
+    /// What of it has become available.
+    pub released: Energy,
+    /// By the whole cluster: as the master believes it up to the last monitoring stage, over-estimated since.
+    pub spent: Energy,
+    /// What of the released energy the policy keeps for the first waiting job.
+    pub reserved: Energy,
 }
 
 /// Where a waiting job could go and what speaks against it.

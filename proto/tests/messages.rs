@@ -6,8 +6,8 @@ use std::cell::Cell;
 
 use bytes::Bytes;
 use limo_model::{
-    Attempt, Band, Cores, Curve, Energy, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Request,
-    Span, Time, UnitId, UnitKind, UnitSpec, Usage,
+    Attempt, Band, Budget, Budgets, Cores, Curve, Energy, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power,
+    Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
 };
 use limo_proto::{
     AttemptReport, AttemptState, BODY_LIMIT, Change, Channel, ClientToMaster, Data, DoExec, Frame, Io, Launch,
@@ -195,6 +195,20 @@ fn to_node() -> impl Strategy<Value = MasterToNode> {
     ]
 }
 
+fn budgets() -> impl Strategy<Value = Budgets> {
+    vec((1..1000_i64, 1..1000_i64, 0..i64::MAX, any::<bool>()), 0..5).prop_map(|periods| {
+        let mut at = 0;
+        let period = |(gap, length, energy, by_price): (i64, i64, i64, bool)| {
+            let from = at + gap;
+            at = from + length;
+            let release = if by_price { Release::ByPrice } else { Release::Even };
+            let (from, until) = (Time::from_unix_ms(from), Time::from_unix_ms(at));
+            Budget { from, until, energy: Energy::from_mj(energy), release }
+        };
+        Budgets::new(periods.into_iter().map(period).collect()).expect("ascending")
+    })
+}
+
 fn change() -> impl Strategy<Value = Change> {
     let steps = vec((1..1000_i64, any::<i64>()), 1..5).prop_map(|steps| {
         let mut at = 0;
@@ -208,6 +222,7 @@ fn change() -> impl Strategy<Value = Change> {
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Cancel),
         proptest::option::of(steps).prop_map(Change::Prices),
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
+        (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         Just(Change::Mode(ModeSetting::Auto)),
         Just(Change::Policy(Preset::LimoPrototype)),
         (text(), text()).prop_map(|(node, reason)| Change::Drain { node, reason }),

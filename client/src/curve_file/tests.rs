@@ -116,3 +116,37 @@ fn a_missing_file_and_a_directory_are_named() {
     let error = read_prices(Path::new("/"), &clock()).expect_err("a directory").to_string();
     assert!(error.contains("Is a directory"), "{error}");
 }
+
+#[test]
+fn budgets_with_gaps_and_an_end() {
+    let text =
+        "time,budget\n2026-10-26 00:00,40 MWh\n2026-10-27 00:00,none\n2026-10-28 00:00,500 kWh\n2026-10-29 00:00,\n";
+    let budgets = read_budgets(file(text).path(), Release::ByPrice, &clock()).expect("budgets");
+    let periods: Vec<_> = budgets
+        .iter()
+        .map(|budget| {
+            (clock().show_full(budget.from), clock().show_full(budget.until), budget.energy.mj() / 3_600_000_000)
+        })
+        .collect();
+    let day = |day: u8| format!("2026-10-{day} 00:00:00");
+    assert_eq!(periods, [(day(26), day(27), 40_000), (day(28), day(29), 500)]);
+    assert!(budgets.iter().all(|budget| budget.release == Release::ByPrice));
+}
+
+#[test]
+fn wrong_budgets_name_line_column_and_value() {
+    let check = |text: &str, expected: &str| {
+        let file = file(text);
+        let error = read_budgets(file.path(), Release::Even, &clock()).expect_err("a wrong file").to_string();
+        assert_eq!(error.replace(&file.path().display().to_string(), "FILE"), expected);
+    };
+    let no_end = "FILE: has no end: close it with a line that has a time and no budget";
+    check("time,budget\n2026-10-26 00:00,40 MWh\n", no_end);
+    check("time,budget\n2026-10-26 00:00,-1 MWh\n", "FILE: line 2, column 2 (budget): `-1 MWh` must not be negative");
+    let no_unit = "`40` has no unit: write for example `1.5 kWh` (units: J, kJ, Wh, kWh, MWh, mJ)";
+    check("time,budget\n2026-10-26 00:00,40\n", &format!("FILE: line 2, column 2 (budget): {no_unit}"));
+    check(
+        "time,budget,release\n2026-10-26 00:00,40 MWh,slowly\n",
+        "FILE: line 2, column 3 (release): `slowly` is no way to release a budget (known: even, by-price)",
+    );
+}

@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Band, Cores, Energy, Estimate, EstimateSource, JobId, Memory, Meter, Money, Outcome, Power, Price, Profile,
-    ProfileKey, Span, Time, UnitKind,
+    Band, Budget, Budgets, Cores, Energy, Estimate, EstimateSource, JobId, Memory, Meter, Money, Outcome, Power, Price,
+    Profile, ProfileKey, Release, Span, Time, UnitKind,
 };
-use limo_proto::{Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
+use limo_proto::{BudgetAccount, Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
 use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
 
 /// 2017-10-26 11:00:00 UTC, in milliseconds: never today, so that times are shown with their dates.
@@ -145,6 +145,8 @@ pub fn status() -> Status {
         mode: Mode::High,
         mode_setting: ModeSetting::Auto,
         band: band(40, 60),
+        budgets: Budgets::default(),
+        account: None,
         next_band: Some((minutes(60), band(20, 90))),
         price: Some(Price::from_milli_per_mwh(80_000)),
         next_price: Some((minutes(60), Price::from_milli_per_mwh(-20_000))),
@@ -162,6 +164,30 @@ pub fn status() -> Status {
         in_band_permille: Some(975),
         rejected_plans: 0,
         trouble: None,
+    }
+}
+
+/// The same with a budget for a day that began at nine, and one for the day after it.
+pub fn status_with_budget() -> Status {
+    let day = |from: i64, kwh: i64, release| Budget {
+        from: minutes(from),
+        until: minutes(from + 24 * 60),
+        energy: Energy::from_joules(kwh * 3_600_000),
+        release,
+    };
+    let budget = day(-120, 12, Release::Even);
+    let periods = vec![budget, day(-120 + 24 * 60, 10, Release::ByPrice)];
+    let account = BudgetAccount {
+        budget,
+        released: Energy::from_joules(3_600_000),
+        spent: Energy::from_joules(2_700_000),
+        reserved: Energy::from_joules(360_000),
+    };
+    Status {
+        policy: Preset::Energybud,
+        budgets: Budgets::new(periods).unwrap_or_default(),
+        account: Some(account),
+        ..status()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The real `lconf` against a master that says what the test says: exit code, stdout and stderr of each command.
 
+mod budgets;
 mod changes;
 mod profiles;
 mod refusals;

@@ -23,7 +23,8 @@ async fn wrong_values() {
     check(&["set", "limits", "39W"], &format!("{text}{HELP}")).await;
     let text = "lconf: error: invalid value 'fast' for '<MODE>': `fast` is not a mode: high, low, auto\n";
     check(&["set", "mode", "fast"], &format!("{text}{HELP}")).await;
-    let text = "lconf: error: invalid value 'best' for '<NAME>': `best` is not a policy: fifo, limo-prototype, limo\n";
+    let text = "lconf: error: invalid value 'best' for '<NAME>': `best` is not a policy: fifo, \
+                limo-prototype, limo, easy, conservative, powercap, energybud, reducepc\n";
     check(&["set", "policy", "best"], &format!("{text}{HELP}")).await;
     let text = "lconf: error: invalid value '-1W' for '--power <POWER>': `-1W` must not be negative\n";
     let args = ["profile", "set", "cg", "xeon", "--duration", "1s", "--power=-1W"];

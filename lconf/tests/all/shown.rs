@@ -23,10 +23,11 @@ async fn parsed(args: &[&str], status: Status) -> Value {
 #[tokio::test]
 async fn the_settings() {
     let expected = "\
-        policy  limo\n\
-        mode    auto, now high\n\
-        limits  40.0 W to 60.0 W; from 2017-10-26 12:00 20.0 W to 90.0 W\n\
-        price   80 EUR/MWh; from 2017-10-26 12:00 -20 EUR/MWh\n";
+        policy   limo\n\
+        mode     auto, now high\n\
+        limits   40.0 W to 60.0 W; from 2017-10-26 12:00 20.0 W to 90.0 W\n\
+        budgets  none\n\
+        price    80 EUR/MWh; from 2017-10-26 12:00 -20 EUR/MWh\n";
     assert_eq!(shown(&["show"], status()).await, printed(expected));
     let bare = Status {
         band: Band::UNLIMITED,
@@ -37,7 +38,7 @@ async fn the_settings() {
         mode_setting: ModeSetting::Low,
         ..status()
     };
-    let expected = "policy  limo\nmode    low\nlimits  no limits\nprice   none is known\n";
+    let expected = "policy   limo\nmode     low\nlimits   no limits\nbudgets  none\nprice    none is known\n";
     assert_eq!(shown(&["show"], bare).await, printed(expected));
 }
 
@@ -73,13 +74,13 @@ async fn as_json() {
     let settings = json!({
         "schema": 1, "policy": "limo", "mode_setting": "auto", "mode": "high", "band_low_w": 40.0, "band_high_w": 60.0,
         "next_band": {"at_unix_ms": 1_509_019_200_000_i64, "band_low_w": 20.0, "band_high_w": 90.0},
-        "price_eur_per_mwh": 80.0,
+        "budgets": [], "price_eur_per_mwh": 80.0,
         "next_price": {"at_unix_ms": 1_509_019_200_000_i64, "price_eur_per_mwh": -20.0},
     });
     assert_eq!(parsed(&["show", "--json"], status()).await, settings);
     let mut expected = settings;
     let now = json!({
-        "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
+        "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
         "nodes_up": 3, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
         "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null,
     });

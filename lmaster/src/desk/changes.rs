@@ -1,8 +1,9 @@
-//! What users and operators change: cancelling, signals, limits, prices, mode, policy, nodes, profiles. Each change is an
+//! What users and operators change: cancelling, signals, limits, budgets, prices, mode, policy, nodes, profiles. Each change is an
 //! event with the name of who made it.
 
-use limo_model::{JobId, NodeId, Profile, ProfileKey};
+use limo_model::{Budgets, JobId, NodeId, Profile, ProfileKey};
 use limo_proto::{Answer, Change, MasterToClient, MasterToNode};
+use limo_sched::budget::possible;
 use limo_sched::{Event, Phase, Refused};
 use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
@@ -33,6 +34,10 @@ impl Desk {
         let by = caller.user;
         let event = match change {
             Change::Cancel(_) => return,
+            Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {
+                Ok(budgets) => Ok(Event::BudgetsSet { budgets, by }),
+                Err(reason) => return self.refuse(peer, reason, None),
+            },
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
             Change::Policy(preset) => Ok(Event::PolicySet { preset, options: self.core.settings().options, by }),
@@ -48,6 +53,25 @@ impl Desk {
             Ok(()) => self.after(done(peer)),
             Err(refused) => self.refuse(peer, refused.to_string(), None),
         }
+    }
+
+    /// The periods that are not over, or why they cannot be.
+    fn budgets(&self, budgets: &Budgets, seen: Option<&Budgets>) -> Result<Budgets, String> {
+        let present = self.core.settings().budgets.from_then_on(self.now);
+        if seen.is_some_and(|seen| seen.from_then_on(self.now) != present) {
+            return Err("the budgets were changed by somebody else just now: nothing is done".into());
+        }
+        let periods = budgets.from_then_on(self.now).to_vec();
+        if periods.is_empty() && !budgets.is_empty() {
+            return Err("every period of the budgets is over".into());
+        }
+        for (number, period) in (1..).zip(&periods).filter(|(_, period)| !present.contains(period)) {
+            possible(period, self.core.idle()).map_err(|impossible| match periods.len() {
+                1 => impossible.to_string(),
+                _ => format!("period {number} of the budgets: {impossible}"),
+            })?;
+        }
+        Budgets::new(periods).map_err(|error| error.to_string())
     }
 
     fn node(&self, name: &str) -> Result<NodeId, Refused> {

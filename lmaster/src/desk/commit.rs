@@ -49,7 +49,7 @@ impl Desk {
 
     fn apply(&mut self, event: Event) -> Result<(), Refused> {
         debug_assert!(self.book.is_open(), "there is no state to apply {event:?} to");
-        self.core.apply(self.now, &event)?;
+        self.metering.apply(&mut self.core, self.now, &event)?;
         self.book.open.entries.push((self.now, Entry::Event(event)));
         Ok(())
     }
@@ -81,6 +81,23 @@ impl Desk {
         {
             tracing::error!(%refused, "readings were refused");
         }
+    }
+
+    /// The next monitoring stage. While nothing can be written there is none.
+    pub(super) fn stage_due(&self) -> Option<Time> {
+        let every = self.core.settings().options.monitor_every.max(SHORTEST_WAKE);
+        let writes = self.book.is_open() && self.book.trouble().is_none();
+        self.metering.due(every).filter(|_| writes)
+    }
+
+    /// A monitoring stage: what the master believes was used replaces what the core over-estimated.
+    pub(super) fn stage(&mut self) {
+        // Readings first: they end what was believed until now.
+        self.record_readings();
+        if let Some(energy) = self.metering.used(&self.core, self.now) {
+            self.must(Event::Metered { energy });
+        }
+        self.metering.pass(self.now);
     }
 
     pub(super) fn submitted(&mut self, submission: Submission) {
@@ -142,7 +159,12 @@ impl Desk {
         } else if !due(self.book.wake_at) && !self.book.snapshot_wanted {
             return;
         }
-        let round = self.core.round(now);
+        let snapshot = self.snapshot_is_due();
+        if snapshot {
+            // What was used since the last stage is not part of the state.
+            self.stage();
+        }
+        let round = self.metering.round(&mut self.core, now);
         self.book.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
         let finished = self.account(&round);
         let mut open = std::mem::take(&mut self.book.open);
@@ -153,19 +175,23 @@ impl Desk {
             entries: open.entries,
             submissions: open.submissions,
             finished,
-            snapshot: self.snapshot_if_due(),
+            snapshot: if snapshot { self.snapshot() } else { None },
         };
         self.book.phase = Phase::Committing(open.after);
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 
     /// A snapshot costs what the state is large, so a large state is written less often.
-    fn snapshot_if_due(&mut self) -> Option<String> {
+    fn snapshot_is_due(&self) -> bool {
         let every = (self.settings.snapshot_every as usize).max(self.core.waiting() + self.core.active());
-        let due = self.book.since_snapshot >= every || self.book.snapshot_wanted;
+        // With the round that follows.
+        let entries = self.book.since_snapshot + self.book.open.entries.len() + 1;
+        self.book.snapshot_wanted || entries >= every
+    }
+
+    fn snapshot(&mut self) -> Option<String> {
         self.book.snapshot_wanted = false;
-        let snapshot = due.then(|| serde_json::to_string(self.core.state()));
-        match snapshot? {
+        match serde_json::to_string(self.core.state()) {
             Ok(text) => {
                 self.book.since_snapshot = 0;
                 Some(text)
@@ -258,6 +284,7 @@ impl Desk {
             Ok(restored) => {
                 self.now = self.now.max(restored.last);
                 self.core = restored.core;
+                self.metering = restored.metering;
                 self.book.generation = restored.generation;
                 self.book.since_snapshot = restored.entries;
                 self.book.phase = Phase::Idle;

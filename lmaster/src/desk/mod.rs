@@ -24,6 +24,7 @@ use limo_model::{Attempt, Band, Energy, JobId, NodeId, Profile, ProfileKey, Requ
 use limo_proto::{ClientToMaster, Frame, JobReport, Launch, MasterToClient, MasterToNode, NodeToMaster, SubmissionKey};
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
+use crate::budget::Metering;
 use crate::recover::Restored;
 use assign::Awaited;
 use book::Book;
@@ -175,6 +176,7 @@ pub struct Live {
 
 pub struct Desk {
     core: Core,
+    metering: Metering,
     /// The last time that was told; never goes back.
     now: Time,
     settings: Settings,
@@ -208,6 +210,7 @@ impl Desk {
         let mut desk = Self {
             now: restored.last,
             core: restored.core,
+            metering: restored.metering,
             settings,
             live: BTreeMap::new(),
             keys: HashMap::new(),
@@ -265,7 +268,7 @@ impl Desk {
         let awaited = self.awaited.values().map(|awaited| awaited.until).min();
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
-        [self.book.deadline(), awaited, orphans].into_iter().flatten().min()
+        [self.book.deadline(), self.stage_due(), awaited, orphans].into_iter().flatten().min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -276,6 +279,9 @@ impl Desk {
     fn timer(&mut self) {
         self.acks_missed();
         self.orphans_due();
+        if self.stage_due().is_some_and(|due| due <= self.now) {
+            self.stage();
+        }
         self.book.timer(self.now, &mut self.effects);
     }
 

@@ -1,8 +1,9 @@
 //! The table and its filters.
 
 use limo_client::fake::{answer, finished_job, waiting_job};
-use limo_model::Outcome;
+use limo_model::{Energy, Outcome, Time};
 use limo_proto::{Answer, JobReport, Query};
+use limo_sched::Wait;
 
 use crate::{answered, ask};
 
@@ -25,6 +26,21 @@ async fn a_table_of_jobs() {
     );
     assert_eq!(output, format!("exit 0\n--- stdout\n{expected}--- stderr\n"));
     assert_eq!(asked, [ask(Query::Jobs { ended: true, limit: 100 })]);
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_the_budget() {
+    let (needs, left) = (Energy::from_joules(4_320_000), Energy::from_joules(1_080_000));
+    let wait = |until| Some(Wait::Budget { needs, left, until });
+    let until = Some(Time::from_unix_ms(1_509_026_400_000));
+    let jobs =
+        || vec![JobReport { wait: wait(until), ..waiting_job(3) }, JobReport { wait: wait(None), ..waiting_job(4) }];
+    let (output, _) = answered(&[], answer(Answer::Jobs(jobs()))).await;
+    let reason = "budget: needs 1.200 kWh above what is released, 0.300 kWh left";
+    let lines: Vec<&str> = output.lines().filter_map(|line| line.find("budget").map(|at| &line[at..])).collect();
+    assert_eq!(lines, [format!("{reason} until about 2017-10-26 14:00"), reason.to_owned()]);
+    let (output, _) = answered(&["--json"], answer(Answer::Jobs(jobs()))).await;
+    assert!(output.contains(&format!("\"wait_reason\":\"{reason}\",\"wait_kind\":\"budget\"")), "{output}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The subcommands, each in a file of its own.
 
+mod generate;
+mod import;
 mod policies;
 mod run;
 
@@ -11,6 +13,10 @@ use anyhow::Result;
 pub enum Command {
     /// Simulate one workload under one policy
     Run(run::Arguments),
+    /// Make a synthetic workload
+    Generate(generate::Arguments),
+    /// Clean a workload and write it in the Standard Workload Format
+    Import(import::Arguments),
     /// The policies, each with its source and options
     Policies(policies::Arguments),
 }
@@ -19,6 +25,8 @@ impl Command {
     pub fn run(self) -> Result<ExitCode> {
         match self {
             Self::Run(arguments) => run::run(&arguments),
+            Self::Generate(arguments) => generate::run(&arguments),
+            Self::Import(arguments) => import::run(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
         }
     }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::engine::simulate;
 use crate::output::{Metrics, Output};
-use crate::record::{Heading, Summary};
+use crate::record::{Heading, Summary, Window};
 use crate::setup::Setup;
 
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let loaded = arguments.setup.load()?;
     for note in &loaded.notes {
         eprintln!("lsim: note: {note}");
+    }
+    if loaded.compat_2017 {
+        bail!("compat=2017 is not simulated yet");
     }
     let heading = loaded.heading();
     let mut output = Output::create(&arguments.out, heading.clone())?;
@@ -59,7 +62,10 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     line("workload", heading.workload.clone());
     line("platform", format!("{}, {} processors", heading.platform, heading.processors));
     line("jobs", format!("{} ({})", metrics.jobs(), outcomes.collect::<Vec<_>>().join(", ")));
-    line("utilisation", format!("{} %", decimal(metrics.utilisation_millionths() * 100, 2)));
+    let within = heading.window.map_or_else(String::new, |Window { from, until }| {
+        format!(" from {} to {}", from - heading.start, until - heading.start)
+    });
+    line("utilisation", format!("{} %{within}", decimal(metrics.utilisation_millionths() * 100, 2)));
     line("AVEbsld", decimal(metrics.avebsld_millionths(), 4));
     line("mean wait", format!("{} s", decimal(metrics.mean_wait_us(), 1)));
     line("max wait", metrics.max_wait().to_string());

@@ -2,7 +2,6 @@
 //!
 //! Writes what [`crate::record`] hands over; simulates nothing and decides nothing. Equal records give equal bytes on
 //! every machine, but for the last two keys of `schedule.json`, which say what the simulation cost its machine.
-#![allow(dead_code, unused_imports)] // Lead: remove when `lsim run` uses it.
 
 mod draw;
 mod folder;
@@ -14,5 +13,5 @@ mod report;
 mod schedule;
 mod sheet;
 
-pub use folder::{Output, OutputError};
+pub use folder::Output;
 pub use metrics::Metrics;

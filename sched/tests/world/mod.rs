@@ -79,6 +79,8 @@ impl World {
                     None => self.start(*job, *attempt, takes.unwrap_or(estimate.duration)),
                 }
             }
+            // A job that reaches its limit as it ends by itself ends in its turn.
+            Command::Stop { job, .. } if self.ends.contains_key(&(self.now, *job)) => {}
             Command::Stop { job, attempt, .. } => {
                 self.ends.retain(|(_, id), _| id != job);
                 self.held.retain(|(_, id), _| id != job);
@@ -116,7 +118,7 @@ impl World {
 
     /// The next time at which something happens by itself.
     pub fn next(&self) -> Option<Time> {
-        let end = self.ends.keys().next().map(|(at, _)| *at);
+        let end = self.next_end();
         let switch = self.switches.keys().next().map(|(at, _)| *at);
         [end, switch, self.wake_at].into_iter().flatten().min()
     }
@@ -134,11 +136,22 @@ impl World {
             let ((_, job), (attempt, takes)) = entry.remove_entry();
             self.start(job, attempt, takes);
         }
-        while let Some(entry) = self.ends.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let ((_, job), attempt) = entry.remove_entry();
-            self.end(job, attempt, Outcome::Exited(0));
+        while let Some(job) = self.end_one() {
             ended.push(job);
         }
         ended
+    }
+
+    /// Ends the next job whose time is over: for those who ask for a round after each.
+    pub fn end_one(&mut self) -> Option<JobId> {
+        let entry = self.ends.first_entry().filter(|entry| entry.key().0 <= self.now)?;
+        let ((_, job), attempt) = entry.remove_entry();
+        self.end(job, attempt, Outcome::Exited(0));
+        Some(job)
+    }
+
+    /// When the next job ends.
+    pub fn next_end(&self) -> Option<Time> {
+        self.ends.keys().next().map(|(at, _)| *at)
     }
 }

@@ -1,5 +1,6 @@
 //! End to end: the real programs on loopback, real jobs, real signals.
 
+mod budget;
 mod digest;
 mod full_disk;
 mod gibibyte;

@@ -39,6 +39,9 @@ fn live(cluster: &mut Cluster) {
     set(&["set", "mode", "high"]);
     set(&["set", "policy", "limo-prototype"]);
     finish_all(&submitter, &submit(&submitter, "ep", &["200ms", "100ms", "100ms"]));
+    set(&["set", "budget", "1kWh", "--until", "now+1h"]);
+    set(&["set", "policy", "energybud"]);
+    finish_all(&submitter, &submit(&submitter, "ep", &["200ms", "100ms", "200ms"]));
     set(&["set", "policy", "fifo"]);
     set(&["node", "drain", "xeon1", "--reason", "a test"]);
     let waiting = submit(&submitter, "ft", &["100ms"; 6]);
@@ -88,7 +91,7 @@ fn name(event: &Event) -> String {
 #[test]
 fn a_live_journal_gives_the_same_rounds_again() {
     let mut cluster = Setup::default()
-        .master(&["--reserve-permille", "20", "--snapshot-every", "30"])
+        .master(&["--reserve-permille", "20", "--snapshot-every", "30", "--monitor-every", "100ms"])
         .node("xeon1", &["--hardware", HARDWARE, "--reading-interval", "50ms"])
         .node("xeon2", &["--hardware", HARDWARE, "--reading-interval", "50ms"])
         .start();
@@ -105,7 +108,8 @@ fn a_live_journal_gives_the_same_rounds_again() {
     for kind in ["Submitted", "Started", "Ended", "CancelRequested", "NodeUp", "NodeAway", "NodeDrained", "Readings"] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
-    for kind in ["LimitsSet", "PricesSet", "ModeSet", "PolicySet", "ProfileSet", "NodeResumed"] {
+    for kind in ["LimitsSet", "PricesSet", "ModeSet", "PolicySet", "ProfileSet", "NodeResumed", "BudgetsSet", "Metered"]
+    {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
     // It is no accident: without one of the events that matter the rounds are others.

@@ -33,6 +33,7 @@ fn operators_change_and_users_do_not() {
     };
     let changes = [
         Change::Limits(limits.clone()),
+        Change::Budgets { budgets: limo_model::Budgets::default(), seen: None },
         Change::Mode(ModeSetting::Low),
         Change::Policy(Preset::LimoPrototype),
         Change::Prices(Some(Curve::constant(limo_model::Price::ZERO))),

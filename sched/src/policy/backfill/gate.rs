@@ -25,6 +25,8 @@ pub(super) struct Gate {
     /// What the first job will need above the rate.
     reserved: Energy,
     reserves: bool,
+    /// With one limit for all time: when the first job is planned, and what it then leaves to others.
+    beside: Option<(Time, Power)>,
 }
 
 enum Kind {
@@ -40,12 +42,13 @@ impl Gate {
         let preset = view.preset();
         let kind = if preset == Preset::Easy { Kind::Free } else { kind(view, draw, preset) };
         let reserves = matches!(preset, Preset::Energybud | Preset::Powercap);
-        Self { kind, now: view.now(), draw, reduced: None, reserved: Energy::ZERO, reserves }
+        Self { kind, now: view.now(), draw, reduced: None, reserved: Energy::ZERO, reserves, beside: None }
     }
 
     /// Whether a job that adds `power` may start now; `end` is when it is ended at the latest, where it is.
     pub fn admits(&mut self, power: Power, end: Option<Time>) -> bool {
         self.below_reduced(power)
+            && self.leaves_room(power, end)
             && match &mut self.kind {
                 Kind::Free => true,
                 Kind::Cap(limit) => power <= Power::ZERO || self.draw + power <= *limit,
@@ -60,6 +63,12 @@ impl Gate {
 
     fn below_reduced(&self, power: Power) -> bool {
         self.reduced.is_none_or(|reduced| power <= Power::ZERO || self.draw + power <= reduced)
+    }
+
+    /// Whether a job that would not be over by then leaves the first one its power.
+    fn leaves_room(&self, power: Power, end: Option<Time>) -> bool {
+        let beside = self.beside.filter(|(at, _)| end.is_none_or(|end| end > *at));
+        beside.is_none_or(|(_, left)| power <= left.at_least_zero())
     }
 
     /// The first time from `not_before` on at which the job could start; a limit that never changes is asked for with
@@ -82,6 +91,10 @@ impl Gate {
     /// Holds what the first job will need.
     pub fn reserve(&mut self, view: &View<'_>, reservation: &Reservation) {
         let (power, at) = (reservation.power, reservation.at);
+        if let Kind::Cap(limit) = self.kind {
+            let then = self.draw - reservation.freed + power;
+            self.beside = Some((at, limit - then)).filter(|(at, _)| *at < Time::MAX);
+        }
         let Kind::Ledger(ledger) = &mut self.kind else { return };
         if at == Time::MAX || at <= self.now {
             return;

@@ -123,6 +123,9 @@ impl Reservation {
 
     /// A job starts beside the reservation.
     pub fn give(&mut self, view: &View<'_>, start: &Start, end: Time) {
+        if end <= self.at {
+            self.freed += start.estimate.power;
+        }
         if end > self.at && self.run.is_none() {
             self.extra = self.extra.saturating_sub(self.cost(view, &start.placement));
         }

@@ -1,0 +1,134 @@
+//! `lsim import`: reads a workload, tells what it mended or left out, and writes it, or the best weeks of it, in the
+//! Standard Workload Format.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow, bail};
+use limo_trace::filter::{Carried, Window};
+use limo_trace::{Week, Workload, swf};
+
+use crate::setup::{Date, Extent, Ratio, Setup, files};
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Standard Workload Format or Batsim's JSON, plain or gzipped
+    #[arg(value_name = "FILE")]
+    trace: PathBuf,
+    /// The file to write; gzipped where its name ends in .gz
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// How lines become jobs: plain, or 2017 as for the inputs of energy-budget-2017
+    #[arg(long, value_name = "RULES", default_value = "plain")]
+    rules: Rules,
+    /// SimGrid's XML with the speed of the hosts, which some of Batsim's profiles need
+    #[arg(long, value_name = "FILE")]
+    platform: Option<PathBuf>,
+    /// So many disjoint weeks, the best used first, each in a file of its own: NAME-1.swf, NAME-2.swf; jobs that ran or
+    /// waited when a week begins are in it
+    #[arg(long, value_name = "K")]
+    weeks: Option<usize>,
+    /// Processors of the machine, for the choice of weeks [default: MaxProcs of the trace]
+    #[arg(long, value_name = "N")]
+    nodes: Option<u32>,
+    /// Calendar time of the trace's zero, 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
+    #[arg(long, value_name = "TIME", help_heading = "Jobs")]
+    start: Option<Date>,
+    /// Only jobs submitted in this part of the trace, 2d..5d; its begin becomes the start of the workload
+    #[arg(long, value_name = "FROM..UNTIL", help_heading = "Jobs")]
+    window: Option<Extent>,
+    /// Only jobs of these users
+    #[arg(long, value_name = "N", value_delimiter = ',', help_heading = "Jobs")]
+    users: Vec<i32>,
+    /// Only the first jobs
+    #[arg(long, value_name = "N", help_heading = "Jobs")]
+    first: Option<usize>,
+    /// So many times the load: times between submissions are divided by it
+    #[arg(long, value_name = "FACTOR", help_heading = "Jobs")]
+    load: Option<Ratio>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Rules {
+    Plain,
+    #[value(name = "2017")]
+    Compat2017,
+}
+
+/// # Errors
+/// A file that cannot be read, understood or written, and a workload without the weeks that are asked for.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let speed = arguments.platform.as_deref().map(files::platform).transpose()?.and_then(|cluster| cluster.speed);
+    let rules = match arguments.rules {
+        Rules::Plain => swf::Options::default(),
+        Rules::Compat2017 => swf::Options::COMPAT_2017,
+    };
+    let workload = files::workload(&arguments.trace, rules, speed)?;
+    let part = Setup {
+        start: arguments.start,
+        window: arguments.window,
+        users: arguments.users.clone(),
+        first: arguments.first,
+        load: arguments.load,
+        ..Setup::default()
+    };
+    let workload = part.part(workload);
+    for note in &workload.notes {
+        eprintln!("lsim: note: {note}");
+    }
+    if workload.jobs.is_empty() {
+        bail!("no job is left to write: widen --window, --users or --first");
+    }
+    match arguments.weeks {
+        None => {
+            swf::write(&arguments.output, &workload)?;
+            println!("{}: {} jobs", arguments.output.display(), workload.jobs.len());
+        }
+        Some(count) => write_weeks(arguments, &workload, count)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_weeks(arguments: &Arguments, workload: &Workload, count: usize) -> Result<()> {
+    let processors = arguments.nodes.or(workload.processors).ok_or_else(|| {
+        anyhow!("the trace does not say how many processors its machine has (MaxProcs): give --nodes N")
+    })?;
+    let weeks = workload.busiest_weeks(count, processors);
+    if weeks.len() < count {
+        bail!("the workload has {} disjoint weeks, and --weeks asks for {count}", weeks.len());
+    }
+    for (index, week) in weeks.iter().enumerate() {
+        let path = numbered(&arguments.output, index + 1);
+        let jobs = write_week(&path, workload, week)?;
+        let share = 100.0 * week.utilisation();
+        println!("{}: {jobs} jobs from {} on, {share:.2} % used", path.display(), week.from);
+    }
+    Ok(())
+}
+
+/// How many jobs were written.
+fn write_week(path: &Path, workload: &Workload, week: &Week) -> Result<usize> {
+    let window = Window { from: week.from, until: week.until, rebased: true, carried: Carried::Running };
+    let part = workload.clone().window(window);
+    swf::write(path, &part)?;
+    Ok(part.jobs.len())
+}
+
+/// `a/trace.swf.gz` with the number 2 is `a/trace-2.swf.gz`.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, extensions) = name.split_once('.').unwrap_or((&name, "swf"));
+    path.with_file_name(format!("{stem}-{number}.{extensions}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_weeks() {
+        let check = |path: &str, expected: &str| assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
+        check("a.b/trace.swf.gz", "a.b/trace-2.swf.gz");
+        check("trace", "trace-2.swf");
+    }
+}

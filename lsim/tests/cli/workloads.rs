@@ -1,0 +1,114 @@
+//! `lsim generate`, `lsim import` and `lsim policies`.
+
+use super::{SMALL, folder, lsim, read, refused};
+
+#[test]
+fn generated() {
+    let folder = folder(&[]);
+    let told = lsim(folder.path(), "generate uniform --jobs 50 --seed 3 --machine 32 -o a.swf");
+    assert!(told.starts_with("exit 0\n--- stdout\na.swf: 50 jobs, the last submitted after "), "{told}");
+    assert!(told.ends_with(" for 32 processors (seed 3)\n--- stderr\n"), "{told}");
+    let first = read(folder.path(), "a.swf");
+    assert_eq!(first.lines().filter(|line| !line.starts_with(';')).count(), 50);
+    assert!(first.contains("; MaxProcs: 32\n"));
+    lsim(folder.path(), "generate uniform --jobs 50 --seed 3 --machine 32 -o b.swf");
+    assert_eq!(read(folder.path(), "b.swf"), first);
+    lsim(folder.path(), "generate uniform --jobs 50 --seed 4 --machine 32 -o b.swf");
+    assert_ne!(read(folder.path(), "b.swf"), first);
+}
+
+#[test]
+fn recipes() {
+    let folder = folder(&[("bad.toml", "seed = 1\nmachine = 0x\n")]);
+    let printed = lsim(folder.path(), "generate steady --print");
+    let recipe = printed.strip_prefix("exit 0\n--- stdout\n").and_then(|text| text.strip_suffix("--- stderr\n"));
+    std::fs::write(folder.path().join("mine.toml"), recipe.expect("a recipe")).expect("written");
+    assert!(lsim(folder.path(), "generate mine.toml -o a.swf").starts_with("exit 0"));
+    lsim(folder.path(), "generate steady -o b.swf");
+    assert_eq!(read(folder.path(), "a.swf"), read(folder.path(), "b.swf"));
+    refused(
+        folder.path(),
+        "generate steadi -o c.swf",
+        1,
+        "lsim: no recipe is named `steadi`; there are burst, htc, left-skewed, lublin, steady, uniform",
+    );
+    refused(
+        folder.path(),
+        "generate no.toml -o c.swf",
+        1,
+        "lsim: no.toml: the file cannot be read: No such file or directory (os error 2)",
+    );
+    let bad = lsim(folder.path(), "generate bad.toml -o c.swf");
+    assert!(
+        bad.starts_with(
+            "exit 1\n--- stdout\n--- stderr\nlsim: bad.toml: recipe, line 2, column 11, at `machine = 0x`: "
+        ),
+        "{bad}"
+    );
+    assert!(!folder.path().join("c.swf").exists());
+}
+
+/// What is written is read as the same jobs.
+#[test]
+fn imported() {
+    let folder = folder(&[("small.swf", SMALL)]);
+    let printed = lsim(folder.path(), "import small.swf -o clean.swf.gz --users 1 --start 2017-10-26T00:00:00Z");
+    assert_eq!(
+        printed,
+        "exit 0\n--- stdout\nclean.swf.gz: 4 jobs\n--- stderr\n\
+        lsim: note: 1 jobs ran longer than their requested time: ended at it\n\
+        lsim: note: 4 of 5 jobs are of the users asked for\n"
+    );
+    let json = |trace: &str| {
+        lsim(folder.path(), &format!("run --trace {trace} --policy easy --users 1 --out out"));
+        read(folder.path(), "out/jobs.csv").replace(trace, "")
+    };
+    assert_eq!(json("clean.swf.gz"), json("small.swf"));
+    // The rules of 2017: walltimes of at least twice the run.
+    lsim(folder.path(), "import small.swf -o clean.swf --rules 2017");
+    assert!(read(folder.path(), "clean.swf").contains("\n4 30 -1 500 1 -1 -1 1 1000 "));
+}
+
+/// Two weeks: in the second, from day 7 on, the one processor of two is busy all the time, in the first for one day.
+#[test]
+fn weeks() {
+    let day = 86_400;
+    let job = |number: i64, submit: i64, run: i64| {
+        format!("{number} {submit} 0 {run} 1 -1 -1 1 {run} -1 1 1 -1 1 -1 -1 -1 -1\n")
+    };
+    let jobs = [job(1, 0, day), job(2, 7 * day, 7 * day), job(3, 14 * day, 1)].concat();
+    let folder = folder(&[("a.swf", &jobs)]);
+    let printed = lsim(folder.path(), "import a.swf --nodes 2 --weeks 2 -o week.swf");
+    let expected = "exit 0\n--- stdout\n\
+        week-1.swf: 1 jobs from 7d on, 50.00 % used\n\
+        week-2.swf: 1 jobs from 0s on, 7.14 % used\n--- stderr\n";
+    assert_eq!(printed, expected);
+    assert!(read(folder.path(), "week-1.swf").contains("\n2 0 0 604800 1 "));
+    refused(
+        folder.path(),
+        "import a.swf --nodes 2 --weeks 3 -o w.swf",
+        1,
+        "lsim: the workload has 2 disjoint weeks, and --weeks asks for 3",
+    );
+}
+
+#[test]
+fn policies() {
+    let folder = folder(&[]);
+    let text = lsim(folder.path(), "policies");
+    let powercap = "\npowercap\n    easy, and no job starts that takes the estimated draw above the rate of the budget\n\
+        \x20   source    energy-budget-2017, section V-C\n\
+        \x20   jobs      on one node or several\n\
+        \x20   promise   never spends more than the budget of a period\n\
+        \x20   options   allocation, compat, default-duration, depth, monitor-every, rest\n\n";
+    assert!(text.starts_with("exit 0\n--- stdout\nfifo\n") && text.contains(powercap), "{text}");
+    let json = lsim(folder.path(), "policies --json");
+    let json = json.strip_prefix("exit 0\n--- stdout\n").and_then(|text| text.strip_suffix("--- stderr\n"));
+    let listing: serde_json::Value = serde_json::from_str(json.expect("success")).expect("JSON");
+    assert_eq!(listing["schema"], 1);
+    let names: Vec<_> = listing["policies"].as_array().expect("a list").iter().map(|it| it["name"].clone()).collect();
+    let expected = "fifo limo-prototype limo easy conservative powercap energybud reducepc";
+    assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
+    let compat = listing["options"].as_array().expect("a list").iter().find(|option| option["name"] == "compat");
+    assert_eq!(compat.expect("listed")["values"], "2017");
+}

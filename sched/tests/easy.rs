@@ -1,0 +1,187 @@
+//! The core's backfilling against the same algorithm written by its definition: every start of random workloads.
+//! `PROPTEST_CASES` sets the number of cases of each property; 2,000 unless told.
+
+mod brute;
+mod world;
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
+use brute::{Job, Rule, Started, schedule};
+use limo_model::{
+    Band, Cores, Curve, EstimateSource, Memory, Meter, NodeSpec, Power, Profile, ProfileKey, Request, Span, Time,
+    UnitKind, UnitSpec,
+};
+use limo_sched::{Allocation, Command, Event, Options, Preset};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use world::World;
+
+/// Draw above idle on each node of the four applications.
+const WATTS: [i64; 4] = [100, 40, 7, 0];
+const IDLE: i64 = 10;
+
+#[derive(Debug, Clone)]
+struct Case {
+    size: usize,
+    /// With the application of each.
+    jobs: Vec<(Job, usize)>,
+}
+
+/// Few lengths and gaps, so that much happens at once.
+fn case() -> impl Strategy<Value = Case> {
+    let job = |size: usize| (0..6_i64, 1..=size, 1..12_i64, 1..16_i64, 0..WATTS.len());
+    let jobs = (1..=8_usize).prop_flat_map(move |size| (Just(size), proptest::collection::vec(job(size), 1..30)));
+    jobs.prop_map(|(size, jobs)| {
+        let mut now = 0;
+        let job = |(gap, nodes, walltime, takes, app): (i64, usize, i64, i64, usize)| {
+            now += (gap - 2).max(0);
+            let power = WATTS[app] * i64::try_from(nodes).expect("few");
+            (Job { submitted: now, nodes, walltime: 5 * walltime, takes: takes.min(5 * walltime), power }, app)
+        };
+        // Some jobs take all of their time: they end when they are expected to.
+        let jobs: Vec<(Job, usize)> = jobs.into_iter().map(job).collect();
+        Case { size, jobs }
+    })
+}
+
+fn at(secs: i64) -> Time {
+    Time::from_unix_ms(secs * 1_000)
+}
+
+fn cluster(size: usize, preset: Preset, allocation: Allocation) -> World {
+    let mut world = World::new(preset, Options { allocation, ..Options::default() });
+    for index in 0..size {
+        let cpu = UnitSpec {
+            name: "cpu".into(),
+            hardware: "cpu".into(),
+            kind: UnitKind::Cpu,
+            cores: 1,
+            nameplate: Power::from_watts(100),
+            caps: None,
+        };
+        let (memory, idle) = (Memory::from_bytes(1), Power::from_watts(IDLE));
+        let name = format!("n{index}");
+        let spec = NodeSpec { name, units: vec![cpu], memory, idle, meter: Meter::None, rest: None };
+        world.apply(Event::NodeUp { spec }).expect("a node");
+    }
+    for (app, watts) in WATTS.into_iter().enumerate() {
+        let (power, duration) = (Power::from_watts(watts), Span::from_secs(3_600));
+        let (energy, source) = (power * duration, EstimateSource::Learned);
+        let application = format!("app{app}");
+        let key = ProfileKey { application, size: String::new(), hardware: "cpu".into(), cap: None };
+        let profile = Profile { duration, power, energy, spread_permille: 0, runs: 1, source };
+        world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");
+    }
+    world
+}
+
+fn request(job: &Job, app: usize) -> Request {
+    Request {
+        user: "user".into(),
+        name: "job".into(),
+        application: format!("app{app}"),
+        size: String::new(),
+        nodes: u32::try_from(job.nodes).ok().and_then(NonZeroU32::new).expect("at least one node"),
+        cores: Cores::All,
+        memory: Memory::ZERO,
+        time_limit: Some(Span::from_secs(job.walltime)),
+        immediate: false,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        hardware: Vec::new(),
+        variants: Vec::new(),
+    }
+}
+
+/// What the core starts; with the nodes where they are asked for.
+fn starts(world: &mut World, case: &Case, with_nodes: bool) -> Vec<Started> {
+    let mut started = Vec::new();
+    let mut next = 0;
+    loop {
+        let submitted = case.jobs.get(next).map(|(job, _)| at(job.submitted));
+        match (submitted, world.next_end()) {
+            (Some(when), end) if end.is_none_or(|end| when <= end) => {
+                world.now = when;
+                let (job, app) = &case.jobs[next];
+                let id = world.core.next_job();
+                world.takes.insert(id, Span::from_secs(job.takes));
+                world.apply(Event::Submitted { job: id, request: request(job, *app) }).expect("it fits");
+                next += 1;
+            }
+            (_, Some(end)) => {
+                world.now = end;
+                world.end_one().expect("its time is over");
+            }
+            _ => return started,
+        }
+        let round = world.round();
+        assert_eq!(round.violations, [], "the checker found something");
+        for command in &round.commands {
+            let Command::Start { job, placement, .. } = command else { continue };
+            let nodes = placement.iter().flat_map(|part| part.nodes()).map(|node| node.0 as usize);
+            let nodes: BTreeSet<usize> = nodes.filter(|_| with_nodes).collect();
+            let job = usize::try_from(job.0 - 1).expect("few jobs");
+            started.push(Started { at: world.now.unix_ms() / 1_000, job, nodes });
+        }
+    }
+}
+
+fn check(rule: Rule, above: Option<i64>, case: &Case) {
+    let jobs: Vec<Job> = case.jobs.iter().map(|(job, _)| job.clone()).collect();
+    let most = jobs.iter().map(|job| job.power).max().unwrap_or_default();
+    let limit = above.map_or(i64::MAX / 2, |above| most + above);
+    let mut expected = schedule(&jobs, case.size, rule, limit);
+    if rule == Rule::Any {
+        // Which of equal nodes a job gets is nobody's business.
+        expected.iter_mut().for_each(|started| started.nodes.clear());
+    }
+    let allocation = if rule == Rule::Any { Allocation::Any } else { Allocation::Contiguous };
+    let preset = if above.is_some() { Preset::Powercap } else { Preset::Easy };
+    let mut world = cluster(case.size, preset, allocation);
+    if above.is_some() {
+        let idle = IDLE * i64::try_from(case.size).expect("few");
+        let band = Band::new(Power::ZERO, Power::from_watts(idle + limit)).expect("a band");
+        world.apply(Event::LimitsSet { limits: Curve::constant(band), by: "root".into() }).expect("limits");
+    }
+    assert_eq!(starts(&mut world, case, rule == Rule::Neighbours), expected);
+    assert_eq!(expected.len(), jobs.len(), "a job waits for ever");
+}
+
+fn config() -> Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000);
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+#[test]
+fn any_free_nodes() {
+    proptest!(config(), |(case in case())| check(Rule::Any, None, &case));
+}
+
+#[test]
+fn neighbours_only() {
+    proptest!(config(), |(case in case())| check(Rule::Neighbours, None, &case));
+}
+
+#[test]
+fn below_a_limit() {
+    proptest!(config(), |(case in case(), above in 0..300_i64)| check(Rule::Any, Some(above), &case));
+}
+
+#[test]
+fn neighbours_below_a_limit() {
+    proptest!(config(), |(case in case(), above in 0..300_i64)| check(Rule::Neighbours, Some(above), &case));
+}
+
+/// By hand, so that the definition itself is held to something: on 4 nodes a 3-wide job runs until 10 s and the 4-wide
+/// one behind it waits for it. Of the narrow ones the first would run too long, the second just ends in time.
+#[test]
+fn the_definition_backfills_what_ends_in_time() {
+    let job = |submitted, nodes, walltime| Job { submitted, nodes, walltime, takes: walltime, power: 1 };
+    let jobs = [job(0, 3, 10), job(1, 4, 5), job(2, 1, 9), job(2, 1, 8)];
+    let starts = schedule(&jobs, 4, Rule::Any, 100);
+    let starts: Vec<_> = starts.iter().map(|started| (started.job, started.at)).collect();
+    assert_eq!(starts, [(0, 0), (3, 2), (1, 10), (2, 15)]);
+}
