@@ -157,7 +157,8 @@ impl Classes {
         self.run_of(part).is_some()
     }
 
-    fn run_of(&self, part: &Part) -> Option<(usize, Range<u32>)> {
+    /// The class and positions of a part whose nodes are neighbours of one class.
+    pub fn run_of(&self, part: &Part) -> Option<(usize, Range<u32>)> {
         let (first, last) = (self.place_of(part.unit.node)?, self.place_of(last_node(part))?);
         let is_run = first.0 == last.0 && last.1.wrapping_sub(first.1) == part.count - 1;
         is_run.then_some((first.0, first.1..last.1 + 1))

@@ -21,6 +21,8 @@ pub(crate) struct Release {
     pub power: Power,
     /// Nodes that no job is on then: where the job has the whole units of nodes of one class, of which class and unit.
     pub whole: Option<(usize, u16, u32)>,
+    /// The positions of those nodes in their class, where they are one run.
+    pub run: Option<(u32, u32)>,
     /// Whether the job is ended then if it does not end by itself.
     pub is_sure: bool,
 }
@@ -132,6 +134,10 @@ impl Index {
         Release {
             power: assignment.estimate.power,
             whole: whole.map(|(first, class)| (class, first.unit.unit, width(&assignment.placement))),
+            run: first
+                .filter(|_| assignment.placement.len() == 1)
+                .and_then(|part| self.classes.run_of(part))
+                .map(|(_, run)| (run.start, run.end)),
             is_sure: job.request.time_limit.is_some(),
         }
     }
@@ -159,7 +165,9 @@ impl Index {
         for part in parts {
             self.classes.give(part);
             if self.classes.is_metered(part.unit.node) {
-                part.nodes().for_each(|node| drop(self.occupants.remove(&(node, job))));
+                part.nodes().for_each(|node| {
+                    self.occupants.remove(&(node, job));
+                });
             }
             self.change_memory(part, Memory::saturating_sub);
         }

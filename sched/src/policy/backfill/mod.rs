@@ -54,7 +54,7 @@ pub struct Memo {
 /// One plan in the making.
 struct Desk<'a> {
     view: View<'a>,
-    gate: Gate,
+    gate: Gate<'a>,
     /// Jobs that looked possible and were not.
     misses: u32,
 }
@@ -176,7 +176,7 @@ impl<'a> Desk<'a> {
 
     /// No job waits that could ever run.
     fn nobody_waits(&mut self) -> Plan {
-        let (sleeps, wake_at) = rest::sleeps(&self.view, &mut self.gate);
+        let (sleeps, wake_at) = rest::sleeps(&self.view);
         let waits = self.view.untold().map(|(id, _)| (id, Wait::NoNode)).collect();
         Plan { sleeps, wake_at, waits, ..Plan::default() }
     }
@@ -202,7 +202,7 @@ impl<'a> Desk<'a> {
             }
         }
         let due;
-        (plan.sleeps, due) = rest::sleeps(&view, &mut self.gate);
+        (plan.sleeps, due) = rest::sleeps(&view);
         plan.wake_at = [plan.wake_at, due].into_iter().flatten().min();
         plan.reserved = self.gate.reserved();
         plan.memo = Some(memo);

@@ -42,6 +42,8 @@ struct Walk<'a> {
     gains: BTreeMap<UnitId, u32>,
     /// With neighbours only: what is free, by way.
     free: Option<Vec<Bits>>,
+    /// Whether a run of them is long enough. It can only become so around what is given back.
+    has_run: bool,
 }
 
 impl Reservation {
@@ -171,16 +173,25 @@ fn first_run(ways: &[Way], free: &[Bits], wanted: u32) -> Option<(usize, Range<u
 impl<'a> Walk<'a> {
     fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
         let contiguous = view.options().allocation == Allocation::Contiguous;
-        let free = contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
+        let free: Option<Vec<Bits>> =
+            contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
+        let run = |free: &Vec<Bits>| first_run(&head.shape.ways, free, head.need.parts).is_some();
+        let has_run = free.as_ref().is_none_or(run);
         let count =
             if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
-        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free }
+        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run }
     }
 
     fn fits(&self) -> bool {
-        let wanted = self.head.need.parts;
-        let run = |free: &Vec<Bits>| first_run(&self.head.shape.ways, free, wanted).is_some();
-        self.count >= wanted && self.free.as_ref().is_none_or(run)
+        self.count >= self.head.need.parts && self.has_run
+    }
+
+    /// Positions of a way are free again.
+    fn free_again(&mut self, way: usize, run: Range<u32>) {
+        if let Some(free) = self.free.as_mut().and_then(|free| free.get_mut(way)) {
+            free.insert_range(run.clone());
+            self.has_run = self.has_run || free.run_around(run.start).len() >= self.head.need.parts as usize;
+        }
     }
 
     fn end(&mut self, id: JobId, release: &Release) {
@@ -190,20 +201,23 @@ impl<'a> Walk<'a> {
             Some((class, unit, _)) if way(class, unit).is_none() => {}
             Some((class, unit, nodes)) if !self.head.shape.is_picky => {
                 self.count += nodes;
-                self.mark(id, (class, unit));
+                self.mark(id, release, (class, unit));
             }
             _ => self.end_by_node(id),
         }
     }
 
     /// With neighbours only: the nodes of a job that has whole units are free.
-    fn mark(&mut self, id: JobId, (class, unit): (usize, u16)) {
+    fn mark(&mut self, id: JobId, release: &Release, (class, unit): (usize, u16)) {
         let ways = &self.head.shape.ways;
         let way = ways.iter().position(|way| way.class == class && way.unit == unit);
-        let Some(free) = self.free.as_mut().zip(way).map(|(free, way)| &mut free[way]) else { return };
+        let Some(way) = way.filter(|_| self.free.is_some()) else { return };
+        if let Some((from, to)) = release.run {
+            return self.free_again(way, from..to);
+        }
         let placement = self.view.job(id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
         for part in placement.into_iter().flatten() {
-            self.view.index().classes.runs(part, |_, run| drop(free.insert_range(run)));
+            self.view.index().classes.runs(part, |_, run| self.free_again(way, run));
         }
     }
 
@@ -222,9 +236,7 @@ impl<'a> Walk<'a> {
                 || self.view.node(unit.node).is_some_and(|node| allows_node(&self.head.job.request, node));
             if allowed && before < ways[index].cores && before + part.cores >= ways[index].cores {
                 self.count += 1;
-                if let Some(free) = &mut self.free {
-                    free[index].insert(position);
-                }
+                self.free_again(index, position..position + 1);
             }
         }
     }
