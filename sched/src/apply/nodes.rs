@@ -3,6 +3,7 @@
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time, width};
 
 use crate::account::{Bill, cost_of};
+use crate::index::Index;
 use crate::refused::Refused;
 use crate::state::{Assignment, Drained, Job, Node, Phase, Reading, Sleep, State};
 
@@ -200,11 +201,12 @@ pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Re
     renew(state, id, now);
     let mut index = std::mem::take(&mut state.index);
     index.memo = None;
-    index.classes.place(&state.nodes[id.0 as usize], now);
+    let moved = index.classes.place(&state.nodes[id.0 as usize], now);
     if index.classes.len() != kinds {
         index.queue_again(state);
     }
-    state.index = index;
+    // Places in classes must follow from the nodes alone, not from what they once were.
+    state.index = if moved { Index::of(state, now) } else { index };
     Ok(())
 }
 

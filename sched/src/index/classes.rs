@@ -24,6 +24,8 @@ pub(crate) struct Class {
     pub levels: Vec<Levels>,
     /// Free nodes that sleep and could be woken for a job.
     pub asleep: Bits,
+    /// On their way to sleep or to wake: jobs can be put on them soon.
+    pub switching: Bits,
     /// Goes up whenever something of it is taken or given.
     pub version: u64,
 }
@@ -81,18 +83,20 @@ impl Classes {
         self.place_of(node).is_some_and(|(class, _)| self.all[class].metered)
     }
 
-    /// Gives a node that is new, or that has no jobs and became another kind, its place.
-    pub fn place(&mut self, node: &Node, now: Time) {
+    /// Gives a node that is new, or that has no jobs and became another kind, its place; whether it had another one.
+    pub fn place(&mut self, node: &Node, now: Time) -> bool {
         let old = self.places.get(node.id.0 as usize).copied();
         if let Some(old) = old {
             let class = &mut self.all[old.class as usize];
             if class.holds(node) {
-                return self.refresh(node, now);
+                self.refresh(node, now);
+                return false;
             }
             for levels in &mut class.levels {
                 levels.set_usable(old.position, false);
             }
             class.asleep.remove(old.position);
+            class.switching.remove(old.position);
             class.version += 1;
         }
         let index = self.all.iter().position(|class| class.holds(node)).unwrap_or_else(|| {
@@ -104,6 +108,7 @@ impl Classes {
                 is_linear: true,
                 levels: node.spec.units.iter().map(|unit| Levels::new(unit.cores)).collect(),
                 asleep: Bits::new(0),
+                switching: Bits::new(0),
                 version: 0,
             });
             self.all.len() - 1
@@ -116,12 +121,14 @@ impl Classes {
             levels.push(unit.cores, node.is_usable(now));
         }
         class.asleep.grow(position + 1);
+        class.switching.grow(position + 1);
         let place = Place { class: index as u32, position };
         match self.places.get_mut(node.id.0 as usize) {
             Some(old) => *old = place,
             None => self.places.push(place),
         }
         self.refresh(node, now);
+        old.is_some()
     }
 
     /// After something changed about whether jobs can be put on a node.
@@ -132,11 +139,13 @@ impl Classes {
         for levels in &mut class.levels {
             levels.set_usable(position, usable);
         }
-        if node.is_available(now) && node.sleep == Sleep::Asleep {
-            class.asleep.insert(position);
-        } else {
-            class.asleep.remove(position);
-        }
+        let is_available = node.is_available(now);
+        let mut put = |into: fn(&mut Class) -> &mut Bits, is_in| match is_in {
+            true => into(class).insert(position),
+            false => into(class).remove(position),
+        };
+        put(|class| &mut class.asleep, is_available && node.sleep == Sleep::Asleep);
+        put(|class| &mut class.switching, is_available && matches!(node.sleep, Sleep::GoingDown | Sleep::Waking));
         class.version += 1;
     }
 

@@ -66,7 +66,8 @@ impl World {
 
     fn obey(&mut self, command: &Command) {
         match command {
-            Command::Start { placement, .. } if self.silent.contains(&placement[0].unit.node) => {}
+            Command::Start { placement, .. }
+                if placement.iter().flat_map(|part| part.nodes()).any(|node| self.silent.contains(&node)) => {}
             Command::Start { job, attempt, estimate, placement } => {
                 let nodes = || placement.iter().flat_map(|part| part.nodes());
                 let waking = nodes().filter_map(|node| self.awake_at(node)).max();
@@ -109,6 +110,24 @@ impl World {
         let holds =
             |runs: &Vec<(NodeId, u32)>| runs.iter().any(|(first, count)| (first.0..first.0 + count).contains(&node.0));
         self.switches.iter().find(|((_, up), runs)| *up && holds(runs)).map(|((at, _), _)| *at)
+    }
+
+    /// The daemon of a node has registered: it is awake, whatever it was on its way to.
+    pub fn registered(&mut self, node: NodeId) {
+        let others = |(first, count): (NodeId, u32)| {
+            let runs = [(first.0, node.0.min(first.0 + count)), (first.0.max(node.0 + 1), first.0 + count)];
+            runs.into_iter().filter(|(from, to)| from < to).map(|(from, to)| (NodeId(from), to - from))
+        };
+        for runs in self.switches.values_mut() {
+            *runs = runs.drain(..).flat_map(others).collect();
+        }
+    }
+
+    /// A job that has not begun is taken back from its nodes.
+    pub fn take_back(&mut self, job: JobId, attempt: Attempt) {
+        self.held.retain(|(_, id), _| *id != job);
+        let event = Event::TakenBack { job, attempt, reason: "test".into(), suspect: true };
+        self.apply(event).expect("it was starting");
     }
 
     fn end(&mut self, job: JobId, attempt: Attempt, outcome: Outcome) {

@@ -138,7 +138,6 @@ impl<'a> Gate<'a> {
         match self.kind {
             Kind::Free => Time::MAX,
             Kind::Cap(_) => next_change(view).unwrap_or(Time::MAX),
-            Kind::Ledger if view.preset() == Preset::Powercap => next_change(view).unwrap_or(Time::MAX),
             // Energy is released all the time.
             Kind::Ledger => self.now + Span::from_ms(1),
         }
@@ -148,7 +147,7 @@ impl<'a> Gate<'a> {
     pub fn wake(&self, view: &View<'_>, reservation: &Reservation) -> Option<Time> {
         let change = if view.preset() == Preset::Easy { None } else { next_change(view) };
         let Kind::Ledger = self.kind else { return change };
-        let planned = Some(reservation.at).filter(|at| *at > self.now && *at < Time::MAX);
+        let planned = Some(reservation.at).filter(|at| *at > self.now && *at < Time::MAX && !reservation.is_guess);
         [change, planned, next_stage(view)].into_iter().flatten().min()
     }
 

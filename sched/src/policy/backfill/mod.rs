@@ -45,18 +45,18 @@ pub struct Memo {
     reservation: Reservation,
     /// Jobs below were looked at and cannot start.
     next: u64,
+    /// How many of them looked possible.
+    misses: u32,
     /// When it no longer holds by itself.
     until: Time,
-    /// Why the first job waits.
-    wait: Wait,
+    /// Why the first job waits, as long as nothing was started after it was found.
+    wait: Option<Wait>,
 }
 
 /// One plan in the making.
 struct Desk<'a> {
     view: View<'a>,
     gate: Gate<'a>,
-    /// Jobs that looked possible and were not.
-    misses: u32,
 }
 
 /// A job that waits, as the loops see it.
@@ -70,21 +70,26 @@ struct Candidate<'a> {
 
 impl Policy for Backfill {
     fn plan(&self, view: &View<'_>) -> Plan {
-        let mut desk = Desk { view: *view, gate: Gate::of(view), misses: 0 };
+        let mut desk = Desk { view: *view, gate: Gate::of(view) };
         let Some(head) = desk.first() else {
             return desk.nobody_waits();
         };
         let now = view.now();
         let known = view.index().memo.as_ref().filter(|memo| memo.head == head.id && now < memo.until);
-        let memo = match known {
-            Some(memo) => memo.clone(),
-            None => match desk.start(&head, None) {
-                Some(start) => return started(start, None),
-                None => desk.memo(&head),
-            },
-        };
-        desk.gate.reserve(view, &memo.reservation);
-        desk.backfill(memo)
+        if let Some(memo) = known {
+            // Where it gives up, a plan without it could come further: what is known must not change what is decided.
+            if let Some(plan) = desk.backfill(memo.clone()) {
+                return plan;
+            }
+            desk.gate = Gate::of(view);
+        }
+        match desk.start(&head, None) {
+            Some(start) => started(start, None),
+            None => {
+                let memo = desk.memo(&head);
+                desk.backfill(memo.clone()).unwrap_or_else(|| desk.settle(memo, false))
+            }
+        }
     }
 }
 
@@ -127,30 +132,37 @@ impl<'a> Desk<'a> {
         let reservation = Reservation::of(self, head);
         let until = Some(reservation.at).filter(|at| *at < Time::MAX);
         let wait = self.obstacle(head.job, until).unwrap_or(Wait::Resources { until });
-        Memo { head: head.id, reservation, next: head.id.0 + 1, until: self.gate.until(&self.view), wait }
+        let until = self.gate.until(&self.view);
+        Memo { head: head.id, reservation, next: head.id.0 + 1, misses: 0, until, wait: Some(wait) }
     }
 
-    /// The first later job that may start, or why none does.
-    fn backfill(&mut self, mut memo: Memo) -> Plan {
-        while self.misses < self.view.options().depth {
+    /// The first later job that may start, or why none does; nothing where too many looked possible.
+    fn backfill(&mut self, mut memo: Memo) -> Option<Plan> {
+        self.gate.reserve(&self.view, &memo.reservation);
+        while memo.misses < self.view.options().depth {
             let Some(candidate) = self.next(&memo) else {
-                memo.next = u64::MAX;
-                break;
+                memo.next = self.view.state().next_job;
+                return Some(self.settle(memo, true));
             };
             memo.next = candidate.id.0 + 1;
             if let Some(start) = self.start(&candidate, Some(&memo.reservation)) {
                 memo.reservation.give(&self.view, &start, self.view.now() + start.estimate.duration);
-                return started(start, Some(memo));
+                memo.wait = None;
+                return Some(started(start, Some(memo)));
             }
-            self.misses += 1;
+            memo.misses += 1;
         }
-        // Those that come next are looked at in the next round.
-        memo.next = memo.next.min(self.next_number());
-        self.settle(memo)
+        None
     }
 
-    fn next_number(&self) -> u64 {
-        self.view.state().next_job
+    /// Why the first job waits, after all that was started.
+    fn head_wait(&self, memo: &Memo, until: Option<Time>) -> Wait {
+        if let Some(wait) = &memo.wait {
+            return wait.clone();
+        }
+        let mut desk = Desk { view: self.view, gate: Gate::of(&self.view) };
+        let head = self.view.job(memo.head);
+        head.and_then(|head| desk.obstacle(head, until)).unwrap_or(Wait::Resources { until })
     }
 
     /// The first job from `memo.next` on that looks possible: of the heads of all shapes the earliest.
@@ -177,22 +189,25 @@ impl<'a> Desk<'a> {
     /// No job waits that could ever run.
     fn nobody_waits(&mut self) -> Plan {
         let (sleeps, wake_at) = rest::sleeps(&self.view);
-        let waits = self.view.untold().map(|(id, _)| (id, Wait::NoNode)).collect();
-        Plan { sleeps, wake_at, waits, ..Plan::default() }
+        let untold = self.view.untold().map(|(id, job)| (job.request.immediate, (id, Wait::NoNode)));
+        let (refusals, waits): (Vec<_>, Vec<_>) = untold.partition(|(immediate, _)| *immediate);
+        let [refusals, waits] = [refusals, waits].map(|jobs| jobs.into_iter().map(|(_, wait)| wait).collect());
+        Plan { sleeps, wake_at, refusals, waits, ..Plan::default() }
     }
 
-    /// Nothing starts: tells the first job and those that are new why.
-    fn settle(&mut self, memo: Memo) -> Plan {
+    /// Nothing starts: tells the first job and those that are new why. `all`: every job was looked at.
+    fn settle(&mut self, mut memo: Memo, all: bool) -> Plan {
         let view = self.view;
         let mut plan = Plan { wake_at: self.gate.wake(&view, &memo.reservation), ..Plan::default() };
         let until = Some(memo.reservation.at).filter(|at| *at < Time::MAX);
         let is_new = |id: &JobId| view.index().untold.contains(id);
+        let wait = self.head_wait(&memo, until);
         if !is_new(&memo.head) {
-            plan.waits.push((memo.head, memo.wait.clone()));
+            plan.waits.push((memo.head, wait.clone()));
         }
         for (id, job) in view.untold() {
             let wait = match id == memo.head {
-                true => memo.wait.clone(),
+                true => wait.clone(),
                 false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: memo.head, until }),
             };
             if job.request.immediate {
@@ -205,8 +220,23 @@ impl<'a> Desk<'a> {
         (plan.sleeps, due) = rest::sleeps(&view);
         plan.wake_at = [plan.wake_at, due].into_iter().flatten().min();
         plan.reserved = self.gate.reserved();
-        plan.memo = Some(memo);
+        memo.wait = Some(wait);
+        memo.until = memo.until.min(self.next_end());
+        // Only what a plan without it would find again: nodes that go to sleep are no longer there, and what a job that
+        // asks for memory or names nodes could have is not counted exactly.
+        let is_picky = view
+            .job(memo.head)
+            .and_then(|job| view.index().shapes.find(&job.request))
+            .is_none_or(|shape| shape.is_picky);
+        plan.memo = Some(memo).filter(|_| all && !is_picky && plan.sleeps.is_empty());
         plan
+    }
+
+    /// Until when jobs end as expected: those that do not end in time are expected later and later.
+    fn next_end(&self) -> Time {
+        let soon = self.view.now() + Span::from_ms(1);
+        let first = self.view.index().ends.keys().next();
+        first.map_or(Time::MAX, |(end, _)| (*end + Span::from_ms(1)).max(soon))
     }
 
     /// What stands against a job now, apart from the reservation: nodes by number, then power and energy.

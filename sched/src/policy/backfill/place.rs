@@ -42,6 +42,14 @@ pub(super) fn free(view: &View<'_>, way: &Way) -> Bits {
     free
 }
 
+/// Positions of a class on their way to sleep or to wake that will be free then.
+pub(super) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u32> {
+    let class = view.index().classes.class(way.class);
+    let levels = class.levels.get(usize::from(way.unit));
+    let is_free = move |at: &u32| levels.is_some_and(|levels| levels.free(*at) >= way.cores);
+    class.switching.iter().filter(is_free)
+}
+
 /// A placement for the job now, if there is one. With neighbours only, a job that would not be over before the
 /// reservation stays out of its nodes.
 pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
@@ -113,7 +121,7 @@ pub(super) fn picked_count(view: &View<'_>, shape: &Shape, job: &Job) -> u32 {
     count
 }
 
-fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
+pub(super) fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
     let Some(of) = view.node(node) else { return false };
     let used = view.index().memory.get(node.0 as usize).copied().unwrap_or_default();
     allows_node(&job.request, of) && used.saturating_add(job.request.memory) <= of.spec.memory

@@ -18,6 +18,8 @@ use crate::view::View;
 pub(super) struct Reservation {
     /// When it is expected to start; the end of time where nothing that is known makes room for it.
     pub at: Time,
+    /// Whether that is when something is expected that should have come already: nobody knows when it will.
+    pub is_guess: bool,
     /// What it will draw, and for how long.
     pub power: Power,
     pub span: Option<Span>,
@@ -52,7 +54,8 @@ impl Reservation {
         let span = head.job.request.time_limit;
         let mut walk = Walk::new(&view, head);
         let power = Power::from_mw(head.need.power);
-        let mut at = view.now();
+        let mut at = walk.switches(view.now());
+        let mut guess = Some(at).filter(|at| *at > view.now());
         let mut ends = view.index().ends.iter().peekable();
         // What follows is asked once for each instant at which jobs end, from now on.
         let mut not_before = None;
@@ -65,13 +68,16 @@ impl Reservation {
                 Some(None) => break false,
                 _ => {}
             }
-            let Some(((end, _), _)) = ends.peek() else { break not_before.flatten().is_some() };
-            let next = overdue(*end, view.now());
+            let Some(((end, _), _)) = ends.peek() else {
+                break not_before.flatten().is_some() && desk.gate.leaves(power, walk.freed);
+            };
+            let next = overdue(*end, view.now()).max(at);
             if let Some(earliest) = not_before.flatten().filter(|earliest| *earliest > at && *earliest < next) {
                 at = earliest;
                 continue;
             }
             at = next;
+            guess = guess.or(Some(at).filter(|at| *at > *end));
             while let Some(((_, id), release)) = ends.next_if(|((end, _), _)| overdue(*end, view.now()) <= at) {
                 walk.end(*id, release);
             }
@@ -80,6 +86,7 @@ impl Reservation {
         let run = walk.free.as_ref().and_then(|free| first_run(&head.shape.ways, free, head.need.parts));
         Self {
             at,
+            is_guess: guess == Some(at),
             power,
             span,
             freed: walk.freed,
@@ -127,9 +134,18 @@ impl Reservation {
     pub fn give(&mut self, view: &View<'_>, start: &Start, end: Time) {
         if end <= self.at {
             self.freed += start.estimate.power;
+            self.gain(view, &start.placement);
         }
         if end > self.at && self.run.is_none() {
             self.extra = self.extra.saturating_sub(self.cost(view, &start.placement));
+        }
+    }
+
+    /// Cores that it gives back by then, on units that it has in part.
+    fn gain(&mut self, view: &View<'_>, placement: &Placement) {
+        let cores = |unit| view.unit(unit).map(|(_, unit)| unit.cores);
+        for part in placement.iter().filter(|part| Some(part.cores) != cores(part.unit)) {
+            part.units().for_each(|unit| *self.gains.entry(unit).or_default() += part.cores);
         }
     }
 
@@ -180,6 +196,28 @@ impl<'a> Walk<'a> {
         let count =
             if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
         Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run }
+    }
+
+    /// Counts what is on its way to sleep or to wake, which takes some time; returns the first time to look at.
+    fn switches(&mut self, now: Time) -> Time {
+        if self.view.index().sleeping == 0 {
+            return now;
+        }
+        let before = self.count;
+        for (index, way) in self.head.shape.ways.iter().enumerate() {
+            let class = self.view.index().classes.class(way.class);
+            for at in place::soon(&self.view, way) {
+                let node = class.nodes[at as usize];
+                if self.head.shape.is_picky && !place::may_have(&self.view, self.head.job, node) {
+                    continue;
+                }
+                self.count += 1;
+                if let Some(free) = &mut self.free {
+                    free[index].insert(at);
+                }
+            }
+        }
+        if self.count > before { now + Span::from_ms(1) } else { now }
     }
 
     fn fits(&self) -> bool {

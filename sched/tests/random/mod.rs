@@ -1,0 +1,177 @@
+//! What may happen to a cluster, at random. What must hold meanwhile is in [`run`].
+
+pub mod run;
+
+use limo_model::{Budget, Budgets, Cores, Energy, Memory, Power, Release, Request, Span, Time};
+use limo_sched::{Allocation, ModeSetting, RestRule};
+use proptest::prelude::*;
+
+pub const HARDWARE: [&str; 3] = ["slow", "fast", "accelerator"];
+
+/// Numbers of nodes are taken modulo how many there are.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Submit(Ask),
+    Cancel(u8),
+    Pass(i64),
+    Away(u8),
+    /// Registers again, awake, perhaps with that many cores more.
+    Up(u8, u32),
+    Drain(u8),
+    Resume(u8),
+    Limits(i64, i64, i64),
+    Prices(Vec<i64>),
+    Mode(ModeSetting),
+    Reading(u8, i64),
+    Silence(u8),
+    TakeBack,
+    Budgets(Vec<Period>),
+    Metered(i64),
+    Rest(RestRule),
+    Allocation(Allocation),
+}
+
+/// A period some time after the one before, with so many watts above what the cluster draws at rest.
+#[derive(Debug, Clone)]
+pub struct Period {
+    pub gap: i64,
+    pub length: i64,
+    pub above: i64,
+    pub release: Release,
+}
+
+/// The parts of a request that vary.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    pub app: u8,
+    pub nodes: u32,
+    pub cores: u32,
+    pub memory: u64,
+    pub immediate: bool,
+    pub limit: Option<i64>,
+    pub deadline: Option<i64>,
+    pub start_by: Option<i64>,
+    pub variant: bool,
+    /// Nodes that are named, and whether only these are wanted.
+    pub named: (u8, bool),
+    pub takes: i64,
+}
+
+/// `most`: nodes.
+fn ask(most: u32) -> impl Strategy<Value = Ask> {
+    let maybe = |most: i64| proptest::option::weighted(0.2, 1..most);
+    let limit = proptest::option::weighted(if most > 1 { 0.8 } else { 0.2 }, 1..400_i64);
+    let named = if most > 1 { prop_oneof![3 => Just(0), 1 => 0..=3_u8].boxed() } else { Just(0).boxed() };
+    let size = (1..=most, 0..4_u32, 0..3_u64, (named, any::<bool>()));
+    let times = (limit, maybe(3000), maybe(3000), 1..600_i64);
+    (0..3_u8, size, times, proptest::bool::weighted(0.1), any::<bool>()).prop_map(
+        |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, variant)| Ask {
+            app,
+            nodes,
+            cores,
+            memory,
+            immediate,
+            limit,
+            deadline,
+            start_by,
+            variant,
+            named,
+            takes,
+        },
+    )
+}
+
+/// For policies that put a job on one node.
+pub fn narrow_step() -> impl Strategy<Value = Step> {
+    let node = 0..8_u8;
+    prop_oneof![
+        6 => ask(1).prop_map(Step::Submit),
+        5 => (0..600_i64).prop_map(Step::Pass),
+        1 => any::<u8>().prop_map(Step::Cancel),
+        1 => node.clone().prop_map(Step::Away),
+        2 => node.clone().prop_map(|node| Step::Up(node, 0)),
+        1 => node.clone().prop_map(Step::Drain),
+        1 => node.clone().prop_map(Step::Resume),
+        1 => (0..80_i64, 0..300_i64, 60..600_i64).prop_map(|(low, above, until)| Step::Limits(low, above, until)),
+        1 => proptest::collection::vec(-90..90_i64, 1..5).prop_map(Step::Prices),
+        1 => prop_oneof![Just(ModeSetting::Auto), Just(ModeSetting::High), Just(ModeSetting::Low)].prop_map(Step::Mode),
+        1 => (node.clone(), 0..200_i64).prop_map(|(node, draw)| Step::Reading(node, draw)),
+        1 => node.prop_map(Step::Silence),
+        1 => Just(Step::TakeBack),
+    ]
+}
+
+/// For policies that put a job on several nodes, let nodes sleep and know budgets.
+pub fn wide_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => ask(4).prop_map(Step::Submit),
+        14 => narrow_step(),
+        2 => proptest::collection::vec(period(), 0..4).prop_map(Step::Budgets),
+        2 => (0..80_000_i64).prop_map(Step::Metered),
+        2 => rest_rule().prop_map(Step::Rest),
+        1 => allocation().prop_map(Step::Allocation),
+        1 => (0..8_u8, 0..3_u32).prop_map(|(node, more)| Step::Up(node, more)),
+    ]
+}
+
+pub fn period() -> impl Strategy<Value = Period> {
+    let gap = prop_oneof![Just(0), 0..800_i64];
+    let release = prop_oneof![Just(Release::Even), Just(Release::ByPrice)];
+    (gap, 1..1_500_i64, 0..200_i64, release).prop_map(|(gap, length, above, release)| Period {
+        gap,
+        length,
+        above,
+        release,
+    })
+}
+
+pub fn allocation() -> impl Strategy<Value = Allocation> {
+    prop_oneof![Just(Allocation::Any), Just(Allocation::Contiguous)]
+}
+
+pub fn rest_rule() -> impl Strategy<Value = RestRule> {
+    let delay = prop_oneof![Just(0), 0..200_i64].prop_map(Span::from_secs);
+    (0..3_u8, delay).prop_map(|(rule, delay)| match rule {
+        0 => RestRule::Never,
+        1 => RestRule::Idle(delay),
+        _ => RestRule::IdleInBudget(delay),
+    })
+}
+
+/// From `now` on, for a cluster that draws `idle` at rest.
+pub fn budgets(now: Time, idle: Power, periods: &[Period]) -> Budgets {
+    let mut from = now;
+    let budget = |period: &Period| {
+        from = from + Span::from_secs(period.gap);
+        let span = Span::from_secs(period.length);
+        let energy: Energy = (idle + Power::from_watts(period.above)) * span;
+        let budget = Budget { from, until: from + span, energy, release: period.release };
+        from = budget.until;
+        budget
+    };
+    Budgets::new(periods.iter().map(budget).collect()).expect("ascending")
+}
+
+pub fn request(now: Time, ask: &Ask) -> Request {
+    let later = |secs: Option<i64>| secs.map(|secs| now + Span::from_secs(secs));
+    let (mask, only) = ask.named;
+    let named: Vec<String> = (0..2).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("n{}", 2 * bit)).collect();
+    let (include, exclude) = if only { (named, Vec::new()) } else { (Vec::new(), named) };
+    Request {
+        user: "user".into(),
+        name: "job".into(),
+        application: format!("app{}", ask.app),
+        size: String::new(),
+        nodes: std::num::NonZeroU32::new(ask.nodes).expect("at least one"),
+        cores: std::num::NonZeroU32::new(ask.cores).map_or(Cores::All, Cores::Count),
+        memory: Memory::from_bytes(ask.memory),
+        time_limit: ask.limit.map(Span::from_secs),
+        immediate: ask.immediate,
+        deadline: later(ask.deadline),
+        start_by: later(ask.start_by),
+        include,
+        exclude,
+        hardware: Vec::new(),
+        variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
+    }
+}

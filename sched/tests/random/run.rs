@@ -1,0 +1,243 @@
+//! A random run, with the properties that hold after every step, and at its end.
+
+use std::collections::BTreeMap;
+
+use limo_model::{Band, Curve, Energy, JobId, NodeId, Power, Price, Span, Time, UnitId};
+use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
+
+use super::{Step, budgets, request};
+use crate::world::{Call, World};
+
+pub struct Run {
+    pub world: World,
+    /// The believed draw integrated by hand, in mW x ms.
+    work: i128,
+}
+
+impl Run {
+    pub fn new(world: World) -> Self {
+        Self { world, work: 0 }
+    }
+
+    fn pass(&mut self, to: Time) {
+        while let Some(at) = self.world.next().filter(|at| *at <= to) {
+            self.go(at);
+            self.round();
+        }
+        self.go(to);
+    }
+
+    fn go(&mut self, to: Time) {
+        let span = (to - self.world.now).max(Span::ZERO);
+        self.work += i128::from(self.world.core.sums().draw.mw()) * i128::from(span.ms());
+        self.world.advance(to);
+    }
+
+    pub fn round(&mut self) {
+        // What the nodes do at once are events; after those, nothing is left to do.
+        while !self.one_round().commands.is_empty() {}
+        let again = self.one_round();
+        assert!(again.commands.is_empty(), "a second round starts something: {again:?}");
+        assert_eq!((again.waits, again.finished), (vec![], vec![]), "a second round has more to say");
+        self.check_nodes();
+    }
+
+    fn one_round(&mut self) -> Round {
+        let round = self.world.round();
+        assert_eq!(round.violations, [], "the checker found something");
+        round
+    }
+
+    /// Nobody gets what another one has, or what is asleep; each node's draw is a part of the whole.
+    fn check_nodes(&self) {
+        let core = &self.world.core;
+        let (mut cores, mut memory): (BTreeMap<UnitId, u32>, BTreeMap<NodeId, u64>) = Default::default();
+        for (_, job) in core.jobs() {
+            for part in job.assignment().into_iter().flat_map(|assignment| &assignment.placement) {
+                for unit in part.units() {
+                    *cores.entry(unit).or_default() += part.cores;
+                    *memory.entry(unit.node).or_default() += part.memory.bytes();
+                    let sleep = core.node(unit.node).expect("a node").sleep();
+                    let runs = matches!(job.phase, Phase::Running(..));
+                    assert!(sleep == Sleep::Awake || (sleep == Sleep::Waking && !runs), "a job on a node that sleeps");
+                }
+            }
+        }
+        let mut draw = Power::ZERO;
+        for node in core.nodes() {
+            for (id, unit) in node.units() {
+                let taken = cores.get(&id).copied().unwrap_or(0);
+                assert!(taken <= unit.cores, "{taken} of {} cores", unit.cores);
+                assert_eq!(core.cores_used(id), taken);
+            }
+            let taken = memory.get(&node.id()).copied().unwrap_or(0);
+            assert!(taken <= node.spec().memory.bytes(), "{taken} of {}", node.spec().memory);
+            assert_eq!(core.memory_used(node.id()).bytes(), taken);
+            draw += core.node_draw(node.id());
+        }
+        assert_eq!(core.sums().draw, draw, "the whole is the sum of its nodes");
+    }
+
+    fn node(&self, number: u8) -> NodeId {
+        NodeId(u32::from(number) % u32::try_from(self.world.core.nodes().len()).expect("few"))
+    }
+
+    pub fn happen(&mut self, step: &Step) {
+        let by = || "root".to_owned();
+        let now = self.world.now;
+        // Whether an event is possible at this moment is the core's business.
+        let _ = match step {
+            Step::Submit(ask) => {
+                let job = self.world.core.next_job();
+                self.world.takes.insert(job, Span::from_secs(ask.takes));
+                self.world.apply(Event::Submitted { job, request: request(now, ask) })
+            }
+            Step::Cancel(index) => {
+                let jobs: Vec<JobId> = self.world.core.jobs().map(|(id, _)| id).collect();
+                let Some(job) = jobs.get(usize::from(*index) % jobs.len().max(1)) else { return };
+                self.world.apply(Event::CancelRequested { job: *job, by: by() })
+            }
+            Step::Pass(secs) => {
+                self.pass(now + Span::from_secs(*secs));
+                Ok(())
+            }
+            Step::Away(index) => self.world.apply(Event::NodeAway { node: self.node(*index) }),
+            Step::Up(index, more) => self.up(self.node(*index), *more),
+            Step::Drain(index) => {
+                self.world.apply(Event::NodeDrained { node: self.node(*index), reason: "test".into(), by: by() })
+            }
+            Step::Resume(index) => self.world.apply(Event::NodeResumed { node: self.node(*index), by: by() }),
+            Step::Limits(low, above, until) => self.limits(*low, *above, *until),
+            Step::Prices(eur) => self.prices(eur),
+            Step::Mode(mode) => self.world.apply(Event::ModeSet { mode: *mode, by: by() }),
+            Step::Reading(index, draw) => {
+                self.world.apply(Event::Readings { draws: vec![(self.node(*index), Power::from_watts(*draw))] })
+            }
+            Step::Silence(index) => {
+                self.world.silent.insert(self.node(*index));
+                Ok(())
+            }
+            Step::TakeBack => {
+                self.take_back();
+                Ok(())
+            }
+            Step::Budgets(periods) => {
+                let budgets = budgets(now, self.world.core.idle(), periods);
+                self.world.apply(Event::BudgetsSet { budgets, by: by() })
+            }
+            Step::Metered(joules) => self.world.apply(Event::Metered { energy: Energy::from_joules(*joules) }),
+            Step::Rest(rest) => self.choose(|options| options.rest = *rest),
+            Step::Allocation(allocation) => self.choose(|options| options.allocation = *allocation),
+        };
+    }
+
+    fn choose(&mut self, change: impl FnOnce(&mut Options)) -> Result<(), Refused> {
+        let settings = self.world.core.settings();
+        let (preset, mut options) = (settings.preset, settings.options);
+        change(&mut options);
+        self.world.apply(Event::PolicySet { preset, options, by: "root".into() })
+    }
+
+    fn up(&mut self, node: NodeId, more: u32) -> Result<(), Refused> {
+        let mut spec = self.world.core.node(node).expect("a node").spec().clone();
+        spec.units[0].cores += more;
+        self.world.silent.remove(&node);
+        self.world.apply(Event::NodeUp { spec })?;
+        self.world.registered(node);
+        Ok(())
+    }
+
+    fn limits(&mut self, low: i64, above: i64, until: i64) -> Result<(), Refused> {
+        let now = self.world.now;
+        let band = |low: i64, high: i64| Band::new(Power::from_watts(low), Power::from_watts(high)).expect("a band");
+        let steps = vec![(now, band(low, low + above)), (now + Span::from_secs(until), band(low / 2, low + above / 2))];
+        let limits = Curve::new(steps, Some(now + Span::from_secs(2 * until))).expect("a curve");
+        self.world.apply(Event::LimitsSet { limits, by: "root".into() })
+    }
+
+    fn prices(&mut self, eur: &[i64]) -> Result<(), Refused> {
+        let now = self.world.now;
+        let step =
+            |(index, eur): (i64, &i64)| (now + Span::from_secs(600 * index), Price::from_milli_per_mwh(eur * 1000));
+        let prices = Curve::new((0..).zip(eur).map(step).collect(), None).expect("a curve");
+        self.world.apply(Event::PricesSet { prices: Some(prices), by: "root".into() })
+    }
+
+    /// Takes back the first job that has not begun, if there is one.
+    fn take_back(&mut self) -> bool {
+        let starting = |job: &Job| match &job.phase {
+            Phase::Starting(assignment) => Some(assignment.attempt),
+            _ => None,
+        };
+        let found = self.world.core.jobs().find_map(|(id, job)| starting(job).map(|attempt| (id, attempt)));
+        if let Some((job, attempt)) = found {
+            self.world.take_back(job, attempt);
+        }
+        found.is_some()
+    }
+
+    /// Everything is put right; then every job must come to its end. Budgets stay: their periods end.
+    pub fn heal(&mut self) {
+        self.world.silent.clear();
+        while self.take_back() {}
+        for index in 0..u8::try_from(self.world.core.nodes().len()).expect("few") {
+            self.happen(&Step::Up(index, 0));
+            self.happen(&Step::Resume(index));
+        }
+        let limits = Curve::constant(Band::UNLIMITED);
+        self.world.apply(Event::LimitsSet { limits, by: "root".into() }).expect("limits");
+        self.world.apply(Event::ModeSet { mode: ModeSetting::Auto, by: "root".into() }).expect("a mode");
+        self.world.apply(Event::PricesSet { prices: None, by: "root".into() }).expect("no prices");
+        // There may be no row of equal nodes that is long enough for every job.
+        self.choose(|options| options.allocation = Allocation::Any).expect("an option");
+        self.round();
+        let end = self.world.now + Span::from_secs(100_000);
+        self.pass(end);
+        self.round();
+        let left: Vec<_> = self.world.core.jobs().collect();
+        assert!(left.is_empty(), "these wait for ever: {left:?}");
+    }
+
+    pub fn check_energy(&self) {
+        let energy = self.world.core.sums().bill.energy();
+        assert_eq!(i128::from(energy.mj()), self.work.div_euclid(1000), "energy is the integral of the draw");
+    }
+
+    /// The same calls to another core give the same answers, byte for byte: from the start, and from a snapshot.
+    pub fn check_replay(&self, preset: Preset, options: Options) {
+        let mut core = Core::new(Time::from_unix_ms(0), preset, options);
+        let half = self.world.calls.len() / 2;
+        for (index, call) in self.world.calls.iter().enumerate() {
+            if index == half {
+                let text = serde_json::to_string(core.state()).expect("a snapshot");
+                core = Core::from_state(serde_json::from_str::<State>(&text).expect("read back"));
+            }
+            repeat(&mut core, call);
+        }
+        assert!(core == self.world.core, "another state");
+    }
+
+    /// The same where before each call all is forgotten that a snapshot does not hold: an index is a cache.
+    pub fn check_forgetful(&self, preset: Preset, options: Options) {
+        let mut core = Core::new(Time::from_unix_ms(0), preset, options);
+        for call in &self.world.calls {
+            core = Core::from_state(core.state().clone());
+            repeat(&mut core, call);
+        }
+        assert!(core == self.world.core, "another state");
+    }
+}
+
+fn repeat(core: &mut Core, call: &Call) {
+    match call {
+        Call::Apply(at, event) => core.apply(*at, event).expect("it was accepted before"),
+        Call::Round(round) => {
+            let again = core.round(round.now);
+            if again != *round {
+                assert_eq!(again, *round, "another round");
+            }
+            let bytes = |round| serde_json::to_vec(round).expect("a round");
+            assert!(bytes(&again) == bytes(round), "the same round in other bytes");
+        }
+    }
+}
