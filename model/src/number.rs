@@ -84,6 +84,14 @@ fn scaled(number: &str, factor: i64) -> Option<i64> {
 
 /// `numerator / denominator`, rounded half away from zero. `denominator` must be positive.
 pub(crate) fn divide_rounded(numerator: i128, denominator: i128) -> i128 {
+    // Divisions of 64 bits are several times faster, and nearly all that is asked for fits.
+    if let (Ok(numerator), Ok(denominator)) = (i64::try_from(numerator), i64::try_from(denominator)) {
+        let half = denominator / 2;
+        let sum = if numerator >= 0 { numerator.checked_add(half) } else { numerator.checked_sub(half) };
+        if let Some(sum) = sum {
+            return i128::from(sum / denominator);
+        }
+    }
     let half = denominator / 2;
     if numerator >= 0 { (numerator + half) / denominator } else { (numerator - half) / denominator }
 }

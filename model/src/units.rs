@@ -45,6 +45,9 @@ macro_rules! quantity {
 
             /// `self * numerator / denominator`, rounded half away from zero. A zero denominator counts as one.
             pub fn scaled(self, numerator: i64, denominator: i64) -> Self {
+                if numerator == denominator {
+                    return self;
+                }
                 let denominator = i128::from(denominator.max(1));
                 Self(saturate(divide_rounded(i128::from(self.0) * i128::from(numerator), denominator)))
             }

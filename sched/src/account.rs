@@ -4,9 +4,9 @@ use limo_model::{Curve, Energy, Money, Power, Price, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// mW x ms in one mJ.
-const PER_MJ: i128 = 1_000;
+const PER_MJ: i64 = 1_000;
 /// mW x ms x (1/1000 EUR/MWh) in one micro-EUR: 1 MWh is 3.6e15 mW x ms, and 1 EUR/MWh is 1000 units.
-const PER_MICRO: i128 = 3_600_000_000_000;
+const PER_MICRO: i64 = 3_600_000_000_000;
 
 /// Energy and cost of a draw over time. The remainders keep what is less than one unit of energy or money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,16 +32,26 @@ impl Bill {
             return;
         }
         let work = i128::from(draw.mw()) * i128::from((to - from).ms()) + i128::from(self.energy_rest);
-        self.energy += Energy::from_mj(narrow(work.div_euclid(PER_MJ)));
-        self.energy_rest = narrow(work.rem_euclid(PER_MJ));
+        let (whole, rest) = divide(work, PER_MJ);
+        self.energy += Energy::from_mj(whole);
+        self.energy_rest = rest;
         for (start, end, price) in prices.into_iter().flat_map(|prices| prices.pieces(from, to)) {
             let work = i128::from(draw.mw()) * i128::from((end - start).ms());
             // In units of 1/1000 EUR/MWh x mW x ms; a thousandth of a micro-EUR step is exact in it.
             let worth =
                 work.saturating_mul(i128::from(price.milli_per_mwh())).saturating_add(i128::from(self.cost_rest));
-            self.cost += Money::from_micro(narrow(worth.div_euclid(PER_MICRO)));
-            self.cost_rest = narrow(worth.rem_euclid(PER_MICRO));
+            let (whole, rest) = divide(worth, PER_MICRO);
+            self.cost += Money::from_micro(whole);
+            self.cost_rest = rest;
         }
+    }
+}
+
+/// Quotient and remainder, rounded down. Nearly all that is asked for fits 64 bits, where it is several times faster.
+fn divide(value: i128, by: i64) -> (i64, i64) {
+    match i64::try_from(value) {
+        Ok(value) => (value.div_euclid(by), value.rem_euclid(by)),
+        Err(_) => (narrow(value.div_euclid(i128::from(by))), narrow(value.rem_euclid(i128::from(by)))),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Looks at a plan before anything of it is done. Knows the rules of the cluster, not the policies.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, width};
+use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, width};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::apply::{allows_node, allows_unit, cores_on};
 use crate::plan::{Plan, Start};
-use crate::state::{Job, Phase};
+use crate::state::{Job, Node, Phase, Sleep};
 use crate::view::View;
 
 /// A rule that a plan breaks.
@@ -49,6 +49,12 @@ pub enum Violation {
     AcceleratorShared { unit: UnitId },
     #[error("the draw would be {draw}: the upper limit is {high}")]
     UpperLimit { draw: Power, high: Power },
+    #[error("the estimated draw would be {draw}: the budget is released at {rate}")]
+    ReleaseRate { draw: Power, rate: Power },
+    #[error("the budget would be overspent by {missing} at {} ms", at.unix_ms())]
+    Overspent { missing: Energy, at: Time },
+    #[error("node {node} is sent to sleep and cannot go: it is not awake, has jobs, or knows no sleep")]
+    CannotSleep { node: NodeId },
     #[error("the plan wants to be asked again at {} ms, which is not after now", at.unix_ms())]
     WakeInPast { at: Time },
 }
@@ -64,6 +70,8 @@ pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Violation> {
     }
     room(view, plan, &mut found);
     upper_limit(view, plan, &mut found);
+    power::check(view, plan, &mut found);
+    sleeps(view, plan, &mut found);
     if let Some(at) = plan.wake_at.filter(|at| *at <= view.now()) {
         found.push(Violation::WakeInPast { at });
     }
@@ -71,21 +79,22 @@ pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Violation> {
 }
 
 fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    let mut seen = BTreeSet::new();
     let started = plan.starts.iter().map(|start| start.job);
     let refused = plan.refusals.iter().map(|(job, _)| *job);
     let waiting = plan.waits.iter().map(|(job, _)| *job);
-    for job in started.chain(refused).chain(waiting) {
-        if !seen.insert(job) {
+    let mut seen: Vec<JobId> = started.chain(refused).chain(waiting).collect();
+    seen.sort_unstable();
+    for (index, job) in seen.iter().copied().enumerate() {
+        if index > 0 && seen[index - 1] == job {
             found.push(Violation::Twice { job });
         }
-        if !matches!(view.job(job), Some(Job { phase: Phase::Waiting(_), .. })) {
+        if !view.job(job).is_some_and(|job| matches!(job.phase, Phase::Waiting(_))) {
             found.push(Violation::NotWaiting { job });
         }
     }
     // Where one job is started at a time, a plan that starts something is followed by another one, which tells the others.
     if plan.starts.is_empty() || !view.preset().starts_one_by_one() {
-        let forgotten = view.untold().map(|(job, _)| job).filter(|job| !seen.contains(job));
+        let forgotten = view.untold().map(|(job, _)| job).filter(|job| seen.binary_search(job).is_err());
         let reach = view.reach();
         found.extend(
             forgotten.take_while(|job| reach.is_none_or(|reach| *job < reach)).map(|job| Violation::NoReason { job }),
@@ -189,5 +198,18 @@ fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let high = view.band().high();
     if draw > high {
         found.push(Violation::UpperLimit { draw, high });
+    }
+}
+
+/// Only nodes that are awake, free and able to sleep are told to, each once.
+fn sleeps(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    let placed = plan.starts.iter().flat_map(|start| &start.placement).flat_map(|part| part.nodes());
+    let mut taken: BTreeSet<NodeId> = if plan.sleeps.is_empty() { BTreeSet::new() } else { placed.collect() };
+    for node in plan.sleeps.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId)) {
+        let free = |node: &Node| node.units().all(|(unit, _)| view.index().cores_used(unit) == 0);
+        let can = |node: &Node| node.sleep() == Sleep::Awake && node.spec().rest.is_some() && free(node);
+        if !taken.insert(node) || !view.node(node).is_some_and(can) {
+            found.push(Violation::CannotSleep { node });
+        }
     }
 }

@@ -120,12 +120,12 @@ impl Core {
     }
 
     pub fn job(&self, job: JobId) -> Option<&Job> {
-        self.state.jobs.get(&job)
+        self.state.jobs.get(&job).map(Box::as_ref)
     }
 
     /// Jobs that are not over, in order of submission.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
-        self.state.jobs.iter().map(|(id, job)| (*id, job))
+        self.state.jobs.iter().map(|(id, job)| (*id, &**job))
     }
 
     pub fn node(&self, node: NodeId) -> Option<&Node> {
@@ -211,7 +211,7 @@ impl Core {
     /// The same for all nodes at once, by unit.
     pub fn occupancy(&self) -> BTreeMap<UnitId, Vec<JobId>> {
         let mut jobs: BTreeMap<UnitId, Vec<JobId>> = BTreeMap::new();
-        for (id, job) in self.state.active.iter().filter_map(|id| self.state.jobs.get(id).map(|job| (*id, job))) {
+        for (id, job) in self.state.active.iter().filter_map(|id| self.state.jobs.get(id).map(|job| (*id, &**job))) {
             for unit in job.assignment().into_iter().flat_map(|a| &a.placement).flat_map(|part| part.units()) {
                 jobs.entry(unit).or_default().push(id);
             }
@@ -256,7 +256,7 @@ fn stops(state: &mut State, now: Time) -> Vec<Command> {
     }
     let mut commands = Vec::new();
     for id in std::mem::take(&mut state.index.to_stop) {
-        let Some(assignment) = state.jobs.get_mut(&id).and_then(Job::assignment_mut) else { continue };
+        let Some(assignment) = state.jobs.get_mut(&id).and_then(|job| job.assignment_mut()) else { continue };
         if let Some((why, told @ false)) = &mut assignment.stop {
             *told = true;
             commands.push(Command::Stop { job: id, attempt: assignment.attempt, why: why.clone() });
@@ -303,7 +303,7 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
         state.finished.push(Finished::before_start(id, &job, now, JobEnd::Refused { wait }));
     }
     for (id, wait) in plan.waits {
-        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(&id) else { continue };
+        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(&id).map(Box::as_mut) else { continue };
         state.index.untold.remove(&id);
         if told.as_ref() != Some(&wait) {
             *told = Some(wait.clone());

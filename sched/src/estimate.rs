@@ -1,18 +1,33 @@
 //! What a job is expected to do on a unit: from its profile, else from the nameplate; and says which.
 
-use limo_model::{Estimate, EstimateSource, Power, Profile, ProfileKey, Request, UnitSpec};
+use std::collections::BTreeMap;
+
+use limo_model::{Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Span, UnitSpec};
 
 use crate::apply::cores_on;
 use crate::state::State;
 
+/// What estimates are made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub profiles: &'a BTreeMap<ProfileKey, Profile>,
+    pub default_duration: Span,
+}
+
+impl<'a> Known<'a> {
+    pub fn of(state: &'a State) -> Self {
+        Self { profiles: &state.profiles, default_duration: state.settings.options.default_duration }
+    }
+}
+
 /// The estimate for `request` on `unit`, uncapped or at `cap`.
-pub(crate) fn estimate(state: &State, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
-    profile(state, request, unit, cap)
-        .map_or_else(|| nameplate(state, request, unit), |profile| known(request, profile))
+pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
+    profile(known, request, unit, cap)
+        .map_or_else(|| nameplate(known, request, unit), |profile| from_profile(request, profile))
 }
 
 /// Caps for which the application has a profile on this hardware, and which the unit obeys, lowest first.
-pub(crate) fn known_caps(state: &State, request: &Request, unit: &UnitSpec) -> Vec<Power> {
+pub(crate) fn known_caps(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Vec<Power> {
     let Some((low, high)) = unit.caps else { return Vec::new() };
     let first = ProfileKey {
         application: request.application.clone(),
@@ -23,7 +38,7 @@ pub(crate) fn known_caps(state: &State, request: &Request, unit: &UnitSpec) -> V
     let same = |key: &ProfileKey| {
         (key.application == first.application) && key.size == first.size && key.hardware == first.hardware
     };
-    state
+    known
         .profiles
         .range(first.clone()..)
         .map(|(key, _)| key)
@@ -34,8 +49,8 @@ pub(crate) fn known_caps(state: &State, request: &Request, unit: &UnitSpec) -> V
 }
 
 /// The profile of the job's size class, else the one without a class.
-fn profile<'a>(state: &'a State, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Option<&'a Profile> {
-    if state.profiles.is_empty() {
+fn profile<'a>(known: Known<'a>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Option<&'a Profile> {
+    if known.profiles.is_empty() {
         return None;
     }
     let key = |size: &str| ProfileKey {
@@ -44,20 +59,20 @@ fn profile<'a>(state: &'a State, request: &Request, unit: &UnitSpec, cap: Option
         hardware: unit.hardware.clone(),
         cap,
     };
-    state.profiles.get(&key(&request.size)).or_else(|| state.profiles.get(&key("")))
+    known.profiles.get(&key(&request.size)).or_else(|| known.profiles.get(&key("")))
 }
 
 /// A time limit ends a run that would take longer.
-fn known(request: &Request, profile: &Profile) -> Estimate {
+fn from_profile(request: &Request, profile: &Profile) -> Estimate {
     let duration = request.time_limit.map_or(profile.duration, |limit| limit.min(profile.duration));
     let energy = if duration == profile.duration { profile.energy } else { profile.power * duration };
     Estimate { duration, power: profile.power, energy, source: profile.source, runs: profile.runs }
 }
 
 /// The job's share of what the nameplate says, for as long as the job may run.
-fn nameplate(state: &State, request: &Request, unit: &UnitSpec) -> Estimate {
+fn nameplate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
     let cores = cores_on(request, unit).min(unit.cores);
     let power = unit.nameplate.scaled(i64::from(cores), i64::from(unit.cores));
-    let duration = request.time_limit.unwrap_or(state.settings.options.default_duration);
+    let duration = request.time_limit.unwrap_or(known.default_duration);
     Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 }
 }

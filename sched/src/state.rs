@@ -19,7 +19,8 @@ use crate::round::{Finished, StopReason, Wait};
 pub struct State {
     pub(crate) settings: Settings,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) jobs: BTreeMap<JobId, Job>,
+    /// In boxes: a job is too large to be moved about with its neighbours.
+    pub(crate) jobs: BTreeMap<JobId, Box<Job>>,
     /// Waiting jobs. A number is given at submission, so the order of numbers is the order of submission, and a job
     /// that was taken back has its old place.
     pub(crate) queue: BTreeSet<JobId>,
@@ -288,7 +289,7 @@ impl State {
             return self.index.occupants.range(first..=last).map(|(_, job)| *job).collect();
         }
         let is_on = |id: &JobId| {
-            let assignment = self.jobs.get(id).and_then(Job::assignment);
+            let assignment = self.jobs.get(id).and_then(|job| job.assignment());
             assignment.is_some_and(|assignment| assignment.placement.iter().any(|part| part.is_on(node)))
         };
         self.active.iter().copied().filter(is_on).collect()

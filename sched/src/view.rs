@@ -5,7 +5,7 @@ use limo_model::{
 };
 
 use crate::apply::{allows_node, allows_unit, cores_on};
-use crate::estimate::{estimate, known_caps};
+use crate::estimate::{Known, estimate, known_caps};
 use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
 use crate::state::{Job, Node, Settings, State};
@@ -73,7 +73,7 @@ impl<'a> View<'a> {
     /// Waiting jobs that no round has told why.
     pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;
-        state.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, job)))
+        state.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, &**job)))
     }
 
     pub fn now(&self) -> Time {
@@ -140,14 +140,14 @@ impl<'a> View<'a> {
     }
 
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
-        self.state.jobs.get(&id)
+        self.state.jobs.get(&id).map(Box::as_ref)
     }
 
     /// The waiting jobs that a round looks at, in order of submission.
     pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;
         let depth = self.options().depth as usize;
-        state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (*id, job)))
+        state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (*id, &**job)))
     }
 
     pub fn queue_length(&self) -> usize {
@@ -157,7 +157,7 @@ impl<'a> View<'a> {
     /// Starting and running jobs.
     pub fn active(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;
-        state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, job)))
+        state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, &**job)))
     }
 
     /// Every way to run a job on the nodes for which `usable` holds, free or not, in order of nodes and units; with
@@ -170,10 +170,10 @@ impl<'a> View<'a> {
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
                     continue;
                 }
-                let known = if caps { known_caps(self.state, request, unit) } else { Vec::new() };
+                let known = if caps { known_caps(Known::of(self.state), request, unit) } else { Vec::new() };
                 for cap in std::iter::once(None).chain(known.into_iter().map(Some)) {
                     let part = Part { unit: id, count: 1, cores, memory: request.memory, cap };
-                    choices.push(Choice { part, estimate: estimate(self.state, request, unit, cap) });
+                    choices.push(Choice { part, estimate: estimate(Known::of(self.state), request, unit, cap) });
                 }
             }
         }

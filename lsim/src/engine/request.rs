@@ -47,9 +47,10 @@ pub fn request(platform: &Platform, job: &Job) -> Request {
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
     Request {
-        user: user(job.user),
+        // Nothing that is decided here depends on who a job is of: rows are made from the workload.
+        user: String::new(),
         name: String::new(),
-        application: application(job.application),
+        application: String::new(),
         size: String::new(),
         nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN),
         cores,
@@ -63,13 +64,4 @@ pub fn request(platform: &Platform, job: &Job) -> Request {
         hardware: Vec::new(),
         variants: Vec::new(),
     }
-}
-
-/// Unknown ones have no name.
-fn user(number: i32) -> String {
-    if number < 0 { String::new() } else { number.to_string() }
-}
-
-fn application(number: i32) -> String {
-    if number < 0 { String::new() } else { number.to_string() }
 }

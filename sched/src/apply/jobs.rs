@@ -4,6 +4,7 @@ use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Power, Request, Span, T
 
 use super::nodes::{self, release};
 use crate::account::cost_of;
+use crate::estimate::Known;
 use crate::refused::Refused;
 use crate::round::{Account, Finished, JobEnd, StopReason};
 use crate::state::{Assignment, Job, Node, Phase, Running, State};
@@ -19,19 +20,20 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: &Reque
     }
     check_request(state, request)?;
     state.next_job += 1;
-    state.jobs.insert(id, Job { request: request.clone(), submitted: now, attempts: 0, phase: Phase::Waiting(None) });
+    let job = Job { request: request.clone(), submitted: now, attempts: 0, phase: Phase::Waiting(None) };
+    state.jobs.insert(id, Box::new(job));
     enqueue(state, id);
     Ok(())
 }
 
 /// Puts a waiting job into the queue, at the place that its number gives it.
 fn enqueue(state: &mut State, id: JobId) {
-    let mut index = std::mem::take(&mut state.index);
+    let known = Known { profiles: &state.profiles, default_duration: state.settings.options.default_duration };
+    let index = &mut state.index;
     if let Some(job) = state.jobs.get(&id) {
-        index.shapes.insert(state, &index.classes, id, &job.request);
+        index.shapes.insert(known, &index.classes, id, &job.request);
         index.untold.insert(id);
     }
-    state.index = index;
     state.queue.insert(id);
 }
 
@@ -133,12 +135,21 @@ fn attempt(state: &mut State, id: JobId, attempt: Attempt) -> Result<&mut Job, R
 
 pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
     let job = attempt(state, id, number)?;
-    let Phase::Starting(_) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
-    with_times(state, id, |job| {
+    let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
+    let as_assigned = assignment.assigned == now;
+    let begin = |job: &mut Job| {
         if let Phase::Starting(assignment) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
             job.phase = Phase::Running(assignment, Running { started: now, seen_on: Default::default() });
         }
-    });
+    };
+    if as_assigned {
+        // Its expected end stays what it is.
+        begin(job);
+        let limit = crate::core::limit_end(job);
+        state.index.limits.extend(limit.map(|end| (end, id)));
+    } else {
+        with_times(state, id, begin);
+    }
     Ok(())
 }
 

@@ -84,7 +84,7 @@ fn refresh_place(state: &mut State, id: NodeId, now: Time) {
 /// No reading shows the jobs of a node any more: estimates take its place.
 fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
     for job in state.jobs_on(id) {
-        if let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job)
+        if let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job).map(Box::as_mut)
             && running.seen_on.remove(&id)
         {
             let share = assignment.draw_on(id);
@@ -98,7 +98,10 @@ fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
 /// A reading of the node shows its running jobs from now on.
 fn show_jobs(state: &mut State, id: NodeId, now: Time) {
     for job in state.jobs_on(id) {
-        let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job) else { continue };
+        let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job).map(Box::as_mut)
+        else {
+            continue;
+        };
         if running.seen_on.insert(id) {
             let (share, since) = (assignment.draw_on(id), assignment.hidden_since);
             settle_cluster(state, now);
@@ -123,20 +126,16 @@ fn charge(state: &mut State, (first, count): (NodeId, u32), share: Power, from: 
 /// Takes the resources of a placement for a job, and wakes those of its nodes that sleep.
 pub(crate) fn take(state: &mut State, now: Time, job: JobId, assignment: &Assignment) {
     settle_cluster(state, now);
-    let mut index = std::mem::take(&mut state.index);
-    index.take(state, job, &assignment.placement);
-    index.active_draw += assignment.estimate.power;
-    state.index = index;
+    state.index.take(job, &assignment.placement);
+    state.index.active_draw += assignment.estimate.power;
     state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
 }
 
 /// Gives them back. A reading that contains the job is lowered by its estimate until the next reading comes.
 pub(crate) fn release(state: &mut State, now: Time, job: JobId, assignment: &Assignment, seen: &[NodeId]) {
     settle_cluster(state, now);
-    let mut index = std::mem::take(&mut state.index);
-    index.give(state, job, &assignment.placement);
-    index.active_draw -= assignment.estimate.power;
-    state.index = index;
+    state.index.give(job, &assignment.placement);
+    state.index.active_draw -= assignment.estimate.power;
     let share = assignment.share();
     for part in &assignment.placement {
         if seen.is_empty() {

@@ -18,6 +18,8 @@ pub(crate) struct Class {
     metered: bool,
     /// By position; a node that became another kind left a dead position behind.
     pub nodes: Vec<NodeId>,
+    /// Whether the node numbers go up by one from position to position, as they do unless a node changed its kind.
+    is_linear: bool,
     /// Free cores, by unit. Only nodes that can take a job at once are usable there.
     pub levels: Vec<Levels>,
     /// Free nodes that sleep and could be woken for a job.
@@ -49,9 +51,8 @@ impl Class {
     /// Runs of node numbers of a run of positions.
     pub fn node_runs(&self, positions: Range<u32>, mut each: impl FnMut(NodeId, u32)) {
         let nodes = &self.nodes[positions.start as usize..positions.end as usize];
-        let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return };
-        // Node numbers ascend with positions unless a node changed its kind.
-        if last.0.wrapping_sub(first.0) as usize == nodes.len() - 1 && nodes.is_sorted() {
+        let Some(first) = nodes.first() else { return };
+        if self.is_linear {
             return each(*first, nodes.len() as u32);
         }
         for run in nodes.chunk_by(|before, after| before.0 + 1 == after.0) {
@@ -104,6 +105,7 @@ impl Classes {
                 memory: node.spec.memory,
                 metered: node.spec.meter != Meter::None,
                 nodes: Vec::new(),
+                is_linear: true,
                 levels: node.spec.units.iter().map(|unit| Levels::new(unit.cores)).collect(),
                 asleep: Bits::new(0),
                 switching: Bits::new(0),
@@ -113,6 +115,7 @@ impl Classes {
         });
         let class = &mut self.all[index];
         let position = class.nodes.len() as u32;
+        class.is_linear &= class.nodes.last().is_none_or(|last| last.0 + 1 == node.id.0);
         class.nodes.push(node.id);
         for (levels, unit) in class.levels.iter_mut().zip(&node.spec.units) {
             levels.push(unit.cores, node.is_usable(now));
@@ -163,10 +166,19 @@ impl Classes {
         self.run_of(part).is_some()
     }
 
-    fn run_of(&self, part: &Part) -> Option<(usize, Range<u32>)> {
+    /// The class and positions of a part whose nodes are neighbours of one class.
+    pub fn run_of(&self, part: &Part) -> Option<(usize, Range<u32>)> {
         let (first, last) = (self.place_of(part.unit.node)?, self.place_of(last_node(part))?);
         let is_run = first.0 == last.0 && last.1.wrapping_sub(first.1) == part.count - 1;
         is_run.then_some((first.0, first.1..last.1 + 1))
+    }
+
+    /// The class and positions of a part's nodes, run by run.
+    pub fn runs(&self, part: &Part, mut each: impl FnMut(usize, Range<u32>)) {
+        match self.run_of(part) {
+            Some((class, run)) => each(class, run),
+            None => part.nodes().filter_map(|node| self.place_of(node)).for_each(|(class, at)| each(class, at..at + 1)),
+        }
     }
 
     /// Whether a condition holds for each position of a part's nodes.
@@ -180,6 +192,11 @@ impl Classes {
 
     /// Whether jobs can be put on all nodes of a part, at once or after waking them.
     pub fn can_be_reached(&self, part: &Part) -> bool {
+        if let Some((class, run)) = self.run_of(part)
+            && self.all[class].levels.first().is_some_and(|levels| levels.are_usable(run))
+        {
+            return true;
+        }
         self.all_of(part, |class, position| {
             class.levels.first().is_some_and(|levels| levels.is_usable(position)) || class.asleep.contains(position)
         })
@@ -188,6 +205,9 @@ impl Classes {
     /// Whether its cores are free on all nodes of a part.
     pub fn has_room(&self, part: &Part) -> bool {
         let unit = usize::from(part.unit.unit);
+        if let Some((class, run)) = self.run_of(part) {
+            return self.all[class].levels.get(unit).is_some_and(|levels| levels.have(run, part.cores));
+        }
         self.all_of(part, |class, at| class.levels.get(unit).is_some_and(|levels| levels.free(at) >= part.cores))
     }
 

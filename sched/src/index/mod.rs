@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, width};
 
+use crate::estimate::Known;
 use crate::policy::Memo;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 
@@ -20,6 +21,8 @@ pub(crate) struct Release {
     pub power: Power,
     /// Nodes that no job is on then: where the job has the whole units of nodes of one class, of which class and unit.
     pub whole: Option<(usize, u16, u32)>,
+    /// The positions of those nodes in their class, where they are one run.
+    pub run: Option<(u32, u32)>,
     /// Whether the job is ended then if it does not end by itself.
     pub is_sure: bool,
 }
@@ -87,7 +90,7 @@ impl Index {
                     }
                 }
                 Phase::Starting(assignment) | Phase::Running(assignment, _) => {
-                    index.take(state, *id, &assignment.placement);
+                    index.take(*id, &assignment.placement);
                     index.active_draw += assignment.estimate.power;
                     if assignment.stop.as_ref().is_some_and(|(_, told)| !told) {
                         index.to_stop.insert(*id);
@@ -105,7 +108,7 @@ impl Index {
         self.memo = None;
         self.shapes = Shapes::default();
         for (id, job) in state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (*id, job))) {
-            self.shapes.insert(state, &self.classes, id, &job.request);
+            self.shapes.insert(Known::of(state), &self.classes, id, &job.request);
         }
     }
 
@@ -131,6 +134,10 @@ impl Index {
         Release {
             power: assignment.estimate.power,
             whole: whole.map(|(first, class)| (class, first.unit.unit, width(&assignment.placement))),
+            run: first
+                .filter(|_| assignment.placement.len() == 1)
+                .and_then(|part| self.classes.run_of(part))
+                .map(|(_, run)| (run.start, run.end)),
             is_sure: job.request.time_limit.is_some(),
         }
     }
@@ -144,30 +151,25 @@ impl Index {
         }
     }
 
-    pub fn take(&mut self, state: &State, job: JobId, parts: &[Part]) {
+    pub fn take(&mut self, job: JobId, parts: &[Part]) {
         for part in parts {
             self.classes.take(part);
-            self.each_node(state, part, |index, node| {
-                index.occupants.insert((node, job));
-            });
+            if self.classes.is_metered(part.unit.node) {
+                self.occupants.extend(part.nodes().map(|node| (node, job)));
+            }
             self.change_memory(part, Memory::saturating_add);
         }
     }
 
-    pub fn give(&mut self, state: &State, job: JobId, parts: &[Part]) {
+    pub fn give(&mut self, job: JobId, parts: &[Part]) {
         for part in parts {
             self.classes.give(part);
-            self.each_node(state, part, |index, node| {
-                index.occupants.remove(&(node, job));
-            });
+            if self.classes.is_metered(part.unit.node) {
+                part.nodes().for_each(|node| {
+                    self.occupants.remove(&(node, job));
+                });
+            }
             self.change_memory(part, Memory::saturating_sub);
-        }
-    }
-
-    /// The nodes of a part that have a meter.
-    fn each_node(&mut self, state: &State, part: &Part, mut change: impl FnMut(&mut Self, NodeId)) {
-        if self.classes.is_metered(part.unit.node) {
-            part.nodes().filter(|node| state.node(*node).is_some()).for_each(|node| change(self, node));
         }
     }
 

@@ -7,8 +7,7 @@ use limo_model::{Cores, JobId, Memory, Request};
 
 use super::Classes;
 use crate::apply::{allows_unit, cores_on};
-use crate::estimate::estimate;
-use crate::state::State;
+use crate::estimate::{Known, estimate};
 use crate::structure::{Need, Waiting};
 
 /// What a job wants of each of its nodes.
@@ -32,6 +31,8 @@ pub(crate) struct Way {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
+    /// Its place among the shapes.
+    pub number: usize,
     /// Only some nodes of a class may do: each has to be asked.
     pub is_picky: bool,
     pub ways: Vec<Way>,
@@ -106,10 +107,11 @@ impl Shapes {
         last.or_else(|| self.by_key.get(&key(request)).copied()).and_then(|shape| self.all.get(shape))
     }
 
-    pub fn insert(&mut self, state: &State, classes: &Classes, id: JobId, request: &Request) {
+    pub fn insert(&mut self, known: Known<'_>, classes: &Classes, id: JobId, request: &Request) {
         let shape = self.of(request).unwrap_or_else(|| {
             let key = key(request);
             self.all.push(Shape {
+                number: self.all.len(),
                 is_picky: request.memory > Memory::ZERO || !request.include.is_empty() || !request.exclude.is_empty(),
                 ways: ways(classes, request),
                 free: Vec::new(),
@@ -128,7 +130,7 @@ impl Shapes {
         if shape.free.len() != shape.ways.len() {
             shape.free = shape.ways.iter().map(|way| free_on(classes, way)).collect();
         }
-        shape.waiting.insert(id.0, need(state, classes, &shape.ways, request));
+        shape.waiting.insert(id.0, need(known, classes, &shape.ways, request));
     }
 
     /// Finds again how many nodes each shape could be put on, where its classes have changed.
@@ -161,6 +163,11 @@ fn free_on(classes: &Classes, way: &Way) -> (u32, u32) {
 }
 
 impl Shape {
+    /// The least that a job of the shape needs on any class.
+    pub fn need(&self, known: Known<'_>, classes: &Classes, request: &Request) -> Need {
+        need(known, classes, &self.ways, request)
+    }
+
     /// Nodes that a job of the shape could be put on, where it is not picky.
     pub fn room(&self) -> u32 {
         self.free.iter().map(|(awake, asleep)| awake + asleep).sum()
@@ -168,9 +175,9 @@ impl Shape {
 }
 
 /// The least that the job needs on any class.
-fn need(state: &State, classes: &Classes, ways: &[Way], request: &Request) -> Need {
+fn need(known: Known<'_>, classes: &Classes, ways: &[Way], request: &Request) -> Need {
     let unit = |way: &Way| &classes.class(way.class).units[usize::from(way.unit)];
-    let each = ways.iter().map(|way| estimate(state, request, unit(way), None).power).min().unwrap_or_default();
-    let span = request.time_limit.unwrap_or(state.settings.options.default_duration);
+    let each = ways.iter().map(|way| estimate(known, request, unit(way), None).power).min().unwrap_or_default();
+    let span = request.time_limit.unwrap_or(known.default_duration);
     Need { parts: request.nodes.get(), span: span.ms(), power: each.scaled(i64::from(request.nodes.get()), 1).mw() }
 }

@@ -241,6 +241,28 @@ impl Bits {
         Runs { bits: self, at: 0, rest: self.words.first().copied().unwrap_or(0) }
     }
 
+    /// The run of members around a member.
+    pub(crate) fn run_around(&self, position: u32) -> Range<u32> {
+        let (word, bit) = ((position / WORD) as usize, position % WORD);
+        // Members from the position downwards, then upwards, each until the first that is none.
+        let below = (!(self.words[word] << (WORD - 1 - bit))).leading_zeros();
+        let mut start = position + 1 - below;
+        if below > bit {
+            let full = self.words[..word].iter().rev().take_while(|word| **word == u64::MAX).count();
+            let next = (word - full).checked_sub(1).map_or(0, |word| (!self.words[word]).leading_zeros());
+            start = start - full as u32 * WORD - next;
+        }
+        let above = (!(self.words[word] >> bit)).trailing_zeros();
+        let mut end = position + above;
+        if above >= WORD - bit {
+            end = position + WORD - bit;
+            let full = self.words[word + 1..].iter().take_while(|word| **word == u64::MAX).count();
+            let next = self.words.get(word + 1 + full).map_or(0, |word| (!word).trailing_zeros());
+            end = end + full as u32 * WORD + next;
+        }
+        start..end
+    }
+
     /// The members in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.runs().flatten()

@@ -60,6 +60,16 @@ impl Levels {
         self.usable.contains(position)
     }
 
+    /// Whether all positions of a run are usable.
+    pub(crate) fn are_usable(&self, run: Range<u32>) -> bool {
+        self.usable.contains_range(run)
+    }
+
+    /// Whether each position of a run has at least `cores` free.
+    pub(crate) fn have(&self, run: Range<u32>, cores: u32) -> bool {
+        self.free.get(run.start as usize..run.end as usize).is_some_and(|free| free.iter().all(|free| *free >= cores))
+    }
+
     /// Whether that changed anything.
     pub(crate) fn set_usable(&mut self, position: u32, usable: bool) -> bool {
         let level = self.free(position);

@@ -15,8 +15,10 @@ use crate::options::Preset;
 use crate::round::Wait;
 use crate::view::View;
 
-pub(super) struct Gate {
+pub(super) struct Gate<'a> {
+    view: View<'a>,
     kind: Kind,
+    ledger: Option<Box<Ledger>>,
     now: Time,
     /// The estimated draw.
     draw: Power,
@@ -33,16 +35,27 @@ enum Kind {
     Free,
     /// One limit for all the time that is known.
     Cap(Power),
-    Ledger(Box<Ledger>),
+    /// Limits that change, or budgets.
+    Ledger,
 }
 
-impl Gate {
-    pub fn of(view: &View<'_>) -> Self {
+impl<'a> Gate<'a> {
+    pub fn of(view: &View<'a>) -> Self {
         let draw = view.estimated_draw();
         let preset = view.preset();
-        let kind = if preset == Preset::Easy { Kind::Free } else { kind(view, draw, preset) };
+        let kind = if preset == Preset::Easy { Kind::Free } else { kind(view) };
         let reserves = matches!(preset, Preset::Energybud | Preset::Powercap);
-        Self { kind, now: view.now(), draw, reduced: None, reserved: Energy::ZERO, reserves, beside: None }
+        Self {
+            view: *view,
+            kind,
+            ledger: None,
+            now: view.now(),
+            draw,
+            reduced: None,
+            reserved: Energy::ZERO,
+            reserves,
+            beside: None,
+        }
     }
 
     /// Whether a job that adds `power` may start now; `end` is when it is ended at the latest, where it is.
@@ -52,8 +65,14 @@ impl Gate {
             && match &mut self.kind {
                 Kind::Free => true,
                 Kind::Cap(limit) => power <= Power::ZERO || self.draw + power <= *limit,
-                Kind::Ledger(ledger) => ledger.admits(power, end).is_ok(),
+                Kind::Ledger => self.ledger().admits(power, end).is_ok(),
             }
+    }
+
+    /// Made when it is asked for the first time.
+    fn ledger(&mut self) -> &mut Ledger {
+        let (view, draw) = (&self.view, self.draw);
+        self.ledger.get_or_insert_with(|| Box::new(ledger_of(view, draw)))
     }
 
     /// The same for a job that adds at least that and ends at the earliest then: what this rejects would be rejected.
@@ -76,7 +95,7 @@ impl Gate {
     pub fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
         match &mut self.kind {
             Kind::Free | Kind::Cap(_) => Some(not_before),
-            Kind::Ledger(ledger) => ledger.earliest(power, span, not_before),
+            Kind::Ledger => self.ledger().earliest(power, span, not_before),
         }
     }
 
@@ -84,7 +103,7 @@ impl Gate {
     pub fn leaves(&self, power: Power, freed: Power) -> bool {
         match &self.kind {
             Kind::Cap(limit) => self.draw - freed + power <= *limit,
-            Kind::Free | Kind::Ledger(_) => true,
+            Kind::Free | Kind::Ledger => true,
         }
     }
 
@@ -95,14 +114,14 @@ impl Gate {
             let then = self.draw - reservation.freed + power;
             self.beside = Some((at, limit - then)).filter(|(at, _)| *at < Time::MAX);
         }
-        let Kind::Ledger(ledger) = &mut self.kind else { return };
+        let Kind::Ledger = self.kind else { return };
         if at == Time::MAX || at <= self.now {
             return;
         }
         let excess = excess_uj(view, self.draw - reservation.freed, reservation);
         self.reserved = Energy::from_mj(i64::try_from(excess / 1_000).unwrap_or(i64::MAX));
         if self.reserves {
-            ledger.commit(power, at, reservation.span.map(|span| at + span));
+            self.ledger().commit(power, at, reservation.span.map(|span| at + span));
         } else if let Some(rate) = view.rate_at(self.now) {
             let lowered = excess / i128::from((at - self.now).ms());
             self.reduced = Some(rate - Power::from_mw(i64::try_from(lowered).unwrap_or(i64::MAX)));
@@ -120,15 +139,20 @@ impl Gate {
             Kind::Free => Time::MAX,
             Kind::Cap(_) => next_change(view).unwrap_or(Time::MAX),
             // Energy is released all the time.
-            Kind::Ledger(_) => self.now + Span::from_ms(1),
+            Kind::Ledger => self.now + Span::from_ms(1),
         }
     }
 
     /// When to ask again even if nothing happens.
     pub fn wake(&self, view: &View<'_>, reservation: &Reservation) -> Option<Time> {
         let change = if view.preset() == Preset::Easy { None } else { next_change(view) };
+<<<<<<< HEAD
         let Kind::Ledger(_) = self.kind else { return change };
         let planned = reservation.expected().filter(|at| *at > self.now);
+=======
+        let Kind::Ledger = self.kind else { return change };
+        let planned = Some(reservation.at).filter(|at| *at > self.now && *at < Time::MAX && !reservation.is_guess);
+>>>>>>> core
         [change, planned, next_stage(view)].into_iter().flatten().min()
     }
 
@@ -143,7 +167,7 @@ impl Gate {
                 let left = (*limit - self.draw).at_least_zero();
                 (power > left).then_some(Wait::Band { needs: power, left, until })
             }
-            Kind::Ledger(ledger) => match ledger.admits(power, end) {
+            Kind::Ledger => match self.ledger().admits(power, end) {
                 Ok(()) => None,
                 Err(Obstacle::Power { needs, left }) => Some(Wait::Band { needs, left, until }),
                 Err(Obstacle::Energy { needs, left, .. }) => Some(Wait::Budget { needs, left, until }),
@@ -177,16 +201,28 @@ fn excess_uj(view: &View<'_>, draw: Power, reservation: &Reservation) -> i128 {
     i128::from(above.mw()) * i128::from((end - at).ms().max(0))
 }
 
-fn kind(view: &View<'_>, draw: Power, preset: Preset) -> Kind {
-    let now = view.now();
+fn kind(view: &View<'_>) -> Kind {
     let high = view.band().high();
-    let periods = view.settings().budgets.from_then_on(now);
-    if periods.is_empty() && view.limits().next_step(now).is_none() {
-        return if high.is_unlimited() { Kind::Free } else { Kind::Cap(high) };
+    let periods = view.settings().budgets.from_then_on(view.now());
+    if !periods.is_empty() || view.limits().next_step(view.now()).is_some() {
+        return Kind::Ledger;
     }
+    if high.is_unlimited() { Kind::Free } else { Kind::Cap(high) }
+}
+
+fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
+    let (now, high, preset) = (view.now(), view.band().high(), view.preset());
+    let periods = view.settings().budgets.from_then_on(now);
     // A job that is never ended by its walltime is never counted as gone.
-    let ends = view.index().ends.iter().filter(|(_, release)| release.is_sure);
-    let mut ledger = Ledger::new(now, draw, ends.map(|((end, _), release)| (*end, release.power)));
+    let mut endless = false;
+    let sure = view.index().ends.iter().filter(|(_, release)| {
+        endless |= !release.is_sure;
+        release.is_sure
+    });
+    let mut ledger = Ledger::new(now, draw, sure.map(|((end, _), release)| (*end, release.power)));
+    if endless {
+        ledger.endless();
+    }
     let mut steps = vec![(now, high)];
     steps.extend(view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, band)| (*at, band.high())));
     if steps.iter().any(|(_, high)| !high.is_unlimited()) {
@@ -200,5 +236,5 @@ fn kind(view: &View<'_>, draw: Power, preset: Preset) -> Kind {
             ledger.budget(budget.from, budget.until, view.available(budget), &release);
         }
     }
-    Kind::Ledger(Box::new(ledger))
+    ledger
 }

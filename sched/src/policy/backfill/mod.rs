@@ -24,6 +24,7 @@ mod rest;
 use limo_model::{Estimate, JobId, Placement, Power, Span, Time};
 
 use super::Policy;
+use crate::estimate::Known;
 use crate::index::Shape;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
@@ -55,7 +56,7 @@ pub struct Memo {
 /// One plan in the making.
 struct Desk<'a> {
     view: View<'a>,
-    gate: Gate,
+    gate: Gate<'a>,
 }
 
 /// A job that waits, as the loops see it.
@@ -129,8 +130,13 @@ impl<'a> Desk<'a> {
     /// What there is to know about the first job, which cannot start now.
     fn memo(&mut self, head: &Candidate<'_>) -> Memo {
         let reservation = Reservation::of(self, head);
+<<<<<<< HEAD
         let until = reservation.expected();
         let wait = self.obstacle(head.id, until).unwrap_or(Wait::Resources { until });
+=======
+        let until = Some(reservation.at).filter(|at| *at < Time::MAX);
+        let wait = self.obstacle(head.job, until).unwrap_or(Wait::Resources { until });
+>>>>>>> core
         let until = self.gate.until(&self.view);
         Memo { head: head.id, reservation, next: head.id.0 + 1, misses: 0, until, wait: Some(wait) }
     }
@@ -160,7 +166,8 @@ impl<'a> Desk<'a> {
             return wait.clone();
         }
         let mut desk = Desk { view: self.view, gate: Gate::of(&self.view) };
-        desk.obstacle(memo.head, until).unwrap_or(Wait::Resources { until })
+        let head = self.view.job(memo.head);
+        head.and_then(|head| desk.obstacle(head, until)).unwrap_or(Wait::Resources { until })
     }
 
     /// The first job from `memo.next` on that looks possible: of the heads of all shapes the earliest.
@@ -186,7 +193,7 @@ impl<'a> Desk<'a> {
 
     /// No job waits that could ever run.
     fn nobody_waits(&mut self) -> Plan {
-        let (sleeps, wake_at) = rest::sleeps(&self.view, &mut self.gate);
+        let (sleeps, wake_at) = rest::sleeps(&self.view);
         let untold = self.view.untold().map(|(id, job)| (job.request.immediate, (id, Wait::NoNode)));
         let (refusals, waits): (Vec<_>, Vec<_>) = untold.partition(|(immediate, _)| *immediate);
         let [refusals, waits] = [refusals, waits].map(|jobs| jobs.into_iter().map(|(_, wait)| wait).collect());
@@ -204,10 +211,9 @@ impl<'a> Desk<'a> {
             plan.waits.push((memo.head, wait.clone()));
         }
         for (id, job) in view.untold() {
-            let wait = match self.obstacle(id, None) {
-                _ if id == memo.head => wait.clone(),
-                Some(wait) => wait,
-                None => Wait::Behind { job: memo.head, until },
+            let wait = match id == memo.head {
+                true => wait.clone(),
+                false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: memo.head, until }),
             };
             if job.request.immediate {
                 plan.refusals.push((id, wait));
@@ -216,7 +222,7 @@ impl<'a> Desk<'a> {
             }
         }
         let due;
-        (plan.sleeps, due) = rest::sleeps(&view, &mut self.gate);
+        (plan.sleeps, due) = rest::sleeps(&view);
         plan.wake_at = [plan.wake_at, due].into_iter().flatten().min();
         plan.reserved = self.gate.reserved();
         memo.wait = Some(wait);
@@ -241,32 +247,42 @@ impl<'a> Desk<'a> {
         first.map_or(Time::MAX, |(end, _)| (*end + Span::from_ms(1)).max(soon))
     }
 
-    /// What stands against a job now, apart from the reservation.
-    fn obstacle(&mut self, id: JobId, until: Option<Time>) -> Option<Wait> {
-        let Some(job) = self.view.job(id) else { return Some(Wait::NoNode) };
+    /// What stands against a job now, apart from the reservation: nodes by number, then power and energy.
+    fn obstacle(&mut self, job: &Job, until: Option<Time>) -> Option<Wait> {
         let shape = self.view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty());
         let Some(shape) = shape else { return Some(Wait::NoNode) };
-        let Some(placement) = place::find(&self.view, shape, job, None) else {
+        if job.request.nodes.get() > shape.room() {
             return Some(Wait::Resources { until });
-        };
-        let estimate = estimate(&self.view, job, &placement);
-        let end = job.request.time_limit.map(|_| self.view.now() + estimate.duration);
-        self.gate.obstacle(estimate.power, end, until)
+        }
+        let need = shape.need(Known::of(self.view.state()), &self.view.index().classes, &job.request);
+        let end = job.request.time_limit.map(|limit| self.view.now() + limit);
+        self.gate.obstacle(Power::from_mw(need.power), end, until)
     }
 }
 
 /// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum
 /// over its nodes.
 fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
-    let state = view.state();
-    let parts = placement.iter().filter_map(|part| view.unit(part.unit).map(|(_, unit)| (part, unit)));
-    let each = parts.map(|(part, unit)| (part.count, crate::estimate::estimate(state, &job.request, unit, None)));
-    let (mut power, mut source) = (Power::ZERO, None);
-    for (count, estimate) in each {
-        power += estimate.power.scaled(i64::from(count), 1);
-        source.get_or_insert((estimate.source, estimate.runs));
+    let (known, classes) = (Known::of(view.state()), &view.index().classes);
+    let mut power = Power::ZERO;
+    let (mut source, mut runs) = (limo_model::EstimateSource::Nameplate, 0);
+    let mut last: Option<((usize, u16), Power)> = None;
+    for part in placement {
+        // Neighbouring parts are mostly of one class.
+        let class = classes.place_of(part.unit.node).map_or(usize::MAX, |(class, _)| class);
+        let key = (class, part.unit.unit);
+        let each = match last {
+            Some((known, each)) if known == key => each,
+            _ => {
+                let Some((_, unit)) = view.unit(part.unit) else { continue };
+                let estimate = crate::estimate::estimate(known, &job.request, unit, None);
+                (source, runs) = (estimate.source, estimate.runs);
+                last = Some((key, estimate.power));
+                estimate.power
+            }
+        };
+        power += Power::from_mw(each.mw().saturating_mul(i64::from(part.count)));
     }
-    let (source, runs) = source.unwrap_or((limo_model::EstimateSource::Nameplate, 0));
     let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
     let duration = walltime + place::waking(view, placement);
     Estimate { duration, power, energy: power * duration, source, runs }

@@ -27,7 +27,8 @@ pub(super) struct Reservation {
     pub freed: Power,
     /// Nodes that it could have then and does not need.
     extra: u32,
-    ways: Vec<Way>,
+    /// The shape of the job.
+    shape: usize,
     /// With neighbours only: the positions of a class that it will have.
     run: Option<(usize, Range<u32>)>,
     /// Cores given back by then on units that are taken in part.
@@ -43,6 +44,8 @@ struct Walk<'a> {
     gains: BTreeMap<UnitId, u32>,
     /// With neighbours only: what is free, by way.
     free: Option<Vec<Bits>>,
+    /// Whether a run of them is long enough. It can only become so around what is given back.
+    has_run: bool,
 }
 
 impl Reservation {
@@ -91,15 +94,20 @@ impl Reservation {
             span,
             freed: walk.freed,
             extra: walk.count.saturating_sub(head.need.parts),
-            ways: head.shape.ways.clone(),
+            shape: head.shape.number,
             run: run.filter(|_| found),
             gains: walk.gains,
         }
     }
 
+<<<<<<< HEAD
     /// When it is expected to start, where anybody knows.
     pub fn expected(&self) -> Option<Time> {
         Some(self.at).filter(|at| *at < Time::MAX && !self.is_guess)
+=======
+    fn ways<'a>(&self, view: &View<'a>) -> &'a [Way] {
+        view.index().shapes.all().get(self.shape).map_or(&[], |shape| &shape.ways)
+>>>>>>> core
     }
 
     /// Takes the nodes of the reservation out of `free` positions of a class.
@@ -120,7 +128,7 @@ impl Reservation {
         let whole = |way: &Way| {
             let units = &view.index().classes.class(way.class).units;
             let cores = units.get(usize::from(way.unit)).map(|unit| unit.cores);
-            let shared = self.ways.iter().find(|own| own.class == way.class && own.unit == way.unit);
+            let shared = self.ways(view).iter().find(|own| own.class == way.class && own.unit == way.unit);
             shared.is_some_and(|own| Some(own.cores) == cores && Some(way.cores) == cores)
         };
         if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
@@ -158,7 +166,9 @@ impl Reservation {
     fn cost_of(&self, view: &View<'_>, part: &Part) -> u32 {
         let classes = &view.index().classes;
         let Some((class, position)) = classes.place_of(part.unit.node) else { return 0 };
-        let Some(way) = self.ways.iter().find(|way| way.class == class && way.unit == part.unit.unit) else { return 0 };
+        let Some(way) = self.ways(view).iter().find(|way| way.class == class && way.unit == part.unit.unit) else {
+            return 0;
+        };
         let unit = usize::from(way.unit);
         let cores = classes.class(class).units.get(unit).map_or(0, |unit| unit.cores);
         if part.cores == cores {
@@ -188,10 +198,13 @@ fn first_run(ways: &[Way], free: &[Bits], wanted: u32) -> Option<(usize, Range<u
 impl<'a> Walk<'a> {
     fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
         let contiguous = view.options().allocation == Allocation::Contiguous;
-        let free = contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
+        let free: Option<Vec<Bits>> =
+            contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
+        let run = |free: &Vec<Bits>| first_run(&head.shape.ways, free, head.need.parts).is_some();
+        let has_run = free.as_ref().is_none_or(run);
         let count =
             if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
-        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free }
+        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run }
     }
 
     /// Counts what is on its way to sleep or to wake, which takes some time; returns the first time to look at.
@@ -217,9 +230,15 @@ impl<'a> Walk<'a> {
     }
 
     fn fits(&self) -> bool {
-        let wanted = self.head.need.parts;
-        let run = |free: &Vec<Bits>| first_run(&self.head.shape.ways, free, wanted).is_some();
-        self.count >= wanted && self.free.as_ref().is_none_or(run)
+        self.count >= self.head.need.parts && self.has_run
+    }
+
+    /// Positions of a way are free again.
+    fn free_again(&mut self, way: usize, run: Range<u32>) {
+        if let Some(free) = self.free.as_mut().and_then(|free| free.get_mut(way)) {
+            free.insert_range(run.clone());
+            self.has_run = self.has_run || free.run_around(run.start).len() >= self.head.need.parts as usize;
+        }
     }
 
     fn end(&mut self, id: JobId, release: &Release) {
@@ -227,8 +246,25 @@ impl<'a> Walk<'a> {
         let way = |class, unit| self.head.shape.ways.iter().find(|way| way.class == class && way.unit == unit);
         match release.whole {
             Some((class, unit, _)) if way(class, unit).is_none() => {}
-            Some((_, _, nodes)) if self.free.is_none() && !self.head.shape.is_picky => self.count += nodes,
+            Some((class, unit, nodes)) if !self.head.shape.is_picky => {
+                self.count += nodes;
+                self.mark(id, release, (class, unit));
+            }
             _ => self.end_by_node(id),
+        }
+    }
+
+    /// With neighbours only: the nodes of a job that has whole units are free.
+    fn mark(&mut self, id: JobId, release: &Release, (class, unit): (usize, u16)) {
+        let ways = &self.head.shape.ways;
+        let way = ways.iter().position(|way| way.class == class && way.unit == unit);
+        let Some(way) = way.filter(|_| self.free.is_some()) else { return };
+        if let Some((from, to)) = release.run {
+            return self.free_again(way, from..to);
+        }
+        let placement = self.view.job(id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
+        for part in placement.into_iter().flatten() {
+            self.view.index().classes.runs(part, |_, run| self.free_again(way, run));
         }
     }
 
@@ -247,9 +283,7 @@ impl<'a> Walk<'a> {
                 || self.view.node(unit.node).is_some_and(|node| allows_node(&self.head.job.request, node));
             if allowed && before < ways[index].cores && before + part.cores >= ways[index].cores {
                 self.count += 1;
-                if let Some(free) = &mut self.free {
-                    free[index].insert(position);
-                }
+                self.free_again(index, position..position + 1);
             }
         }
     }

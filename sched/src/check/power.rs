@@ -1,0 +1,111 @@
+//! What a plan would make of limits and budgets, added up anew from the running jobs and the jobs that it starts. Shares
+//! nothing with the gate of the policies but the recorded state; asks nothing of jobs that wait.
+
+use limo_model::{Budget, Energy, Power, Time};
+
+use super::Violation;
+use crate::options::Preset;
+use crate::plan::Plan;
+use crate::view::View;
+
+/// The estimated draw from now on, with what the plan starts. It only falls.
+struct Load {
+    now: Time,
+    draw: Power,
+    /// When jobs are ended at the latest, and what each draws; ascending.
+    falls: Vec<(Time, Power)>,
+    /// When the last job that the plan starts is ended.
+    end: Time,
+}
+
+/// Policies that plan with the estimated draw start nothing that takes it over a limit, or a budget into debt.
+pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    let more = plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
+    if !view.preset().keeps_budget() || more <= Power::ZERO {
+        return;
+    }
+    let now = view.now();
+    let (draw, high) = (view.estimated_draw() + more, view.band().high());
+    if draw > high {
+        found.push(Violation::UpperLimit { draw, high });
+    }
+    let budgets = view.settings().budgets.from_then_on(now);
+    if budgets.is_empty() && view.limits().next_step(now).is_none() {
+        return;
+    }
+    let load = Load::of(view, plan, draw);
+    let steps = view.limits().steps().iter().filter(|(at, _)| *at > now);
+    let steps: Vec<(Time, Power)> = steps.map(|(at, band)| (*at, band.high())).collect();
+    if let Some((draw, high)) = load.above(&steps, Time::MAX) {
+        found.push(Violation::UpperLimit { draw, high });
+    }
+    for budget in budgets.iter().take_while(|budget| budget.from < load.end) {
+        let release = view.release_of(budget);
+        found.extend(if view.preset() == Preset::Powercap {
+            load.above(&release, budget.until).map(|(draw, rate)| Violation::ReleaseRate { draw, rate })
+        } else {
+            load.debt(budget, &release, view.available(budget))
+        });
+    }
+}
+
+impl Load {
+    fn of(view: &View<'_>, plan: &Plan, draw: Power) -> Self {
+        let now = view.now();
+        let running = view.index().ends.iter().filter(|(_, release)| release.is_sure);
+        let mut falls: Vec<(Time, Power)> = running.map(|((end, _), release)| (*end, release.power)).collect();
+        let mut last = now;
+        for start in &plan.starts {
+            let limit = view.job(start.job).and_then(|job| job.request.time_limit);
+            let end = limit.map(|_| now + start.estimate.duration);
+            falls.extend(end.map(|end| (end, start.estimate.power)));
+            last = last.max(end.unwrap_or(Time::MAX));
+        }
+        // What should have ended already goes on for a moment, and everything runs for one.
+        let soon = now + limo_model::Span::from_ms(1);
+        falls.iter_mut().for_each(|(end, _)| *end = soon.max(*end));
+        falls.sort_unstable_by_key(|(end, _)| *end);
+        Self { now, draw, falls, end: last.max(soon) }
+    }
+
+    fn draw_at(&self, at: Time) -> Power {
+        self.draw - self.falls.iter().take_while(|(end, _)| *end <= at).map(|(_, power)| *power).sum::<Power>()
+    }
+
+    /// The first of `steps`, as far as they hold before `until` and while what is started runs, that the draw is above:
+    /// the draw only falls, so it is enough to look where each begins.
+    fn above(&self, steps: &[(Time, Power)], until: Time) -> Option<(Power, Power)> {
+        let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([until]);
+        let held = steps.iter().zip(ends).filter(|(_, end)| *end > self.now);
+        let held = held.map(|((at, limit), _)| ((*at).max(self.now), *limit)).filter(|(at, _)| *at < self.end);
+        held.map(|(at, limit)| (self.draw_at(at), limit)).find(|(draw, limit)| draw > limit)
+    }
+
+    /// The first debt of a period until all that is known has ended.
+    fn debt(&self, budget: &Budget, release: &[(Time, Power)], available: i128) -> Option<Violation> {
+        let from = budget.from.max(self.now);
+        let last = self.falls.last().map_or(self.end, |(end, _)| self.end.max(*end)).min(budget.until);
+        let times = self.falls.iter().chain(release).map(|(at, _)| *at).chain([last]);
+        let mut times: Vec<Time> = times.filter(|at| *at > from && *at <= last).collect();
+        times.sort_unstable();
+        let (mut at, mut balance, mut draw) = (from, available, self.draw_at(from));
+        let mut falls = self.falls.iter().skip_while(|(end, _)| *end <= from).peekable();
+        let mut rates = release.iter().peekable();
+        let mut rate = Power::ZERO;
+        for next in [from].into_iter().chain(times) {
+            balance += i128::from((rate - draw).mw()) * i128::from((next - at).ms());
+            if balance < 0 {
+                let missing = Energy::from_mj(i64::try_from((999 - balance) / 1_000).unwrap_or(i64::MAX));
+                return Some(Violation::Overspent { missing, at: next });
+            }
+            at = next;
+            while let Some((_, power)) = falls.next_if(|(end, _)| *end <= at) {
+                draw -= *power;
+            }
+            while let Some((_, power)) = rates.next_if(|(start, _)| *start <= at) {
+                rate = *power;
+            }
+        }
+        None
+    }
+}
