@@ -146,13 +146,8 @@ impl<'a> Gate<'a> {
     /// When to ask again even if nothing happens.
     pub fn wake(&self, view: &View<'_>, reservation: &Reservation) -> Option<Time> {
         let change = if view.preset() == Preset::Easy { None } else { next_change(view) };
-<<<<<<< HEAD
-        let Kind::Ledger(_) = self.kind else { return change };
-        let planned = reservation.expected().filter(|at| *at > self.now);
-=======
         let Kind::Ledger = self.kind else { return change };
-        let planned = Some(reservation.at).filter(|at| *at > self.now && *at < Time::MAX && !reservation.is_guess);
->>>>>>> core
+        let planned = reservation.expected().filter(|at| *at > self.now);
         [change, planned, next_stage(view)].into_iter().flatten().min()
     }
 

@@ -130,13 +130,8 @@ impl<'a> Desk<'a> {
     /// What there is to know about the first job, which cannot start now.
     fn memo(&mut self, head: &Candidate<'_>) -> Memo {
         let reservation = Reservation::of(self, head);
-<<<<<<< HEAD
         let until = reservation.expected();
-        let wait = self.obstacle(head.id, until).unwrap_or(Wait::Resources { until });
-=======
-        let until = Some(reservation.at).filter(|at| *at < Time::MAX);
         let wait = self.obstacle(head.job, until).unwrap_or(Wait::Resources { until });
->>>>>>> core
         let until = self.gate.until(&self.view);
         Memo { head: head.id, reservation, next: head.id.0 + 1, misses: 0, until, wait: Some(wait) }
     }

@@ -100,14 +100,13 @@ impl Reservation {
         }
     }
 
-<<<<<<< HEAD
     /// When it is expected to start, where anybody knows.
     pub fn expected(&self) -> Option<Time> {
         Some(self.at).filter(|at| *at < Time::MAX && !self.is_guess)
-=======
+    }
+
     fn ways<'a>(&self, view: &View<'a>) -> &'a [Way] {
         view.index().shapes.all().get(self.shape).map_or(&[], |shape| &shape.ways)
->>>>>>> core
     }
 
     /// Takes the nodes of the reservation out of `free` positions of a class.
