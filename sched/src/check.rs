@@ -1,6 +1,8 @@
 //! Looks at a plan before anything of it is done. Knows the rules of the cluster, not the policies.
 
-use std::collections::BTreeMap;
+mod power;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, width};
 use serde::{Deserialize, Serialize};
@@ -53,7 +55,7 @@ pub enum Violation {
     ReleaseRate { draw: Power, rate: Power },
     #[error("the budget would be overspent by {missing} at {} ms", at.unix_ms())]
     Overspent { missing: Energy, at: Time },
-    #[error("node {node} is sent to sleep and cannot go: it is not awake, has jobs, or knows no sleep")]
+    #[error("a node is sent to sleep that is not awake, has jobs, or knows no sleep")]
     CannotSleep { node: NodeId },
     #[error("the plan wants to be asked again at {} ms, which is not after now", at.unix_ms())]
     WakeInPast { at: Time },
