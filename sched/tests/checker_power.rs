@@ -1,0 +1,159 @@
+//! The checker's rules about power, energy and sleep catch a plan that breaks them. Two nodes of 10 W at rest, both of
+//! which can sleep; one job, which waits.
+
+use limo_model::{
+    Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec,
+    Part, Power, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
+};
+use limo_sched::{Core, Event, Options, Plan, Preset, RestRule, Start, Violation, check};
+
+const JOB: JobId = JobId(1);
+
+const fn at(secs: i64) -> Time {
+    Time::from_unix_ms(secs * 1_000)
+}
+
+fn watts(watts: i64) -> Power {
+    Power::from_watts(watts)
+}
+
+/// The job is ended after `limit` seconds.
+fn core(preset: Preset, limit: Option<i64>) -> Core {
+    let mut core = Core::new(at(0), preset, Options { rest: RestRule::Idle(Span::ZERO), ..Options::default() });
+    let cpu = UnitSpec {
+        name: "cpu".into(),
+        hardware: "cpu".into(),
+        kind: UnitKind::Cpu,
+        cores: 1,
+        nameplate: watts(5),
+        caps: None,
+    };
+    let switch = Switch { span: Span::from_secs(5), draw: watts(10) };
+    for (name, sleeps) in [("n0", true), ("n1", true), ("n2", false)] {
+        let (memory, rest) = (Memory::ZERO, sleeps.then_some(Rest { draw: watts(1), down: switch, up: switch }));
+        let idle = if sleeps { watts(10) } else { Power::ZERO };
+        let spec = NodeSpec { name: name.into(), units: vec![cpu.clone()], memory, idle, meter: Meter::None, rest };
+        core.apply(at(0), &Event::NodeUp { spec }).expect("a node");
+    }
+    let request = Request {
+        user: "user".into(),
+        name: "a".into(),
+        application: "a".into(),
+        size: String::new(),
+        nodes: std::num::NonZeroU32::MIN,
+        cores: Cores::All,
+        memory: Memory::ZERO,
+        time_limit: limit.map(Span::from_secs),
+        immediate: false,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        hardware: Vec::new(),
+        variants: Vec::new(),
+    };
+    core.apply(at(0), &Event::Submitted { job: JOB, request }).expect("a job");
+    core
+}
+
+/// The job on n0, with `draw` watts for `secs` seconds.
+fn start(draw: i64, secs: i64) -> Plan {
+    let unit = UnitId { node: NodeId(0), unit: 0 };
+    let part = Part { unit, count: 1, cores: 1, memory: Memory::ZERO, cap: None };
+    let (power, duration) = (watts(draw), Span::from_secs(secs));
+    let estimate = Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 };
+    Plan { starts: vec![Start { job: JOB, placement: vec![part], estimate }], ..Plan::default() }
+}
+
+/// 24 W from `from` on for 100 s.
+fn budget(core: &mut Core, from: i64) {
+    let (energy, release) = (Energy::from_joules(2_400), Release::Even);
+    let budgets = Budgets::new(vec![Budget { from: at(from), until: at(from + 100), energy, release }]);
+    let event = Event::BudgetsSet { budgets: budgets.expect("one period"), by: "root".into() };
+    core.apply(at(0), &event).expect("budgets");
+}
+
+#[test]
+fn the_estimated_draw_stays_below_the_limit() {
+    let check_draw = |preset, draw, secs, expected: &[Violation]| {
+        let mut core = core(preset, Some(secs));
+        let band = |high| Band::new(Power::ZERO, watts(high)).expect("a band");
+        // 100 W, and 50 W from 30 s on.
+        let limits = Curve::new(vec![(at(0), band(100)), (at(30), band(50))], None).expect("a curve");
+        core.apply(at(0), &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
+        assert_eq!(check(&core.view(at(0)), &start(draw, secs)), expected, "{preset} {draw} W {secs} s");
+    };
+    let above = |draw, high| Violation::UpperLimit { draw: watts(draw), high: watts(high) };
+    for preset in [Preset::Powercap, Preset::Energybud, Preset::Reducepc] {
+        check_draw(preset, 80, 30, &[]);
+        check_draw(preset, 81, 30, &[above(101, 100)]);
+        check_draw(preset, 30, 31, &[]);
+        check_draw(preset, 31, 31, &[above(51, 50)]);
+    }
+    check_draw(Preset::Easy, 81, 31, &[]);
+}
+
+#[test]
+fn powercap_stays_below_the_release() {
+    let check_draw = |from, draw, secs: Option<i64>, expected: &[Violation]| {
+        let mut core = core(Preset::Powercap, secs);
+        budget(&mut core, from);
+        assert_eq!(check(&core.view(at(0)), &start(draw, secs.unwrap_or(9))), expected, "{from} s {draw} W {secs:?} s");
+    };
+    let above = Violation::ReleaseRate { draw: watts(25), rate: watts(24) };
+    check_draw(0, 4, None, &[]);
+    check_draw(0, 5, Some(1), std::slice::from_ref(&above));
+    // What ends before the period is free.
+    check_draw(60, 5, Some(60), &[]);
+    check_draw(60, 5, Some(61), std::slice::from_ref(&above));
+    check_draw(60, 5, None, &[above]);
+}
+
+#[test]
+fn no_budget_is_overspent() {
+    let check_at = |preset, now: i64, draw, secs: Option<i64>, expected: &[Violation]| {
+        let mut core = core(preset, secs);
+        budget(&mut core, 0);
+        // At rest 4 W are saved.
+        let energy = Energy::from_joules(20 * now);
+        core.apply(at(now), &Event::Metered { energy }).expect("a stage");
+        assert_eq!(
+            check(&core.view(at(now)), &start(draw, secs.unwrap_or(9))),
+            expected,
+            "{now} s {draw} W {secs:?} s"
+        );
+    };
+    let over = |joules, secs| Violation::Overspent { missing: Energy::from_joules(joules), at: at(secs) };
+    for preset in [Preset::Energybud, Preset::Reducepc] {
+        check_at(preset, 0, 4, None, &[]);
+        check_at(preset, 0, 5, Some(60), &[over(60, 60)]);
+        // 60 J are saved by 15 s; 1 W above the release uses them up in 60 s.
+        check_at(preset, 15, 5, Some(60), &[]);
+        check_at(preset, 15, 5, Some(61), &[over(1, 76)]);
+        check_at(preset, 15, 5, None, &[over(25, 100)]);
+    }
+    check_at(Preset::Easy, 0, 5, Some(60), &[]);
+}
+
+#[test]
+fn only_free_nodes_sleep() {
+    let check_sleeps = |core: &Core, sleeps: &[(u32, u32)], broken: &[u32]| {
+        let sleeps = sleeps.iter().map(|(first, count)| (NodeId(*first), *count)).collect();
+        let plan = Plan { sleeps, ..Plan::default() };
+        let found = check(&core.view(at(0)), &plan);
+        let found: Vec<_> = found.into_iter().filter(|found| !matches!(found, Violation::NoReason { .. })).collect();
+        let expected: Vec<_> = broken.iter().map(|node| Violation::CannotSleep { node: NodeId(*node) }).collect();
+        assert_eq!(found, expected, "{plan:?}");
+    };
+    let mut core = core(Preset::Easy, Some(60));
+    check_sleeps(&core, &[(0, 2)], &[]);
+    check_sleeps(&core, &[(0, 4)], &[2, 3]);
+    check_sleeps(&core, &[(0, 2), (1, 1)], &[1]);
+    let both = Plan { sleeps: vec![(NodeId(0), 2)], ..start(5, 60) };
+    assert_eq!(check(&core.view(at(0)), &both), [Violation::CannotSleep { node: NodeId(0) }]);
+    // The job takes n0, and n1 goes to sleep at once.
+    let round = core.round(at(0));
+    assert_eq!((round.commands.len(), round.violations), (2, vec![]));
+    check_sleeps(&core, &[(0, 1)], &[0]);
+    check_sleeps(&core, &[(1, 1)], &[1]);
+}
