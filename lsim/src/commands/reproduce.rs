@@ -1,0 +1,204 @@
+//! `lsim reproduce`: runs the campaign of a paper again and prints what came out beside what it says.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::reproduce::{
+    BUDGETS, Claim, Compared, Condition, EASY, Means, Outcome, TABLE_II, WAYS, claims, compare, means, rows, run,
+    table_ii, weeks,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Paper {
+    /// Dutot et al., Towards Energy Budget Control in HPC, CCGrid 2017
+    #[value(name = "energy-budget-2017")]
+    EnergyBudget2017,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    paper: Paper,
+    /// Folder that holds `energy-budget-2017/` with the weeks
+    #[arg(long, value_name = "DIR", default_value = "../shared/traces")]
+    traces: PathBuf,
+    /// Simulations at a time; as many as the machine has cores unless given
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Only these weeks: the beginning of their names
+    #[arg(long, value_name = "PREFIX")]
+    only: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found.
+struct Found {
+    weeks: usize,
+    outcomes: Vec<Outcome>,
+    means: BTreeMap<Condition, Means>,
+    table: [[f64; 3]; 4],
+    claims: Vec<Claim>,
+    published: Vec<Compared>,
+    wall_s: f64,
+    workers: usize,
+}
+
+pub fn run_command(arguments: &Arguments) -> Result<ExitCode> {
+    let Paper::EnergyBudget2017 = arguments.paper;
+    let all = weeks(&arguments.traces)?;
+    let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|prefix| name.starts_with(prefix));
+    let chosen: Vec<_> = all.iter().filter(|week| wanted(&week.name)).cloned().collect();
+    anyhow::ensure!(!chosen.is_empty(), "no week begins with {}", arguments.only.join(" or "));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = arguments.jobs.unwrap_or(cores);
+    let begun = Instant::now();
+    let outcomes = run(&chosen, workers, |done, of| progress(done, of, begun))?;
+    let wall_s = begun.elapsed().as_secs_f64();
+    let means = means(&outcomes);
+    let rows = rows(&arguments.traces)?.into_iter().filter(|row| wanted(&row.trace));
+    let published = rows.map(|row| compare(&row, &all)).collect::<Result<Vec<_>>>()?;
+    let (table, claims) = (table_ii(&outcomes), claims(&means));
+    let found = Found { weeks: chosen.len(), outcomes, means, table, claims, published, wall_s, workers };
+    if arguments.json {
+        println!("{:#}", found.json());
+    } else {
+        print!("{}", found.text());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// On a terminal only: how far it is and how long it will still take.
+fn progress(done: usize, of: usize, begun: Instant) {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        let left = begun.elapsed().as_secs_f64() / done as f64 * (of - done) as f64;
+        let end = if done == of { "\n" } else { "" };
+        // A progress line that cannot be shown is no reason to stop.
+        let _ = write!(stderr, "\r{done} of {of} simulations, about {left:.0} s left   {end}");
+    }
+}
+
+impl Found {
+    fn violations(&self) -> u64 {
+        self.outcomes.iter().map(|outcome| outcome.violations).sum()
+    }
+
+    /// The most that any run of a policy that promises it spent of its budget.
+    fn most_spent(&self) -> f64 {
+        // At 30 % the idle draw alone is more than the budget: no policy can keep it with the nodes on.
+        let possible = |outcome: &&Outcome| outcome.condition.budget != 30 || outcome.condition.way.shutdown;
+        self.outcomes.iter().filter(possible).filter_map(|outcome| outcome.spent).fold(0.0, f64::max)
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!(
+            "energy-budget-2017: {} simulations of {} weeks in {:.0} s on {} workers, {} plans refused by the checker\n\
+             most spent of a budget that can be kept: {:.2} %\n",
+            self.outcomes.len(),
+            self.weeks,
+            self.wall_s,
+            self.workers,
+            self.violations(),
+            100.0 * self.most_spent(),
+        );
+        out += &self.figures();
+        out += "\nTable II: percent change by shutdown, ours (the paper's)\n";
+        out += &format!("{:<24}{:>20}{:>20}{:>20}\n", "", "powercap", "reducePC", "energyBud");
+        for ((measure, paper), ours) in TABLE_II.iter().zip(&self.table) {
+            let cell = |index: usize| format!("{:+.2} ({:+.2})", ours[index], paper[index]);
+            out += &format!("{measure:<24}{:>20}{:>20}{:>20}\n", cell(0), cell(1), cell(2));
+        }
+        out += "\nClaims\n";
+        for claim in &self.claims {
+            let word = if claim.holds { "holds" } else { "DOES NOT HOLD" };
+            out += &format!("{} {}: {word}; {}\n", claim.section, claim.says, claim.numbers);
+        }
+        out += "\nPublished rows, simulated with compat = \"2017\"\n";
+        for compared in &self.published {
+            let row = &compared.row;
+            let shut = if row.shutdown { "SHUT" } else { "IDLE" };
+            out += &format!(
+                "{} {:?}_{shut} {} %: {} of {} columns in all printed digits, largest difference {:.3} %\n",
+                row.trace,
+                row.algorithm,
+                row.percent,
+                compared.exact(),
+                compared.columns.len(),
+                compared.worst_percent(),
+            );
+            for (column, there, here) in compared.columns.iter().filter(|(_, there, here)| there != here) {
+                out += &format!("    {column}: {here} (printed {there})\n");
+            }
+        }
+        out
+    }
+
+    /// Figures 2 to 4 as a table: a line for each budget and way.
+    fn figures(&self) -> String {
+        let mut out = "\nFigures 2 to 5: means over the weeks\n".to_owned();
+        out += &format!(
+            "{:<8}{:<16}{:>12}{:>12}{:>14}{:>10}\n",
+            "budget", "algorithm", "utilisation", "AVEbsld", "energy/full", "started"
+        );
+        let ways = std::iter::once((100, EASY)).chain(BUDGETS.iter().flat_map(|b| WAYS.map(|way| (*b, way))));
+        for (budget, way) in ways {
+            let Some(of) = self.means.get(&Condition { way, budget }) else { continue };
+            out += &format!(
+                "{:<8}{:<16}{:>12.4}{:>12.1}{:>14.4}{:>10.0}\n",
+                format!("{budget} %"),
+                way.name(),
+                of.utilisation,
+                of.avebsld,
+                of.energy,
+                of.started
+            );
+        }
+        out
+    }
+
+    fn json(&self) -> Value {
+        let figure = |(condition, of): (&Condition, &Means)| {
+            json!({
+                "algorithm": condition.way.name(), "budget_percent": condition.budget, "utilisation": of.utilisation,
+                "avebsld": of.avebsld, "energy_share": of.energy, "jobs_started": of.started,
+            })
+        };
+        let row = |((measure, paper), ours): ((&str, [f64; 3]), &[f64; 3])| {
+            json!({ "measure": measure, "policies": ["powercap", "reducepc", "energybud"],
+                    "change_percent": ours, "paper_change_percent": paper })
+        };
+        let claim = |claim: &Claim| {
+            json!({ "section": claim.section, "says": claim.says, "holds": claim.holds, "numbers": claim.numbers })
+        };
+        let published = |compared: &Compared| {
+            let columns = compared.columns.iter();
+            let columns: Vec<Value> =
+                columns.map(|(column, there, here)| json!({ "column": column, "paper": there, "ours": here })).collect();
+            json!({
+                "trace": compared.row.trace, "algorithm": format!("{:?}", compared.row.algorithm),
+                "shutdown": compared.row.shutdown, "budget_percent": compared.row.percent,
+                "exact_columns": compared.exact(), "columns": columns,
+            })
+        };
+        json!({
+            "schema": 1,
+            "paper": "energy-budget-2017",
+            "simulations": self.outcomes.len(),
+            "wall_s": self.wall_s,
+            "workers": self.workers,
+            "violations": self.violations(),
+            "most_spent_share": self.most_spent(),
+            "figures": self.means.iter().map(figure).collect::<Vec<_>>(),
+            "table_ii": TABLE_II.into_iter().zip(&self.table).map(row).collect::<Vec<_>>(),
+            "claims": self.claims.iter().map(claim).collect::<Vec<_>>(),
+            "published_rows": self.published.iter().map(published).collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Runs the simulations over all cores, and keeps of each what the paper's figures are made of.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result};
+use limo_model::{Span, Time};
+use limo_trace::{Platform, Workload, swf};
+
+use super::{Condition, WEEK, Week, budgets, conditions};
+use crate::engine::{Scenario, simulate};
+use crate::output::Metrics;
+use crate::record::{Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
+
+/// What one simulation came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Index of the week.
+    pub week: usize,
+    pub condition: Condition,
+    /// Share of the processors that computed in the week.
+    pub utilisation: f64,
+    pub avebsld: f64,
+    /// Jobs that started within the week.
+    pub started: f64,
+    /// Energy of the week by what the machine draws with all processors computing.
+    pub energy: f64,
+    /// Energy used in the budget's period by the budget; none without one.
+    pub spent: Option<f64>,
+    pub violations: u64,
+    pub span: Span,
+}
+
+/// Metrics, and the jobs that started before the end of the week.
+struct Measured {
+    metrics: Metrics,
+    until: Time,
+    started: u64,
+}
+
+impl Sink for Measured {
+    fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError> {
+        self.started += u64::from(job.start.is_some_and(|start| start < self.until));
+        self.metrics.job(job)
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), WriteError> {
+        self.metrics.sample(sample)
+    }
+
+    fn finish(&mut self, summary: &Summary) -> Result<(), WriteError> {
+        self.metrics.finish(summary)
+    }
+}
+
+/// All simulations of the campaign over these weeks; `progress` is told how many are done.
+///
+/// # Errors
+/// A week cannot be read, or a simulation fails; the first failure ends the campaign.
+pub fn run(weeks: &[Week], workers: usize, progress: impl Fn(usize, usize) + Sync) -> Result<Vec<Outcome>> {
+    let loaded: Vec<Workload> = weeks
+        .iter()
+        .map(|week| swf::load(&week.path, swf::Options::COMPAT_2017).context("a week cannot be read"))
+        .collect::<Result<_>>()?;
+    let conditions = conditions();
+    let mut tasks: Vec<(usize, Condition)> =
+        (0..weeks.len()).flat_map(|week| conditions.iter().map(move |condition| (week, *condition))).collect();
+    // The longest first, so that no worker is left with one at the end.
+    tasks.sort_by_key(|(week, _)| std::cmp::Reverse(loaded[*week].jobs.len()));
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let outcomes = Mutex::new(Vec::with_capacity(tasks.len()));
+    let work = || -> Result<()> {
+        while let Some((week, condition)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+            let of = &weeks[week];
+            let outcome = one(week, &loaded[week], of.processors, condition)
+                .with_context(|| format!("{} with {} at {} %", of.name, condition.way.name(), condition.budget))?;
+            if let Ok(mut outcomes) = outcomes.lock() {
+                outcomes.push(outcome);
+            }
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, tasks.len());
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| match worker.join() {
+            Ok(result) => result,
+            Err(_) => anyhow::bail!("a worker panicked"),
+        })
+    })?;
+    let mut outcomes = outcomes.into_inner().unwrap_or_default();
+    outcomes.sort_by_key(|outcome| (outcome.week, outcome.condition));
+    Ok(outcomes)
+}
+
+fn one(week: usize, workload: &Workload, processors: u32, condition: Condition) -> Result<Outcome> {
+    let platform = Platform::taurus(processors);
+    let start = workload.start.unwrap_or(Time::from_unix_ms(0));
+    let scenario = Scenario {
+        workload,
+        platform: &platform,
+        preset: condition.way.preset,
+        options: condition.way.options(),
+        budgets: budgets(condition, processors, start),
+        limits: None,
+        prices: None,
+    };
+    let window = Window { from: start, until: start + WEEK };
+    let heading = Heading {
+        workload: String::new(),
+        platform: String::new(),
+        processors,
+        policy: condition.way.name(),
+        options: Vec::new(),
+        seed: None,
+        start,
+        window: Some(window),
+    };
+    let mut sink = Measured { metrics: Metrics::new(&heading), until: window.until, started: 0 };
+    let summary = simulate(&scenario, &mut sink)?;
+    let millionths = |value: i128| value as f64 / 1e6;
+    let full = platform.groups.iter().map(|group| group.draw.busy.scaled(i64::from(group.count), 1) * WEEK).sum();
+    let joules = |energy: limo_model::Energy| energy.mj() as f64;
+    Ok(Outcome {
+        week,
+        condition,
+        utilisation: millionths(sink.metrics.utilisation_millionths()),
+        avebsld: millionths(sink.metrics.avebsld_millionths()),
+        started: sink.started as f64,
+        energy: joules(sink.metrics.energy_in_window().unwrap_or_default()) / joules(full),
+        spent: summary.budgets.first().map(|period| joules(period.spent) / joules(period.energy)),
+        violations: summary.violations,
+        span: summary.host.wall,
+    })
+}

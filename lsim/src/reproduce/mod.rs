@@ -1,0 +1,130 @@
+//! The campaign of energy-budget-2017, section V: thirty weeks, seven ways to schedule, eight budgets, 1,470 simulations.
+//!
+//! Each simulation is one of the live core; nothing here decides how a job is scheduled. What is measured is as section
+//! V-D says: utilisation and energy over the week, slowdown over all jobs. The input rules, and the shutdown within the
+//! budget's period only, are those of the authors (`docs/reproduction.md`).
+
+mod campaign;
+mod claims;
+mod figures;
+mod published;
+
+use std::path::{Path, PathBuf};
+
+use limo_model::{Budget, Budgets, Energy, Power, Release, Span, Time};
+use limo_sched::{Allocation, Options, Preset, RestRule};
+
+pub use campaign::{Outcome, run};
+pub use claims::{Claim, claims};
+pub use figures::{Means, TABLE_II, means, table_ii};
+pub use published::{Compared, compare, rows};
+
+const DAY: Span = Span::from_secs(86_400);
+pub const WEEK: Span = Span::from_secs(7 * 86_400);
+/// P̃comp and P̃idle of Table I: what the scheduler believes.
+const BUSY: Power = Power::from_mw(203_120);
+const IDLE: Power = Power::from_mw(100_000);
+
+/// One of the three machines of section V-C: the beginning of its files' names, its name, its processors.
+pub const MACHINES: [(&str, &str, u32); 3] =
+    [("curie_", "Curie", 80_640), ("metacentrum_", "MetaCentrum", 3_356), ("sdscblue_", "SDSC-Blue", 1_152)];
+
+/// A budget in percent of the energy of three days with all processors computing. 49 is the idle draw exactly.
+pub const BUDGETS: [u32; 8] = [100, 90, 80, 70, 60, 50, 49, 30];
+
+/// How nodes are scheduled, and whether free ones are shut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way {
+    pub preset: Preset,
+    pub shutdown: bool,
+}
+
+/// The ways that are run with every budget; plain EASY only with 100 %.
+pub const WAYS: [Way; 6] = [
+    Way { preset: Preset::Powercap, shutdown: false },
+    Way { preset: Preset::Powercap, shutdown: true },
+    Way { preset: Preset::Reducepc, shutdown: false },
+    Way { preset: Preset::Reducepc, shutdown: true },
+    Way { preset: Preset::Energybud, shutdown: false },
+    Way { preset: Preset::Energybud, shutdown: true },
+];
+
+pub const EASY: Way = Way { preset: Preset::Easy, shutdown: false };
+
+impl Way {
+    /// As the paper's figures call it: `PC`, `reducePC` or `energyBud`, with `_IDLE` or `_SHUT`.
+    pub fn name(self) -> String {
+        let policy = match self.preset {
+            Preset::Powercap => "powercap",
+            Preset::Reducepc => "reducePC",
+            Preset::Energybud => "energyBud",
+            _ => return "EASY".to_owned(),
+        };
+        format!("{policy}_{}", if self.shutdown { "SHUT" } else { "IDLE" })
+    }
+
+    pub fn options(self) -> Options {
+        Options {
+            allocation: Allocation::Contiguous,
+            rest: if self.shutdown { RestRule::IdleInBudget(Span::ZERO) } else { RestRule::Never },
+            ..Options::default()
+        }
+    }
+}
+
+/// The condition of one simulation, apart from its week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Condition {
+    pub way: Way,
+    pub budget: u32,
+}
+
+/// All 49, plain EASY first.
+pub fn conditions() -> Vec<Condition> {
+    let easy = Condition { way: EASY, budget: 100 };
+    let others = WAYS.iter().flat_map(|way| BUDGETS.map(|budget| Condition { way: *way, budget }));
+    std::iter::once(easy).chain(others).collect()
+}
+
+/// A budget on days 2 to 5 of a workload that starts at `start`. Plain EASY has none.
+pub fn budgets(condition: Condition, processors: u32, start: Time) -> Budgets {
+    if condition.way == EASY {
+        return Budgets::default();
+    }
+    let (from, until) = (start + DAY.scaled(2, 1), start + DAY.scaled(5, 1));
+    let node = if condition.budget == 49 { IDLE } else { BUSY.scaled(i64::from(condition.budget), 100) };
+    let energy: Energy = node.scaled(i64::from(processors), 1) * (until - from);
+    // One period that ends after it starts is always valid.
+    Budgets::new(vec![Budget { from, until, energy, release: Release::Even }]).unwrap_or_default()
+}
+
+/// A week of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Week {
+    pub path: PathBuf,
+    pub name: String,
+    pub machine: &'static str,
+    pub processors: u32,
+}
+
+/// The weeks in `traces/energy-budget-2017`, in order of their names.
+///
+/// # Errors
+/// The folder cannot be read, or holds none.
+pub fn weeks(traces: &Path) -> anyhow::Result<Vec<Week>> {
+    use anyhow::{Context, ensure};
+    let folder = traces.join("energy-budget-2017");
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut weeks = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let Some(name) = file.strip_suffix(".swf.gz").or_else(|| file.strip_suffix(".swf")) else { continue };
+        if let Some((_, machine, processors)) = MACHINES.iter().find(|(prefix, _, _)| name.starts_with(prefix)) {
+            weeks.push(Week { name: name.to_owned(), machine, processors: *processors, path: path.clone() });
+        }
+    }
+    ensure!(!weeks.is_empty(), "{} holds no week (curie_*.swf.gz, metacentrum_*, sdscblue_*)", folder.display());
+    weeks.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(weeks)
+}
