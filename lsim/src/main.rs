@@ -4,6 +4,8 @@ mod commands;
 mod engine;
 mod output;
 mod record;
+mod reproduce;
+mod y2017;
 mod setup;
 
 use std::process::ExitCode;

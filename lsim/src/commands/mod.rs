@@ -3,6 +3,7 @@
 mod generate;
 mod import;
 mod policies;
+mod reproduce;
 mod run;
 
 use std::process::ExitCode;
@@ -17,6 +18,8 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Clean a workload and write it in the Standard Workload Format
     Import(import::Arguments),
+    /// Run the campaign of a paper again, beside its figures
+    Reproduce(reproduce::Arguments),
     /// The policies, each with its source and options
     Policies(policies::Arguments),
 }
@@ -27,6 +30,7 @@ impl Command {
             Self::Run(arguments) => run::run(&arguments),
             Self::Generate(arguments) => generate::run(&arguments),
             Self::Import(arguments) => import::run(&arguments),
+            Self::Reproduce(arguments) => reproduce::run_command(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
         }
     }
