@@ -235,7 +235,7 @@ impl<'a> Truth<'a> {
             let Some(next) = [submitted, self.world.next(), self.meter].into_iter().flatten().min() else { break };
             self.go(next.max(self.world.now));
             while let Some((_, job)) = jobs.pop_front_if(|(at, _)| *at <= next) {
-                if jobs.len() % 3 == 0
+                if jobs.len().is_multiple_of(3)
                     && let Some(eur) = prices.next()
                 {
                     self.price(eur);

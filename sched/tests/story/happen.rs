@@ -1,0 +1,109 @@
+//! What happens in a story, and what is told of it.
+
+use limo_model::{Band, Curve, Time};
+use limo_sched::{Command, Event, JobEnd, Round};
+
+use super::{Story, clock, fields, parse, prices, shown, watts};
+
+impl Story {
+    pub fn happen(&mut self, words: &[&str]) {
+        let by = || "root".to_owned();
+        let node = |story: &Self, name: &str| story.world.core.node_named(name).map(|node| node.id()).expect("a node");
+        match words {
+            ["submit", name, rest @ ..] => self.submit(name, rest),
+            ["cancel", name] => self.apply(Event::CancelRequested { job: self.names[*name], by: by() }),
+            ["limits", low, high] => {
+                let limits = Curve::constant(Band::new(watts(low), watts(high)).expect("a band"));
+                self.apply(Event::LimitsSet { limits, by: by() });
+            }
+            ["forecast", rest @ ..] => self.forecast(rest),
+            ["price", rest @ ..] => self.apply(Event::PricesSet { prices: Some(prices(rest)), by: by() }),
+            ["budget", energy, rest @ ..] => self.budget(energy, &fields(rest)),
+            ["metered", energy] => self.apply(Event::Metered { energy: parse(energy) }),
+            ["mode", mode] => self.apply(Event::ModeSet { mode: parse(mode), by: by() }),
+            ["drain", name] => {
+                self.apply(Event::NodeDrained { node: node(self, name), reason: "test".into(), by: by() });
+            }
+            ["resume", name] => self.apply(Event::NodeResumed { node: node(self, name), by: by() }),
+            ["away", name] => self.apply(Event::NodeAway { node: node(self, name) }),
+            ["up", name] => {
+                let spec = self.world.core.node_named(name).expect("a node").spec().clone();
+                self.apply(Event::NodeUp { spec });
+            }
+            ["reading", name, draw] => {
+                self.apply(Event::Readings { draws: vec![(node(self, name), watts(draw))] });
+            }
+            ["silent", name] => drop(self.world.silent.insert(node(self, name))),
+            ["takes-back", name] => {
+                let job = self.names[*name];
+                let attempt = self.world.core.job(job).and_then(|job| job.assignment()).expect("assigned").attempt;
+                self.apply(Event::TakenBack { job, attempt, reason: "test".into(), suspect: true });
+            }
+            _ => panic!("unknown line: {words:?}"),
+        }
+    }
+
+    /// `00:00=39W..60W 00:10=60W..90W [until=01:00]`
+    fn forecast(&mut self, words: &[&str]) {
+        let steps = words.iter().filter_map(|word| word.split_once('=')).filter(|(at, _)| at.contains(':'));
+        let band = |text: &str| {
+            let (low, high) = text.split_once("..").expect("low..high");
+            Band::new(watts(low), watts(high)).expect("a band")
+        };
+        let steps = steps.map(|(at, text)| (clock(at), band(text))).collect();
+        let limits = Curve::new(steps, fields(words).get("until").map(|at| clock(at))).expect("a curve");
+        self.apply(Event::LimitsSet { limits, by: "root".into() });
+    }
+
+    fn tell(&mut self, round: &Round) {
+        let mode = self.world.core.settings().mode;
+        if self.shows_mode && self.mode != Some(mode) {
+            self.mode = Some(mode);
+            self.say(&format!("mode {mode}"));
+        }
+        for command in &round.commands {
+            let text = match command {
+                Command::Start { job, placement, .. } => {
+                    let part = placement[0];
+                    let node = self.world.core.node(part.unit.node).expect("a node").spec();
+                    let unit = if part.unit.unit == 0 { String::new() } else { format!("/{}", node.units[1].name) };
+                    let cap = part.cap.map_or(String::new(), |cap| format!(" cap {cap}"));
+                    let nodes = self.runs(placement.iter().map(|part| (part.unit.node, part.count)));
+                    format!("start {} {nodes}{unit}{cap}", self.name_of(*job))
+                }
+                Command::Sleep { nodes } => format!("sleep {}", self.runs(nodes.iter().copied())),
+                Command::Wake { nodes } => format!("wake {}", self.runs(nodes.iter().copied())),
+                Command::Stop { job, why, .. } => format!("stop {} {why}", self.name_of(*job)),
+            };
+            self.say(&text);
+        }
+        for (job, wait) in &round.waits {
+            self.say(&format!("wait {} {}", self.name_of(*job), wait.shown(shown)));
+        }
+        for finished in &round.finished {
+            let name = self.name_of(finished.job);
+            match &finished.end {
+                JobEnd::Cancelled { by } => self.say(&format!("cancelled {name} by {by}")),
+                JobEnd::Refused { wait } => self.say(&format!("refuse {name} {}", wait.shown(shown))),
+                JobEnd::Ran { .. } => {}
+            }
+        }
+        assert_eq!(round.violations, [], "the checker found something");
+    }
+
+    pub fn step(&mut self, to: Time) {
+        for job in self.world.advance(to) {
+            let name = self.name_of(job);
+            self.say(&format!("end {name}"));
+        }
+    }
+
+    pub fn settle(&mut self) {
+        let round = self.world.round();
+        self.tell(&round);
+        if !round.commands.is_empty() {
+            // Nodes have begun and ended jobs at once, which are events.
+            self.settle();
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The language of the stories: clusters, nodes, profiles and jobs as lines of words. What happens is in [`happen`].
+
+mod happen;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use limo_model::{
+    Band, Budget, Budgets, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Price, Profile,
+    ProfileKey, Request, Rest, Span, Switch, Time, UnitKind, UnitSpec,
+};
+use limo_sched::{Event, Mode, Options, Preset, PriceRule, RestRule};
+
+use crate::world::World;
+
+/// Reads and runs one story.
+pub struct Story {
+    pub world: World,
+    names: BTreeMap<String, JobId>,
+    hardware: Vec<String>,
+    budgets: Vec<Budget>,
+    pub out: String,
+    mode: Option<Mode>,
+    shows_mode: bool,
+}
+
+fn fields<'a>(words: &[&'a str]) -> BTreeMap<&'a str, &'a str> {
+    words.iter().map(|word| word.split_once('=').unwrap_or((word, ""))).collect()
+}
+
+fn parse<T: std::str::FromStr>(text: &str) -> T {
+    text.parse().unwrap_or_else(|_| panic!("cannot read `{text}`"))
+}
+
+/// `HH:MM` or `HH:MM:SS`.
+pub fn clock(text: &str) -> Time {
+    let parts: Vec<i64> = text.split(':').map(parse).collect();
+    let seconds = parts[0] * 3600 + parts[1] * 60 + parts.get(2).copied().unwrap_or(0);
+    Time::from_unix_ms(seconds * 1000)
+}
+
+fn shown(at: Time) -> String {
+    let (seconds, ms) = (at.unix_ms() / 1000, at.unix_ms() % 1000);
+    let mut text = format!("{:02}:{:02}", seconds / 3600, seconds / 60 % 60);
+    if seconds % 60 != 0 || ms != 0 {
+        let _ = write!(text, ":{:02}", seconds % 60);
+    }
+    if ms != 0 {
+        let _ = write!(text, ".{ms:03}");
+    }
+    text
+}
+
+fn watts(text: &str) -> Power {
+    if text == "none" { Power::MAX } else { parse(text) }
+}
+
+/// `off`, `idle:10min` or `in-budget:0s`.
+fn rest_rule(text: &str) -> RestRule {
+    match text.split_once(':') {
+        Some(("idle", after)) => RestRule::Idle(parse(after)),
+        Some(("in-budget", after)) => RestRule::IdleInBudget(parse(after)),
+        _ => RestRule::Never,
+    }
+}
+
+fn rest(draw: &str, given: &BTreeMap<&str, &str>) -> Rest {
+    let way = |key: &str| {
+        let (span, draw) = given[key].split_once('@').expect("time@draw");
+        Switch { span: parse(span), draw: watts(draw) }
+    };
+    Rest { draw: watts(draw), down: way("down"), up: way("up") }
+}
+
+/// `00:00=80 01:00=20 EUR/MWh [until=02:00]`
+fn prices(words: &[&str]) -> Curve<Price> {
+    let steps = words.iter().filter_map(|word| word.split_once('=')).filter(|(at, _)| at.contains(':'));
+    let steps = steps.map(|(at, eur)| (clock(at), parse(&format!("{eur} EUR/MWh")))).collect();
+    Curve::new(steps, fields(words).get("until").map(|at| clock(at))).expect("a curve")
+}
+
+impl Story {
+    pub fn new() -> Self {
+        let options = Options { reserve_permille: 0, ..Options::default() };
+        Self {
+            world: World::new(Preset::Limo, options),
+            names: BTreeMap::new(),
+            hardware: Vec::new(),
+            budgets: Vec::new(),
+            out: String::new(),
+            mode: None,
+            shows_mode: false,
+        }
+    }
+
+    pub(super) fn apply(&mut self, event: Event) {
+        if let Err(refused) = self.world.apply(event) {
+            self.say(&format!("refused {refused}"));
+        }
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        let _ = writeln!(self.out, "{} {text}", shown(self.world.now));
+    }
+
+    /// `n0 n2-n4`
+    pub(super) fn runs(&self, runs: impl IntoIterator<Item = (NodeId, u32)>) -> String {
+        let name = |node: u32| self.world.core.node(NodeId(node)).expect("a node").spec().name.clone();
+        let run = |(first, count): (NodeId, u32)| match count {
+            1 => name(first.0),
+            _ => format!("{}-{}", name(first.0), name(first.0 + count - 1)),
+        };
+        runs.into_iter().map(run).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn name_of(&self, job: JobId) -> String {
+        let name = self.names.iter().find(|(_, id)| **id == job).map(|(name, _)| name.clone());
+        name.unwrap_or_else(|| job.to_string())
+    }
+
+    pub fn set_up(&mut self, words: &[&str]) {
+        match words {
+            ["policy", name, ..] => {
+                let options = self.world.core.settings().options;
+                self.apply(Event::PolicySet { preset: parse(name), options, by: "root".into() });
+            }
+            ["option", rest @ ..] => self.options(rest),
+            ["cluster", rest @ ..] => {
+                let at = rest.iter().position(|word| *word == "price").unwrap_or(rest.len());
+                let band = fields(&rest[..at]);
+                if !band.is_empty() {
+                    let low = band.get("low").map_or(Power::ZERO, |text| watts(text));
+                    let high = band.get("high").map_or(Power::MAX, |text| watts(text));
+                    let limits = Curve::constant(Band::new(low, high).expect("a band"));
+                    self.apply(Event::LimitsSet { limits, by: "root".into() });
+                }
+                if at < rest.len() {
+                    self.apply(Event::PricesSet { prices: Some(prices(&rest[at + 1..])), by: "root".into() });
+                }
+            }
+            ["nodes", count, rest @ ..] => {
+                for index in 0..parse::<u32>(count) {
+                    self.node(&format!("n{index}"), rest);
+                }
+            }
+            ["node", name, rest @ ..] => self.node(name, rest),
+            ["profile", app, hardware, rest @ ..] => self.profile(app, hardware, &fields(rest)),
+            ["budget", energy, rest @ ..] => self.budget(energy, &fields(rest)),
+            ["show", "mode"] => self.shows_mode = true,
+            _ => panic!("unknown line: {words:?}"),
+        }
+    }
+
+    fn options(&mut self, words: &[&str]) {
+        let settings = self.world.core.settings();
+        let (preset, mut options) = (settings.preset, settings.options);
+        for (key, value) in fields(words) {
+            match key {
+                "reserve" => options.reserve_permille = parse(value),
+                "lead" => options.lead = parse(value),
+                "max-delay" => options.max_delay = parse(value),
+                "depth" => options.depth = parse(value),
+                "threshold" => options.price_rule = PriceRule::Threshold(parse(&format!("{value} EUR/MWh"))),
+                "monitor" => options.monitor_every = parse(value),
+                "allocation" => options.allocation = parse(value),
+                "rest" => options.rest = rest_rule(value),
+                _ => panic!("unknown option {key}"),
+            }
+        }
+        self.apply(Event::PolicySet { preset, options, by: "root".into() });
+    }
+
+    /// One more period: `2.4kWh from=00:00 until=04:00 [release=by-price]`.
+    pub(super) fn budget(&mut self, energy: &str, given: &BTreeMap<&str, &str>) {
+        let release = given.get("release").map(|text| parse(text)).unwrap_or_default();
+        let (from, until) = (clock(given["from"]), clock(given["until"]));
+        self.budgets.push(Budget { from, until, energy: parse(energy), release });
+        let budgets = Budgets::new(self.budgets.clone()).expect("periods one after the other");
+        self.apply(Event::BudgetsSet { budgets, by: "root".into() });
+    }
+
+    /// `idle=10W [cores=4] [hardware=cpu] [memory=1G] [gpu=HARDWARE] [caps=8W-60W]
+    /// [asleep=5W down=6s@101W up=2min@125W]`
+    fn node(&mut self, name: &str, words: &[&str]) {
+        let given = fields(words);
+        let value = |key: &str, default: &'static str| given.get(key).copied().unwrap_or(default).to_owned();
+        let caps = given.get("caps").and_then(|text| text.split_once('-')).map(|(low, high)| (watts(low), watts(high)));
+        let unit = |name: &str, hardware: &str, kind, cores| UnitSpec {
+            name: name.into(),
+            hardware: hardware.into(),
+            kind,
+            cores,
+            nameplate: Power::from_watts(100),
+            caps: caps.filter(|_| kind == UnitKind::Cpu),
+        };
+        let mut units = vec![unit("cpu", &value("hardware", "cpu"), UnitKind::Cpu, parse(&value("cores", "1")))];
+        if let Some(hardware) = given.get("gpu") {
+            units.push(unit("gpu", hardware, UnitKind::Accelerator, 1));
+        }
+        self.hardware.extend(units.iter().map(|unit| unit.hardware.clone()));
+        let memory: Memory = parse(&value("memory", "1G"));
+        let spec = NodeSpec {
+            name: name.into(),
+            units,
+            memory,
+            idle: watts(&value("idle", "0W")),
+            meter: Meter::None,
+            rest: given.get("asleep").map(|draw| rest(draw, &given)),
+        };
+        self.apply(Event::NodeUp { spec });
+    }
+
+    fn profile(&mut self, app: &str, hardware: &str, given: &BTreeMap<&str, &str>) {
+        let (power, duration): (Power, Span) =
+            (watts(given["draw"]), parse(given.get("time").or(given.get("limit")).expect("a time or a limit")));
+        let key = ProfileKey {
+            application: app.into(),
+            size: String::new(),
+            hardware: hardware.into(),
+            cap: given.get("cap").map(|text| watts(text)),
+        };
+        let profile = Profile {
+            duration,
+            power,
+            energy: power * duration,
+            spread_permille: 0,
+            runs: 1,
+            source: EstimateSource::Imported,
+        };
+        self.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
+    }
+
+    pub(super) fn submit(&mut self, name: &str, words: &[&str]) {
+        let given = fields(words);
+        let list = |key: &str| given.get(key).map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>());
+        let application = given.get("app").copied().unwrap_or(name).to_owned();
+        if given.contains_key("draw") {
+            let mut hardware = self.hardware.clone();
+            hardware.dedup();
+            hardware.iter().for_each(|hardware| self.profile(&application, hardware, &given));
+        }
+        let job = self.world.core.next_job();
+        let request = Request {
+            user: "user".into(),
+            name: name.into(),
+            application,
+            size: String::new(),
+            nodes: given.get("nodes").map_or(std::num::NonZeroU32::MIN, |text| parse(text)),
+            cores: given.get("cores").map_or(Cores::All, |text| parse(text)),
+            memory: given.get("memory").map_or(Memory::ZERO, |text| parse(text)),
+            time_limit: given.get("limit").map(|text| parse(text)),
+            immediate: given.contains_key("immediate"),
+            deadline: given.get("deadline").map(|text| clock(text)),
+            start_by: given.get("start-by").map(|text| clock(text)),
+            include: list("on").unwrap_or_default(),
+            exclude: list("not-on").unwrap_or_default(),
+            hardware: list("hardware").unwrap_or_default(),
+            variants: list("variants").unwrap_or_default(),
+        };
+        let submitted = self.world.apply(Event::Submitted { job, request });
+        match submitted {
+            Ok(()) => {
+                self.names.insert(name.to_owned(), job);
+                self.world.takes.extend(given.get("takes").map(|text| (job, parse(text))));
+            }
+            Err(refused) => self.say(&format!("refused {name} {refused}")),
+        }
+    }
+}
