@@ -5,8 +5,8 @@ mod engine;
 mod output;
 mod record;
 mod reproduce;
-mod y2017;
 mod setup;
+mod y2017;
 
 use std::process::ExitCode;
 

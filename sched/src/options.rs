@@ -62,7 +62,7 @@ impl Preset {
 
     /// Whether one plan starts one job at most, and the core asks again until nothing more starts.
     pub(crate) fn starts_one_by_one(self) -> bool {
-        matches!(self, Self::Easy | Self::Powercap | Self::Energybud | Self::Reducepc)
+        matches!(self, Self::Easy | Self::Conservative | Self::Powercap | Self::Energybud | Self::Reducepc)
     }
 }
 

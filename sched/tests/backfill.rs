@@ -67,7 +67,7 @@ fn options() -> impl Strategy<Value = Options> {
 }
 
 fn check(preset: Preset) {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let draws = proptest::array::uniform6(0..60_i64);
     proptest!(config, |(options in options(), draws in draws, steps in proptest::collection::vec(wide_step(), 1..25))| {
@@ -101,4 +101,9 @@ fn energybud_keeps_the_rules() {
 #[test]
 fn reducepc_keeps_the_rules() {
     check(Preset::Reducepc);
+}
+
+#[test]
+fn conservative_keeps_the_rules() {
+    check(Preset::Conservative);
 }

@@ -174,13 +174,12 @@ impl Found {
             json!({ "measure": measure, "policies": ["powercap", "reducepc", "energybud"],
                     "change_percent": ours, "paper_change_percent": paper })
         };
-        let claim = |claim: &Claim| {
-            json!({ "section": claim.section, "says": claim.says, "holds": claim.holds, "numbers": claim.numbers })
-        };
+        let claim = |claim: &Claim| json!({ "section": claim.section, "says": claim.says, "holds": claim.holds, "numbers": claim.numbers });
         let published = |compared: &Compared| {
             let columns = compared.columns.iter();
-            let columns: Vec<Value> =
-                columns.map(|(column, there, here)| json!({ "column": column, "paper": there, "ours": here })).collect();
+            let columns: Vec<Value> = columns
+                .map(|(column, there, here)| json!({ "column": column, "paper": there, "ours": here }))
+                .collect();
             json!({
                 "trace": compared.row.trace, "algorithm": format!("{:?}", compared.row.algorithm),
                 "shutdown": compared.row.shutdown, "budget_percent": compared.row.percent,

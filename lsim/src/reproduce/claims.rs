@@ -32,7 +32,8 @@ impl Asked<'_> {
     /// Asks something of each budget; lists those where it does not hold.
     fn each(&self, budgets: &[u32], holds: impl Fn(u32) -> bool) -> (bool, String) {
         let broken: Vec<String> = budgets.iter().filter(|b| !holds(**b)).map(|b| format!("{b} %")).collect();
-        let told = if broken.is_empty() { "at every budget".to_owned() } else { format!("not at {}", broken.join(", ")) };
+        let told =
+            if broken.is_empty() { "at every budget".to_owned() } else { format!("not at {}", broken.join(", ")) };
         (broken.is_empty(), told)
     }
 }
@@ -63,9 +64,8 @@ fn better(asked: &Asked<'_>) -> Vec<Claim> {
         let [pc, reduce, bud] = [Preset::Powercap, Preset::Reducepc, Preset::Energybud].map(|p| util(p, false, b));
         format!("at {b} %: {pc:.3} powercap, {reduce:.3} reducePC, {bud:.3} energyBud, idle")
     };
-    let crossed = asked.each(&[90, 80, 70, 60], |b| {
-        util(Preset::Reducepc, true, b) + SAME >= util(Preset::Energybud, false, b)
-    });
+    let crossed =
+        asked.each(&[90, 80, 70, 60], |b| util(Preset::Reducepc, true, b) + SAME >= util(Preset::Energybud, false, b));
     let low: Vec<f64> = [49, 30]
         .iter()
         .flat_map(|b| [Preset::Powercap, Preset::Reducepc, Preset::Energybud].map(|p| util(p, false, *b)))
@@ -90,7 +90,8 @@ fn slowdown(asked: &Asked<'_>) -> Vec<Claim> {
             mine <= bsld(Preset::Powercap, *shut, b) && mine <= bsld(Preset::Reducepc, *shut, b)
         })
     });
-    let not_worst = asked.each(&[90, 80, 70, 60, 50], |b| bsld(Preset::Powercap, false, b) <= bsld(Preset::Reducepc, false, b));
+    let not_worst =
+        asked.each(&[90, 80, 70, 60, 50], |b| bsld(Preset::Powercap, false, b) <= bsld(Preset::Reducepc, false, b));
     let same = asked.each(&BUDGETS, |b| {
         let (idle, shut) = (bsld(Preset::Powercap, false, b), bsld(Preset::Powercap, true, b));
         (shut - idle).abs() <= 0.02 * idle
@@ -118,7 +119,9 @@ fn energy(asked: &Asked<'_>) -> Vec<Claim> {
         })
     });
     let less = asked.each(&BUDGETS, |b| {
-        [Preset::Powercap, Preset::Reducepc, Preset::Energybud].iter().all(|p| energy(*p, true, b) <= energy(*p, false, b))
+        [Preset::Powercap, Preset::Reducepc, Preset::Energybud]
+            .iter()
+            .all(|p| energy(*p, true, b) <= energy(*p, false, b))
     });
     vec![
         claim("V-E", "energyBud consumes more than reducePC, and reducePC more than powercap", order),
@@ -152,7 +155,8 @@ fn efficiency(asked: &Asked<'_>) -> Vec<Claim> {
     let at_90: Vec<String> = WAYS.iter().filter(|way| !above(**way, 90)).map(|way| way.name()).collect();
     let shut = Way { preset: Preset::Energybud, shutdown: true };
     let idle = Way { preset: Preset::Energybud, shutdown: false };
-    let (with, without) = (asked.each(&[90, 80, 70, 60], |b| above(shut, b)), asked.each(&[90, 80], |b| above(idle, b)));
+    let (with, without) =
+        (asked.each(&[90, 80, 70, 60], |b| above(shut, b)), asked.each(&[90, 80], |b| above(idle, b)));
     let told = if at_90.is_empty() { "all are".to_owned() } else { format!("not {}", at_90.join(", ")) };
     vec![
         claim("V-G", "at 90 % all algorithms are above the theoretical line", {
@@ -171,7 +175,9 @@ fn best(asked: &Asked<'_>) -> Vec<Claim> {
     let bsld = |preset| mean(preset, true, |m| m.avebsld);
     let (bud, reduce) = (util(Preset::Energybud), util(Preset::Reducepc));
     let (slow, slower) = (bsld(Preset::Energybud), bsld(Preset::Reducepc));
-    let told = format!("utilisation {bud:.3} against {reduce:.3}, AVEbsld {slow:.0} against {slower:.0}, over the budgets that bind");
+    let told = format!(
+        "utilisation {bud:.3} against {reduce:.3}, AVEbsld {slow:.0} against {slower:.0}, over the budgets that bind"
+    );
     vec![claim("V-H", "energyBud is the best in utilisation and AVEbsld (with shutdown)", {
         (bud + SAME >= reduce && slow <= slower, told)
     })]

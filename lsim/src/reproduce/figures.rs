@@ -19,12 +19,8 @@ pub struct Means {
 }
 
 /// What is measured, in the order of Table II.
-const MEASURES: [fn(&Outcome) -> f64; 4] = [
-    |outcome| outcome.avebsld,
-    |outcome| outcome.utilisation,
-    |outcome| outcome.started,
-    |outcome| outcome.energy,
-];
+const MEASURES: [fn(&Outcome) -> f64; 4] =
+    [|outcome| outcome.avebsld, |outcome| outcome.utilisation, |outcome| outcome.started, |outcome| outcome.energy];
 
 /// The rows of Table II: its measures with the paper's percentages for powercap, reducePC and energyBud.
 pub const TABLE_II: [(&str, [f64; 3]); 4] = [

@@ -35,7 +35,8 @@ impl Compared {
 
     /// The largest relative difference, in percent.
     pub fn worst_percent(&self) -> f64 {
-        let difference = |(_, there, here): &(String, String, String)| match (there.parse::<f64>(), here.parse::<f64>()) {
+        let difference = |(_, there, here): &(String, String, String)| match (there.parse::<f64>(), here.parse::<f64>())
+        {
             (Ok(there), Ok(here)) if there != 0.0 => 100.0 * ((here - there) / there).abs(),
             _ => 0.0,
         };
@@ -80,7 +81,12 @@ pub fn rows(traces: &Path) -> Result<Vec<Row>> {
 
 fn parse(header: &[&str], line: &str) -> Result<Row> {
     let fields: Vec<&str> = line.split(',').collect();
-    ensure!(fields.len() == header.len() && fields.len() > 3, "{} columns, the header has {}", fields.len(), header.len());
+    ensure!(
+        fields.len() == header.len() && fields.len() > 3,
+        "{} columns, the header has {}",
+        fields.len(),
+        header.len()
+    );
     let (name, shut) = fields[1].rsplit_once('_').context("the algorithm has no _IDLE or _SHUT")?;
     let algorithm = match name {
         "PC" => Algorithm::PowerCap,

@@ -3,7 +3,6 @@
 
 mod backfill;
 mod compose;
-mod conservative;
 mod fifo;
 mod limo;
 mod prototype;
@@ -25,7 +24,7 @@ pub fn policy(preset: Preset) -> &'static dyn Policy {
         Preset::Fifo => &fifo::FIFO,
         Preset::LimoPrototype => &prototype::LIMO_PROTOTYPE,
         Preset::Limo => &limo::LIMO,
-        Preset::Conservative => &conservative::CONSERVATIVE,
+        Preset::Conservative => &backfill::CONSERVATIVE,
         Preset::Easy | Preset::Powercap | Preset::Energybud | Preset::Reducepc => &backfill::BACKFILL,
     }
 }

@@ -16,6 +16,7 @@
 //! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
 //! `monitor_every`, `rest`.
 
+mod conservative;
 mod gate;
 mod place;
 mod reservation;
@@ -33,6 +34,8 @@ use crate::structure::Need;
 use crate::view::View;
 use gate::Gate;
 use reservation::Reservation;
+
+pub(super) use conservative::CONSERVATIVE;
 
 pub(super) static BACKFILL: Backfill = Backfill;
 
