@@ -5,6 +5,7 @@ mod engine;
 mod output;
 mod record;
 mod setup;
+mod y2017;
 
 use std::process::ExitCode;
 
