@@ -144,12 +144,34 @@ impl Machine {
         })
     }
 
-    /// A job begins to compute on its nodes (`up`), or is done with it.
-    fn load(&mut self, placement: &Placement, up: bool) {
+    /// Only the first nodes are there; the others join later, in their order.
+    pub fn only(&mut self, nodes: usize) {
+        if nodes == self.blocks.iter().map(|block| block.count as usize).sum::<usize>() {
+            return;
+        }
+        self.draw.idle = 0;
+        self.processors.idle = 0;
+        for node in 0..u32::try_from(nodes).unwrap_or(u32::MAX) {
+            self.join(NodeId(node));
+        }
+    }
+
+    /// One more node is there.
+    pub fn join(&mut self, node: NodeId) {
+        let (idle, cores) = (self.block(node).draw.idle.mw(), self.block(node).cores);
+        self.draw.idle += idle;
+        self.processors.idle += cores;
+    }
+
+    /// A job begins to compute on its nodes (`up`), or is done with it. `draw` is what it draws above idle where that is
+    /// not what the platform says.
+    fn load(&mut self, placement: &Placement, draw: Option<Power>, up: bool) {
+        self.draw.computing += draw.unwrap_or_default().mw() * if up { 1 } else { -1 };
         for part in placement {
             let block = self.block(part.unit.node);
             let count = i64::from(part.count) * if up { 1 } else { -1 };
-            let (idle, extra) = (block.idle(part.cores).mw(), block.extra(part.cores).mw());
+            let extra = if draw.is_some() { Power::ZERO } else { block.extra(part.cores) };
+            let (idle, extra) = (block.idle(part.cores).mw(), extra.mw());
             self.draw.idle -= idle * count;
             self.draw.computing += (idle + extra) * count;
             let cores = part.count * part.cores;
@@ -163,21 +185,22 @@ impl Machine {
         }
     }
 
-    pub fn compute(&mut self, placement: &Placement) {
-        self.load(placement, true);
+    pub fn compute(&mut self, placement: &Placement, draw: Option<Power>) {
+        self.load(placement, draw, true);
     }
 
-    pub fn give(&mut self, placement: &Placement) {
-        self.load(placement, false);
+    pub fn give(&mut self, placement: &Placement, draw: Option<Power>) {
+        self.load(placement, draw, false);
     }
 
     /// What the nodes of a job draw for it in `span`: its share of idle draw and of load.
-    pub fn energy_of(&self, placement: &[Part], span: Span) -> Energy {
-        let draw = |part: &Part| {
+    pub fn energy_of(&self, placement: &[Part], span: Span, draw: Option<Power>) -> Energy {
+        let shares = |part: &Part| {
             let block = self.block(part.unit.node);
-            (block.idle(part.cores) + block.extra(part.cores)).scaled(i64::from(part.count), 1)
+            let extra = if draw.is_some() { Power::ZERO } else { block.extra(part.cores) };
+            (block.idle(part.cores) + extra).scaled(i64::from(part.count), 1)
         };
-        placement.iter().map(draw).sum::<Power>() * span
+        (placement.iter().map(shares).sum::<Power>() + draw.unwrap_or_default()) * span
     }
 
     /// Nodes begin to go to sleep; returns which are asleep when.

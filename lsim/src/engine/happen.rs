@@ -1,0 +1,221 @@
+//! What happens by itself in a simulation, and what is done when the core says so: starts, ends, switches, changes of
+//! the settings, and readings of the site's meter.
+
+use std::cmp::Reverse;
+
+use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Span, Usage};
+use limo_sched::{Command, Event, Sleep, StopReason};
+
+use super::{Change, Load, Run, Simulation, SimulationError};
+use crate::record::{Fate, JobRow, Sink};
+
+/// What happens by itself, in this order at equal times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// Nodes are awake; the number is that of the entry in `switches`.
+    Awake(u64),
+    Asleep(u64),
+    Start(JobId),
+    /// Of jobs that end together the one that started first ends first. `full`: it has run for all of its walltime.
+    End {
+        started: u64,
+        job: JobId,
+        attempt: Attempt,
+        full: bool,
+    },
+    Meter,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    ByItself,
+    Cancelled,
+}
+
+impl<L: Load, S: Sink> Simulation<'_, L, S> {
+    pub fn obey(&mut self, command: Command) -> Result<(), SimulationError> {
+        match command {
+            Command::Start { job, attempt, placement, estimate } => {
+                let Some(index) = self.indices.get(&job).copied() else { return Ok(()) };
+                let waking = self.machine.awake_at(&placement);
+                let running = self.load.running(index, &placement, &estimate);
+                self.runs.insert(job, Run { index, attempt, placement, running, started: None });
+                match waking {
+                    Some(at) => self.due.push(Reverse((at, Due::Start(job)))),
+                    None => self.start(job)?,
+                }
+            }
+            Command::Stop { job, attempt, why: StopReason::Cancelled { .. } } => {
+                self.end(job, attempt, Way::Cancelled)?;
+            }
+            // A job ends by itself at its walltime, at the latest.
+            Command::Stop { .. } => {}
+            Command::Sleep { nodes } => {
+                for (at, runs) in self.machine.sleep(&nodes) {
+                    self.switched += 1;
+                    self.switches.insert(self.switched, runs);
+                    self.due.push(Reverse((at, Due::Asleep(self.switched))));
+                }
+            }
+            Command::Wake { nodes } => {
+                for (at, runs) in self.machine.wake(&nodes) {
+                    self.switched += 1;
+                    self.switches.insert(self.switched, runs);
+                    self.due.push(Reverse((at, Due::Awake(self.switched))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, id: JobId) -> Result<(), SimulationError> {
+        let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
+        run.started = Some(self.now);
+        let attempt = run.attempt;
+        let running = run.running;
+        let takes = running.walltime.map_or(running.run, |walltime| running.run.min(walltime));
+        self.machine.compute(&run.placement, running.draw);
+        self.started += 1;
+        let full = running.walltime == Some(takes);
+        self.due.push(Reverse((self.now + takes, Due::End { started: self.started, job: id, attempt, full })));
+        self.apply(&Event::Started { job: id, attempt })
+    }
+
+    pub fn happen(&mut self, due: Due) -> Result<(), SimulationError> {
+        match due {
+            Due::Awake(switch) => {
+                let nodes = self.switches.remove(&switch).unwrap_or_default();
+                self.machine.awake(&nodes);
+                self.apply(&Event::Awake { nodes })
+            }
+            Due::Asleep(switch) => {
+                let nodes = self.switches.remove(&switch).unwrap_or_default();
+                self.machine.asleep(&nodes);
+                self.apply(&Event::Asleep { nodes })
+            }
+            Due::Start(id) => self.start(id),
+            Due::End { job, attempt, .. } => self.end(job, attempt, Way::ByItself),
+            Due::Meter => self.meter(),
+        }
+    }
+
+    fn end(&mut self, id: JobId, attempt: Attempt, way: Way) -> Result<(), SimulationError> {
+        let Some(run) = self.runs.remove(&id) else { return Ok(()) };
+        self.indices.remove(&id);
+        let killed = way == Way::Cancelled || run.running.walltime.is_some_and(|walltime| run.running.run > walltime);
+        if run.started.is_some() {
+            self.machine.give(&run.placement, run.running.draw);
+        }
+        let started = run.started.unwrap_or(self.now);
+        let energy = self.machine.energy_of(&run.placement, self.now - started, run.running.draw);
+        let prices = self.core.prices();
+        let cost: Option<Money> = prices.map(|_| limo_sched::cost_of(energy, started, self.now - started, prices));
+        self.intervals.clear();
+        for part in &run.placement {
+            let (first, last) = (part.unit.node.0, part.unit.node.0 + part.count - 1);
+            match self.intervals.last_mut() {
+                Some((_, end)) if *end + 1 == first => *end = last,
+                _ => self.intervals.push((first, last)),
+            }
+        }
+        self.intervals.sort_unstable();
+        let fate = if killed { Fate::Killed } else { Fate::Completed };
+        let (start, end) = (Some(started), Some(self.now));
+        self.sink.job(&JobRow {
+            start,
+            end,
+            allocated: &self.intervals,
+            energy,
+            cost,
+            ..self.load.row(run.index, fate)
+        })?;
+        let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(0) };
+        let usage = Usage { elapsed: self.now - started, ..Usage::default() };
+        self.apply(&Event::Ended { job: id, attempt, outcome, usage })
+    }
+
+    /// Makes the changes that are due; whether there was any.
+    pub fn change_all(&mut self) -> Result<bool, SimulationError> {
+        let load = self.load;
+        let before = self.next_change;
+        while let Some((_, change)) = load.changes().get(self.next_change).filter(|(at, _)| *at <= self.now) {
+            self.next_change += 1;
+            match change {
+                Change::Event(event) => self.record(event),
+                Change::Submit(index) => self.submit(*index)?,
+                Change::Cancel { index, by } => {
+                    let job = self.indices.iter().find(|(_, of)| *of == index).map(|(job, _)| *job);
+                    // It may be over here before it was cancelled there.
+                    if let Some(job) = job {
+                        self.apply(&Event::CancelRequested { job, by: by.clone() })?;
+                    }
+                }
+                Change::Nothing => {}
+            }
+        }
+        Ok(self.next_change > before)
+    }
+
+    fn record(&mut self, event: &Event) {
+        // A node that sleeps here has no daemon that could be lost or found again.
+        let sleeps = |node: &limo_sched::Node| node.sleep() != Sleep::Awake;
+        let asleep = match event {
+            Event::NodeUp { spec } => self.core.node_named(&spec.name).is_some_and(sleeps),
+            Event::NodeAway { node } => self.core.node(*node).is_some_and(sleeps),
+            _ => false,
+        };
+        let nodes = self.core.nodes().len();
+        if asleep || self.core.apply(self.now, event).is_err() {
+            return;
+        }
+        if self.core.nodes().len() > nodes {
+            self.machine.join(NodeId(u32::try_from(nodes).unwrap_or(u32::MAX)));
+        }
+        if matches!(event, Event::BudgetsSet { .. } | Event::LimitsSet { .. } | Event::PricesSet { .. }) {
+            self.follow_settings();
+        }
+    }
+
+    /// Budgets, limits or prices are others from now on.
+    pub fn follow_settings(&mut self) {
+        let budgets = &self.core.settings().budgets;
+        self.spending.follow(budgets, self.now);
+        if !self.metering {
+            let next = budgets.from_then_on(self.now).first().map(|budget| budget.from.max(self.now));
+            self.metering = next.is_some();
+            self.due.extend(next.map(|at| Reverse((at, Due::Meter))));
+        }
+        self.follow_steps();
+    }
+
+    /// Finds the next step of limits and prices.
+    pub fn follow_steps(&mut self) {
+        let settings = self.core.settings();
+        let price = settings.prices.as_ref().and_then(|prices| prices.next_step(self.now));
+        self.step_at = [settings.limits.next_step(self.now), price].into_iter().flatten().min();
+    }
+
+    /// The site's meter is read: at the start of each budget period, every monitoring stage, and at its end, but for an
+    /// end at which another period begins: what was used belongs to none of it.
+    fn meter(&mut self) -> Result<(), SimulationError> {
+        let uj = self.machine.energy_uj() - self.metered_uj;
+        self.metered_uj += uj;
+        let mut budgets = self.core.settings().budgets.iter();
+        let begins = budgets.clone().any(|budget| budget.from == self.now);
+        if !begins && budgets.any(|budget| budget.from < self.now && self.now <= budget.until) {
+            // Rounded up: what was used is never told as less.
+            let mj = uj.div_euclid(1_000) + i128::from(uj.rem_euclid(1_000) != 0);
+            self.apply(&Event::Metered { energy: Energy::from_mj(i64::try_from(mj).unwrap_or(i64::MAX)) })?;
+        }
+        let every = self.core.settings().options.monitor_every.max(Span::from_ms(1));
+        let budgets = &self.core.settings().budgets;
+        let next = match budgets.at(self.now) {
+            Some(budget) => Some((self.now + every).min(budget.until)),
+            None => budgets.iter().map(|budget| budget.from).find(|from| *from > self.now),
+        };
+        self.metering = next.is_some();
+        self.due.extend(next.map(|at| Reverse((at, Due::Meter))));
+        Ok(())
+    }
+}

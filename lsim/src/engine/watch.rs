@@ -1,0 +1,52 @@
+//! What a simulation tells of itself: samples of the platform when something changed, and the summary at its end.
+
+use super::{Load, Simulation, SimulationError};
+use crate::record::{BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Summary};
+
+impl<L: Load, S: Sink> Simulation<'_, L, S> {
+    /// Hands over what has changed.
+    pub fn sample(&mut self) -> Result<(), SimulationError> {
+        let settings = self.core.settings();
+        let band = *settings.limits.at(self.now);
+        let known = |power: limo_model::Power| Some(power).filter(|power| !power.is_unlimited());
+        let spent = settings.budgets.at(self.now).and_then(|budget| self.spending.of(budget));
+        let budget = self.core.counter().zip(spent).map(|(counter, spent)| BudgetSample {
+            released: counter.released(),
+            spent,
+            reserved: counter.reserved(),
+        });
+        let sample = Sample {
+            at: self.now,
+            draw: self.machine.draw(),
+            believed: self.core.sums().draw,
+            limit: known(band.high()),
+            lower: Some(band.low()).filter(|low| !low.is_zero()),
+            budget,
+            price: settings.prices.as_ref().map(|prices| *prices.at(self.now)),
+            queued: u32::try_from(self.core.waiting()).unwrap_or(u32::MAX),
+            running: u32::try_from(self.core.active()).unwrap_or(u32::MAX),
+            processors: self.machine.processors(),
+        };
+        if self.last.as_ref().is_none_or(|last| Sample { at: sample.at, ..*last } != sample) {
+            self.sink.sample(&sample)?;
+            self.last = Some(sample);
+        }
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<Summary, SimulationError> {
+        for (id, index) in std::mem::take(&mut self.indices) {
+            let start = self.runs.get(&id).and_then(|run| run.started);
+            self.sink.job(&JobRow { start, ..self.load.row(index, Fate::Unfinished) })?;
+        }
+        Ok(Summary {
+            end: self.now,
+            energy_by_state: self.machine.energy_by_state(),
+            switches: self.machine.switches(),
+            budgets: self.spending.periods(),
+            rounds: self.rounds,
+            violations: self.core.sums().rejected_plans,
+            host: HostUse::default(),
+        })
+    }
+}

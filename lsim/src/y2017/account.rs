@@ -1,0 +1,190 @@
+//! What the platform really draws, by the state of its nodes, and what its meter says of that.
+//!
+//! The meter of the published platform has a fault: the energy of a node since its last update is charged at the draw of
+//! the state that it has after a switch began. Only the scheduler sees it; the published energies were computed without.
+
+use limo_model::{Energy, Power};
+
+use super::counter::Window;
+use super::intervals::Interval;
+use crate::record::{ByState, Switches};
+
+/// energy-budget-2017, table I: a node's draws, in mW. A switch draws its energy by its time: 616.08 J in 6.1 s and
+/// 18,966.42 J in 151.52 s.
+const DRAWS_MW: ByState<i64> =
+    ByState { idle: 95_000, computing: 190_738, off: 9_750, switching_on: 125_174, switching_off: 100_997 };
+
+/// The draw of a busy node.
+pub const COMPUTING: Power = Power::from_mw(DRAWS_MW.computing);
+
+/// The state of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Idle,
+    Computing,
+    Off,
+    SwitchingOn,
+    SwitchingOff,
+}
+
+fn of<T>(by_state: &mut ByState<T>, state: State) -> &mut T {
+    match state {
+        State::Idle => &mut by_state.idle,
+        State::Computing => &mut by_state.computing,
+        State::Off => &mut by_state.off,
+        State::SwitchingOn => &mut by_state.switching_on,
+        State::SwitchingOff => &mut by_state.switching_off,
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Account {
+    pub nodes: ByState<u32>,
+    pub switches: Switches,
+    window: Window,
+    now: i64,
+    draw_mw: i64,
+    by_state_uj: ByState<i128>,
+    in_window_uj: i128,
+    fault: Option<Fault>,
+}
+
+/// What the meter counts too much.
+#[derive(Debug)]
+struct Fault {
+    /// By node: its last update.
+    updated: Vec<i64>,
+    answered: i64,
+    uj: i128,
+}
+
+impl Account {
+    /// All nodes idle at 0.
+    pub fn new(nodes: u32, window: Window, has_fault: bool) -> Self {
+        Self {
+            nodes: ByState { idle: nodes, ..ByState::default() },
+            switches: Switches::default(),
+            window,
+            now: 0,
+            draw_mw: i64::from(nodes) * DRAWS_MW.idle,
+            by_state_uj: ByState::default(),
+            in_window_uj: 0,
+            fault: has_fault.then(|| Fault { updated: vec![0; nodes as usize], answered: 0, uj: 0 }),
+        }
+    }
+
+    pub fn draw(&self) -> Power {
+        Power::from_mw(self.draw_mw)
+    }
+
+    /// Counts until `now`, in ms.
+    pub fn advance(&mut self, now: i64) {
+        let ms = i128::from(now - self.now);
+        let within = now.min(self.window.until) - self.now.max(self.window.from);
+        self.in_window_uj += i128::from(self.draw_mw) * i128::from(within.max(0));
+        self.now = now;
+        for state in [State::Idle, State::Computing, State::Off, State::SwitchingOn, State::SwitchingOff] {
+            let mw = i64::from(*of(&mut self.nodes, state)) * *of(&mut { DRAWS_MW }, state);
+            *of(&mut self.by_state_uj, state) += i128::from(mw) * ms;
+        }
+    }
+
+    /// Nodes go from one state to another now.
+    pub fn change(&mut self, at: Interval, from: State, to: State) {
+        let more = *of(&mut { DRAWS_MW }, to) - *of(&mut { DRAWS_MW }, from);
+        *of(&mut self.nodes, from) -= at.width();
+        *of(&mut self.nodes, to) += at.width();
+        self.draw_mw += more * i64::from(at.width());
+        match to {
+            State::SwitchingOn => self.switches.on += u64::from(at.width()),
+            State::SwitchingOff => self.switches.off += u64::from(at.width()),
+            _ => {}
+        }
+        let Some(fault) = &mut self.fault else { return };
+        let updated = &mut fault.updated[at.first as usize..=at.last as usize];
+        match to {
+            State::SwitchingOn | State::SwitchingOff => {
+                let ms: i64 = updated.iter().map(|updated| self.now - (*updated).max(fault.answered)).sum();
+                fault.uj += i128::from(more) * i128::from(ms);
+            }
+            State::Idle | State::Off => updated.fill(self.now),
+            // What is busy is not switched before it ends.
+            State::Computing => {}
+        }
+    }
+
+    /// What the meter says that was used, in uJ.
+    pub fn answer(&mut self) -> i128 {
+        let used = &self.by_state_uj;
+        let used = used.idle + used.computing + used.off + used.switching_on + used.switching_off;
+        let Some(fault) = &mut self.fault else { return used };
+        fault.answered = self.now;
+        used + fault.uj
+    }
+
+    pub fn by_state(&self) -> ByState<Energy> {
+        let ByState { idle, computing, off, switching_on, switching_off } = self.by_state_uj;
+        ByState {
+            idle: energy(idle),
+            computing: energy(computing),
+            off: energy(off),
+            switching_on: energy(switching_on),
+            switching_off: energy(switching_off),
+        }
+    }
+
+    pub fn in_window(&self) -> Energy {
+        energy(self.in_window_uj)
+    }
+}
+
+/// From uJ, rounded down.
+pub fn energy(uj: i128) -> Energy {
+    Energy::from_mj(i64::try_from(uj.div_euclid(1_000)).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window { from: 5_000, until: 10_000, cap_mw: 0 };
+
+    fn switched_off_after_9s(has_fault: bool) -> Account {
+        let mut account = Account::new(4, WINDOW, has_fault);
+        account.advance(2_000);
+        account.change(Interval::new(0, 0), State::Idle, State::Computing);
+        account.advance(7_000);
+        account.change(Interval::new(0, 0), State::Computing, State::Idle);
+        account.advance(9_000);
+        account.change(Interval::new(0, 1), State::Idle, State::SwitchingOff);
+        account
+    }
+
+    #[test]
+    fn energy_is_counted_by_state_and_in_the_window() {
+        let mut account = switched_off_after_9s(false);
+        // 4 x 9 s less 5 s idle, 5 s computing.
+        assert_eq!(account.answer(), 31 * 95_000_000 + 5 * 190_738_000);
+        account.advance(20_000);
+        let by_state = account.by_state();
+        assert_eq!(by_state.switching_off, Energy::from_mj(22 * 100_997));
+        assert_eq!(by_state.idle, Energy::from_mj((31 + 22) * 95_000));
+        // 2 s of one busy node, 2 s of idle, 1 s of two that switch.
+        assert_eq!(account.in_window(), Energy::from_mj((6 + 8 + 2) * 95_000 + 2 * 190_738 + 2 * 100_997));
+        assert_eq!(account.draw(), Power::from_mw(2 * 95_000 + 2 * 100_997));
+        assert_eq!(account.switches, Switches { on: 0, off: 2 });
+    }
+
+    #[test]
+    fn the_meter_charges_the_time_before_a_switch_at_its_draw() {
+        let sound = switched_off_after_9s(false).answer();
+        let mut account = switched_off_after_9s(true);
+        // Node 0 was updated 2 s ago, when its job ended, node 1 never.
+        assert_eq!(account.answer() - sound, (2_000 + 9_000) * 5_997);
+        // The answer updates all nodes.
+        account.advance(10_000);
+        account.change(Interval::new(2, 2), State::Idle, State::SwitchingOff);
+        assert_eq!(account.answer() - sound - (2 * 95_000 + 2 * 100_997) * 1_000, 11_000 * 5_997 + 1_000 * 5_997);
+    }
+}

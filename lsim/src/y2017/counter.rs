@@ -1,0 +1,246 @@
+//! The counter of available energy and the tests of a job against the cap.
+//!
+//! Believes what the published scheduler believed of draws, not what the platform draws. Energies are in uJ (mW x ms),
+//! in 128 bits: a whole cluster's over a window does not fit in 64.
+
+use super::queue::Request;
+
+/// What the scheduler believes of a node, in mW.
+const BELIEVED_IDLE_MW: i64 = 100_000;
+const BELIEVED_BUSY_MW: i64 = 203_120;
+/// What one more busy node adds.
+const BUSY_MORE_MW: i64 = BELIEVED_BUSY_MW - BELIEVED_IDLE_MW;
+/// Between two answers of the meter.
+pub const STAGE_MS: i64 = 600_000;
+
+/// The algorithms of energy-budget-2017.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Section II: EASY backfilling, no energy at all.
+    Easy,
+    /// Section V-C.
+    PowerCap,
+    /// Section IV-D.
+    ReducePc,
+    /// Algorithm 2.
+    EnergyBud,
+}
+
+impl Algorithm {
+    /// May a job above the cap be paid from what was saved?
+    pub fn spends(self) -> bool {
+        matches!(self, Self::ReducePc | Self::EnergyBud)
+    }
+}
+
+/// The window of the budget, in ms from the start of the workload, and its cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub from: i64,
+    pub until: i64,
+    /// Budget by duration.
+    pub cap_mw: i64,
+}
+
+/// A job at a time with so many processors free.
+#[derive(Debug, Clone, Copy)]
+pub struct Trial {
+    pub request: Request,
+    pub start: i64,
+    pub free: u32,
+}
+
+/// On which terms a job may run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Terms {
+    /// May be paid from what was saved.
+    pub spends: bool,
+    /// What it costs is set aside.
+    pub reserves: bool,
+    /// Expected to be saved until then.
+    pub expected: i128,
+    /// Set aside from the cap: energy by time in ms, which may be negative (before the window) but not 0.
+    pub lowered: Option<(i128, i64)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Counter {
+    pub algorithm: Algorithm,
+    pub window: Window,
+    nodes: i64,
+    pub saved: i128,
+    /// Set aside within one pass for the head of the queue, with `EnergyBud` also for backfilled jobs.
+    pub reserved: i128,
+    /// The last answer: its time and the energy that the meter had counted.
+    answer: Option<(i64, i128)>,
+}
+
+impl Counter {
+    pub fn new(nodes: u32, algorithm: Algorithm, window: Window) -> Self {
+        Self { algorithm, window, nodes: i64::from(nodes), saved: 0, reserved: 0, answer: None }
+    }
+
+    pub fn is_budgeted(&self) -> bool {
+        self.algorithm != Algorithm::Easy
+    }
+
+    /// The meter answers; when it is to be asked again.
+    pub fn answer(&mut self, now: i64, measured: i128) -> Option<i64> {
+        let (time, before) = self.answer.unwrap_or((now, measured));
+        self.saved += i128::from(now - time) * i128::from(self.window.cap_mw) - (measured - before);
+        self.answer = Some((now, measured));
+        (now < self.window.until).then(|| (now + STAGE_MS).min(self.window.until))
+    }
+
+    /// Believed of the cluster; nodes that are off count as idle. May be asked with fewer free than none.
+    pub fn power_mw(&self, free: i64) -> i64 {
+        self.nodes * BELIEVED_BUSY_MW - free * BUSY_MORE_MW
+    }
+
+    /// What the cap leaves if the whole cluster were idle; negative below the idle draw.
+    pub fn idle_gap_mw(&self) -> i64 {
+        self.window.cap_mw - self.nodes * BELIEVED_IDLE_MW
+    }
+
+    /// Energy above the cap of a draw from `start` to `end`, as far as that is in the window.
+    pub fn excess(&self, start: i64, end: i64, power_mw: i64) -> i128 {
+        let ms = end.min(self.window.until) - start.max(self.window.from);
+        if ms <= 0 { 0 } else { i128::from(power_mw - self.window.cap_mw) * i128::from(ms) }
+    }
+
+    /// Is the job subject to the cap? The end of the request counts as in the window where it meets its start. A longer
+    /// request crosses where a shorter one does.
+    pub fn crosses(&self, start: i64, request_ms: i64) -> bool {
+        self.is_budgeted() && start < self.window.until && self.window.from <= start + request_ms
+    }
+
+    /// What the cap leaves beyond the draw with so many free, in mW; negative above it.
+    fn gap_mw(&self, free: i64, lowered: Option<(i128, i64)>) -> i64 {
+        let aside = match lowered {
+            None | Some((0, _)) => 0,
+            Some((energy, ms)) => div_ceil(energy, i128::from(ms)),
+        };
+        let gap = self.window.cap_mw - self.power_mw(free);
+        // Only a reservation of nearly no time would leave 64 bits.
+        (i128::from(gap) - aside).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// The most processors that may be taken from `free` without a draw above the cap; negative: not even none.
+    pub fn most(&self, free: u32, lowered: Option<(i128, i64)>) -> i64 {
+        self.gap_mw(i64::from(free), lowered).div_euclid(BUSY_MORE_MW)
+    }
+
+    /// Does energy allow the job? If it is paid from what was saved and the terms say so, that is set aside.
+    pub fn admits(&mut self, trial: Trial, terms: Terms) -> bool {
+        let Trial { request, start, free } = trial;
+        if !self.crosses(start, request.ms) {
+            return true;
+        }
+        if free < request.processors {
+            return false;
+        }
+        if self.algorithm != Algorithm::EnergyBud {
+            if self.gap_mw(i64::from(free) - i64::from(request.processors), terms.lowered) >= 0 {
+                return true;
+            }
+            if !terms.spends {
+                return false;
+            }
+        }
+        let power = self.power_mw(i64::from(free) - i64::from(request.processors));
+        let excess = self.excess(start, start + request.ms, power);
+        let admitted = excess <= terms.expected + self.saved - self.reserved;
+        if admitted && terms.reserves {
+            self.reserved += excess;
+        }
+        admitted
+    }
+
+    /// Could any job that crosses the window and asks for no less than `least` be admitted to what is left now?
+    pub fn could_admit(&self, least: Request, now: i64, free: u32) -> bool {
+        if free < least.processors {
+            return false;
+        }
+        let over = self.power_mw(i64::from(free) - i64::from(least.processors)) - self.window.cap_mw;
+        let longest = self.window.until - now.max(self.window.from);
+        let shortest = now.saturating_add(least.ms).min(self.window.until) - now.max(self.window.from);
+        let ms = if over > 0 { shortest.max(0) } else { longest };
+        i128::from(over) * i128::from(ms) <= self.saved - self.reserved
+    }
+}
+
+/// Rounded up; `divisor` may be negative, not 0.
+pub fn div_ceil(dividend: i128, divisor: i128) -> i128 {
+    let (dividend, divisor) = if divisor < 0 { (-dividend, -divisor) } else { (dividend, divisor) };
+    dividend.div_euclid(divisor) + i128::from(dividend.rem_euclid(divisor) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten nodes, a window from 100 s to 200 s with a cap of 1,515.6 W: five busy nodes believed.
+    fn counter(algorithm: Algorithm) -> Counter {
+        Counter::new(10, algorithm, Window { from: 100_000, until: 200_000, cap_mw: 1_515_600 })
+    }
+
+    fn trial(processors: u32, ms: i64, start: i64, free: u32) -> Trial {
+        Trial { request: Request { processors, ms }, start, free }
+    }
+
+    #[test]
+    fn a_cap_counts_within_the_window_only() {
+        let mut capped = counter(Algorithm::PowerCap);
+        let mut check = |processors, ms, start, expected| {
+            assert_eq!(capped.admits(trial(processors, ms, start, 10), Terms::default()), expected);
+        };
+        check(5, 1_000, 150_000, true);
+        check(6, 1_000, 150_000, false);
+        // Ends before the window, meets it, starts with its end.
+        check(6, 1_000, 98_999, true);
+        check(6, 1_000, 99_000, false);
+        check(6, 1_000, 200_000, true);
+        assert!(counter(Algorithm::Easy).admits(trial(6, 1_000, 150_000, 10), Terms::default()));
+    }
+
+    #[test]
+    fn what_is_set_aside_lowers_the_cap() {
+        let counter = counter(Algorithm::ReducePc);
+        assert_eq!(counter.most(10, None), 5);
+        assert_eq!(counter.most(3, None), -2);
+        // One node for 10 s, exactly; then 1 uJ more. Negative time raises it.
+        assert_eq!(counter.most(10, Some((1_031_200_000, 10_000))), 4);
+        assert_eq!(counter.most(10, Some((1_031_200_001, 10_000))), 3);
+        assert_eq!(counter.most(10, Some((1_031_200_000, -10_000))), 6);
+    }
+
+    #[test]
+    fn energy_is_saved_spent_and_set_aside() {
+        let mut counter = counter(Algorithm::EnergyBud);
+        assert_eq!(counter.answer(100_000, 7_000_000), Some(200_000));
+        assert_eq!(counter.saved, 0);
+        // 20 s with 1,000 W drawn of 1,515.6 W.
+        assert_eq!(counter.answer(120_000, 7_000_000 + 20_000_000_000), Some(200_000));
+        assert_eq!(counter.saved, 10_312_000_000);
+        let reserves = Terms { spends: true, reserves: true, ..Terms::default() };
+        // Two more than the cap allows for 50 s: 206.24 W x 50 s, all that was saved.
+        assert!(!counter.admits(trial(7, 50_001, 120_000, 10), reserves));
+        assert!(counter.could_admit(Request { processors: 7, ms: 50_000 }, 120_000, 10));
+        assert!(!counter.could_admit(Request { processors: 7, ms: 50_001 }, 120_000, 10));
+        assert!(counter.admits(trial(7, 50_000, 120_000, 10), reserves));
+        assert_eq!(counter.reserved, 10_312_000_000);
+        assert!(!counter.admits(trial(6, 1, 120_000, 10), reserves));
+        // One less than the cap frees what another needs.
+        assert!(counter.admits(trial(4, 1_000, 120_000, 10), reserves));
+        assert_eq!(counter.reserved, 10_312_000_000 - 103_120_000);
+        assert_eq!(counter.answer(200_000, 7_000_000), None);
+    }
+
+    #[test]
+    fn quotients_are_rounded_up() {
+        for (dividend, divisor, expected) in [(7, 2, 4), (-7, 2, -3), (7, -2, -3), (-7, -2, 4), (6, -2, -3)] {
+            assert_eq!(div_ceil(dividend, divisor), expected);
+        }
+    }
+}

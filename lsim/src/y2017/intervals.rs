@@ -1,0 +1,279 @@
+//! The free processors as an ordered list of disjoint intervals, each with a hint from which end it is taken, and the
+//! marks that keep the reserved processors of the head of the queue for jobs that are short enough.
+//!
+//! Knows no energy and no queue. Its rules, some of them odd, are those of the published scheduler and decide results:
+//! an interval wholly inside the reserved ones is not limited, and unmarking forgets hints.
+
+/// Stands for "no limit on how long".
+pub const FOREVER: i64 = i64::MAX;
+
+/// Processors `first` to `last`, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval {
+    pub first: u32,
+    pub last: u32,
+}
+
+impl Interval {
+    pub const fn new(first: u32, last: u32) -> Self {
+        Self { first, last }
+    }
+
+    pub fn width(self) -> u32 {
+        self.last - self.first + 1
+    }
+
+    /// The `width` processors at its low or its high end; `width` is at most its own.
+    pub fn end(self, low: bool, width: u32) -> Self {
+        if low { Self::new(self.first, self.first + width - 1) } else { Self::new(self.last - width + 1, self.last) }
+    }
+
+    /// What is in both, which meet.
+    pub fn common(self, other: Self) -> Self {
+        Self::new(self.first.max(other.first), self.last.min(other.last))
+    }
+
+    /// What is left without `taken`, which covers one of its ends or does not meet it.
+    fn without(self, taken: Self) -> Option<Self> {
+        if taken.last < self.first || self.last < taken.first {
+            Some(self)
+        } else if taken.first <= self.first {
+            (taken.last < self.last).then(|| Self::new(taken.last + 1, self.last))
+        } else {
+            Some(Self::new(self.first, taken.first - 1))
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// Meets the reserved processors: for jobs that end before they are needed. `twinned`: the next entry is its twin.
+    Limited {
+        twinned: bool,
+    },
+    /// The part of the entry before it that is outside the reserved processors; both have these processors.
+    Twin,
+}
+
+/// One entry of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Free {
+    pub at: Interval,
+    /// For requests up to this, in ms.
+    pub limit_ms: i64,
+    /// Taken from its low end, else from its high end.
+    pub low: bool,
+    kind: Kind,
+}
+
+/// The widest entries, without and with a limit; 0 where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Widest {
+    pub unlimited: u32,
+    pub limited: u32,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct FreeIntervals {
+    list: Vec<Free>,
+    processors: u32,
+}
+
+impl FreeIntervals {
+    /// All of a machine; `processors` at least 1.
+    pub fn new(processors: u32) -> Self {
+        let all = Free { at: Interval::new(0, processors - 1), limit_ms: FOREVER, low: true, kind: Kind::Plain };
+        Self { list: vec![all], processors }
+    }
+
+    /// Free processors.
+    pub fn processors(&self) -> u32 {
+        self.processors
+    }
+
+    pub fn list(&self) -> &[Free] {
+        &self.list
+    }
+
+    pub fn widest(&self) -> Widest {
+        let mut widest = Widest::default();
+        for free in &self.list {
+            let most = if free.limit_ms == FOREVER { &mut widest.unlimited } else { &mut widest.limited };
+            *most = (*most).max(free.at.width());
+        }
+        widest
+    }
+
+    /// Takes `width` processors at the hinted end of the first entry that is wide enough and not limited to less than
+    /// `request_ms`.
+    pub fn take(&mut self, width: u32, request_ms: i64) -> Option<Interval> {
+        let index = self.list.iter().position(|free| width <= free.at.width() && request_ms <= free.limit_ms)?;
+        let Free { at, low, kind, .. } = self.list[index];
+        let taken = at.end(low, width);
+        self.processors -= width;
+        let partner = match kind {
+            Kind::Plain | Kind::Limited { twinned: false } => None,
+            Kind::Limited { twinned: true } => Some(index + 1),
+            Kind::Twin => Some(index - 1),
+        };
+        // The later one first, so that the other's place stays right.
+        let (later, earlier) = match partner {
+            Some(partner) => (index.max(partner), Some(index.min(partner))),
+            None => (index, None),
+        };
+        self.cut(later, taken);
+        if let Some(earlier) = earlier {
+            self.cut(earlier, taken);
+        }
+        Some(taken)
+    }
+
+    fn cut(&mut self, index: usize, taken: Interval) {
+        if let Some(left) = self.list[index].at.without(taken) {
+            self.list[index].at = left;
+            return;
+        }
+        // A limited entry holds all of its twin: it is emptied only after it.
+        if self.list.remove(index).kind == Kind::Twin {
+            self.list[index - 1].kind = Kind::Limited { twinned: false };
+        }
+    }
+
+    /// Gives processors back. Not while there are marks.
+    pub fn release(&mut self, at: Interval) {
+        self.processors += at.width();
+        let next = self.list.partition_point(|free| free.at.first <= at.first);
+        let left = next > 0 && self.list[next - 1].at.last + 1 == at.first;
+        let right = next < self.list.len() && at.last + 1 == self.list[next].at.first;
+        match (left, right) {
+            (true, true) => {
+                self.list[next - 1].at.last = self.list[next].at.last;
+                self.list.remove(next);
+            }
+            (true, false) => {
+                self.list[next - 1].at.last = at.last;
+                self.list[next - 1].low = false;
+            }
+            (false, true) => {
+                self.list[next].at.first = at.first;
+                self.list[next].low = true;
+            }
+            (false, false) => {
+                self.list.insert(next, Free { at, limit_ms: FOREVER, low: true, kind: Kind::Plain });
+            }
+        }
+    }
+
+    /// Marks `reserved`, which are needed in `limit_ms`.
+    pub fn mark(&mut self, reserved: Interval, limit_ms: i64) {
+        let mut index = 0;
+        while index < self.list.len() && self.list[index].at.first <= reserved.last {
+            let Interval { first, last } = self.list[index].at;
+            let before = first < reserved.first && reserved.first <= last;
+            let beyond = reserved.last < last;
+            if before || beyond || first == reserved.first || last == reserved.last {
+                self.list[index].limit_ms = limit_ms;
+                self.list[index].kind = Kind::Limited { twinned: before || beyond };
+            }
+            if before {
+                self.twin(index, Interval::new(first, reserved.first - 1), true);
+                index += 1;
+            } else if beyond {
+                // The reserved ones were placed at an end of a free interval that holds this one: never both.
+                self.twin(index, Interval::new(reserved.last + 1, last), false);
+                break;
+            }
+            index += 1;
+        }
+    }
+
+    /// The twin is taken from the far end of the reserved processors, its partner from the other.
+    fn twin(&mut self, index: usize, at: Interval, low: bool) {
+        self.list[index].low = !low;
+        self.list.insert(index + 1, Free { at, limit_ms: FOREVER, low, kind: Kind::Twin });
+    }
+
+    /// Removes all marks; who was marked is taken from its low end from now on.
+    pub fn unmark(&mut self) {
+        self.list.retain(|free| free.kind != Kind::Twin);
+        for free in &mut self.list {
+            if free.kind != Kind::Plain {
+                (free.limit_ms, free.low, free.kind) = (FOREVER, true, Kind::Plain);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 20 processors of which `busy` are taken, in this order of giving back the others.
+    fn free(given: &[(u32, u32)]) -> FreeIntervals {
+        let mut free = FreeIntervals::new(20);
+        assert_eq!(free.take(20, FOREVER), Some(Interval::new(0, 19)));
+        for &(first, last) in given {
+            free.release(Interval::new(first, last));
+        }
+        free
+    }
+
+    fn check(free: &FreeIntervals, expected: &[(u32, u32, i64, bool)]) {
+        let list: Vec<_> =
+            free.list.iter().map(|free| (free.at.first, free.at.last, free.limit_ms, free.low)).collect();
+        assert_eq!(list, expected);
+    }
+
+    #[test]
+    fn an_interval_is_taken_away_from_who_gave_last() {
+        let mut intervals = free(&[(5, 6), (10, 12)]);
+        check(&intervals, &[(5, 6, FOREVER, true), (10, 12, FOREVER, true)]);
+        intervals.release(Interval::new(7, 7));
+        check(&intervals, &[(5, 7, FOREVER, false), (10, 12, FOREVER, true)]);
+        assert_eq!(intervals.take(1, 5), Some(Interval::new(7, 7)));
+        intervals.release(Interval::new(9, 9));
+        // Both sides meet: the left hint stays.
+        intervals.release(Interval::new(7, 8));
+        check(&intervals, &[(5, 12, FOREVER, false)]);
+        assert_eq!(intervals.processors(), 8);
+        assert_eq!(intervals.take(9, 5), None);
+        assert_eq!(intervals.take(8, 5), Some(Interval::new(5, 12)));
+        check(&intervals, &[]);
+    }
+
+    #[test]
+    fn marks_limit_what_meets_the_ends_of_the_reserved() {
+        let mut intervals = free(&[(0, 4), (6, 7), (9, 14)]);
+        intervals.mark(Interval::new(3, 10), 50);
+        // 6 to 7 is wholly inside, and not limited.
+        let marked = [
+            (0, 4, 50, false),
+            (0, 2, FOREVER, true),
+            (6, 7, FOREVER, true),
+            (9, 14, 50, true),
+            (11, 14, FOREVER, false),
+        ];
+        check(&intervals, &marked);
+        assert_eq!(intervals.widest(), Widest { unlimited: 4, limited: 6 });
+        // Too long for the limited ones; from its twin the partner shrinks too.
+        assert_eq!(intervals.take(4, 51), Some(Interval::new(11, 14)));
+        check(&intervals, &[(0, 4, 50, false), (0, 2, FOREVER, true), (6, 7, FOREVER, true), (9, 10, 50, true)]);
+        assert_eq!(intervals.take(3, 50), Some(Interval::new(2, 4)));
+        check(&intervals, &[(0, 1, 50, false), (0, 1, FOREVER, true), (6, 7, FOREVER, true), (9, 10, 50, true)]);
+        assert_eq!(intervals.take(2, 50), Some(Interval::new(0, 1)));
+        check(&intervals, &[(6, 7, FOREVER, true), (9, 10, 50, true)]);
+        assert_eq!(intervals.processors(), 4);
+    }
+
+    #[test]
+    fn unmarking_forgets_hints() {
+        let mut intervals = free(&[(4, 6), (7, 8), (12, 13), (14, 15)]);
+        check(&intervals, &[(4, 8, FOREVER, false), (12, 15, FOREVER, false)]);
+        intervals.mark(Interval::new(4, 8), 50);
+        check(&intervals, &[(4, 8, 50, false), (12, 15, FOREVER, false)]);
+        intervals.unmark();
+        check(&intervals, &[(4, 8, FOREVER, true), (12, 15, FOREVER, false)]);
+    }
+}

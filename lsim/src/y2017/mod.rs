@@ -1,0 +1,258 @@
+//! `compat = "2017"`: the simulation of energy-budget-2017 as its authors ran it, with its faults, so that the figures
+//! which they printed come out again.
+//!
+//! This is the only scheduler in `lsim` that is not the core of the master, and no policy to run. The core follows the
+//! paper's text; what was published follows from a program that departs from it: a sign error in what running jobs are
+//! expected to save, a meter that charges the time before a switch at the draw after it, hints and marks that are
+//! forgotten, and an order of events that comes from rounding. Each decides results, so none could live in the core, and
+//! without all of them no row can be compared. The paper's policies as they are meant are presets of `limo_sched`.
+//!
+//! Idea: contiguous processors, first fit, a pass after every event, EASY backfilling with a test of energy (section
+//! IV). The workload is read with [`limo_trace::swf::Options::COMPAT_2017`]. It ignores nodes of several processors,
+//! prices, users, and kills nothing: requests are at least twice the run.
+//!
+//! Cost: per pass, the running jobs up to the one that makes room for the head, and the free intervals; the queue only
+//! where its index cannot exclude it.
+
+mod account;
+mod clock;
+mod counter;
+mod growth;
+mod head;
+mod intervals;
+mod nodes;
+mod platform;
+mod published;
+mod queue;
+mod running;
+mod scheduler;
+#[cfg(test)]
+mod tests;
+
+use limo_model::{Energy, Power, Span, Time};
+use limo_trace::Workload;
+
+use crate::record::{BudgetPeriod, BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Summary, Window, WriteError};
+use account::Account;
+pub use counter::Algorithm;
+use platform::Platform;
+pub use published::{COLUMNS, PublishedRow};
+use queue::Request;
+use scheduler::{Scheduler, Variant};
+
+/// energy-budget-2017, section V-C: the budget holds on three days in the middle of the week.
+const BUDGET_FROM_MS: i64 = 2 * 86_400_000;
+const BUDGET_UNTIL_MS: i64 = 5 * 86_400_000;
+/// What the scheduler believes of a busy and of an idle node.
+const BUSY_MW: i64 = 203_120;
+const IDLE_MW: i64 = 100_000;
+/// The published 49 % is the idle draw exactly: 100 of 203.12 W.
+const IDLE_PERCENT: u32 = 49;
+
+/// What to simulate. [`Config::published`] gives what was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Of the machine; a node has one.
+    pub processors: u32,
+    pub algorithm: Algorithm,
+    /// Free nodes go off within the budget's window.
+    pub shutdown: bool,
+    /// Of what the busy machine is believed to draw, 1 to 100. 49 is the idle draw exactly.
+    pub budget_percent: u32,
+    /// Keeps the sign error: what running jobs draw above the cap counts as saved, not as spent.
+    pub sign_error: bool,
+    /// Keeps the fault of the meter, which matters with `shutdown` only.
+    pub meter_fault: bool,
+}
+
+impl Config {
+    /// With both errors, as published.
+    pub fn published(processors: u32, algorithm: Algorithm, shutdown: bool, budget_percent: u32) -> Self {
+        Self { processors, algorithm, shutdown, budget_percent, sign_error: true, meter_fault: true }
+    }
+
+    fn window(&self) -> counter::Window {
+        let node_mw =
+            if self.budget_percent == IDLE_PERCENT { IDLE_MW } else { BUSY_MW * i64::from(self.budget_percent) / 100 };
+        let cap_mw = node_mw * i64::from(self.processors);
+        counter::Window { from: BUDGET_FROM_MS, until: BUDGET_UNTIL_MS, cap_mw }
+    }
+
+    fn check(&self, workload: &Workload) -> Result<(), CompatError> {
+        let Self { processors, budget_percent, .. } = *self;
+        if !(1..=100).contains(&budget_percent) {
+            return Err(CompatError::Budget { percent: budget_percent });
+        }
+        for job in &workload.jobs {
+            if job.processors > processors {
+                return Err(CompatError::TooWide { number: job.number, asked: job.processors, processors });
+            }
+            let twice = job.run + job.run;
+            if job.run < Span::from_secs(1) || job.walltime.is_none_or(|walltime| walltime < twice) {
+                return Err(CompatError::Rules { number: job.number });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why nothing was simulated, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CompatError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("the budget is {percent} %: that is out of range (1 to 100)")]
+    Budget { percent: u32 },
+    #[error(
+        "job {number} asks for {asked} processors, the platform has {processors}: what was published has no rule for that; name a larger platform with --nodes"
+    )]
+    TooWide { number: i64, asked: u32, processors: u32 },
+    #[error(
+        "job {number} runs for less than 1 s or has a requested time below twice its run: read the workload with the rules of 2017"
+    )]
+    Rules { number: i64 },
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub summary: Summary,
+    pub row: PublishedRow,
+}
+
+/// Simulates `workload` to its end and hands everything to `sink`. `host` of the summary is left empty.
+///
+/// # Errors
+/// [`CompatError`]: the workload does not suit the setup, or the sink cannot write.
+pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> Result<Outcome, CompatError> {
+    config.check(workload)?;
+    let requests = workload.jobs.iter().map(|job| {
+        // Checked above: every job has a requested time.
+        Request { processors: job.processors, ms: job.walltime.map_or(0, Span::ms) }
+    });
+    let variant = Variant { algorithm: config.algorithm, shutdown: config.shutdown, sign_error: config.sign_error };
+    let window = config.window();
+    let scheduler = Scheduler::new(config.processors, variant, window, requests.collect());
+    let account = Account::new(config.processors, window, config.meter_fault && config.shutdown);
+    let mut run = Run {
+        workload,
+        window,
+        platform: Platform::new(workload, scheduler, account),
+        start: workload.start.unwrap_or_default(),
+        last: None,
+    };
+    let mut end = 0;
+    while let Some(now) = run.platform.instant() {
+        end = now;
+        run.report(now, sink)?;
+    }
+    run.report_unfinished(sink)?;
+    let summary = run.summary(end);
+    sink.finish(&summary)?;
+    let (lives, switched) = (&run.platform.lives, &run.platform.switched);
+    let (nodes, budget_percent) = (config.processors, config.budget_percent);
+    let row = published::Schedule { workload, lives, switched, nodes, budget_percent }.row();
+    Ok(Outcome { summary, row })
+}
+
+/// A simulation on its way into a sink.
+struct Run<'a> {
+    workload: &'a Workload,
+    window: counter::Window,
+    platform: Platform<'a>,
+    start: Time,
+    last: Option<Sample>,
+}
+
+impl Run<'_> {
+    fn at(&self, ms: i64) -> Time {
+        self.start + Span::from_ms(ms)
+    }
+
+    fn is_budgeted(&self) -> bool {
+        self.platform.scheduler.counter.is_budgeted()
+    }
+
+    /// Hands over what changed in this instant.
+    fn report(&mut self, now: i64, sink: &mut impl Sink) -> Result<(), WriteError> {
+        for &job in &self.platform.ended {
+            self.report_job(job, sink)?;
+        }
+        let sample = self.sample(now);
+        let same = self.last.is_some_and(|last| Sample { at: sample.at, ..last } == sample);
+        if !same {
+            sink.sample(&sample)?;
+            self.last = Some(sample);
+        }
+        Ok(())
+    }
+
+    fn report_job(&self, index: usize, sink: &mut impl Sink) -> Result<(), WriteError> {
+        let (job, life) = (&self.workload.jobs[index], &self.platform.lives[index]);
+        let ran = life.start.zip(life.end).map_or(Span::ZERO, |(start, end)| Span::from_ms(end - start));
+        let allocated = life.at.map(|at| [(at.first, at.last)]);
+        sink.job(&JobRow {
+            number: job.number,
+            submit: self.start + job.submit,
+            processors: job.processors,
+            walltime: job.walltime,
+            user: job.user,
+            fate: if life.end.is_some() { Fate::Completed } else { Fate::Unfinished },
+            start: life.start.map(|ms| self.at(ms)),
+            end: life.end.map(|ms| self.at(ms)),
+            allocated: allocated.as_ref().map_or(&[], |at| at.as_slice()),
+            energy: account::COMPUTING.scaled(i64::from(job.processors), 1) * ran,
+            cost: None,
+        })
+    }
+
+    /// Jobs that the scheduler left waiting.
+    fn report_unfinished(&mut self, sink: &mut impl Sink) -> Result<(), WriteError> {
+        let lives = &self.platform.lives;
+        let left: Vec<usize> = (0..lives.len()).filter(|job| lives[*job].end.is_none()).collect();
+        left.into_iter().try_for_each(|job| self.report_job(job, sink))
+    }
+
+    fn sample(&self, now: i64) -> Sample {
+        let Platform { scheduler, account, running, .. } = &self.platform;
+        let counter = &scheduler.counter;
+        let within = self.is_budgeted() && (self.window.from..self.window.until).contains(&now);
+        let spends = counter.algorithm.spends();
+        Sample {
+            at: self.at(now),
+            draw: account.draw(),
+            believed: Power::from_mw(counter.power_mw(i64::from(scheduler.free.processors()))),
+            limit: (within && !spends).then_some(Power::from_mw(self.window.cap_mw)),
+            lower: None,
+            budget: (within && spends).then(|| BudgetSample {
+                released: Power::from_mw(self.window.cap_mw) * Span::from_ms(now - self.window.from),
+                spent: account.in_window(),
+                reserved: Energy::ZERO,
+            }),
+            price: None,
+            // Both are at most the jobs of the workload, which are counted with 32 bits.
+            queued: scheduler.queued() as u32,
+            running: *running,
+            processors: account.nodes,
+        }
+    }
+
+    fn summary(&self, end: i64) -> Summary {
+        let Platform { account, rounds, .. } = &self.platform;
+        let (from, until) = (self.window.from, self.window.until);
+        let period = BudgetPeriod {
+            window: Window { from: self.at(from), until: self.at(until) },
+            energy: Power::from_mw(self.window.cap_mw) * Span::from_ms(until - from),
+            spent: account.in_window(),
+        };
+        Summary {
+            end: self.at(end),
+            energy_by_state: account.by_state(),
+            switches: account.switches,
+            budgets: if self.is_budgeted() { vec![period] } else { Vec::new() },
+            rounds: *rounds,
+            violations: 0,
+            host: HostUse::default(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The running jobs in order of their estimated ends; of equal ends, in order of insertion.
+
+use super::intervals::Interval;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Estimated, in ms.
+    pub end: i64,
+    pub at: Interval,
+    pub job: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Running {
+    list: Vec<Run>,
+    /// By job: its estimated end while it runs.
+    ends: Vec<i64>,
+}
+
+impl Running {
+    pub fn new(jobs: usize) -> Self {
+        Self { list: Vec::new(), ends: vec![0; jobs] }
+    }
+
+    pub fn list(&self) -> &[Run] {
+        &self.list
+    }
+
+    pub fn add(&mut self, run: Run) {
+        self.ends[run.job as usize] = run.end;
+        let index = self.list.partition_point(|other| other.end <= run.end);
+        self.list.insert(index, run);
+    }
+
+    /// Takes a job out; none where it does not run.
+    pub fn remove(&mut self, job: usize) -> Option<Run> {
+        let end = self.ends[job];
+        let first = self.list.partition_point(|other| other.end < end);
+        let index = first + self.list[first..].iter().position(|run| run.job as usize == job)?;
+        Some(self.list.remove(index))
+    }
+
+    /// Gives a job another estimated end, as if it were inserted now.
+    pub fn postpone(&mut self, job: usize, end: impl Fn(i64) -> i64) {
+        if let Some(run) = self.remove(job) {
+            self.add(Run { end: end(run.end), ..run });
+        }
+    }
+}
