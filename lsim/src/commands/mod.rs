@@ -1,5 +1,6 @@
 //! The subcommands, each in a file of its own.
 
+mod bench;
 mod generate;
 mod import;
 mod policies;
@@ -17,6 +18,8 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Clean a workload and write it in the Standard Workload Format
     Import(import::Arguments),
+    /// Measure speed and memory, beside limits and other simulators
+    Bench(bench::Arguments),
     /// The policies, each with its source and options
     Policies(policies::Arguments),
 }
@@ -27,6 +30,7 @@ impl Command {
             Self::Run(arguments) => run::run(&arguments),
             Self::Generate(arguments) => generate::run(&arguments),
             Self::Import(arguments) => import::run(&arguments),
+            Self::Bench(arguments) => bench::run(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
         }
     }
