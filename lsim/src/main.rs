@@ -1,5 +1,6 @@
 //! `lsim`: runs policies over traces, in simulated time, on the scheduling core of the master.
 
+mod bench;
 mod commands;
 mod engine;
 mod output;

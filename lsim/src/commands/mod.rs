@@ -1,5 +1,6 @@
 //! The subcommands, each in a file of its own.
 
+mod bench;
 mod generate;
 mod import;
 mod policies;
@@ -20,6 +21,8 @@ pub enum Command {
     Import(import::Arguments),
     /// Run the campaign of a paper again, beside its figures
     Reproduce(reproduce::Arguments),
+    /// Measure speed and memory, beside limits and other simulators
+    Bench(bench::Arguments),
     /// The policies, each with its source and options
     Policies(policies::Arguments),
 }
@@ -31,6 +34,7 @@ impl Command {
             Self::Generate(arguments) => generate::run(&arguments),
             Self::Import(arguments) => import::run(&arguments),
             Self::Reproduce(arguments) => reproduce::run_command(&arguments),
+            Self::Bench(arguments) => bench::run(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
         }
     }

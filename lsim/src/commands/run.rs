@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use limo_model::Span;
 
-use crate::engine::simulate;
+use crate::engine::{peak_rss, simulate};
 use crate::output::{Metrics, Output};
-use crate::record::{Heading, Summary, Window};
+use crate::record::{Heading, HostUse, JobRow, Sample, Sink, Summary, Window, WriteError};
 use crate::setup::Setup;
+use crate::y2017;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -29,21 +32,53 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for note in &loaded.notes {
         eprintln!("lsim: note: {note}");
     }
-    if loaded.compat_2017 {
-        bail!("compat=2017 is not simulated yet");
-    }
     let heading = loaded.heading();
     let mut output = Output::create(&arguments.out, heading.clone())?;
-    let summary = simulate(&loaded.scenario(), &mut output)?;
+    let (summary, row) = match &loaded.compat {
+        None => (simulate(&loaded.scenario(), &mut output)?, None),
+        Some(config) => {
+            let mut timed = Timed { output: &mut output, begun: Instant::now(), host: HostUse::default() };
+            let outcome = y2017::simulate(&loaded.workload, config, &mut timed)?;
+            (Summary { host: timed.host, ..outcome.summary }, Some(outcome.row))
+        }
+    };
     if summary.violations > 0 {
         eprintln!("lsim: warning: the checker refused {} plans: please report this", summary.violations);
     }
     match output.schedule() {
         Some(schedule) if arguments.json => print!("{schedule}"),
-        _ => print!("{}", table(&heading, output.metrics(), &summary)),
+        _ => {
+            print!("{}", table(&heading, output.metrics(), &summary));
+            if let Some(row) = row {
+                println!("{:<16}{}\n{:<16}{row}", "as published", y2017::COLUMNS, "");
+            }
+        }
     }
     eprintln!("lsim: simulated in {}; the results are in {}", summary.host.wall, arguments.out.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Adds to the summary what the simulation took, which [`simulate`] does by itself.
+struct Timed<'o> {
+    output: &'o mut Output,
+    begun: Instant,
+    host: HostUse,
+}
+
+impl Sink for Timed<'_> {
+    fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError> {
+        self.output.job(job)
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), WriteError> {
+        self.output.sample(sample)
+    }
+
+    fn finish(&mut self, summary: &Summary) -> Result<(), WriteError> {
+        let ms = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        self.host = HostUse { wall: Span::from_ms(ms), peak_rss_bytes: peak_rss() };
+        self.output.finish(&Summary { host: self.host, ..summary.clone() })
+    }
 }
 
 /// The figures that are looked at first, one a line.

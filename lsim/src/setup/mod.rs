@@ -2,6 +2,7 @@
 //! at and every value is checked before the first event; nothing is simulated and nothing is written here.
 
 mod check;
+mod compat;
 pub mod files;
 pub mod options;
 mod values;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 
 use crate::engine::Scenario;
 use crate::record::{Heading, Window};
+use crate::y2017;
 use options::{Choices, choose};
 use values::exact_span;
 pub use values::{Amount, Date, Extent, Ratio, Setting};
@@ -95,8 +97,8 @@ pub struct Loaded {
     pub platform: Platform,
     pub preset: Preset,
     pub options: Options,
-    /// Whether to simulate as the published code of energy-budget-2017 did.
-    pub compat_2017: bool,
+    /// With `compat=2017`: what to simulate in place of [`Loaded::scenario`].
+    pub compat: Option<y2017::Config>,
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
@@ -168,12 +170,16 @@ impl Setup {
             bail!("no job is left to simulate: widen --window, --users or --first");
         }
         let (platform, platform_name, platform_notes) = self.cluster(&workload)?;
+        let Choices { options, compat_2017 } = choices;
+        let compat = compat_2017.then(|| compat::config(self, preset, &options, &platform)).transpose()?;
         let clock = files::clock(workload.start);
         let prices = self.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
         let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
         let budgets = self.periods(&workload, &platform)?;
-        check::budgets(preset, choices.options.rest, &platform, &budgets)?;
-        check::widths(preset, &platform, &workload)?;
+        if compat.is_none() {
+            check::budgets(preset, options.rest, &platform, &budgets)?;
+            check::widths(preset, &platform, &workload)?;
+        }
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
@@ -183,8 +189,7 @@ impl Setup {
         }
         let workload_name = self.trace.as_deref().map_or_else(|| "workload".to_owned(), name);
         let names = Names { workload: workload_name, platform: platform_name, options: self.listed() };
-        let Choices { options, compat_2017 } = choices;
-        Ok(Loaded { workload, platform, preset, options, compat_2017, budgets, limits, prices, notes, names })
+        Ok(Loaded { workload, platform, preset, options, compat, budgets, limits, prices, notes, names })
     }
 
     fn choices(&self) -> Result<(Choices, Vec<String>)> {

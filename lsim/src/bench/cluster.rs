@@ -1,0 +1,214 @@
+//! A large cluster under load, around a real core: 10,000 nodes of 20 classes, 100,000 jobs that wait with 256 request
+//! signatures, and one upper limit of the draw that lets about 70 % of the nodes compute. Time is simulated.
+//!
+//! Measures nothing: [`Loaded::end`] and [`Loaded::arrive`] do one thing each, and [`super::rounds`] times them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+
+use anyhow::{Context, Result};
+use limo_model::{
+    Attempt, Band, Cores, Curve, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind,
+    UnitSpec, Usage,
+};
+use limo_sched::{Command, Core, Event, Options, Preset, Round};
+
+/// Cores of the nodes of each class.
+const CORES: [u32; 20] = [4, 6, 8, 10, 12, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128];
+/// Idle draw of a node without its cores, of a core, and what a core adds while it computes; the classes differ around
+/// these. Of the order that servers draw.
+const BOARD_W: i64 = 40;
+const CORE_IDLE_MW: i64 = 500;
+const CORE_BUSY_MW: i64 = 4_000;
+/// What jobs ask for: 8 sizes, 8 choices of hardware and 4 walltimes make 256 signatures.
+const SIZES: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
+const WALLTIMES_H: [i64; 4] = [1, 4, 12, 24];
+/// The share of the draw of all cores above idle that the limit admits, in percent.
+const LIMIT_PERCENT: i64 = 70;
+/// Jobs are handed in so far apart while the cluster fills.
+const FILL_GAP: Span = Span::from_ms(1);
+
+/// How large the cluster is.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// A multiple of the classes.
+    pub nodes: u32,
+    pub waiting: usize,
+}
+
+/// The cluster, filled.
+pub struct Loaded {
+    core: Core,
+    now: Time,
+    dice: u64,
+    /// What runs, by its end.
+    ends: BinaryHeap<Reverse<(Time, JobId, Attempt)>>,
+}
+
+/// A number that looks random: splitmix64.
+fn next(dice: &mut u64) -> u64 {
+    *dice = dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*dice ^ (*dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn hardware(class: usize) -> String {
+    format!("cpu-{class:02}")
+}
+
+/// Node `index` of a class, whose draws differ from those of the others by a few percent.
+fn node(class: usize, index: u32) -> NodeSpec {
+    let cores = CORES[class];
+    let variation = 900 + 10 * class as i64;
+    let of_cores = |mw: i64| Power::from_mw(i64::from(cores) * mw).scaled(variation, 1_000);
+    let unit = UnitSpec {
+        name: "cpu".to_owned(),
+        hardware: hardware(class),
+        kind: UnitKind::Cpu,
+        cores,
+        nameplate: of_cores(CORE_BUSY_MW),
+        caps: None,
+    };
+    NodeSpec {
+        name: format!("c{class:02}n{index:04}"),
+        units: vec![unit],
+        memory: Memory::ZERO,
+        idle: Power::from_watts(BOARD_W) + of_cores(CORE_IDLE_MW),
+        meter: Meter::None,
+        rest: None,
+    }
+}
+
+/// The `choice`th constraint: any hardware, one of the seven largest kinds, or some of them.
+fn constraint(choice: usize) -> Vec<String> {
+    match choice {
+        0 => Vec::new(),
+        1 => (10..15).map(hardware).collect(),
+        2 => (15..20).map(hardware).collect(),
+        3 => (5..20).step_by(3).map(hardware).collect(),
+        _ => vec![hardware(choice + 10), hardware(choice + 12)],
+    }
+}
+
+fn request(dice: &mut u64) -> Request {
+    let signature = next(dice) as usize % (SIZES.len() * 8 * WALLTIMES_H.len());
+    let (size, rest) = (signature % SIZES.len(), signature / SIZES.len());
+    Request {
+        user: String::new(),
+        name: String::new(),
+        application: String::new(),
+        size: String::new(),
+        nodes: NonZeroU32::MIN,
+        cores: Cores::Count(NonZeroU32::new(SIZES[size]).unwrap_or(NonZeroU32::MIN)),
+        memory: Memory::ZERO,
+        time_limit: Some(Span::from_secs(WALLTIMES_H[rest / 8] * 3_600)),
+        immediate: false,
+        deadline: None,
+        start_by: None,
+        include: Vec::new(),
+        exclude: Vec::new(),
+        hardware: constraint(rest % 8),
+        variants: Vec::new(),
+    }
+}
+
+impl Loaded {
+    /// Nodes register, and jobs come until so many wait.
+    ///
+    /// # Errors
+    /// An event that the core refuses, which would be a fault of this file.
+    pub fn new(size: Size) -> Result<Self> {
+        let now = Time::from_unix_ms(0);
+        let core = Core::new(now, Preset::Powercap, Options::default());
+        let mut loaded = Self { core, now, dice: 1, ends: BinaryHeap::new() };
+        let (mut idle, mut full) = (Power::ZERO, Power::ZERO);
+        let of_class = size.nodes / CORES.len() as u32;
+        for class in 0..CORES.len() {
+            for index in 0..of_class {
+                let spec = node(class, index);
+                idle += spec.idle;
+                full += spec.units[0].nameplate;
+                loaded.apply(&Event::NodeUp { spec })?;
+            }
+        }
+        let band = Band::new(Power::ZERO, idle + full.scaled(LIMIT_PERCENT, 100)).context("the limit of the draw")?;
+        loaded.apply(&Event::LimitsSet { limits: Curve::constant(band), by: "lsim".to_owned() })?;
+        while loaded.waiting() < size.waiting {
+            loaded.arrive(FILL_GAP)?;
+        }
+        Ok(loaded)
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.core.waiting()
+    }
+
+    pub fn running(&self) -> usize {
+        self.core.active()
+    }
+
+    pub fn rejected(&self) -> u64 {
+        self.core.sums().rejected_plans
+    }
+
+    /// The believed draw, and what it may be.
+    pub fn draw(&self) -> (Power, Power) {
+        (self.core.sums().draw, self.core.settings().limits.at(self.now).high())
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<()> {
+        self.core.apply(self.now, event).with_context(|| format!("at {} ms", self.now.unix_ms()))
+    }
+
+    /// One more job, `gap` after the last thing. Returns how long the core took for it, in ns, and what started.
+    ///
+    /// # Errors
+    /// As [`Loaded::new`].
+    pub fn arrive(&mut self, gap: Span) -> Result<(u64, usize)> {
+        // Jobs end in their time, whether anybody looks or not.
+        let until = self.now + gap;
+        while self.ends.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
+            self.end()?;
+        }
+        self.now = self.now.max(until);
+        let event = Event::Submitted { job: self.core.next_job(), request: request(&mut self.dice) };
+        self.timed(&event)
+    }
+
+    /// The next job ends. Returns as [`Loaded::arrive`].
+    ///
+    /// # Errors
+    /// As [`Loaded::new`], and where nothing runs.
+    pub fn end(&mut self) -> Result<(u64, usize)> {
+        let Reverse((at, job, attempt)) = self.ends.pop().context("no job runs that could end")?;
+        self.now = self.now.max(at);
+        let event = Event::Ended { job, attempt, outcome: Outcome::Exited(0), usage: Usage::default() };
+        self.timed(&event)
+    }
+
+    /// Records one event and runs a round; both are measured, what the nodes do about it is not.
+    fn timed(&mut self, event: &Event) -> Result<(u64, usize)> {
+        let begun = std::time::Instant::now();
+        let applied = self.core.apply(self.now, event);
+        let round = self.core.round(self.now);
+        let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        applied.with_context(|| format!("at {} ms", self.now.unix_ms()))?;
+        Ok((ns, self.obey(round)?))
+    }
+
+    /// Nodes start what they are told to; a job takes 30 to 100 % of its walltime.
+    fn obey(&mut self, round: Round) -> Result<usize> {
+        let mut started = 0;
+        for command in round.commands {
+            let Command::Start { job, attempt, estimate, .. } = command else { continue };
+            started += 1;
+            self.apply(&Event::Started { job, attempt })?;
+            let permille = 300 + next(&mut self.dice) % 700;
+            let end = self.now + estimate.duration.scaled(permille as i64, 1_000);
+            self.ends.push(Reverse((end, job, attempt)));
+        }
+        Ok(started)
+    }
+}

@@ -1,0 +1,117 @@
+//! What the machine says of itself and of processes: cores, load, CPU time and memory.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use serde::{Deserialize, Serialize};
+
+/// What a figure depends on besides the program.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    pub cores: usize,
+    /// Runnable processes over the last minute, as the kernel averages them; nothing where it does not say.
+    pub load_average: Option<f64>,
+}
+
+impl Machine {
+    pub fn now() -> Self {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load_average = load.split_whitespace().next().and_then(|first| first.parse().ok());
+        Self { cores: std::thread::available_parallelism().map_or(1, usize::from), load_average }
+    }
+}
+
+/// What processes took.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Taken {
+    pub wall_s: f64,
+    /// In user mode and in the kernel.
+    pub cpu_s: f64,
+    /// The largest resident set of any of them, ever.
+    pub peak_rss_bytes: f64,
+}
+
+fn seconds(time: TimeVal) -> f64 {
+    time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
+}
+
+fn used(who: UsageWho) -> Result<Taken> {
+    let usage = getrusage(who).context("the kernel does not tell what processes took")?;
+    Ok(Taken {
+        wall_s: 0.0,
+        cpu_s: seconds(usage.user_time()) + seconds(usage.system_time()),
+        // The kernel counts in KiB.
+        peak_rss_bytes: usage.max_rss() as f64 * 1_024.0,
+    })
+}
+
+/// Measures one thing after another in this process.
+pub struct Watch {
+    begun: Instant,
+    before: Taken,
+}
+
+impl Watch {
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn start() -> Result<Self> {
+        let before = used(UsageWho::RUSAGE_SELF)?;
+        Ok(Self { begun: Instant::now(), before })
+    }
+
+    /// What this process took since the start; the peak is that of its whole life.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn taken(&self) -> Result<Taken> {
+        let now = used(UsageWho::RUSAGE_SELF)?;
+        Ok(Taken { wall_s: self.begun.elapsed().as_secs_f64(), cpu_s: now.cpu_s - self.before.cpu_s, ..now })
+    }
+}
+
+/// Runs this program with `arguments` to its end. The peak is that of all its runs from this process.
+///
+/// # Errors
+/// It cannot be started, or fails: with what it says.
+pub fn child(arguments: &[&str]) -> Result<Taken> {
+    let program = std::env::current_exe().context("the program's own file is not known")?;
+    let before = used(UsageWho::RUSAGE_CHILDREN)?;
+    let begun = Instant::now();
+    let run = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let run = run.context("the program cannot be run again")?;
+    let wall_s = begun.elapsed().as_secs_f64();
+    if !run.status.success() {
+        let said = String::from_utf8_lossy(&run.stderr);
+        bail!("`lsim {}` ends with {}: {}", arguments.join(" "), run.status, said.trim());
+    }
+    let after = used(UsageWho::RUSAGE_CHILDREN)?;
+    Ok(Taken { wall_s, cpu_s: after.cpu_s - before.cpu_s, ..after })
+}
+
+/// A folder for results, which is taken away in the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("lsim-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| format!("{}: the folder cannot be made", path.display()))?;
+        Ok(Self(path))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nobody can be told any more.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

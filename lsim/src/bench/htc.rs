@@ -1,0 +1,110 @@
+//! Many jobs of one processor on 1,400 nodes, from generation to the written results, and how time and memory grow.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use limo_model::{Budgets, Time};
+use limo_sched::{Options, Preset};
+use limo_trace::Platform;
+use limo_trace::generate::{Recipe, generate};
+
+use super::figure::{Figure, Limit};
+use super::host::{Scratch, Watch};
+use super::part::Report;
+use crate::engine::{Scenario, simulate};
+use crate::output::Output;
+use crate::record::Heading;
+
+/// As many jobs as the growth is measured over.
+pub const COUNTS: [u32; 3] = [100_000, 600_000, 6_000_000];
+const NODES: u32 = 1_400;
+const WALL: &str = "wall time in all";
+const PEAK: &str = "peak memory";
+const MIB: f64 = 1_048_576.0;
+/// For the largest count: in seconds and MiB.
+const WALL_S: f64 = 15.0;
+const PEAK_MIB: f64 = 1_024.0;
+/// What counts as linear: the machine's caches make larger runs a little slower.
+const EXPONENT: f64 = 1.1;
+
+/// Generates, simulates and writes in this process, which should do nothing else.
+///
+/// # Errors
+/// Results that cannot be written.
+pub fn measure(jobs: u32) -> Result<Report> {
+    let all = Watch::start()?;
+    let mut recipe = Recipe::named("htc")?;
+    recipe.jobs = Some(jobs);
+    recipe.machine = NODES;
+    let workload = generate(&recipe)?;
+    let generated = all.taken()?;
+    let platform = Platform::taurus(NODES);
+    let scenario = Scenario {
+        workload: &workload,
+        platform: &platform,
+        preset: Preset::Easy,
+        options: Options::default(),
+        budgets: Budgets::default(),
+        limits: None,
+        prices: None,
+    };
+    let heading = Heading {
+        workload: "htc".to_owned(),
+        platform: format!("{NODES} nodes of energy-budget-2017"),
+        processors: NODES,
+        policy: Preset::Easy.name().to_owned(),
+        options: Vec::new(),
+        seed: Some(recipe.seed),
+        start: Time::from_unix_ms(0),
+        window: None,
+    };
+    let scratch = Scratch::new()?;
+    let out: PathBuf = scratch.path().join("out");
+    let mut output = Output::create(&out, heading).context("the results")?;
+    let summary = simulate(&scenario, &mut output)?;
+    let taken = all.taken()?;
+    let largest = Some(&jobs) == COUNTS.last();
+    let within = |figure: Figure, most| if largest { figure.within(Limit::AtMost(most)) } else { figure };
+    let simulated = taken.cpu_s - generated.cpu_s;
+    let peers = "HTC-Sim: 183 s and 802 MB for 561,851 jobs";
+    Ok(Report::of(vec![
+        Figure::new("jobs", f64::from(jobs), ""),
+        Figure::new("plans refused by the checker", summary.violations as f64, "").within(Limit::AtMost(0.0)),
+        Figure::new("CPU time of the generation", generated.cpu_s, "s"),
+        Figure::new("CPU time of the rest", simulated, "s"),
+        Figure::new("jobs per second of CPU time", f64::from(jobs) / simulated, "/s"),
+        within(Figure::new(WALL, taken.wall_s, "s").beside(peers), WALL_S),
+        within(Figure::new(PEAK, taken.peak_rss_bytes / MIB, "MiB"), PEAK_MIB),
+    ]))
+}
+
+/// The exponents with which time and memory grow from one count to the next.
+pub fn growth(reports: &[(u32, Report)]) -> Vec<Figure> {
+    let value = |report: &Report, name: &str| report.figures.iter().find(|figure| figure.name == name).map(|f| f.value);
+    let mut figures = Vec::new();
+    for pair in reports.windows(2) {
+        let [(few, less), (many, more)] = pair else { continue };
+        for name in [WALL, PEAK] {
+            let (Some(less), Some(more)) = (value(less, name), value(more, name)) else { continue };
+            let exponent = (more / less).ln() / (f64::from(*many) / f64::from(*few)).ln();
+            let figure = Figure::new(&format!("{name}, {few} to {many}"), exponent, "");
+            figures.push(figure.within(Limit::AtMost(EXPONENT)).beside("linear is 1"));
+        }
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten times the jobs in ten times the time is linear; in a hundred times the time it is the square.
+    #[test]
+    fn exponents() {
+        let report = |wall, peak| Report::of(vec![Figure::new(WALL, wall, "s"), Figure::new(PEAK, peak, "MiB")]);
+        let reports = [(100, report(1.0, 8.0)), (1_000, report(10.0, 8.0)), (10_000, report(1_000.0, 80.0))];
+        let rounded: Vec<i64> = growth(&reports).iter().map(|f| (f.value * 1_000.0).round() as i64).collect();
+        assert_eq!(rounded, [1_000, 0, 2_000, 1_000]);
+        assert_eq!(growth(&reports)[2].reached, Some(false));
+    }
+}

@@ -1,0 +1,154 @@
+//! `lsim bench`: how fast the simulator and the core are, beside what is asked of them and what others reach.
+//!
+//! Measures what users do: whole runs with their files, and rounds of a loaded core. Nothing here is a test: a figure
+//! depends on the machine and on what else it does, so both are printed with it.
+
+mod campaign;
+mod cluster;
+mod easy;
+mod figure;
+mod host;
+mod htc;
+mod part;
+mod rounds;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use figure::Figure;
+use host::Machine;
+use part::{Part, Report};
+
+/// All of it, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub struct Findings {
+    schema: u32,
+    before: Machine,
+    after: Machine,
+    parts: Vec<Named>,
+}
+
+#[derive(Debug, Serialize)]
+struct Named {
+    name: String,
+    title: String,
+    #[serde(flatten)]
+    report: Report,
+}
+
+/// The parts of that name or group; all where none is given.
+///
+/// # Errors
+/// There is none of that name.
+fn chosen(only: Option<&str>, quick: bool) -> Result<Vec<Part>> {
+    let mut parts = Part::all(quick);
+    let Some(only) = only else { return Ok(parts) };
+    let known: Vec<String> = parts.iter().map(|part| part.name()).collect();
+    parts.retain(|part| part.name() == only || part.group() == only);
+    if parts.is_empty() {
+        bail!("`{only}` is no part of the benchmark: easy, htc, {}", known.join(", "));
+    }
+    Ok(parts)
+}
+
+/// One part, measured in this process, as JSON for the process that asked for it.
+///
+/// # Errors
+/// As [`Part::measure`], and an unknown name.
+pub fn measure(name: &str, traces: &Path, quick: bool) -> Result<String> {
+    let Some(part) = chosen(Some(name), quick)?.into_iter().next() else { bail!("`{name}` is no part") };
+    Ok(serde_json::to_string(&part.measure(traces, quick)?)?)
+}
+
+/// All parts, or those that `only` names, one after another, each in a process of its own. `tell` hears of each before
+/// it begins.
+///
+/// # Errors
+/// A part that fails.
+pub fn run(only: Option<&str>, traces: &Path, quick: bool, tell: impl Fn(&str)) -> Result<Findings> {
+    let before = Machine::now();
+    let mut parts = Vec::new();
+    let mut grown = Vec::new();
+    for part in chosen(only, quick)? {
+        tell(&part.title());
+        let report = part.apart(traces, quick)?;
+        if let Part::Htc(jobs) = part {
+            grown.push((jobs, report.clone()));
+        }
+        parts.push(Named { name: part.name(), title: part.title(), report });
+    }
+    let growth = htc::growth(&grown);
+    if !growth.is_empty() {
+        let title = "growth: exponents of time and memory with the number of jobs".to_owned();
+        parts.push(Named { name: "growth".to_owned(), title, report: Report::of(growth) });
+    }
+    Ok(Findings { schema: 1, before, after: Machine::now(), parts })
+}
+
+impl Findings {
+    /// Figures that are not within their limits.
+    pub fn missed(&self) -> impl Iterator<Item = &Figure> {
+        self.parts.iter().flat_map(|part| &part.report.figures).filter(|figure| figure.reached == Some(false))
+    }
+
+    /// For people: a block for each part, then the machine.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            text.push_str(&format!("{}\n", part.title));
+            if let Some(why) = &part.report.skipped {
+                text.push_str(&format!("  skipped: {why}\n"));
+            }
+            for figure in &part.report.figures {
+                text.push_str(&format!("  {figure}\n"));
+            }
+            text.push('\n');
+        }
+        let load = |machine: &Machine| machine.load_average.map_or("unknown".to_owned(), |load| load.to_string());
+        let (cores, before, after) = (self.before.cores, load(&self.before), load(&self.after));
+        let debug = if cfg!(debug_assertions) { "; built without optimisation" } else { "" };
+        text.push_str(&format!(
+            "on {cores} cores; load average {before} at the begin, {after} at the end, this program included{debug}\n"
+        ));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(only: Option<&str>, quick: bool) -> Result<String> {
+        chosen(only, quick).map(|parts| parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn parts() {
+        let all = "kth-sp2 sdsc-sp2 sdsc-blue curie htc-100000 htc-600000 htc-6000000 rounds campaign";
+        assert_eq!(names(None, false).expect("all"), all);
+        assert_eq!(names(None, true).expect("some"), "kth-sp2 sdsc-sp2 htc-100000 rounds campaign");
+        assert_eq!(names(Some("htc"), false).expect("a group"), "htc-100000 htc-600000 htc-6000000");
+        assert_eq!(names(Some("curie"), false).expect("a part"), "curie");
+        assert_eq!(
+            names(Some("easier"), true).expect_err("unknown").to_string(),
+            "`easier` is no part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, campaign"
+        );
+    }
+
+    #[test]
+    fn a_text() {
+        let machine = Machine { cores: 2, load_average: Some(1.5) };
+        let report = Report::skipped("no traces".to_owned());
+        let named = Named { name: "kth".to_owned(), title: "kth: EASY".to_owned(), report };
+        let figures = vec![Figure::new("CPU time", 0.25, "s")];
+        let other = Named { name: "htc".to_owned(), title: "htc: many".to_owned(), report: Report::of(figures) };
+        let findings = Findings { schema: 1, before: machine, after: machine, parts: vec![named, other] };
+        let text = findings.text();
+        let line = "  CPU time                                      0.250 s\n";
+        let expected = format!("kth: EASY\n  skipped: no traces\n\nhtc: many\n{line}\non 2 cores; load average 1.5");
+        assert!(text.starts_with(&expected), "{text}");
+        assert_eq!(findings.missed().count(), 0);
+    }
+}

@@ -1,0 +1,118 @@
+//! The parts of the benchmark. Each runs in a process of its own, so that its memory and CPU time are its own.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::cluster::Size;
+use super::easy::{ORACLES, Oracle};
+use super::figure::Figure;
+use super::{campaign, htc, rounds};
+
+/// What a part found.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Report {
+    pub figures: Vec<Figure>,
+    /// Why there are none.
+    pub skipped: Option<String>,
+}
+
+impl Report {
+    pub fn of(figures: Vec<Figure>) -> Self {
+        Self { figures, skipped: None }
+    }
+
+    pub fn skipped(why: String) -> Self {
+        Self { figures: Vec::new(), skipped: Some(why) }
+    }
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub enum Part {
+    Easy(&'static Oracle),
+    Htc(u32),
+    Rounds,
+    Campaign,
+}
+
+const SIZE: Size = Size { nodes: 10_000, waiting: 100_000 };
+/// Of ends, and as many of arrivals.
+const ROUNDS: usize = 20_000;
+
+impl Part {
+    /// In the order in which they are measured; `quick` leaves out what takes long.
+    pub fn all(quick: bool) -> Vec<Self> {
+        let oracles = if quick { &ORACLES[..2] } else { &ORACLES[..] };
+        let counts = if quick { &htc::COUNTS[..1] } else { &htc::COUNTS[..] };
+        let easy = oracles.iter().map(Self::Easy);
+        easy.chain(counts.iter().copied().map(Self::Htc)).chain([Self::Rounds, Self::Campaign]).collect()
+    }
+
+    /// What `--only` takes besides [`Part::group`].
+    pub fn name(self) -> String {
+        match self {
+            Self::Easy(oracle) => oracle.name.to_owned(),
+            Self::Htc(jobs) => format!("htc-{jobs}"),
+            Self::Rounds | Self::Campaign => self.group().to_owned(),
+        }
+    }
+
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Easy(_) => "easy",
+            Self::Htc(_) => "htc",
+            Self::Rounds => "rounds",
+            Self::Campaign => "campaign",
+        }
+    }
+
+    pub fn title(self) -> String {
+        match self {
+            Self::Easy(oracle) => {
+                format!("{}: EASY; reading, accounting, checking and writing included", oracle.name)
+            }
+            Self::Htc(jobs) => format!("htc-{jobs}: jobs of one processor on 1,400 nodes; writing included"),
+            Self::Rounds => {
+                "rounds: an event and its round; 10,000 nodes of 20 classes, 256 signatures, a binding limit".to_owned()
+            }
+            Self::Campaign => {
+                "campaign: energy-budget-2017; contiguous processors, a budget of 70 % for three days".to_owned()
+            }
+        }
+    }
+
+    /// Measures in this process.
+    ///
+    /// # Errors
+    /// What cannot be read, simulated or written.
+    pub fn measure(self, traces: &Path, quick: bool) -> Result<Report> {
+        match self {
+            Self::Easy(oracle) => oracle.measure(traces),
+            Self::Htc(jobs) => htc::measure(jobs),
+            Self::Rounds => Ok(Report::of(rounds::measure(SIZE, if quick { ROUNDS / 10 } else { ROUNDS })?)),
+            Self::Campaign => campaign::measure(traces, quick),
+        }
+    }
+
+    /// Measures in a process of its own.
+    ///
+    /// # Errors
+    /// It cannot be started, fails, or says something else than figures.
+    pub fn apart(self, traces: &Path, quick: bool) -> Result<Report> {
+        let program = std::env::current_exe().context("the program's own file is not known")?;
+        let mut command = Command::new(program);
+        command.args(["bench", "--part", &self.name()]).arg("--traces").arg(traces);
+        if quick {
+            command.arg("--quick");
+        }
+        let run = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let run = run.context("the program cannot be run again")?;
+        if !run.status.success() {
+            bail!("the part `{}` ends with {}", self.name(), run.status);
+        }
+        serde_json::from_slice(&run.stdout).with_context(|| format!("the part `{}` prints no figures", self.name()))
+    }
+}

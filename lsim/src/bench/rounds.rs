@@ -1,0 +1,100 @@
+//! How long the core takes for one event and the round after it, on a large cluster under load.
+
+use anyhow::{Result, ensure};
+use limo_model::Span;
+
+use super::cluster::{Loaded, Size};
+use super::figure::{Figure, Limit};
+
+/// What was measured of one kind of event, in ns.
+struct Times {
+    what: &'static str,
+    sorted: Vec<u64>,
+}
+
+impl Times {
+    fn new(what: &'static str, mut ns: Vec<u64>) -> Self {
+        ns.sort_unstable();
+        Self { what, sorted: ns }
+    }
+
+    /// The time that so many of a thousand do not exceed, in us.
+    fn at_permille(&self, permille: usize) -> f64 {
+        let at = (self.sorted.len() * permille).div_ceil(1_000).clamp(1, self.sorted.len().max(1));
+        self.sorted.get(at - 1).map_or(0.0, |ns| *ns as f64 / 1_000.0)
+    }
+
+    fn figures(&self, limit_us: f64, peer: &str) -> [Figure; 4] {
+        let figure =
+            |name: &str, permille| Figure::new(&format!("{}, {name}", self.what), self.at_permille(permille), "us");
+        [
+            figure("p50", 500),
+            figure("p99", 990).within(Limit::AtMost(limit_us)).beside(peer),
+            figure("p99.9", 999),
+            figure("max", 1_000),
+        ]
+    }
+}
+
+/// Measures `rounds` ends and as many arrivals on a cluster of that size.
+///
+/// # Errors
+/// An event that the core refuses, or a cluster that is not under load.
+pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
+    let mut loaded = Loaded::new(size)?;
+    let (mut ends, mut arrivals) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
+    let mut started = 0;
+    while ends.len() < rounds {
+        let (ns, starts) = loaded.end()?;
+        ends.push(ns);
+        started += starts;
+        // As many come as go.
+        while loaded.waiting() < size.waiting {
+            let (ns, starts) = loaded.arrive(Span::ZERO)?;
+            arrivals.push(ns);
+            started += starts;
+        }
+    }
+    ensure!(!arrivals.is_empty(), "nothing arrived");
+    let (draw, limit) = loaded.draw();
+    let measured = ends.len() + arrivals.len();
+    let mut figures = vec![
+        Figure::new("jobs waiting", loaded.waiting() as f64, ""),
+        Figure::new("jobs running", loaded.running() as f64, ""),
+        Figure::new("rounds measured", measured as f64, ""),
+        Figure::new("jobs started meanwhile", started as f64, ""),
+        Figure::new("draw of what is allowed", draw.watts() * 100.0 / limit.watts(), "%"),
+        Figure::new("plans refused by the checker", loaded.rejected() as f64, "").within(Limit::AtMost(0.0)),
+    ];
+    let ends = Times::new("after an end", ends);
+    let arrivals = Times::new("after an arrival", arrivals);
+    figures.extend(ends.figures(50.0, "a prototype of the structures alone: 4.7 us"));
+    figures.extend(arrivals.figures(50.0, "a prototype of the structures alone: 1.3 us"));
+    let all = Times::new("all", ends.sorted.into_iter().chain(arrivals.sorted).collect());
+    figures.extend(all.figures(50.0, ""));
+    Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers 1 to 1000 us, in any order.
+    #[test]
+    fn permilles() {
+        let times = Times::new("x", (1..=1_000).rev().map(|us| us * 1_000).collect());
+        assert_eq!([500, 990, 999, 1_000].map(|permille| times.at_permille(permille)), [500.0, 990.0, 999.0, 1_000.0]);
+        assert_eq!(Times::new("one", vec![7_000]).at_permille(500), 7.0);
+    }
+
+    /// A small cluster fills up to its limit, and the figures are all there.
+    #[test]
+    fn a_small_cluster() {
+        let figures = measure(Size { nodes: 20, waiting: 50 }, 100).expect("measured");
+        let value = |name: &str| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
+        assert_eq!(value("jobs waiting"), Some(50.0));
+        assert_eq!(value("plans refused by the checker"), Some(0.0));
+        assert!(value("draw of what is allowed").is_some_and(|share| share > 80.0 && share <= 100.0), "{figures:?}");
+        assert!(value("rounds measured").is_some_and(|rounds| rounds >= 200.0));
+    }
+}

@@ -1,0 +1,48 @@
+//! `lsim bench`: figures of speed and memory, printed beside what is asked for and what others reach.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::bench;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The folder of the traces; parts whose traces are missing are skipped
+    #[arg(long, value_name = "DIR", env = "LIMO_TRACES", default_value = "../shared/traces")]
+    traces: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Only this part or group of parts: easy, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc, rounds or campaign
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Less of each: enough to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// Measure this part here and print its figures: what the program asks of itself
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with_all = ["json", "only"])]
+    part: Option<String>,
+}
+
+/// # Errors
+/// What cannot be read, simulated or written. A limit that is missed is no error: the machine may be busy.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(part) = &arguments.part {
+        println!("{}", bench::measure(part, &arguments.traces, arguments.quick)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tell = |title: &str| eprintln!("lsim: measuring {title}");
+    let findings = bench::run(arguments.only.as_deref(), &arguments.traces, arguments.quick, tell)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&findings)?);
+    } else {
+        print!("{}", findings.text());
+    }
+    match findings.missed().count() {
+        0 => {}
+        missed => eprintln!("lsim: {missed} figures are not within their limits"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

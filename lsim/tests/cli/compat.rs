@@ -1,0 +1,67 @@
+//! `--set compat=2017`: rows that the authors of energy-budget-2017 printed, through the program.
+
+use std::path::PathBuf;
+
+use super::{SMALL, column, folder, lsim, read, refused};
+
+/// Columns of a published row come out with the digits that were printed.
+fn check(trace: &str, algorithm: &str, percent: &str, run: &str) {
+    let traces = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/energy-budget-2017");
+    let Ok(published) = std::fs::read_to_string(traces.join("published_rows.csv")) else {
+        println!("skipped: energy-budget-2017 is not among the traces beside the project");
+        return;
+    };
+    let rows: Vec<&str> = published.lines().filter(|line| !line.starts_with('#')).collect();
+    let key = format!("{trace},{algorithm},{percent},");
+    let row = rows.iter().find_map(|row| row.strip_prefix(&key)).expect("a published row");
+    let names = rows[0].strip_prefix("trace,algo_shut,budget_percent,").expect("the header");
+    let folder = folder(&[]);
+    let path = traces.join(format!("{trace}.swf.gz"));
+    let budget = format!("--budget {percent}% --from 2d --until 5d");
+    let printed =
+        lsim(folder.path(), &format!("run --trace {} --set compat=2017 {budget} --out out {run}", path.display()));
+    let line = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name)).expect(name).trim().to_owned();
+    assert_eq!(line("as published"), names);
+    let computed = printed.lines().skip_while(|line| !line.starts_with("as published")).nth(1).expect("a row");
+    let mut compared = 0;
+    for ((name, wanted), found) in names.split(',').zip(row.split(',')).zip(computed.trim().split(',')) {
+        if !wanted.is_empty() {
+            assert_eq!(found, wanted, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 3);
+    assert!(!column(&read(folder.path(), "out/jobs.csv"), "job_id").is_empty());
+    let schedule: serde_json::Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
+    assert!(schedule["peak_rss_bytes"].as_u64() > Some(1_000_000));
+}
+
+#[test]
+fn powercap_at_the_idle_draw() {
+    check("sdscblue_1w_43207292", "PC_IDLE", "49", "--policy powercap");
+}
+
+#[test]
+fn reducepc() {
+    check("curie_1w_48889200", "reducePC_IDLE", "70", "--policy reducepc");
+}
+
+#[test]
+fn what_was_not_published() {
+    let folder = folder(&[("a.swf", SMALL)]);
+    let run = |more: &str, stderr: &str| {
+        let stderr = format!("lsim: --set compat=2017: {stderr}");
+        refused(folder.path(), &format!("run --trace a.swf --set compat=2017 --out out {more}"), 1, &stderr);
+    };
+    let budgets = "budgets were whole percents of days 2 to 5: write for example --budget 80% --from 2d --until 5d";
+    run("--policy powercap", budgets);
+    run("--policy powercap --budget 49.5% --from 2d --until 5d", budgets);
+    run("--policy powercap --budget 50% --from 1d --until 5d", budgets);
+    run("--policy fifo", "`fifo` was not published then (easy, powercap, reducepc, energybud were)");
+    run("--policy easy --limits l.csv", "the published code has nothing for --limits; leave it out");
+    run("--policy easy --set depth=3", "the published code has nothing for --set depth; leave it out");
+    run(
+        "--policy easy --set rest=idle",
+        "nodes slept at once and in the budget's period only: write --set rest=idle-in-budget",
+    );
+}
