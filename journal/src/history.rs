@@ -29,19 +29,20 @@ pub struct History {
 }
 
 impl History {
-    /// Opens the journal in `dir` for reading. Takes no lock, disturbs no master.
+    /// Opens a journal for reading: the one in the state directory `place`, or the file `place`. Takes no lock, disturbs
+    /// no master.
     ///
     /// # Errors
     /// [`OpenError`] where there is no journal, or it is damaged, not a journal, or newer than this program.
-    pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        let path = dir.join(schema::FILE);
-        let failed = |source| OpenError::Directory { dir: dir.to_owned(), source };
+    pub fn open(place: &Path) -> Result<Self, OpenError> {
+        let path = if place.is_file() { place.to_owned() } else { place.join(schema::FILE) };
+        let failed = |source| OpenError::Directory { dir: place.to_owned(), source };
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
         let (sender, entries) = sync_channel(AHEAD);
         let (opened, opening) = sync_channel(1);
-        let place = path.clone();
+        let file = path.clone();
         // A thread of its own: the one who iterates may be inside a runtime already, or have none.
-        let work = move || match runtime.block_on(begin(&place)) {
+        let work = move || match runtime.block_on(begin(&file)) {
             Ok((conn, last)) => {
                 let _ = opened.send(Ok(()));
                 runtime.block_on(send_all(conn, last, &sender));

@@ -3,6 +3,7 @@
 mod bench;
 mod commands;
 mod engine;
+mod history;
 mod output;
 mod record;
 mod reproduce;

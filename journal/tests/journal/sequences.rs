@@ -148,6 +148,8 @@ async fn play(steps: Vec<Step>) {
     let history = History::open(dir.path()).expect("readable").map(|entry| entry.expect("readable"));
     let history = history.map(|entry| (entry.at, entry.entry)).collect::<Vec<_>>();
     assert_eq!(history, expected.entries);
+    let of_the_file = History::open(&dir.path().join("journal.db")).expect("readable");
+    assert_eq!(of_the_file.count(), expected.entries.len());
     journal.close().await;
 }
 

@@ -4,8 +4,10 @@ mod bench;
 mod generate;
 mod import;
 mod policies;
+mod replay;
 mod reproduce;
 mod run;
+mod what_if;
 
 use std::process::ExitCode;
 
@@ -25,6 +27,10 @@ pub enum Command {
     Bench(bench::Arguments),
     /// The policies, each with its source and options
     Policies(policies::Arguments),
+    /// Run a master's journal again: every round must be the recorded one
+    Replay(replay::Arguments),
+    /// Simulate a cluster's own history under something else
+    WhatIf(what_if::Arguments),
 }
 
 impl Command {
@@ -36,6 +42,8 @@ impl Command {
             Self::Reproduce(arguments) => reproduce::run_command(&arguments),
             Self::Bench(arguments) => bench::run(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
+            Self::Replay(arguments) => replay::run(&arguments),
+            Self::WhatIf(arguments) => what_if::run(&arguments),
         }
     }
 }

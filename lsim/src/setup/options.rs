@@ -179,7 +179,15 @@ fn rest(place: &mut RestRule, value: &str) -> Result<(), String> {
 /// # Errors
 /// An unknown key, a key given twice, or a value that is not understood.
 pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Choices, Vec<String>)> {
-    let (mut choices, mut notes) = (Choices::default(), Vec::new());
+    choose_from(Choices::default(), preset, settings)
+}
+
+/// The same where what is not set is as in `choices`.
+///
+/// # Errors
+/// As [`choose`].
+pub fn choose_from(mut choices: Choices, preset: Preset, settings: &[Setting]) -> Result<(Choices, Vec<String>)> {
+    let mut notes = Vec::new();
     for (index, Setting { key, value }) in settings.iter().enumerate() {
         let known = KEYS.iter().find(|known| known.name == key).ok_or_else(|| unknown(key))?;
         if !known.policies.contains(&preset) {

@@ -5,6 +5,7 @@ mod compat;
 mod equal;
 mod oracles;
 mod refusals;
+mod replay;
 mod run;
 mod sweep;
 mod workloads;

@@ -19,3 +19,4 @@ mod stop;
 mod surroundings;
 mod torrent;
 mod users;
+mod what_if;

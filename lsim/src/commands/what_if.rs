@@ -1,0 +1,190 @@
+//! `lsim what-if`: a cluster's own history under another policy, budget, band or price, beside what it was.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use limo_model::{Budget, Budgets, Release, Span, Time};
+use limo_sched::budget::possible;
+use limo_sched::{Preset, RestRule};
+use serde_json::json;
+
+use crate::engine::simulate_load;
+use crate::history::again::{Again, Otherwise, Sources};
+use crate::history::figures::{Figures, as_json, table};
+use crate::history::past::Past;
+use crate::output::{Metrics, Output};
+use crate::record::{Heading, Summary, Window};
+use crate::setup::options::{Choices, choose_from};
+use crate::setup::{Amount, Extent, Setting, files};
+
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("otherwise").required(true).multiple(true))]
+pub struct Arguments {
+    /// The state directory of a master, which may run, or the file journal.db
+    #[arg(long, value_name = "STATE_DIR")]
+    from: PathBuf,
+    /// One of those that `lsim policies` lists [default: those that were in force]
+    #[arg(long, value_name = "NAME", group = "otherwise")]
+    policy: Option<Preset>,
+    /// An option of the policy; the others are as they were at the end
+    #[arg(long, value_name = "KEY=VALUE", group = "otherwise")]
+    set: Vec<Setting>,
+    /// Energy for one period: 40MWh, or 80% of what the cluster could use
+    #[arg(long, value_name = "ENERGY|N%", group = "otherwise", conflicts_with = "budgets")]
+    budget: Option<Amount>,
+    /// The period of --budget from the begin of the history, 2d..5d [default: all of it]
+    #[arg(long, value_name = "FROM..UNTIL", requires = "budget")]
+    period: Option<Extent>,
+    /// Budgets for successive periods: a CSV file with from,until,energy_kwh
+    #[arg(long, value_name = "FILE", group = "otherwise")]
+    budgets: Option<PathBuf>,
+    /// How these budgets become available over their periods: even or by-price [default: even]
+    #[arg(long, value_name = "RULE")]
+    release: Option<Release>,
+    /// Lower and upper limits of the draw: a CSV file with time,low_w,high_w
+    #[arg(long, value_name = "FILE", group = "otherwise")]
+    limits: Option<PathBuf>,
+    /// Prices: a CSV file with time,price_eur_per_mwh
+    #[arg(long, value_name = "FILE", group = "otherwise")]
+    prices: Option<PathBuf>,
+    /// A folder for jobs.csv, draw.csv, schedule.json and report.html of the simulation in which this is otherwise
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// # Errors
+/// A journal or a file that cannot be read, or something that cannot be simulated or written.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let past = Past::read(&arguments.from)?;
+    let mut notes = Vec::new();
+    let otherwise = otherwise(arguments, &past, &mut notes)?;
+    let (same, _) = simulated(&past, &Otherwise::default(), None)?;
+    let (other, sources) = simulated(&past, &otherwise, arguments.out.as_deref())?;
+    notes.extend(told(&past, sources));
+    let name = otherwise.policy.map_or_else(|| "otherwise".to_owned(), |(preset, _)| preset.name().to_owned());
+    let columns = [("as it was".to_owned(), &past.figures), ("simulated as it was".to_owned(), &same), (name, &other)];
+    if arguments.json {
+        let Sources { measured, profiles, unscaled, estimated } = sources;
+        let times = json!({"measured": measured, "profiles": profiles, "unscaled": unscaled, "estimated": estimated});
+        println!("{:#}", as_json(&columns, &times, &notes));
+    } else {
+        print!("{}", table(&columns));
+        notes.iter().for_each(|note| println!("note: {note}"));
+    }
+    if let Some(out) = &arguments.out {
+        eprintln!("lsim: the results are in {}", out.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One simulation of all of the history.
+fn simulated(past: &Past, otherwise: &Otherwise, out: Option<&Path>) -> Result<(Figures, Sources)> {
+    let again = Again::new(past, otherwise);
+    let heading = heading(past, otherwise);
+    let figures = |metrics: &Metrics, summary: Summary| Figures::of(metrics, summary.budgets, summary.end - past.start);
+    let figures = match out {
+        Some(out) => {
+            let mut output = Output::create(out, heading)?;
+            let summary = simulate_load(&again, again.rules(), &mut output)?;
+            figures(output.metrics(), summary)
+        }
+        None => {
+            let mut metrics = Metrics::new(&heading);
+            let summary = simulate_load(&again, again.rules(), &mut metrics)?;
+            figures(&metrics, summary)
+        }
+    };
+    Ok((figures, again.sources()))
+}
+
+fn heading(past: &Past, otherwise: &Otherwise) -> Heading {
+    let budgets = otherwise.budgets.iter().flatten();
+    let (first, last) = (budgets.clone().next(), budgets.last());
+    Heading {
+        workload: "history".to_owned(),
+        platform: format!("{} nodes", past.nodes.len()),
+        processors: u32::try_from(past.platform.cores()).unwrap_or(u32::MAX),
+        policy: otherwise.policy.map_or(past.preset, |(preset, _)| preset).name().to_owned(),
+        options: Vec::new(),
+        seed: None,
+        start: past.start,
+        window: first.zip(last).map(|(first, last)| Window { from: first.from, until: last.until }),
+    }
+}
+
+/// What the arguments say is otherwise.
+fn otherwise(arguments: &Arguments, past: &Past, notes: &mut Vec<String>) -> Result<Otherwise> {
+    let policy = if arguments.policy.is_some() || !arguments.set.is_empty() {
+        let preset = arguments.policy.unwrap_or(past.preset);
+        let base = Choices { options: past.options, compat_2017: false };
+        let (choices, more) = choose_from(base, preset, &arguments.set)?;
+        if choices.compat_2017 {
+            bail!("--set compat=2017: what was published then knows no cluster with a history; leave it out");
+        }
+        notes.extend(more);
+        Some((preset, choices.options))
+    } else {
+        None
+    };
+    let clock = files::clock(Some(past.start));
+    let limits = arguments.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
+    let prices = arguments.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
+    let budgets = budgets(arguments, past)?;
+    let preset = policy.map_or(past.preset, |(preset, _)| preset);
+    let rest = policy.map_or(past.options.rest, |(_, options)| options.rest);
+    if let Some(budgets) = budgets.as_ref().filter(|_| preset.keeps_budget()) {
+        let floor = past.platform.groups.iter().map(|group| match group.rest {
+            Some(of) if rest != RestRule::Never => of.draw.min(group.draw.idle),
+            _ => group.draw.idle,
+        });
+        let floor = floor.sum();
+        budgets.iter().try_for_each(|budget| possible(budget, floor))?;
+    } else if budgets.is_some() {
+        notes.push(format!("`{preset}` keeps no budget: what is spent is only counted"));
+    }
+    Ok(Otherwise { policy, budgets, limits, prices })
+}
+
+fn budgets(arguments: &Arguments, past: &Past) -> Result<Option<Budgets>> {
+    let release = arguments.release.unwrap_or_default();
+    if let Some(path) = &arguments.budgets {
+        return files::budgets(path, files::clock(Some(past.start)), release).map(Some);
+    }
+    let Some(amount) = arguments.budget else {
+        if arguments.release.is_some() {
+            bail!("--release says how budgets become available: give them with --budget or --budgets");
+        }
+        return Ok(None);
+    };
+    let (from, until): (Time, Time) = match arguments.period {
+        Some(Extent { from, until }) => (past.start + from, past.start + until),
+        // An empty period is none.
+        None => (past.start, past.end.max(past.start + Span::from_ms(1))),
+    };
+    let full = past.platform.groups.iter().map(|group| group.believed.busy).sum();
+    let energy = amount.energy(full, until - from);
+    Ok(Some(Budgets::new(vec![Budget { from, until, energy, release }])?))
+}
+
+/// What the figures rest on.
+fn told(past: &Past, sources: Sources) -> Vec<String> {
+    let Sources { measured, profiles, unscaled, estimated } = sources;
+    let mut notes = vec![format!(
+        "running times: {measured} as measured, {profiles} on another unit or cap by their profiles, {unscaled} on \
+         another one as measured for want of profiles, {estimated} estimated (never ran, were cancelled or are not over)"
+    )];
+    if past.unfinished > 0 {
+        notes.push(format!("{} jobs were not over at the end of the journal", past.unfinished));
+    }
+    if past.differences > 0 {
+        notes.push(format!(
+            "{} entries of the journal come out otherwise now: see `lsim replay`; the history is as recorded",
+            past.differences
+        ));
+    }
+    notes
+}

@@ -1,0 +1,336 @@
+//! A cluster's history as a load: the same jobs from the same users at the same times on the same nodes, under what was
+//! set, or under something else.
+//!
+//! A run on a unit of the same hardware at the same cap takes as long and draws as much as it did. On another one both
+//! are scaled by the ratio of the two profiles, where both are known, else they stay as they were measured. What never
+//! ran, or did not end by itself, is estimated as the core estimates it, and lasts no shorter than it did. Who was
+//! cancelled is cancelled at the same time.
+
+use std::cell::Cell;
+
+use limo_model::{Band, Budgets, Curve, Estimate, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Time};
+use limo_sched::{Event, Options, Preset};
+use limo_trace::Platform;
+
+use super::past::{Past, Ran, row};
+use crate::engine::{Change, Load, Rules, Running};
+use crate::record::{Fate, JobRow};
+
+/// What is otherwise; `None` is as it was.
+#[derive(Debug, Clone, Default)]
+pub struct Otherwise {
+    pub policy: Option<(Preset, Options)>,
+    pub budgets: Option<Budgets>,
+    pub limits: Option<Curve<Band>>,
+    pub prices: Option<Curve<Price>>,
+}
+
+impl Otherwise {
+    /// Whether something else is set in place of what this event set.
+    fn replaces(&self, change: &Change) -> bool {
+        match change {
+            Change::Event(Event::PolicySet { .. }) => self.policy.is_some(),
+            Change::Event(Event::BudgetsSet { .. }) => self.budgets.is_some(),
+            Change::Event(Event::LimitsSet { .. }) => self.limits.is_some(),
+            Change::Event(Event::PricesSet { .. }) => self.prices.is_some(),
+            _ => false,
+        }
+    }
+
+    /// What holds from the beginning. Without a policy that is how every master begins; what was set follows.
+    fn rules(&self) -> Rules {
+        let (preset, options) = self.policy.unwrap_or((Preset::Limo, Options::default()));
+        let (limits, prices) = (self.limits.clone(), self.prices.clone());
+        Rules { preset, options, budgets: self.budgets.clone().unwrap_or_default(), limits, prices }
+    }
+}
+
+/// Where the running times of a simulation come from, in jobs that were started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sources {
+    /// The same hardware at the same cap.
+    pub measured: u64,
+    /// Scaled by profiles.
+    pub profiles: u64,
+    /// On another unit or at another cap, as measured, because a profile is missing.
+    pub unscaled: u64,
+    pub estimated: u64,
+}
+
+/// See the module.
+pub struct Again<'a> {
+    past: &'a Past,
+    changes: Vec<(Time, Change)>,
+    rules: Rules,
+    sources: Cell<Sources>,
+}
+
+impl<'a> Again<'a> {
+    pub fn new(past: &'a Past, otherwise: &Otherwise) -> Self {
+        let changes = past.changes.iter().filter(|(_, change)| !otherwise.replaces(change)).cloned().collect();
+        Self { past, changes, rules: otherwise.rules(), sources: Cell::default() }
+    }
+
+    pub fn rules(&self) -> Rules {
+        self.rules.clone()
+    }
+
+    pub fn sources(&self) -> Sources {
+        self.sources.get()
+    }
+
+    fn count(&self, which: impl FnOnce(&mut Sources) -> &mut u64) {
+        let mut sources = self.sources.get();
+        *which(&mut sources) += 1;
+        self.sources.set(sources);
+    }
+
+    /// The profiles of the unit where a job was and of the one where it is now.
+    fn profiles(&self, request: &Request, from: &Ran, to: (&str, Option<Power>)) -> Option<(&Profile, &Profile)> {
+        let profile = |hardware: &str, cap| {
+            let key = |size: &str| ProfileKey {
+                application: request.application.clone(),
+                size: size.to_owned(),
+                hardware: hardware.to_owned(),
+                cap,
+            };
+            self.past.profiles.get(&key(&request.size)).or_else(|| self.past.profiles.get(&key("")))
+        };
+        let (before, now) = (profile(&from.hardware, from.cap)?, profile(to.0, to.1)?);
+        (before.duration.ms() > 0 && before.power.mw() > 0).then_some((before, now))
+    }
+}
+
+impl Load for Again<'_> {
+    fn start(&self) -> Time {
+        self.past.start
+    }
+
+    fn platform(&self) -> &Platform {
+        &self.past.platform
+    }
+
+    fn nodes(&self) -> Box<dyn Iterator<Item = NodeSpec> + '_> {
+        Box::new(std::iter::empty())
+    }
+
+    fn submitted(&self, _: usize) -> Option<Time> {
+        None
+    }
+
+    fn request(&self, index: usize) -> Request {
+        self.past.jobs[index].request.clone()
+    }
+
+    fn row(&self, index: usize, fate: Fate) -> JobRow<'static> {
+        row(&self.past.jobs[index], fate)
+    }
+
+    fn running(&self, index: usize, placement: &[Part], estimate: &Estimate) -> Running {
+        let job = &self.past.jobs[index];
+        let walltime = job.request.time_limit;
+        let running = |run, draw| Running { run, walltime, draw: Some(draw) };
+        let Some(ran) = &job.ran else {
+            self.count(|sources| &mut sources.estimated);
+            return running(estimate.duration, estimate.power);
+        };
+        let draw = ran.draw.unwrap_or(estimate.power);
+        let here = self.past.unit(placement);
+        if !ran.whole {
+            self.count(|sources| &mut sources.estimated);
+            return running(estimate.duration.max(ran.span), draw);
+        }
+        if here == Some((ran.hardware.as_str(), ran.cap)) {
+            self.count(|sources| &mut sources.measured);
+            return running(ran.span, draw);
+        }
+        match here.and_then(|here| self.profiles(&job.request, ran, here)) {
+            Some((before, now)) => {
+                self.count(|sources| &mut sources.profiles);
+                running(
+                    ran.span.scaled(now.duration.ms(), before.duration.ms()),
+                    draw.scaled(now.power.mw(), before.power.mw()),
+                )
+            }
+            None => {
+                self.count(|sources| &mut sources.unscaled);
+                running(ran.span, draw)
+            }
+        }
+    }
+
+    fn changes(&self) -> &[(Time, Change)] {
+        &self.changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
+
+    use limo_model::{Cores, Energy, EstimateSource, JobId, Memory, Meter, NodeId, Span, UnitId, UnitKind, UnitSpec};
+
+    use super::*;
+    use crate::engine::simulate_load;
+    use crate::history::figures::Figures;
+    use crate::history::past::PastJob;
+    use crate::output::Metrics;
+    use crate::record::Heading;
+
+    fn at(secs: i64) -> Time {
+        Time::from_unix_ms(secs * 1_000)
+    }
+
+    /// One core that draws 10 W at rest.
+    fn node(name: &str, hardware: &str) -> NodeSpec {
+        let unit = UnitSpec {
+            name: "cpu".into(),
+            hardware: hardware.into(),
+            kind: UnitKind::Cpu,
+            cores: 1,
+            nameplate: Power::from_watts(30),
+            caps: None,
+        };
+        let (memory, idle) = (Memory::ZERO, Power::from_watts(10));
+        NodeSpec { name: name.into(), units: vec![unit], memory, idle, meter: Meter::None, rest: None }
+    }
+
+    /// A job that ran on hardware `a` for so long at 5 W, or never.
+    fn job(id: u64, secs: Option<i64>) -> PastJob {
+        let request = Request {
+            user: "ada".into(),
+            name: "cg".into(),
+            application: "cg".into(),
+            size: String::new(),
+            nodes: NonZeroU32::MIN,
+            cores: Cores::Count(NonZeroU32::MIN),
+            memory: Memory::ZERO,
+            time_limit: None,
+            immediate: false,
+            deadline: None,
+            start_by: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            hardware: Vec::new(),
+            variants: Vec::new(),
+        };
+        let (hardware, draw) = ("a".to_owned(), Some(Power::from_watts(5)));
+        let ran = secs.map(|secs| Ran { span: Span::from_secs(secs), whole: true, draw, hardware, cap: None });
+        PastJob { id: JobId(id), request, submitted: at(0), user: 0, processors: 1, ran }
+    }
+
+    /// All jobs are submitted at the beginning.
+    fn past(nodes: Vec<NodeSpec>, jobs: Vec<PastJob>) -> Past {
+        let up = nodes.iter().map(|spec| (at(0), Change::Event(Event::NodeUp { spec: spec.clone() })));
+        let submitted = (0..jobs.len()).map(|index| (at(0), Change::Submit(index)));
+        Past {
+            start: at(0),
+            end: at(0),
+            changes: up.chain(submitted).collect(),
+            platform: crate::history::past::platform(&nodes),
+            nodes,
+            jobs,
+            profiles: BTreeMap::new(),
+            preset: Preset::Limo,
+            options: Options::default(),
+            figures: Figures::of(&Metrics::new(&heading()), Vec::new(), Span::ZERO),
+            unfinished: 0,
+            differences: 0,
+        }
+    }
+
+    fn heading() -> Heading {
+        Heading {
+            workload: String::new(),
+            platform: String::new(),
+            processors: 1,
+            policy: String::new(),
+            options: Vec::new(),
+            seed: None,
+            start: at(0),
+            window: None,
+        }
+    }
+
+    fn easy() -> Otherwise {
+        Otherwise { policy: Some((Preset::Easy, Options::default())), ..Otherwise::default() }
+    }
+
+    #[test]
+    fn two_jobs_and_one_that_is_cancelled_while_it_waits() {
+        let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(50)), job(3, None)]);
+        past.changes.push((at(120), Change::Cancel { index: 2, by: "ada".into() }));
+        past.changes.push((at(200), Change::Nothing));
+        let again = Again::new(&past, &easy());
+        let mut metrics = Metrics::new(&heading());
+        let summary = simulate_load(&again, again.rules(), &mut metrics).expect("possible");
+        // One after the other: waits of 0 s and 100 s. 10 W for 200 s and 5 W for 150 s.
+        let figures = Figures::of(&metrics, summary.budgets, summary.end - at(0));
+        assert_eq!((figures.jobs, figures.ended), (3, 2));
+        assert_eq!((figures.mean_wait, figures.max_wait), (Span::from_secs(50), Span::from_secs(100)));
+        assert_eq!((figures.span, figures.energy), (Span::from_secs(200), Energy::from_joules(2_750)));
+        assert_eq!(again.sources(), Sources { measured: 2, ..Sources::default() });
+    }
+
+    #[test]
+    fn a_job_that_runs_when_it_is_cancelled_is_stopped() {
+        let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(10))]);
+        past.changes.push((at(30), Change::Cancel { index: 0, by: "ada".into() }));
+        let again = Again::new(&past, &easy());
+        let mut metrics = Metrics::new(&heading());
+        let summary = simulate_load(&again, again.rules(), &mut metrics).expect("possible");
+        assert_eq!((metrics.counts.killed, metrics.counts.completed), (1, 1));
+        assert_eq!((metrics.max_wait(), summary.end), (Span::from_secs(30), at(40)));
+    }
+
+    #[test]
+    fn profiles_scale_what_runs_elsewhere() {
+        let mut past = past(vec![node("n1", "a"), node("n2", "b")], vec![job(1, Some(100)), job(2, None)]);
+        let profile = |secs, watts| Profile {
+            duration: Span::from_secs(secs),
+            power: Power::from_watts(watts),
+            energy: Energy::ZERO,
+            spread_permille: 0,
+            runs: 1,
+            source: EstimateSource::Learned,
+        };
+        let key = |hardware: &str| ProfileKey {
+            application: "cg".into(),
+            size: String::new(),
+            hardware: hardware.into(),
+            cap: None,
+        };
+        let on = |past: &Past, index: usize, node: u32| {
+            let unit = UnitId { node: NodeId(node), unit: 0 };
+            let part = Part { unit, count: 1, cores: 1, memory: Memory::ZERO, cap: None };
+            let estimate = Estimate {
+                duration: Span::from_secs(3_600),
+                power: Power::from_watts(30),
+                energy: Energy::ZERO,
+                source: EstimateSource::Nameplate,
+                runs: 0,
+            };
+            let again = Again::new(past, &easy());
+            let Running { run, draw, .. } = again.running(index, &[part], &estimate);
+            let Sources { measured, profiles, unscaled, estimated } = again.sources();
+            (run.ms() / 1_000, draw.map(Power::mw), [measured, profiles, unscaled, estimated])
+        };
+        past.profiles.insert(key("a"), profile(80, 4));
+        assert_eq!(on(&past, 0, 0), (100, Some(5_000), [1, 0, 0, 0]));
+        assert_eq!(on(&past, 0, 1), (100, Some(5_000), [0, 0, 1, 0]));
+        // Half as long at three times the draw.
+        past.profiles.insert(key("b"), profile(40, 12));
+        assert_eq!(on(&past, 0, 1), (50, Some(15_000), [0, 1, 0, 0]));
+        assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
+    }
+
+    #[test]
+    fn what_is_otherwise_takes_the_place_of_what_was_set() {
+        let mut past = past(vec![node("n1", "a")], vec![job(1, Some(1))]);
+        let set = Event::PolicySet { preset: Preset::Fifo, options: Options::default(), by: "ada".into() };
+        past.changes.insert(0, (at(0), Change::Event(set)));
+        assert_eq!(Again::new(&past, &Otherwise::default()).changes().len(), 3);
+        assert_eq!(Again::new(&past, &easy()).changes().len(), 2);
+    }
+}

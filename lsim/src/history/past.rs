@@ -1,0 +1,354 @@
+//! What happened on a live cluster, as a journal tells it: the jobs with their real running times and energies, the
+//! nodes, all that was set and by whom, and the figures of it as it was. Simulates nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use limo_journal::{Entry, HistoryEntry};
+use limo_model::{
+    Cores, Energy, JobId, Money, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, UnitKind,
+};
+use limo_sched::{Core, Event, Finished, JobEnd, Options, Preset, StopReason};
+use limo_trace::Platform;
+use limo_trace::platform::{Draw, Group, Names, Rest};
+
+use super::figures::Figures;
+use super::replay::Replay;
+use crate::engine::{Change, Spending};
+use crate::output::Metrics;
+use crate::record::{ByState, Fate, Heading, JobRow, Sample};
+
+/// A job of the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastJob {
+    pub id: JobId,
+    pub request: Request,
+    pub submitted: Time,
+    /// Users are numbered in the order in which they came.
+    pub user: i32,
+    /// Cores on all of its nodes together.
+    pub processors: u32,
+    /// What it did; `None` where it never ran.
+    pub ran: Option<Ran>,
+}
+
+/// What a run was, as it was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    pub span: Span,
+    /// Whether it ended by itself; else it would have run longer.
+    pub whole: bool,
+    /// Above idle; `None` where nothing is known of it yet.
+    pub draw: Option<Power>,
+    pub hardware: String,
+    pub cap: Option<Power>,
+}
+
+/// See the module.
+pub struct Past {
+    pub start: Time,
+    /// The last entry.
+    pub end: Time,
+    pub jobs: Vec<PastJob>,
+    /// Submissions, cancellations, nodes and settings, in the order in which they happened.
+    pub changes: Vec<(Time, Change)>,
+    pub nodes: Vec<NodeSpec>,
+    /// What the nodes draw.
+    pub platform: Platform,
+    /// As they are at the end.
+    pub profiles: BTreeMap<ProfileKey, Profile>,
+    pub preset: Preset,
+    pub options: Options,
+    /// As it was.
+    pub figures: Figures,
+    /// Jobs that were not over.
+    pub unfinished: usize,
+    /// Entries from which the core makes something else now.
+    pub differences: u64,
+}
+
+impl Past {
+    /// Reads all of a journal.
+    ///
+    /// # Errors
+    /// A journal that cannot be read, or on whose cluster nothing was ever submitted.
+    pub fn read(place: &Path) -> Result<Self> {
+        let mut replay = Replay::open(place)?;
+        let mut reader = Reader::default();
+        while let Some(entry) = replay.read()? {
+            if let Some(core) = replay.core() {
+                reader.hold_until(core, entry.at);
+            }
+            let before = replay.core().map(|core| *core.sums());
+            let accepted = replay.run(&entry).is_none();
+            reader.differences += u64::from(!accepted);
+            let Some((core, before)) = replay.core().zip(before) else { continue };
+            reader.spending.book(before.draw, before.since, core.sums().since);
+            reader.take(core, &entry, accepted);
+        }
+        let (Some((start, end)), Some(core)) = (replay.extent, replay.core()) else {
+            bail!("{}: the journal has no entries", place.display());
+        };
+        if reader.jobs.is_empty() {
+            bail!("{}: no job was ever submitted", place.display());
+        }
+        if reader.nodes.is_empty() {
+            bail!("{}: no node ever registered", place.display());
+        }
+        Ok(reader.finish(core, (start, end)))
+    }
+
+    /// The hardware of a placement, and its cap.
+    pub fn unit(&self, placement: &[Part]) -> Option<(&str, Option<Power>)> {
+        unit(&self.nodes, placement)
+    }
+}
+
+fn unit<'n>(nodes: &'n [NodeSpec], placement: &[Part]) -> Option<(&'n str, Option<Power>)> {
+    let part = placement.first()?;
+    let unit = nodes.get(part.unit.node.0 as usize)?.units.get(usize::from(part.unit.unit))?;
+    Some((unit.hardware.as_str(), part.cap))
+}
+
+/// What is gathered while the entries go by.
+struct Reader {
+    jobs: Vec<PastJob>,
+    ids: BTreeMap<JobId, usize>,
+    users: BTreeMap<String, i32>,
+    changes: Vec<(Time, Change)>,
+    nodes: Vec<NodeSpec>,
+    metrics: Metrics,
+    sampled: Option<Time>,
+    spending: Spending,
+    differences: u64,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        // Only sums and means are asked of these measures, for which no head is needed.
+        let heading = Heading {
+            workload: String::new(),
+            platform: String::new(),
+            processors: 1,
+            policy: String::new(),
+            options: Vec::new(),
+            seed: None,
+            start: Time::from_unix_ms(0),
+            window: None,
+        };
+        Self {
+            jobs: Vec::new(),
+            ids: BTreeMap::new(),
+            users: BTreeMap::new(),
+            changes: Vec::new(),
+            nodes: Vec::new(),
+            metrics: Metrics::new(&heading),
+            sampled: None,
+            spending: Spending::default(),
+            differences: 0,
+        }
+    }
+}
+
+impl Reader {
+    /// Nothing was recorded until `until`, but prices and limits may have changed.
+    fn hold_until(&mut self, core: &Core, until: Time) {
+        let Some(mut at) = self.sampled else { return };
+        let settings = core.settings();
+        let next = |at| {
+            let price = settings.prices.as_ref().and_then(|prices| prices.next_step(at));
+            [settings.limits.next_step(at), price].into_iter().flatten().min()
+        };
+        while let Some(step) = next(at).filter(|step| *step < until) {
+            self.metrics.add_sample(&sample(core, step));
+            at = step;
+        }
+        self.sampled = Some(at);
+    }
+
+    fn take(&mut self, core: &Core, entry: &HistoryEntry, accepted: bool) {
+        // Where the clock was set back, time stood still for the core too.
+        let at = self.sampled.map_or(entry.at, |last| last.max(entry.at));
+        match &entry.entry {
+            Entry::Event(event) if accepted => self.event(core, at, event),
+            Entry::Event(_) => {}
+            Entry::Round(round) => round.finished.iter().for_each(|finished| self.finished(finished)),
+        }
+        self.metrics.add_sample(&sample(core, at));
+        self.sampled = Some(at);
+    }
+
+    fn event(&mut self, core: &Core, at: Time, event: &Event) {
+        match event {
+            Event::Submitted { job, request } => self.submitted(*job, request, at),
+            Event::CancelRequested { job, by } => {
+                let cancel = |index: &usize| (at, Change::Cancel { index: *index, by: by.clone() });
+                self.changes.extend(self.ids.get(job).map(cancel));
+            }
+            // What jobs and nodes do by themselves is simulated.
+            Event::TakenBack { .. }
+            | Event::Started { .. }
+            | Event::Ended { .. }
+            | Event::Readings { .. }
+            | Event::Asleep { .. }
+            | Event::Awake { .. }
+            | Event::Metered { .. } => {}
+            other => {
+                if let Event::NodeUp { spec } = other
+                    && core.nodes().len() > self.nodes.len()
+                {
+                    self.nodes.push(spec.clone());
+                }
+                if let Event::BudgetsSet { budgets, .. } = other {
+                    self.spending.follow(budgets, at);
+                }
+                self.changes.push((at, Change::Event(other.clone())));
+            }
+        }
+    }
+
+    fn submitted(&mut self, id: JobId, request: &Request, submitted: Time) {
+        let next = i32::try_from(self.users.len()).unwrap_or(i32::MAX);
+        let user = *self.users.entry(request.user.clone()).or_insert(next);
+        let widest = || {
+            let units = self.nodes.iter().flat_map(|node| &node.units).filter(|unit| unit.kind == UnitKind::Cpu);
+            units.map(|unit| unit.cores).max().unwrap_or(1)
+        };
+        let cores = match request.cores {
+            Cores::Count(count) => count.get(),
+            Cores::All => widest(),
+        };
+        let index = self.jobs.len();
+        let processors = cores.saturating_mul(request.nodes.get());
+        self.jobs.push(PastJob { id, request: request.clone(), submitted, user, processors, ran: None });
+        self.ids.insert(id, index);
+        self.changes.push((submitted, Change::Submit(index)));
+    }
+
+    fn finished(&mut self, finished: &Finished) {
+        let Some(index) = self.ids.get(&finished.job).copied() else { return };
+        let (fate, whole) = match &finished.end {
+            // One that was stopped at its time limit has run for all of its time.
+            JobEnd::Ran { stopped, .. } => (
+                if stopped.is_some() { Fate::Killed } else { Fate::Completed },
+                !matches!(stopped, Some(StopReason::Cancelled { .. })),
+            ),
+            JobEnd::Cancelled { .. } => (Fate::Unfinished, false),
+            JobEnd::Refused { .. } => (Fate::Refused, false),
+        };
+        let span = finished.started.map_or(Span::ZERO, |started| finished.ended - started);
+        if let (JobEnd::Ran { .. }, Some((hardware, cap))) = (&finished.end, unit(&self.nodes, &finished.placement)) {
+            let draw = if span > Span::ZERO { finished.account.energy.over(span) } else { Power::ZERO };
+            let hardware = hardware.to_owned();
+            self.jobs[index].ran = Some(Ran { span, whole, draw: Some(draw), hardware, cap });
+        }
+        let end = finished.started.map(|_| finished.ended);
+        let (energy, cost) = (finished.account.energy, Some(finished.account.cost));
+        let row = row(&self.jobs[index], fate);
+        self.metrics.add_job(&JobRow { start: finished.started, end, energy, cost, ..row });
+    }
+
+    fn finish(mut self, core: &Core, (start, end): (Time, Time)) -> Past {
+        let mut unfinished = 0;
+        for (id, job) in core.jobs() {
+            let Some(index) = self.ids.get(&id).copied() else { continue };
+            unfinished += 1;
+            let started = match &job.phase {
+                limo_sched::Phase::Running(_, running) => Some(running.started),
+                _ => None,
+            };
+            let placement = job.assignment().map_or(&[][..], |assignment| &assignment.placement);
+            if let (Some(started), Some((hardware, cap))) = (started, unit(&self.nodes, placement)) {
+                let (span, hardware) = (end - started, hardware.to_owned());
+                self.jobs[index].ran = Some(Ran { span, whole: false, draw: None, hardware, cap });
+            }
+            let row = row(&self.jobs[index], Fate::Unfinished);
+            self.metrics.add_job(&JobRow { start: started, ..row });
+        }
+        self.hold_until(core, end);
+        self.metrics.end(end);
+        self.changes.push((end, Change::Nothing));
+        let figures = Figures::of(&self.metrics, self.spending.periods(), end - start);
+        let settings = core.settings();
+        Past {
+            start,
+            end,
+            jobs: self.jobs,
+            changes: self.changes,
+            platform: platform(&self.nodes),
+            nodes: self.nodes,
+            profiles: core.profiles().clone(),
+            preset: settings.preset,
+            options: settings.options,
+            figures,
+            unfinished,
+            differences: self.differences,
+        }
+    }
+}
+
+/// What is known of a job before it runs.
+pub fn row(job: &PastJob, fate: Fate) -> JobRow<'static> {
+    JobRow {
+        number: i64::try_from(job.id.0).unwrap_or(i64::MAX),
+        submit: job.submitted,
+        processors: job.processors,
+        walltime: job.request.time_limit,
+        user: job.user,
+        fate,
+        start: None,
+        end: None,
+        allocated: &[],
+        energy: Energy::ZERO,
+        cost: None::<Money>,
+    }
+}
+
+/// What the master believed of its cluster.
+fn sample(core: &Core, at: Time) -> Sample {
+    let settings = core.settings();
+    let band = *settings.limits.at(at);
+    let draw = core.sums().draw;
+    Sample {
+        at,
+        draw,
+        believed: draw,
+        limit: Some(band.high()).filter(|high| !high.is_unlimited()),
+        lower: Some(band.low()).filter(|low| !low.is_zero()),
+        budget: None,
+        price: settings.prices.as_ref().map(|prices| *prices.at(at)),
+        queued: 0,
+        running: 0,
+        processors: ByState::default(),
+    }
+}
+
+/// What the nodes draw, each a group of its own.
+pub fn platform(nodes: &[NodeSpec]) -> Platform {
+    Platform { groups: nodes.iter().map(group).collect() }
+}
+
+/// A node as the machine of the engine takes it: all of its units together.
+fn group(spec: &NodeSpec) -> Group {
+    let cores = spec.units.iter().map(|unit| unit.cores).sum();
+    let nameplate: Power = spec.units.iter().map(|unit| unit.nameplate).sum();
+    let draw = Draw { idle: spec.idle, busy: spec.idle + nameplate };
+    let rest = spec.rest.map(|rest| Rest {
+        draw: rest.draw,
+        down_time: rest.down.span,
+        down_draw: rest.down.draw,
+        up_time: rest.up.span,
+        up_draw: rest.up.draw,
+    });
+    Group {
+        names: Names::One(spec.name.clone()),
+        count: 1,
+        cores,
+        memory: Some(spec.memory),
+        hardware: spec.units.first().map(|unit| unit.hardware.clone()).unwrap_or_default(),
+        draw,
+        believed: draw,
+        rest,
+    }
+}

@@ -1,0 +1,130 @@
+//! Runs what a journal recorded through a new core: events are applied, rounds are run, and each round must be the
+//! recorded one, byte for byte. Repairs nothing: after a difference the core goes on from what it made itself.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use limo_journal::{Entry, History, HistoryEntry};
+use limo_model::Time;
+use limo_sched::{Core, Options, Preset, Round};
+use serde_json::{Map, Value};
+
+use super::shown;
+
+/// Where the core makes something else than what was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The entry's place in the journal, from 1.
+    pub seq: i64,
+    pub at: Time,
+    /// What was recorded: of a round only the parts that differ.
+    pub recorded: String,
+    pub now: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seq, at, recorded, now } = self;
+        write!(f, "entry {seq} at {}\n  recorded: {recorded}\n  now:      {now}", shown(*at))
+    }
+}
+
+/// A journal that is run again, entry by entry.
+pub struct Replay {
+    history: History,
+    core: Option<Core>,
+    pub entries: u64,
+    pub events: u64,
+    pub rounds: u64,
+    /// The times of the first and the last entry.
+    pub extent: Option<(Time, Time)>,
+}
+
+impl Replay {
+    /// Opens the journal in a state directory, or a journal's file.
+    ///
+    /// # Errors
+    /// Where there is no journal that can be read.
+    pub fn open(place: &Path) -> Result<Self> {
+        let history = History::open(place).with_context(|| format!("{}: no journal can be read", place.display()))?;
+        Ok(Self { history, core: None, entries: 0, events: 0, rounds: 0, extent: None })
+    }
+
+    /// The core after the entries so far; `None` before the first one.
+    pub fn core(&self) -> Option<&Core> {
+        self.core.as_ref()
+    }
+
+    /// The next entry, which the core has not seen yet; `None` after the last one.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn read(&mut self) -> Result<Option<HistoryEntry>> {
+        let Some(entry) = self.history.next() else { return Ok(None) };
+        let entry = entry.with_context(|| format!("the journal ends after {} entries", self.entries))?;
+        let (first, _) = self.extent.unwrap_or((entry.at, entry.at));
+        self.extent = Some((first, entry.at));
+        // How every master begins (`lmaster`, recover.rs). Its policy and its options are the first events.
+        self.core.get_or_insert_with(|| Core::new(entry.at, Preset::Limo, Options::default()));
+        Ok(Some(entry))
+    }
+
+    /// Runs one entry again.
+    pub fn run(&mut self, entry: &HistoryEntry) -> Option<Difference> {
+        let HistoryEntry { seq, at, entry } = entry;
+        // There is one since the first entry was read.
+        let core = self.core.as_mut()?;
+        self.entries += 1;
+        match entry {
+            Entry::Event(event) => {
+                self.events += 1;
+                let refused = core.apply(*at, event).err()?;
+                let recorded = serde_json::to_string(event).unwrap_or_default();
+                Some(Difference { seq: *seq, at: *at, recorded, now: format!("refused: {refused}") })
+            }
+            Entry::Round(recorded) => {
+                self.rounds += 1;
+                let (recorded, now) = differing(recorded, &core.round(*at))?;
+                Some(Difference { seq: *seq, at: *at, recorded, now })
+            }
+        }
+    }
+}
+
+/// The parts in which two rounds differ, as JSON; `None` where they are the same bytes.
+fn differing(recorded: &Round, now: &Round) -> Option<(String, String)> {
+    let (one, other) = (serde_json::to_string(recorded).ok()?, serde_json::to_string(now).ok()?);
+    if one == other {
+        return None;
+    }
+    let parts = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap_or_default();
+    let (mut left, mut right) = (parts(&one), parts(&other));
+    let same: Vec<String> =
+        left.iter().filter(|(key, value)| right.get(*key) == Some(value)).map(|(key, _)| key.clone()).collect();
+    for key in same {
+        left.remove(&key);
+        right.remove(&key);
+    }
+    Some((Value::Object(left).to_string(), Value::Object(right).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let round = |ms: i64, wake_at: Option<i64>| Round {
+            now: Time::from_unix_ms(ms),
+            commands: Vec::new(),
+            waits: Vec::new(),
+            finished: Vec::new(),
+            wake_at: wake_at.map(Time::from_unix_ms),
+            violations: Vec::new(),
+        };
+        assert_eq!(differing(&round(1, None), &round(1, None)), None);
+        let expected = ("{\"wake_at\":5}".to_owned(), "{\"wake_at\":null}".to_owned());
+        assert_eq!(differing(&round(1, Some(5)), &round(1, None)), Some(expected));
+    }
+}
