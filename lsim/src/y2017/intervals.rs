@@ -25,7 +25,11 @@ impl Interval {
 
     /// The `width` processors at its low or its high end; `width` is at most its own.
     pub fn end(self, low: bool, width: u32) -> Self {
-        if low { Self::new(self.first, self.first + width - 1) } else { Self::new(self.last - width + 1, self.last) }
+        if low {
+            Self::new(self.first, self.first + (width - 1))
+        } else {
+            Self::new(self.last - (width - 1), self.last)
+        }
     }
 
     /// What is in both, which meet.

@@ -178,19 +178,10 @@ impl<'a> Platform<'a> {
             if alone {
                 continue;
             }
-            let orders = &self.scheduler.orders;
-            for index in group..orders.len() {
-                if !matches!(orders[index], Order::Start { .. }) {
-                    if group < index {
-                        self.replies.push_back(Message::Orders(group..index));
-                    }
-                    self.replies.push_back(Message::Orders(index..index + 1));
-                    group = index + 1;
-                }
-            }
-            if group < orders.len() {
-                self.replies.push_back(Message::Orders(group..orders.len()));
-                group = orders.len();
+            let start = |order: &Order| matches!(order, Order::Start { .. });
+            for chunk in self.scheduler.orders[group..].chunk_by(|a, b| start(a) && start(b)) {
+                self.replies.push_back(Message::Orders(group..group + chunk.len()));
+                group += chunk.len();
             }
         }
         self.orders.clear();

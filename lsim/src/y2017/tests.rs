@@ -6,10 +6,13 @@ use limo_trace::{Job, Workload};
 
 use super::*;
 
+/// A job's number, start, end and processors.
+type Row = (i64, Option<i64>, Option<i64>, Vec<(u32, u32)>);
+
 /// Keeps the rows of a run.
 #[derive(Default)]
 struct Kept {
-    jobs: Vec<(i64, Option<i64>, Option<i64>, Vec<(u32, u32)>)>,
+    jobs: Vec<Row>,
     samples: Vec<Sample>,
 }
 
@@ -120,6 +123,20 @@ fn the_sign_error_counts_what_is_spent_as_saved() {
     assert_eq!(start_of_head(true), (at, 100_000));
     // Mended, all that was saved is spent at 100 s; idling saves 515.6 W: 60 s, and the microsecond rounds up.
     assert_eq!(start_of_head(false), (at, 161_000));
+}
+
+#[test]
+fn marks_turn_hints_even_where_nobody_fits() {
+    let variant = Variant { algorithm: Algorithm::Easy, shutdown: false, sign_error: true };
+    let requests = [1, 1, 2, 4, 3].map(|processors| Request { processors, ms: 10_000 });
+    let mut scheduler =
+        Scheduler::new(4, variant, Config::published(4, Algorithm::Easy, false, 100).window(), requests.to_vec());
+    (0..5).for_each(|job| scheduler.submit(0, job));
+    scheduler.complete(5_000, 0);
+    // Grows to the right, which alone would have it taken from the high end.
+    scheduler.complete(6_000, 1);
+    let [free] = scheduler.free.list() else { panic!("one interval") };
+    assert_eq!((free.at, free.low), (intervals::Interval::new(0, 1), true));
 }
 
 #[test]
