@@ -8,6 +8,7 @@ mod output;
 mod record;
 mod reproduce;
 mod setup;
+mod sweep;
 mod y2017;
 
 use std::process::ExitCode;

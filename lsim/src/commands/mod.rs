@@ -1,12 +1,14 @@
 //! The subcommands, each in a file of its own.
 
 mod bench;
+mod compare;
 mod generate;
 mod import;
 mod policies;
 mod replay;
 mod reproduce;
 mod run;
+mod sweep;
 mod what_if;
 
 use std::process::ExitCode;
@@ -17,6 +19,10 @@ use anyhow::Result;
 pub enum Command {
     /// Simulate one workload under one policy
     Run(run::Arguments),
+    /// Simulate all combinations of policies, budgets and workloads that a file names
+    Sweep(sweep::Arguments),
+    /// Set two results side by side
+    Compare(compare::Arguments),
     /// Make a synthetic workload
     Generate(generate::Arguments),
     /// Clean a workload and write it in the Standard Workload Format
@@ -37,6 +43,8 @@ impl Command {
     pub fn run(self) -> Result<ExitCode> {
         match self {
             Self::Run(arguments) => run::run(&arguments),
+            Self::Sweep(arguments) => sweep::run(&arguments),
+            Self::Compare(arguments) => compare::run(&arguments),
             Self::Generate(arguments) => generate::run(&arguments),
             Self::Import(arguments) => import::run(&arguments),
             Self::Reproduce(arguments) => reproduce::run_command(&arguments),

@@ -1,0 +1,180 @@
+//! The cross product of a sweep's lists, and the key by which a configuration is known again. Simulates nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::digest::Digest;
+use super::file::{Period, Plan, Variant};
+use super::source::Source;
+use super::workers::spread;
+use crate::setup::Setup;
+
+/// More are refused: that is a mistake, or months of work.
+const MOST: usize = 1_000_000;
+
+/// One simulation of a sweep.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    /// A readable part, then a digest of the setup, of the content of its files and of the version of this program.
+    pub key: String,
+    /// Index into [`Plan::sources`].
+    pub source: usize,
+    /// Index of its policy, budget and variant among all combinations of them: a row of the table.
+    pub cell: usize,
+    pub setup: Setup,
+    pub labels: Labels,
+}
+
+/// What is shown of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Labels {
+    pub workload: String,
+    /// Empty for a trace.
+    pub seed: String,
+    pub policy: String,
+    pub budget: String,
+    pub set: String,
+}
+
+impl Labels {
+    /// For a message.
+    pub fn told(&self) -> String {
+        let Self { workload, seed, policy, budget, set } = self;
+        let mut told = format!("{policy} on {workload}");
+        for (name, value) in [("seed", seed), ("budget", budget), ("set", set)] {
+            if !value.is_empty() && value != "none" {
+                told.push_str(&format!(", {name} {value}"));
+            }
+        }
+        told
+    }
+}
+
+/// All of them, the workload outermost: those that share one stand together. Within it in the order of the file.
+///
+/// # Errors
+/// Files that cannot be read, and configurations that are equal.
+pub fn all(plan: &Plan, workers: usize) -> Result<Vec<Configuration>> {
+    let cells = plan.policies.len() * plan.budgets.len() * plan.variants.len();
+    let count = cells.saturating_mul(plan.sources.len());
+    if count > MOST {
+        bail!("these are {count} configurations, and at most {MOST} are taken: shorten a list");
+    }
+    let digests = spread(plan.sources.len(), workers, |index| plan.sources[index].digest());
+    let files = files(&plan.base)?;
+    let mut all = Vec::with_capacity(count);
+    for (index, digest) in digests.into_iter().enumerate() {
+        let source = (index, &plan.sources[index], digest?);
+        for (policy, (budget, variant)) in plan.policies.iter().flat_map(|policy| {
+            let variants = |budget| plan.variants.iter().map(move |variant| (budget, variant));
+            plan.budgets.iter().flat_map(variants).map(move |rest| (*policy, rest))
+        }) {
+            let setup = Setup { policy: Some(policy), ..setup(&plan.base, source.1, budget, variant) };
+            let labels = Labels {
+                workload: source.1.name(),
+                seed: source.1.seed().map(|seed| seed.to_string()).unwrap_or_default(),
+                policy: policy.name().to_owned(),
+                budget: budget.label.clone(),
+                set: variant.name.clone(),
+            };
+            let key = key(&labels, &setup, source.2, &files);
+            all.push(Configuration { key, source: source.0, cell: all.len() % cells, setup, labels });
+        }
+    }
+    refuse_equal(&all)?;
+    Ok(all)
+}
+
+fn setup(base: &Setup, source: &Source, budget: &Period, variant: &Variant) -> Setup {
+    Setup {
+        trace: Some(source.path()),
+        set: variant.settings.clone(),
+        budget: budget.amount,
+        from: budget.from,
+        until: budget.until,
+        ..base.clone()
+    }
+}
+
+fn refuse_equal(all: &[Configuration]) -> Result<()> {
+    let mut seen: BTreeMap<&str, &Labels> = BTreeMap::new();
+    for Configuration { key, labels, .. } in all {
+        // The readable part does not make a difference.
+        let digest = key.rsplit('-').next().unwrap_or(key);
+        if let Some(other) = seen.insert(digest, labels) {
+            bail!("two configurations are the same: {}, and {}; leave one of them out", other.told(), labels.told());
+        }
+    }
+    Ok(())
+}
+
+/// Name and content of the files that all configurations share.
+fn files(base: &Setup) -> Result<String> {
+    let mut text = String::new();
+    for path in [&base.platform, &base.budgets, &base.prices, &base.limits].into_iter().flatten() {
+        let digest =
+            Digest::of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))?.hex();
+        text.push_str(&format!("{} {digest}\n", file_name(path)));
+    }
+    Ok(text)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// Equal for equal results: folders do not count, nor do the names of variants.
+fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String {
+    let plain = Setup { trace: None, platform: None, budgets: None, prices: None, limits: None, ..setup.clone() };
+    let text =
+        format!("lsim {}\n{} {}\n{files}{plain:?}\n", env!("CARGO_PKG_VERSION"), labels.workload, workload.hex());
+    let readable = format!("{} {} {} {} {}", labels.policy, labels.budget, labels.set, labels.workload, labels.seed);
+    format!("{}-{}", slug(&readable), Digest::new().add(text.as_bytes()).hex())
+}
+
+/// What can stand in file names and names of jobs; other characters become one `-`.
+fn slug(text: &str) -> String {
+    let text = text.replace('%', "pct");
+    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+    let words: Vec<&str> = text.split(|c| !keep(c)).filter(|word| !word.is_empty()).collect();
+    words.join("-").chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(workload: &str) -> Labels {
+        Labels {
+            workload: workload.to_owned(),
+            policy: "easy".to_owned(),
+            budget: "80%".to_owned(),
+            ..Labels::default()
+        }
+    }
+
+    #[test]
+    fn keys() {
+        let of = |labels: &Labels, setup: &Setup, bytes: &[u8]| key(labels, setup, Digest::new().add(bytes), "");
+        let setup = Setup { first: Some(3), trace: Some("a/w.swf".into()), ..Setup::default() };
+        let first = of(&labels("w.swf"), &setup, b"jobs");
+        assert!(first.starts_with("easy-80pct-w.swf-"), "{first}");
+        // Another folder or name of the variant: the same; other jobs, options or files: another.
+        let moved = Setup { trace: Some("b/w.swf".into()), ..setup.clone() };
+        assert_eq!(of(&labels("w.swf"), &moved, b"jobs"), first);
+        assert_ne!(of(&labels("w.swf"), &setup, b"Jobs"), first);
+        assert_ne!(of(&labels("w.swf"), &Setup { first: Some(4), ..setup.clone() }, b"jobs"), first);
+        assert_ne!(key(&labels("w.swf"), &setup, Digest::new().add(b"jobs"), "p.csv 1\n"), first);
+    }
+
+    #[test]
+    fn slugs() {
+        assert_eq!(
+            slug("energybud 80% rest=idle:10min kth_sp2.swf.gz 3"),
+            "energybud-80pct-rest-idle-10min-kth_sp2.swf.gz-3"
+        );
+        assert_eq!(slug(&"x".repeat(100)).len(), 60);
+    }
+}

@@ -1,0 +1,120 @@
+//! Simulations on this machine: their checks before anything runs, and the runs. A workload is read when the first of its
+//! configurations needs it and dropped after the last, so that about one per worker is in memory.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Result, anyhow};
+use limo_trace::Workload;
+
+use super::configuration::Configuration;
+use super::file::Plan;
+use super::measures::{Values, values};
+use super::workers::{locked, spread};
+use crate::engine::simulate;
+use crate::output::Metrics;
+use crate::record::Summary;
+use crate::setup::Loaded;
+use crate::y2017;
+
+/// Configurations of one source that read it by the same rules.
+#[derive(Debug)]
+struct Shared {
+    left: usize,
+    workload: Option<Arc<Workload>>,
+}
+
+/// What a look at a configuration finds.
+#[derive(Debug)]
+pub struct Checked {
+    pub jobs: usize,
+    pub notes: Vec<String>,
+}
+
+/// The workloads of a sweep that are in memory.
+#[derive(Debug)]
+pub struct Local<'p> {
+    plan: &'p Plan,
+    /// Two for each source: with the rules of this program, and with those of `compat=2017`.
+    shared: Vec<Mutex<Shared>>,
+}
+
+fn slot(configuration: &Configuration) -> usize {
+    let compat = configuration.setup.set.iter().any(|setting| setting.key == "compat");
+    2 * configuration.source + usize::from(compat)
+}
+
+impl<'p> Local<'p> {
+    /// For `configurations`, each of which will be run once.
+    pub fn new<'c>(plan: &'p Plan, configurations: impl IntoIterator<Item = &'c Configuration>) -> Self {
+        let mut left = vec![0; 2 * plan.sources.len()];
+        for configuration in configurations {
+            left[slot(configuration)] += 1;
+        }
+        let shared = left.into_iter().map(|left| Mutex::new(Shared { left, workload: None })).collect();
+        Self { plan, shared }
+    }
+
+    fn load(&self, configuration: &Configuration) -> Result<Loaded> {
+        let mut shared = locked(&self.shared[slot(configuration)]);
+        let workload = match &shared.workload {
+            Some(workload) => Arc::clone(workload),
+            None => Arc::new(self.plan.sources[configuration.source].workload(&configuration.setup)?),
+        };
+        shared.left = shared.left.saturating_sub(1);
+        shared.workload = (shared.left > 0).then(|| Arc::clone(&workload));
+        drop(shared);
+        configuration.setup.over(workload)
+    }
+
+    /// The figures of one configuration, or why there are none.
+    pub fn run(&self, configuration: &Configuration) -> Result<Values, String> {
+        let run = || self.load(configuration).and_then(|loaded| simulated(&loaded));
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(result) => result.map_err(|error| told(&error)),
+            Err(_) => Err("the simulation panicked: please report this configuration".to_owned()),
+        }
+    }
+}
+
+fn simulated(loaded: &Loaded) -> Result<Values> {
+    let heading = loaded.heading();
+    let mut metrics = Metrics::new(&heading);
+    let summary: Summary = match &loaded.compat {
+        None => simulate(&loaded.scenario(), &mut metrics)?,
+        Some(config) => y2017::simulate(&loaded.workload, config, &mut metrics)?.summary,
+    };
+    Ok(values(&metrics, &summary, heading.start))
+}
+
+/// Looks at all `configurations` without running one; they are in order of their workloads.
+pub fn check(plan: &Plan, configurations: &[&Configuration], workers: usize) -> Vec<Result<Checked, String>> {
+    let local = Local::new(plan, configurations.iter().copied());
+    spread(configurations.len(), workers, |index| {
+        let loaded = local.load(configurations[index]).map_err(|error| told(&error))?;
+        Ok(Checked { jobs: loaded.workload.jobs.len(), notes: loaded.notes })
+    })
+}
+
+/// An error with its causes, each once.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// The configuration that has `key`.
+///
+/// # Errors
+/// There is none.
+pub fn named<'c>(configurations: &'c [Configuration], key: &str) -> Result<&'c Configuration> {
+    configurations.iter().find(|configuration| configuration.key == key).ok_or_else(|| {
+        anyhow!("no configuration has the key `{key}`: the file, a trace or the version of lsim is another; --dry-run lists the keys")
+    })
+}

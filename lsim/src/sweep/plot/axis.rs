@@ -1,0 +1,168 @@
+//! An axis: where a value is on it, from 0 to 1, and its marks. Draws nothing. Only operations that are exact or rounded
+//! the same on every machine.
+
+/// Marks of an axis: where, and what is written there.
+pub type Marks = Vec<(f64, String)>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+    marks: Marks,
+}
+
+/// The largest value by the smallest from which an axis is logarithmic.
+const WIDE: f64 = 30.0;
+
+impl Axis {
+    /// From zero to beyond the largest value; logarithmic, where that is allowed, if they are far apart.
+    pub fn of_values(values: impl Iterator<Item = f64>, may_be_logarithmic: bool) -> Self {
+        let (low, high) =
+            values.fold((f64::MAX, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
+        if may_be_logarithmic && low > 0.0 && low < f64::MAX && high / low >= WIDE {
+            return Self::decades(low, high);
+        }
+        let step = step(high.max(1e-6) / 5.0);
+        let steps = ((high.max(1e-6) / step - 1e-9).floor() + 1.0).max(1.0);
+        let marks = (0..=steps as usize).map(|mark| (mark as f64 / steps, written(mark as f64 * step, step)));
+        Self { low: 0.0, high: steps * step, logarithmic: false, marks: marks.collect() }
+    }
+
+    fn decades(low: f64, high: f64) -> Self {
+        let (mut first, mut marks) = (1e-6, Vec::new());
+        while first * 10.0 <= low * (1.0 + 1e-9) {
+            first *= 10.0;
+        }
+        let mut last = first;
+        while last < high * (1.0 - 1e-9) {
+            last *= 10.0;
+        }
+        let mut axis = Self { low: first, high: last, logarithmic: true, marks: Vec::new() };
+        let mut mark = first;
+        while mark <= last * (1.0 + 1e-9) {
+            marks.push((axis.place(mark), written(mark, mark)));
+            mark *= 10.0;
+        }
+        axis.marks = marks;
+        axis
+    }
+
+    /// From the smallest to the largest value, a little beyond on both sides, marked at round numbers.
+    pub fn between(values: &[f64]) -> Self {
+        let (low, high) =
+            values.iter().fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
+        let margin = ((high - low) * 0.04).max(1e-6);
+        let mut axis = Self { low: low - margin, high: high + margin, logarithmic: false, marks: Vec::new() };
+        let step = step((high - low).max(1e-6) / 7.0);
+        let mut mark = (low / step - 1e-9).ceil();
+        while mark * step <= high + step * 1e-9 {
+            axis.marks.push((axis.place(mark * step), written(mark * step, step)));
+            mark += 1.0;
+        }
+        axis
+    }
+
+    /// A place for each label; the first is at 0.
+    pub fn of_labels(labels: Vec<String>) -> Self {
+        let (low, high) = (-0.5, labels.len() as f64 - 0.5);
+        let mut axis = Self { low, high, logarithmic: false, marks: Vec::new() };
+        axis.marks = labels.into_iter().enumerate().map(|(at, label)| (axis.place(at as f64), label)).collect();
+        axis
+    }
+
+    pub fn is_logarithmic(&self) -> bool {
+        self.logarithmic
+    }
+
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// 0 at the low end, 1 at the high end.
+    pub fn place(&self, value: f64) -> f64 {
+        if self.logarithmic {
+            log10(value / self.low) / log10(self.high / self.low)
+        } else {
+            (value - self.low) / (self.high - self.low)
+        }
+    }
+}
+
+/// The least of 1, 2, 5 times a power of ten that is not below `rough`.
+fn step(rough: f64) -> f64 {
+    let mut power = 1e-9;
+    while power * 10.0 <= rough {
+        power *= 10.0;
+    }
+    // The last one differs from a power of ten by less than the tolerance.
+    [1.0, 2.0, 5.0]
+        .map(|factor| factor * power)
+        .into_iter()
+        .find(|step| *step >= rough * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
+}
+
+/// With as many places as `step` has.
+fn written(value: f64, step: f64) -> String {
+    let mut places = 0;
+    let mut rest = step;
+    while places < 6 && rest < 0.999 {
+        rest *= 10.0;
+        places += 1;
+    }
+    format!("{value:.places$}")
+}
+
+/// The decimal logarithm to about nine digits, for positive values: the standard one differs between machines.
+fn log10(value: f64) -> f64 {
+    let (mut mantissa, mut whole) = (value.max(1e-12), 0.0);
+    while mantissa >= 10.0 {
+        (mantissa, whole) = (mantissa / 10.0, whole + 1.0);
+    }
+    while mantissa < 1.0 {
+        (mantissa, whole) = (mantissa * 10.0, whole - 1.0);
+    }
+    // The eighth root is below 1.34, so that z is below 0.15 and six terms of the series are enough.
+    let root = mantissa.sqrt().sqrt().sqrt();
+    let z = (root - 1.0) / (root + 1.0);
+    let (mut term, mut sum) = (z, 0.0);
+    for odd in [1.0, 3.0, 5.0, 7.0, 9.0, 11.0] {
+        sum += term / odd;
+        term *= z * z;
+    }
+    whole + 16.0 * sum / std::f64::consts::LN_10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(axis: &Axis) -> String {
+        axis.marks().iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn logarithms() {
+        for (value, expected) in
+            [(1.0, 0.0), (10.0, 1.0), (1_000.0, 3.0), (0.01, -2.0), (2.0, std::f64::consts::LOG10_2)]
+        {
+            assert!((log10(value) - expected).abs() < 1e-9, "{value}");
+        }
+    }
+
+    #[test]
+    fn axes() {
+        let axis = |values: &[f64], logarithmic| Axis::of_values(values.iter().copied(), logarithmic);
+        assert_eq!(marks(&axis(&[92.0, 3.0], false)), "0 20 40 60 80 100");
+        assert_eq!(marks(&axis(&[0.4], false)), "0.0 0.1 0.2 0.3 0.4");
+        assert_eq!(marks(&axis(&[3.0, 400.0], true)), "1 10 100 1000");
+        assert_eq!(marks(&axis(&[3.0, 40.0], true)), "0 10 20 30 40");
+        assert_eq!(marks(&Axis::between(&[30.0, 100.0])), "30 40 50 60 70 80 90 100");
+        assert_eq!(axis(&[3.0, 400.0], true).place(100.0), 2.0 / 3.0);
+        let labels = Axis::of_labels(vec!["a".to_owned(), "b".to_owned()]);
+        assert_eq!(labels.marks().iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0.25, 0.75]);
+        // Nothing to show is still an axis.
+        assert_eq!(axis(&[], true).place(0.0), 0.0);
+    }
+}

@@ -1,0 +1,159 @@
+//! `plot.html`: utilisation, AVEbsld and energy against the budget, one line for each policy and variant. One page that
+//! needs no network and no script. Floating point only places what is drawn, with operations that are the same everywhere.
+
+mod axis;
+mod figure;
+
+use std::fmt::Write as _;
+
+use super::decimal::divide;
+use super::file::{Period, Plan};
+use super::table::{Line, Table};
+use crate::setup::Amount;
+use axis::Axis;
+use figure::{Figure, Series, escaped, swatch};
+
+const STYLE: &str = include_str!("page.css");
+
+/// A line of the plot, in the order of the sweep's budgets.
+struct Curve<'t> {
+    name: String,
+    lines: Vec<&'t Line>,
+}
+
+/// A figure of a line.
+type Figured = dyn Fn(&Line) -> Option<f64>;
+
+/// What is plotted: a caption, the unit of the axis, and a figure of a line in that unit.
+struct Measure {
+    caption: &'static str,
+    unit: String,
+    value: Box<Figured>,
+    /// May be drawn on a logarithmic axis: ratios that grow without end.
+    logarithmic: bool,
+}
+
+/// The page.
+pub fn page(title: &str, plan: &Plan, table: &Table) -> String {
+    let curves = curves(plan, table);
+    let (name, places) = across(&plan.budgets);
+    let mut body = String::new();
+    // Writing to a `String` cannot fail.
+    for measure in measures(table) {
+        let series = |(index, curve): (usize, &Curve<'_>)| Series {
+            index,
+            name: curve.name.clone(),
+            points: curve
+                .lines
+                .iter()
+                .zip(&places.at)
+                .filter_map(|(line, at)| Some((*at, (measure.value)(line)?, line.budget.clone())))
+                .collect(),
+        };
+        let series: Vec<Series> = curves.iter().enumerate().map(series).collect();
+        let values = || series.iter().flat_map(|series| series.points.iter().map(|(_, value, _)| *value));
+        let down = Axis::of_values(values(), measure.logarithmic);
+        let scale = if down.is_logarithmic() { ", logarithmic" } else { "" };
+        let figure = Figure {
+            across: &places.axis,
+            down: &down,
+            across_name: &name,
+            down_name: &format!("{}{scale}", measure.unit),
+            series: &series,
+        };
+        let _ = write!(body, "<figure>\n<figcaption>{}</figcaption>\n{}</figure>\n", measure.caption, figure.svg());
+    }
+    let legend: String = curves
+        .iter()
+        .enumerate()
+        .map(|(index, curve)| format!("<li>{}{}</li>\n", swatch(index), escaped(&curve.name)))
+        .collect();
+    let title = escaped(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n\
+         <p>Means over {} {}. The figures are in table.csv, those of single simulations in results.csv.</p>\n\
+         <ul class=\"legend\">\n{legend}</ul>\n{body}</body>\n</html>\n",
+        plan.sources.len(),
+        if plan.sources.len() == 1 { "workload" } else { "workloads" },
+    )
+}
+
+/// A line for each policy and variant.
+fn curves<'t>(plan: &Plan, table: &'t Table) -> Vec<Curve<'t>> {
+    let mut curves = Vec::new();
+    for policy in &plan.policies {
+        for variant in &plan.variants {
+            let lines = table.lines.iter().filter(|line| line.policy == policy.name() && line.set == variant.name);
+            let name =
+                if variant.name.is_empty() { policy.name().to_owned() } else { format!("{policy}, {}", variant.name) };
+            curves.push(Curve { name, lines: lines.collect() });
+        }
+    }
+    curves
+}
+
+fn measures(table: &Table) -> [Measure; 3] {
+    let most = table.lines.iter().filter_map(Line::energy).max().unwrap_or(0);
+    // 10^-6 J in the unit: kWh, or MWh from ten of them on.
+    let (unit, size) = if most >= 36_000_000_000_000_000 { ("MWh", 3_600_000_000) } else { ("kWh", 3_600_000) };
+    let millionths = |value: i128| value as f64 / 1e6;
+    [
+        Measure {
+            caption: "Utilisation",
+            unit: "utilisation (%)".to_owned(),
+            value: Box::new(move |line| line.mean("utilisation").map(|value| millionths(value * 100))),
+            logarithmic: false,
+        },
+        Measure {
+            caption: "Average bounded slowdown, jobs below 10 s counted as 10 s",
+            unit: "AVEbsld (no unit)".to_owned(),
+            value: Box::new(move |line| line.mean("avebsld").map(millionths)),
+            logarithmic: true,
+        },
+        Measure {
+            caption: "Energy, of the budget's time where there is one",
+            unit: format!("energy ({unit})"),
+            value: Box::new(move |line| line.energy().map(|value| millionths(divide(value, size)))),
+            logarithmic: false,
+        },
+    ]
+}
+
+/// The axis of the budgets, and where each of them is on it.
+struct Places {
+    axis: Axis,
+    at: Vec<f64>,
+}
+
+/// By size where all budgets are of one kind and period, else one beside the other.
+fn across(budgets: &[Period]) -> (String, Places) {
+    let same = budgets.windows(2).all(|pair| pair[0].from == pair[1].from && pair[0].until == pair[1].until);
+    let percent = |period: &Period| match period.amount {
+        Some(Amount::Percent(ratio)) => Some(ratio.numerator as f64 / ratio.denominator as f64),
+        _ => None,
+    };
+    let kwh = |period: &Period| match period.amount {
+        Some(Amount::Energy(energy)) => Some(energy.mj() as f64 / 3.6e9),
+        _ => None,
+    };
+    let all = |size: &dyn Fn(&Period) -> Option<f64>| budgets.iter().map(size).collect::<Option<Vec<f64>>>();
+    let sizes = match (all(&percent), all(&kwh)) {
+        (Some(at), _) => Some(("budget (% of what all processors use while they compute)", at)),
+        (_, Some(at)) => Some(("budget (kWh)", at)),
+        _ => None,
+    };
+    match sizes.filter(|_| same && budgets.len() > 1) {
+        Some((name, at)) => (name.to_owned(), Places { axis: Axis::between(&at), at }),
+        None => {
+            let labels = budgets.iter().map(|period| period.label.clone()).collect();
+            (
+                "budget".to_owned(),
+                Places { axis: Axis::of_labels(labels), at: (0..budgets.len()).map(|at| at as f64).collect() },
+            )
+        }
+    }
+}

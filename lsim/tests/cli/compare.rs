@@ -1,0 +1,94 @@
+//! `lsim compare`: figures and starts of two results, and the folders that it refuses.
+
+use tempfile::TempDir;
+
+use super::{SMALL, folder, lsim, read, refused};
+
+const NODE: &str = "[[nodes]]\nname = \"n\"\ncount = 1\ncores = 4\nidle = \"95 W\"\nbusy = \"190 W\"\n";
+
+/// `small.swf` run under `easy` in `a`, and another run, into `b`.
+fn results(b: &str) -> TempDir {
+    let folder = folder(&[("small.swf", SMALL), ("other.swf", &SMALL.replace("3 20 ", "3 25 "))]);
+    for run in ["run --trace small.swf --policy easy --out a", b] {
+        let printed = lsim(folder.path(), run);
+        assert!(printed.starts_with("exit 0"), "{printed}");
+    }
+    folder
+}
+
+/// One node of four cores: without backfilling job 3 waits from 20 s for the end of job 2 at 200 s, and job 4 starts then
+/// in both.
+#[test]
+fn two_policies() {
+    let folder = results("run --trace small.swf --policy easy --first 1 --out b");
+    std::fs::write(folder.path().join("p.toml"), NODE).expect("written");
+    for (policy, out) in [("easy", "a"), ("fifo", "b")] {
+        let run = format!("run --trace small.swf --policy {policy} --platform p.toml --first 4 --out {out}");
+        assert!(lsim(folder.path(), &run).starts_with("exit 0"));
+    }
+    let printed = lsim(folder.path(), "compare a b");
+    let starts = "\njobs in B: 0 start earlier, 3 at the same time, 1 later\n\
+        \nthe largest differences:\n\
+        job  submitted s  start A s  start B s  difference s\n\
+        3             20         20        200          +180\n";
+    assert!(printed.starts_with("exit 0\n--- stdout\nA  a (easy)\nB  b (fifo)\n\nmetric "), "{printed}");
+    assert!(printed.contains(starts), "{printed}");
+    // Waits of 260 s and 440 s over four jobs.
+    let line = printed.lines().find(|line| line.starts_with("mean_wait_s ")).expect("a line");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["mean_wait_s", "65", "110", "+45", "+69.23"]);
+    assert!(!printed.contains("wall_s") && !printed.contains("peak_rss"), "{printed}");
+    // The other way round.
+    let printed = lsim(folder.path(), "compare b a --json");
+    let json = printed.split("--- stdout\n").nth(1).and_then(|text| text.split("--- stderr").next()).expect("stdout");
+    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(
+        json["starts"],
+        serde_json::json!({"earlier": 1, "equal": 3, "later": 0, "only_a": 0, "only_b": 0, "neither": 0})
+    );
+    assert_eq!(json["largest"][0]["difference_s"], serde_json::json!(-180));
+    let metrics = json["metrics"].as_array().expect("a list");
+    let wait = metrics.iter().find(|metric| metric["name"] == "mean_wait_s").expect("a metric");
+    assert_eq!(wait["percent"], serde_json::json!(-40.909091));
+}
+
+#[test]
+fn equal_results() {
+    let folder = results("run --trace small.swf --policy easy --out b");
+    let printed = lsim(folder.path(), "compare a b");
+    assert!(
+        printed.contains(
+            "\njobs in B: 0 start earlier, 4 at the same time, 0 later\n0 start only in A, 0 only in B, 1 in neither\n"
+        ),
+        "{printed}"
+    );
+    assert!(!printed.contains("largest") && !printed.contains('+'), "{printed}");
+}
+
+#[test]
+fn different_workloads() {
+    let folder = results("run --trace other.swf --policy easy --out b");
+    let told = "1 job has another number, submission, size or requested time (the first is job 3); the workloads are small.swf and other.swf";
+    let refusal = format!("lsim: a and b are of different workloads: {told} (--force compares them all the same)");
+    refused(folder.path(), "compare a b", 1, &refusal);
+    let printed = lsim(folder.path(), "compare a b --force");
+    let notes = "--- stderr\nlsim: note: 1 job has another number, submission, size or requested time (the first is job 3)\nlsim: note: the workloads are small.swf and other.swf\n";
+    assert!(printed.starts_with("exit 0") && printed.ends_with(notes), "{printed}");
+    // Job 3 starts at once in both.
+    assert!(printed.contains("\n3             20         20         25            +5\n"), "{printed}");
+}
+
+#[test]
+fn folders_that_are_no_results() {
+    let folder = results("run --trace small.swf --policy easy --first 2 --out b");
+    let path = folder.path();
+    refused(path, "compare a .", 1, "lsim: . is no result of `lsim run`: it has no schedule.json");
+    let told = "lsim: a and b are of different workloads: 5 and 2 jobs (--force compares them all the same)";
+    refused(path, "compare a b", 1, told);
+    let jobs = read(path, "b/jobs.csv");
+    std::fs::write(path.join("b/jobs.csv"), jobs.replacen("\n1,", "\nx,", 1)).expect("written");
+    refused(path, "compare a b", 1, "lsim: b/jobs.csv:2: this is no job");
+    std::fs::write(path.join("b/jobs.csv"), jobs.replacen("job_id", "job", 1)).expect("written");
+    refused(path, "compare a b", 1, "lsim: b/jobs.csv:1: there is no column `job_id`");
+    std::fs::write(path.join("b/schedule.json"), "{\"schema\": 2}").expect("written");
+    refused(path, "compare a b", 1, "lsim: b/schedule.json: this is no schedule of this version of lsim (schema 1)");
+}
