@@ -39,7 +39,7 @@ fn live(directory: &Path) -> Cluster {
     let cluster = Setup::default().node("n1", &["--hardware", hardware, "--reading-interval", "50ms"]).start();
     let submitter = cluster.submitter();
     let set = |arguments: &[&str]| submitter.lconf(arguments).succeeded();
-    std::fs::write(submitter.path("prices.csv"), "time,price\n2026-01-01 00:00,80 EUR/MWh\n").expect("written");
+    std::fs::write(submitter.path("prices.csv"), "time,price\n2026-01-01 00:00,8000 EUR/MWh\n").expect("written");
     set(&["set", "price", "prices.csv"]);
     set(&["set", "limits", "0W", "70W"]);
     set(&["node", "drain", "n1", "--reason", "a test"]);
@@ -123,11 +123,12 @@ fn what_if(submitter: &Submitter, state: &str) {
     for column in columns {
         assert_eq!((column["jobs"].as_u64(), column["ended"].as_u64()), (Some(8), Some(7)), "{report:#}");
         let (energy, span) = (number(&column["energy_j"]), number(&column["span_s"]));
-        // The same work on the same node in about the same time, and never more than 50 W and the noise.
-        assert!((energy - lived).abs() < lived * 0.3 && energy < 51.0 * span, "{report:#}");
+        // The same work on the same node in about the same time, but what the master believes of runs so short is partly
+        // their nameplate; and never more than 50 W and the noise.
+        assert!((energy - lived).abs() < lived * 0.5 && energy < 51.0 * span, "{report:#}");
         // Prices are known a little later than the node.
         let cost = number(&column["cost"]);
-        assert!(cost > 0.0 && cost <= energy * 80.0 / 3.6e9 + 2e-6, "{report:#}");
+        assert!(cost > 0.0 && cost <= energy * 8000.0 / 3.6e9 + 2e-6, "{report:#}");
         assert!(number(&column["mean_wait_s"]) <= number(&column["max_wait_s"]));
         assert!((0.0..=1.0).contains(&number(&column["outside_limits_share"])));
     }
@@ -135,7 +136,7 @@ fn what_if(submitter: &Submitter, state: &str) {
     assert!(number(&columns[1]["max_wait_s"]) > 0.1 && number(&columns[2]["max_wait_s"]) > 0.1, "{report:#}");
     let budget = &columns[2]["budgets"][0];
     let (energy, spent) = (number(&columns[2]["energy_j"]), number(&budget["spent_j"]));
-    assert!(spent > 0.0 && spent <= energy + 0.001, "{report:#}");
+    assert!(spent > 0.0 && spent <= energy + 0.01, "{report:#}");
     // One core of `small` is one core of `small`.
     assert_eq!(report["running_times"]["profiles"], 0, "{report:#}");
     assert_eq!(report["running_times"]["measured"], 7, "{report:#}");
