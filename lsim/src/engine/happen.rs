@@ -16,6 +16,8 @@ pub enum Due {
     Awake(u64),
     Asleep(u64),
     Start(JobId),
+    /// It was cancelled.
+    Stop(JobId, Attempt),
     /// Of jobs that end together the one that started first ends first. `full`: it has run for all of its walltime.
     End {
         started: u64,
@@ -47,7 +49,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 }
             }
             Command::Stop { job, attempt, why: StopReason::Cancelled { .. } } => {
-                self.end(job, attempt, Way::Cancelled)?;
+                // Another round has to see what it leaves.
+                self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
             }
             // A job ends by itself at its walltime, at the latest.
             Command::Stop { .. } => {}
@@ -95,6 +98,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 self.apply(&Event::Asleep { nodes })
             }
             Due::Start(id) => self.start(id),
+            Due::Stop(job, attempt) => self.end(job, attempt, Way::Cancelled),
             Due::End { job, attempt, .. } => self.end(job, attempt, Way::ByItself),
             Due::Meter => self.meter(),
         }

@@ -50,7 +50,7 @@ pub struct Running {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Recorded as it is. What the core refuses did not happen.
-    Event(Event),
+    Event(Box<Event>),
     /// The job of that index is submitted: for loads that do not say so by [`Load::submitted`].
     Submit(usize),
     /// Somebody wants the job of that index gone.

@@ -28,11 +28,12 @@ pub struct Otherwise {
 impl Otherwise {
     /// Whether something else is set in place of what this event set.
     fn replaces(&self, change: &Change) -> bool {
-        match change {
-            Change::Event(Event::PolicySet { .. }) => self.policy.is_some(),
-            Change::Event(Event::BudgetsSet { .. }) => self.budgets.is_some(),
-            Change::Event(Event::LimitsSet { .. }) => self.limits.is_some(),
-            Change::Event(Event::PricesSet { .. }) => self.prices.is_some(),
+        let Change::Event(event) = change else { return false };
+        match **event {
+            Event::PolicySet { .. } => self.policy.is_some(),
+            Event::BudgetsSet { .. } => self.budgets.is_some(),
+            Event::LimitsSet { .. } => self.limits.is_some(),
+            Event::PricesSet { .. } => self.prices.is_some(),
             _ => false,
         }
     }
@@ -222,7 +223,7 @@ mod tests {
 
     /// All jobs are submitted at the beginning.
     fn past(nodes: Vec<NodeSpec>, jobs: Vec<PastJob>) -> Past {
-        let up = nodes.iter().map(|spec| (at(0), Change::Event(Event::NodeUp { spec: spec.clone() })));
+        let up = nodes.iter().map(|spec| (at(0), Change::Event(Box::new(Event::NodeUp { spec: spec.clone() }))));
         let submitted = (0..jobs.len()).map(|index| (at(0), Change::Submit(index)));
         Past {
             start: at(0),
@@ -329,7 +330,7 @@ mod tests {
     fn what_is_otherwise_takes_the_place_of_what_was_set() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(1))]);
         let set = Event::PolicySet { preset: Preset::Fifo, options: Options::default(), by: "ada".into() };
-        past.changes.insert(0, (at(0), Change::Event(set)));
+        past.changes.insert(0, (at(0), Change::Event(Box::new(set))));
         assert_eq!(Again::new(&past, &Otherwise::default()).changes().len(), 3);
         assert_eq!(Again::new(&past, &easy()).changes().len(), 2);
     }

@@ -203,7 +203,7 @@ impl Reader {
                 if let Event::BudgetsSet { budgets, .. } = other {
                     self.spending.follow(budgets, at);
                 }
-                self.changes.push((at, Change::Event(other.clone())));
+                self.changes.push((at, Change::Event(Box::new(other.clone()))));
             }
         }
     }
