@@ -3,12 +3,16 @@
 //!
 //! A run on a unit of the same hardware at the same cap takes as long and draws as much as it did. On another one both
 //! are scaled by the ratio of the two profiles, where both are known, else they stay as they were measured. What never
-//! ran, or did not end by itself, is estimated as the core estimates it, and lasts no shorter than it did. Who was
-//! cancelled is cancelled at the same time.
+//! ran, or did not end by itself, lasts as its profile or its time limit says, without both as long as the application's
+//! other runs in the mean, and no shorter than it did. Who was cancelled is cancelled at the same time.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
-use limo_model::{Band, Budgets, Curve, Estimate, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Time};
+use limo_model::{
+    Band, Budgets, Curve, Estimate, EstimateSource, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Span,
+    Time,
+};
 use limo_sched::{Event, Options, Preset};
 use limo_trace::Platform;
 
@@ -63,13 +67,27 @@ pub struct Again<'a> {
     past: &'a Past,
     changes: Vec<(Time, Change)>,
     rules: Rules,
+    /// Mean running times of applications.
+    means: BTreeMap<&'a str, Span>,
     sources: Cell<Sources>,
+}
+
+/// Of the runs that ended by themselves.
+fn means(past: &Past) -> BTreeMap<&str, Span> {
+    let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for job in &past.jobs {
+        if let Some(ran) = job.ran.as_ref().filter(|ran| ran.whole) {
+            let (sum, count) = sums.entry(job.request.application.as_str()).or_default();
+            (*sum, *count) = (sum.saturating_add(ran.span.ms()), *count + 1);
+        }
+    }
+    sums.into_iter().map(|(application, (sum, count))| (application, Span::from_ms(sum / count))).collect()
 }
 
 impl<'a> Again<'a> {
     pub fn new(past: &'a Past, otherwise: &Otherwise) -> Self {
         let changes = past.changes.iter().filter(|(_, change)| !otherwise.replaces(change)).cloned().collect();
-        Self { past, changes, rules: otherwise.rules(), sources: Cell::default() }
+        Self { past, changes, rules: otherwise.rules(), means: means(past), sources: Cell::default() }
     }
 
     pub fn rules(&self) -> Rules {
@@ -78,6 +96,14 @@ impl<'a> Again<'a> {
 
     pub fn sources(&self) -> Sources {
         self.sources.get()
+    }
+
+    /// How long a job is expected to run that is not known to have run.
+    fn expected(&self, request: &Request, estimate: &Estimate) -> Span {
+        // Without a profile and a time limit the core's own guess is one span for everybody.
+        let guess = estimate.source == EstimateSource::Nameplate && request.time_limit.is_none();
+        let mean = self.means.get(request.application.as_str()).filter(|_| guess);
+        mean.copied().unwrap_or(estimate.duration)
     }
 
     fn count(&self, which: impl FnOnce(&mut Sources) -> &mut u64) {
@@ -133,13 +159,13 @@ impl Load for Again<'_> {
         let running = |run, draw| Running { run, walltime, draw: Some(draw) };
         let Some(ran) = &job.ran else {
             self.count(|sources| &mut sources.estimated);
-            return running(estimate.duration, estimate.power);
+            return running(self.expected(&job.request, estimate), estimate.power);
         };
         let draw = ran.draw.unwrap_or(estimate.power);
         let here = self.past.unit(placement);
         if !ran.whole {
             self.count(|sources| &mut sources.estimated);
-            return running(estimate.duration.max(ran.span), draw);
+            return running(self.expected(&job.request, estimate).max(ran.span), draw);
         }
         if here == Some((ran.hardware.as_str(), ran.cap)) {
             self.count(|sources| &mut sources.measured);
@@ -167,10 +193,9 @@ impl Load for Again<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::num::NonZeroU32;
 
-    use limo_model::{Cores, Energy, EstimateSource, JobId, Memory, Meter, NodeId, Span, UnitId, UnitKind, UnitSpec};
+    use limo_model::{Cores, Energy, JobId, Memory, Meter, NodeId, UnitId, UnitKind, UnitSpec};
 
     use super::*;
     use crate::engine::simulate_load;
@@ -323,6 +348,9 @@ mod tests {
         // Half as long at three times the draw.
         past.profiles.insert(key("b"), profile(40, 12));
         assert_eq!(on(&past, 0, 1), (50, Some(15_000), [0, 1, 0, 0]));
+        // Nothing is known of it but how long the other one took.
+        assert_eq!(on(&past, 1, 1), (100, Some(30_000), [0, 0, 0, 1]));
+        past.jobs[1].request.application = "ft".into();
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
     }
 
