@@ -13,6 +13,8 @@ use limo_model::{
     UnitSpec, Usage,
 };
 use limo_sched::{Command, Core, Event, Options, Preset, Round};
+use nix::sys::time::TimeValLike;
+use nix::time::ClockId;
 
 /// Cores of the nodes of each class.
 const CORES: [u32; 20] = [4, 6, 8, 10, 12, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128];
@@ -37,6 +39,16 @@ pub struct Size {
     pub waiting: usize,
 }
 
+/// What one event and its round took.
+#[derive(Debug, Clone, Copy)]
+pub struct Took {
+    pub wall_ns: u64,
+    /// Of this thread: what other processes on the machine take from it is not in it.
+    pub cpu_ns: u64,
+    /// Jobs that were started.
+    pub started: usize,
+}
+
 /// The cluster, filled.
 pub struct Loaded {
     core: Core,
@@ -56,6 +68,12 @@ fn next(dice: &mut u64) -> u64 {
 
 fn hardware(class: usize) -> String {
     format!("cpu-{class:02}")
+}
+
+/// CPU time of this thread so far.
+fn thread_ns() -> Result<u64> {
+    let time = ClockId::CLOCK_THREAD_CPUTIME_ID.now().context("the CPU time of the thread")?;
+    Ok(u64::try_from(time.num_nanoseconds()).unwrap_or(0))
 }
 
 /// Node `index` of a class, whose draws differ from those of the others by a few percent.
@@ -162,11 +180,11 @@ impl Loaded {
         self.core.apply(self.now, event).with_context(|| format!("at {} ms", self.now.unix_ms()))
     }
 
-    /// One more job, `gap` after the last thing. Returns how long the core took for it, in ns, and what started.
+    /// One more job, `gap` after the last thing.
     ///
     /// # Errors
     /// As [`Loaded::new`].
-    pub fn arrive(&mut self, gap: Span) -> Result<(u64, usize)> {
+    pub fn arrive(&mut self, gap: Span) -> Result<Took> {
         // Jobs end in their time, whether anybody looks or not.
         let until = self.now + gap;
         while self.ends.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
@@ -177,11 +195,11 @@ impl Loaded {
         self.timed(&event)
     }
 
-    /// The next job ends. Returns as [`Loaded::arrive`].
+    /// The next job ends.
     ///
     /// # Errors
     /// As [`Loaded::new`], and where nothing runs.
-    pub fn end(&mut self) -> Result<(u64, usize)> {
+    pub fn end(&mut self) -> Result<Took> {
         let Reverse((at, job, attempt)) = self.ends.pop().context("no job runs that could end")?;
         self.now = self.now.max(at);
         let event = Event::Ended { job, attempt, outcome: Outcome::Exited(0), usage: Usage::default() };
@@ -189,13 +207,15 @@ impl Loaded {
     }
 
     /// Records one event and runs a round; both are measured, what the nodes do about it is not.
-    fn timed(&mut self, event: &Event) -> Result<(u64, usize)> {
+    fn timed(&mut self, event: &Event) -> Result<Took> {
+        let cpu = thread_ns()?;
         let begun = std::time::Instant::now();
         let applied = self.core.apply(self.now, event);
         let round = self.core.round(self.now);
-        let ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let wall_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let cpu_ns = thread_ns()?.saturating_sub(cpu);
         applied.with_context(|| format!("at {} ms", self.now.unix_ms()))?;
-        Ok((ns, self.obey(round)?))
+        Ok(Took { wall_ns, cpu_ns, started: self.obey(round)? })
     }
 
     /// Nodes start what they are told to; a job takes 30 to 100 % of its walltime.

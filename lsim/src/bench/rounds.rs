@@ -3,17 +3,20 @@
 use anyhow::{Result, ensure};
 use limo_model::Span;
 
-use super::cluster::{Loaded, Size};
+use super::cluster::{Loaded, Size, Took};
 use super::figure::{Figure, Limit};
+
+/// At most so long at p99.
+const LIMIT_US: f64 = 50.0;
 
 /// What was measured of one kind of event, in ns.
 struct Times {
-    what: &'static str,
+    what: String,
     sorted: Vec<u64>,
 }
 
 impl Times {
-    fn new(what: &'static str, mut ns: Vec<u64>) -> Self {
+    fn new(what: String, mut ns: Vec<u64>) -> Self {
         ns.sort_unstable();
         Self { what, sorted: ns }
     }
@@ -36,6 +39,13 @@ impl Times {
     }
 }
 
+/// Wall time, which other processes on the machine make longer, and CPU time.
+fn both(what: &str, took: &[Took], peer: &str) -> Vec<Figure> {
+    let wall = Times::new(format!("{what}, wall"), took.iter().map(|took| took.wall_ns).collect());
+    let cpu = Times::new(format!("{what}, CPU"), took.iter().map(|took| took.cpu_ns).collect());
+    [wall, cpu].iter().flat_map(|times| times.figures(LIMIT_US, peer)).collect()
+}
+
 /// Measures `rounds` ends and as many arrivals on a cluster of that size.
 ///
 /// # Errors
@@ -45,14 +55,14 @@ pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
     let (mut ends, mut arrivals) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
     let mut started = 0;
     while ends.len() < rounds {
-        let (ns, starts) = loaded.end()?;
-        ends.push(ns);
-        started += starts;
+        let took = loaded.end()?;
+        ends.push(took);
+        started += took.started;
         // As many come as go.
         while loaded.waiting() < size.waiting {
-            let (ns, starts) = loaded.arrive(Span::ZERO)?;
-            arrivals.push(ns);
-            started += starts;
+            let took = loaded.arrive(Span::ZERO)?;
+            arrivals.push(took);
+            started += took.started;
         }
     }
     ensure!(!arrivals.is_empty(), "nothing arrived");
@@ -66,12 +76,8 @@ pub fn measure(size: Size, rounds: usize) -> Result<Vec<Figure>> {
         Figure::new("draw of what is allowed", draw.watts() * 100.0 / limit.watts(), "%"),
         Figure::new("plans refused by the checker", loaded.rejected() as f64, "").within(Limit::AtMost(0.0)),
     ];
-    let ends = Times::new("after an end", ends);
-    let arrivals = Times::new("after an arrival", arrivals);
-    figures.extend(ends.figures(50.0, "a prototype of the structures alone: 4.7 us"));
-    figures.extend(arrivals.figures(50.0, "a prototype of the structures alone: 1.3 us"));
-    let all = Times::new("all", ends.sorted.into_iter().chain(arrivals.sorted).collect());
-    figures.extend(all.figures(50.0, ""));
+    figures.extend(both("after an end", &ends, "a prototype of the structures alone: 4.7 us"));
+    figures.extend(both("after an arrival", &arrivals, "a prototype of the structures alone: 1.3 us"));
     Ok(figures)
 }
 
@@ -82,9 +88,9 @@ mod tests {
     /// The numbers 1 to 1000 us, in any order.
     #[test]
     fn permilles() {
-        let times = Times::new("x", (1..=1_000).rev().map(|us| us * 1_000).collect());
+        let times = Times::new("x".to_owned(), (1..=1_000).rev().map(|us| us * 1_000).collect());
         assert_eq!([500, 990, 999, 1_000].map(|permille| times.at_permille(permille)), [500.0, 990.0, 999.0, 1_000.0]);
-        assert_eq!(Times::new("one", vec![7_000]).at_permille(500), 7.0);
+        assert_eq!(Times::new("one".to_owned(), vec![7_000]).at_permille(500), 7.0);
     }
 
     /// A small cluster fills up to its limit, and the figures are all there.
