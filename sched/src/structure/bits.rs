@@ -192,6 +192,7 @@ impl Bits {
     }
 
     /// Whether a member lies in the range.
+    #[cfg(test)]
     pub(crate) fn intersects_range(&self, range: Range<u32>) -> bool {
         let mut found = false;
         masks(range.start..range.end.min(self.len), |at, mask| {
@@ -212,6 +213,7 @@ impl Bits {
     }
 
     /// How many of the range are members.
+    #[cfg(test)]
     pub(crate) fn count_range(&self, range: Range<u32>) -> u32 {
         let mut count = 0;
         masks(range.start..range.end.min(self.len), |at, mask| {

@@ -12,7 +12,7 @@ use super::table::{Clock, Row, Table, steps};
 /// [`CurveFileError`] for other columns, a value that is no number, a band that is crossed or negative, or times that
 /// do not ascend.
 pub fn band(table: Table, clock: Clock) -> Result<Curve<Band>, CurveFileError> {
-    table.expect(&["time", "low_w", "high_w"])?;
+    table.require(&["time", "low_w", "high_w"])?;
     steps(table, clock, |row| {
         let low = limit(row, 1, Power::ZERO)?;
         let high = limit(row, 2, Power::MAX)?;

@@ -10,7 +10,7 @@ use super::table::{Clock, Table, steps};
 /// # Errors
 /// [`CurveFileError`] for other columns, a value that is no number, or times that do not ascend.
 pub fn price(table: Table, clock: Clock) -> Result<Curve<Price>, CurveFileError> {
-    table.expect(&["time", "price_eur_per_mwh"])?;
+    table.require(&["time", "price_eur_per_mwh"])?;
     steps(table, clock, |row| row.number(1, 3).map(Price::from_milli_per_mwh))
 }
 

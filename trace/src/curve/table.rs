@@ -103,7 +103,7 @@ impl Table {
     }
 
     /// Refuses a header other than `wanted`.
-    pub(super) fn expect(&self, wanted: &[&str]) -> Result<(), CurveFileError> {
+    pub(super) fn require(&self, wanted: &[&str]) -> Result<(), CurveFileError> {
         if self.columns == wanted { Ok(()) } else { Err(self.wrong_columns(wanted.join(","))) }
     }
 

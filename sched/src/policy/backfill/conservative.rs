@@ -100,7 +100,7 @@ fn profiles(view: &View<'_>) -> Vec<Profile> {
     let (now, classes) = (view.now(), &view.index().classes);
     let mut profiles: Vec<Profile> =
         classes.all().iter().map(|class| Profile(vec![(now, free_cores(class))])).collect();
-    for ((_, id), _) in &view.index().ends {
+    for (_, id) in view.index().ends.keys() {
         let Some(job) = view.job(*id) else { continue };
         let Some((end, assignment)) = job.expected_end(now).zip(job.assignment()) else { continue };
         for part in &assignment.placement {
