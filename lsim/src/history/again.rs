@@ -10,8 +10,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Budgets, Curve, Estimate, EstimateSource, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Span,
-    Time,
+    Band, Budgets, Curve, Estimate, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Span, Time,
 };
 use limo_sched::{Event, Options, Preset};
 use limo_trace::Platform;
@@ -98,12 +97,26 @@ impl<'a> Again<'a> {
         self.sources.get()
     }
 
-    /// How long a job is expected to run that is not known to have run.
-    fn expected(&self, request: &Request, estimate: &Estimate) -> Span {
-        // Without a profile and a time limit the core's own guess is one span for everybody.
-        let guess = estimate.source == EstimateSource::Nameplate && request.time_limit.is_none();
-        let mean = self.means.get(request.application.as_str()).filter(|_| guess);
-        mean.copied().unwrap_or(estimate.duration)
+    /// How long a job is expected to run that is not known to have run. Not what the core expects: some policies take the
+    /// time limit for it, or one guess for everybody.
+    fn expected(&self, request: &Request, here: Option<(&str, Option<Power>)>, estimate: &Estimate) -> Span {
+        let profile = here.and_then(|(hardware, cap)| self.profile(request, hardware, cap));
+        let mean = || self.means.get(request.application.as_str()).copied();
+        match (profile, request.time_limit) {
+            (Some(profile), limit) => limit.map_or(profile.duration, |limit| limit.min(profile.duration)),
+            (None, Some(limit)) => limit,
+            (None, None) => mean().unwrap_or(estimate.duration),
+        }
+    }
+
+    fn profile(&self, request: &Request, hardware: &str, cap: Option<Power>) -> Option<&Profile> {
+        let key = |size: &str| ProfileKey {
+            application: request.application.clone(),
+            size: size.to_owned(),
+            hardware: hardware.to_owned(),
+            cap,
+        };
+        self.past.profiles.get(&key(&request.size)).or_else(|| self.past.profiles.get(&key("")))
     }
 
     fn count(&self, which: impl FnOnce(&mut Sources) -> &mut u64) {
@@ -114,16 +127,8 @@ impl<'a> Again<'a> {
 
     /// The profiles of the unit where a job was and of the one where it is now.
     fn profiles(&self, request: &Request, from: &Ran, to: (&str, Option<Power>)) -> Option<(&Profile, &Profile)> {
-        let profile = |hardware: &str, cap| {
-            let key = |size: &str| ProfileKey {
-                application: request.application.clone(),
-                size: size.to_owned(),
-                hardware: hardware.to_owned(),
-                cap,
-            };
-            self.past.profiles.get(&key(&request.size)).or_else(|| self.past.profiles.get(&key("")))
-        };
-        let (before, now) = (profile(&from.hardware, from.cap)?, profile(to.0, to.1)?);
+        let before = self.profile(request, &from.hardware, from.cap)?;
+        let now = self.profile(request, to.0, to.1)?;
         (before.duration.ms() > 0 && before.power.mw() > 0).then_some((before, now))
     }
 }
@@ -157,15 +162,15 @@ impl Load for Again<'_> {
         let job = &self.past.jobs[index];
         let walltime = job.request.time_limit;
         let running = |run, draw| Running { run, walltime, draw: Some(draw) };
+        let here = self.past.unit(placement);
         let Some(ran) = &job.ran else {
             self.count(|sources| &mut sources.estimated);
-            return running(self.expected(&job.request, estimate), estimate.power);
+            return running(self.expected(&job.request, here, estimate), estimate.power);
         };
         let draw = ran.draw.unwrap_or(estimate.power);
-        let here = self.past.unit(placement);
         if !ran.whole {
             self.count(|sources| &mut sources.estimated);
-            return running(self.expected(&job.request, estimate).max(ran.span), draw);
+            return running(self.expected(&job.request, here, estimate).max(ran.span), draw);
         }
         if here == Some((ran.hardware.as_str(), ran.cap)) {
             self.count(|sources| &mut sources.measured);
@@ -195,7 +200,7 @@ impl Load for Again<'_> {
 mod tests {
     use std::num::NonZeroU32;
 
-    use limo_model::{Cores, Energy, JobId, Memory, Meter, NodeId, UnitId, UnitKind, UnitSpec};
+    use limo_model::{Cores, Energy, EstimateSource, JobId, Memory, Meter, NodeId, UnitId, UnitKind, UnitSpec};
 
     use super::*;
     use crate::engine::simulate_load;
@@ -348,7 +353,9 @@ mod tests {
         // Half as long at three times the draw.
         past.profiles.insert(key("b"), profile(40, 12));
         assert_eq!(on(&past, 0, 1), (50, Some(15_000), [0, 1, 0, 0]));
-        // Nothing is known of it but how long the other one took.
+        assert_eq!(on(&past, 1, 1), (40, Some(30_000), [0, 0, 0, 1]));
+        // Without a profile nothing is known of it but how long the other one took.
+        past.profiles.clear();
         assert_eq!(on(&past, 1, 1), (100, Some(30_000), [0, 0, 0, 1]));
         past.jobs[1].request.application = "ft".into();
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
