@@ -67,6 +67,7 @@ impl Waiting {
     }
 
     /// How many wait.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -168,6 +169,7 @@ impl Waiting {
     }
 
     /// What the job needs, when it waits.
+    #[cfg(test)]
     pub(crate) fn need(&self, key: u64) -> Option<Need> {
         self.place_of(key).map(|place| self.needs[place])
     }
@@ -202,6 +204,7 @@ impl Waiting {
     }
 
     /// The least of each need over all that wait; seldom the need of one job.
+    #[cfg(test)]
     pub(crate) fn least(&self) -> Option<Need> {
         (self.len > 0).then_some(self.tree[1])
     }
@@ -209,10 +212,11 @@ impl Waiting {
     /// The first job from key `from` on, itself included, whose need fits. When `fits` refuses a need it must refuse
     /// every need that is nowhere smaller; it is also asked about least needs of several jobs.
     pub(crate) fn next(&self, from: u64, mut fits: impl FnMut(&Need) -> bool) -> Option<(u64, Need)> {
-        let start = self.lower_bound(from).max(self.head);
-        if start >= self.keys.len() {
+        if self.len == 0 || self.keys.last().is_none_or(|last| *last < from) || !fits(&self.tree[1]) {
             return None;
         }
+        // Mostly it is asked from before the first on, and looking for the place would cost more than all the rest.
+        let start = if self.keys[self.head] >= from { self.head } else { self.lower_bound(from).max(self.head) };
         if !start.is_multiple_of(BLOCK)
             && let Some(found) = self.next_in(start..start.next_multiple_of(BLOCK), &mut fits)
         {
