@@ -13,7 +13,7 @@ const WEEKS: [&str; 3] = ["sdscblue_1w_43207292", "metacentrum_1w_1362700000", "
 const KEEPERS: [&str; 3] = ["powercap", "reducepc", "energybud"];
 /// Weeks of each trace (section V-B).
 const WEEKS_EACH: f64 = 10.0;
-/// Budgets that are neither 100 % by `easy` nor the one measured here stand for themselves: 100 to 30 % are eight.
+/// The budget measured here stands for all: 100 to 30 % are eight.
 const BUDGETS: f64 = 8.0;
 /// The whole campaign on the cores of this machine, in seconds.
 const CAMPAIGN_S: f64 = 600.0;

@@ -17,7 +17,7 @@ pub struct Oracle {
     file: &'static str,
     /// At least so many jobs a second of CPU time.
     jobs_per_s: Option<f64>,
-    /// Of wall time and of CPU time, on a loaded machine of two cores.
+    /// In jobs per second of CPU time, on a loaded machine of two cores.
     peers: &'static str,
     /// The least of so many runs is taken: other processes only add.
     runs: u32,
@@ -36,7 +36,7 @@ pub const ORACLES: [Oracle; 4] = [
         name: "sdsc-blue",
         file: "SDSC-BLUE_easy_result.swf.gz",
         jobs_per_s: Some(200_000.0),
-        peers: "Batsim: below 465 (not finished in 500 s)",
+        peers: "Batsim: not finished in 500 s of wall time",
         runs: 3,
     },
     Oracle { name: "curie", file: "CEA-curie_easy_result.swf.gz", jobs_per_s: Some(100_000.0), peers: "", runs: 3 },
