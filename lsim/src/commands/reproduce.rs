@@ -10,8 +10,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::reproduce::{
-    BUDGETS, Claim, Compared, Condition, EASY, Means, Outcome, TABLE_II, WAYS, claims, compare, means, rows, run,
-    table_ii, weeks,
+    BUDGETS, Claim, Compared, Condition, EASY, Means, Outcome, Scheduler, TABLE_II, WAYS, claims, compare, means, rows,
+    run, table_ii, weeks,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -30,6 +30,9 @@ pub struct Arguments {
     /// Simulations at a time; as many as the machine has cores unless given
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Let the published scheduler run the campaign, with its faults, in place of Limo's policies
+    #[arg(long, value_name = "YEAR", value_parser = ["2017"])]
+    compat: Option<String>,
     /// Only these weeks: the beginning of their names
     #[arg(long, value_name = "PREFIX")]
     only: Vec<String>,
@@ -48,6 +51,7 @@ struct Found {
     published: Vec<Compared>,
     wall_s: f64,
     workers: usize,
+    scheduler: Scheduler,
 }
 
 pub fn run_command(arguments: &Arguments) -> Result<ExitCode> {
@@ -59,13 +63,14 @@ pub fn run_command(arguments: &Arguments) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = arguments.jobs.unwrap_or(cores);
     let begun = Instant::now();
-    let outcomes = run(&chosen, workers, |done, of| progress(done, of, begun))?;
+    let scheduler = if arguments.compat.is_some() { Scheduler::Published } else { Scheduler::Core };
+    let outcomes = run(&chosen, scheduler, workers, |done, of| progress(done, of, begun))?;
     let wall_s = begun.elapsed().as_secs_f64();
     let means = means(&outcomes);
     let rows = rows(&arguments.traces)?.into_iter().filter(|row| wanted(&row.trace));
     let published = rows.map(|row| compare(&row, &all)).collect::<Result<Vec<_>>>()?;
     let (table, claims) = (table_ii(&outcomes), claims(&means));
-    let found = Found { weeks: chosen.len(), outcomes, means, table, claims, published, wall_s, workers };
+    let found = Found { weeks: chosen.len(), outcomes, means, table, claims, published, wall_s, workers, scheduler };
     if arguments.json {
         println!("{:#}", found.json());
     } else {
@@ -86,6 +91,13 @@ fn progress(done: usize, of: usize, begun: Instant) {
 }
 
 impl Found {
+    fn name(&self) -> &'static str {
+        match self.scheduler {
+            Scheduler::Core => "Limo's policies",
+            Scheduler::Published => "the published scheduler",
+        }
+    }
+
     fn violations(&self) -> u64 {
         self.outcomes.iter().map(|outcome| outcome.violations).sum()
     }
@@ -99,8 +111,9 @@ impl Found {
 
     fn text(&self) -> String {
         let mut out = format!(
-            "energy-budget-2017: {} simulations of {} weeks in {:.0} s on {} workers, {} plans refused by the checker\n\
+            "energy-budget-2017, {}: {} simulations of {} weeks in {:.0} s on {} workers, {} plans refused by the checker\n\
              most spent of a budget that can be kept: {:.2} %\n",
+            self.name(),
             self.outcomes.len(),
             self.weeks,
             self.wall_s,
@@ -189,6 +202,7 @@ impl Found {
         json!({
             "schema": 1,
             "paper": "energy-budget-2017",
+            "scheduler": if self.scheduler == Scheduler::Core { "limo" } else { "compat-2017" },
             "simulations": self.outcomes.len(),
             "wall_s": self.wall_s,
             "workers": self.workers,

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use limo_model::{Span, Time};
+use limo_sched::Preset;
 use limo_trace::{Platform, Workload, swf};
 
 use super::{Condition, WEEK, Week, budgets, conditions};
 use crate::engine::{Scenario, simulate};
 use crate::output::Metrics;
 use crate::record::{Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
+use crate::y2017::{self, Algorithm, Config};
 
 /// What one simulation came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +31,16 @@ pub struct Outcome {
     pub spent: Option<f64>,
     pub violations: u64,
     pub span: Span,
+}
+
+fn published(condition: Condition, processors: u32) -> Config {
+    let algorithm = match condition.way.preset {
+        Preset::Powercap => Algorithm::PowerCap,
+        Preset::Reducepc => Algorithm::ReducePc,
+        Preset::Energybud => Algorithm::EnergyBud,
+        _ => Algorithm::Easy,
+    };
+    Config::published(processors, algorithm, condition.way.shutdown, condition.budget)
 }
 
 /// Metrics, and the jobs that started before the end of the week.
@@ -53,11 +65,25 @@ impl Sink for Measured {
     }
 }
 
+/// Who schedules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The core of the master.
+    Core,
+    /// The published one, with its faults.
+    Published,
+}
+
 /// All simulations of the campaign over these weeks; `progress` is told how many are done.
 ///
 /// # Errors
 /// A week cannot be read, or a simulation fails; the first failure ends the campaign.
-pub fn run(weeks: &[Week], workers: usize, progress: impl Fn(usize, usize) + Sync) -> Result<Vec<Outcome>> {
+pub fn run(
+    weeks: &[Week],
+    scheduler: Scheduler,
+    workers: usize,
+    progress: impl Fn(usize, usize) + Sync,
+) -> Result<Vec<Outcome>> {
     let loaded: Vec<Workload> = weeks
         .iter()
         .map(|week| swf::load(&week.path, swf::Options::COMPAT_2017).context("a week cannot be read"))
@@ -72,7 +98,7 @@ pub fn run(weeks: &[Week], workers: usize, progress: impl Fn(usize, usize) + Syn
     let work = || -> Result<()> {
         while let Some((week, condition)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
             let of = &weeks[week];
-            let outcome = one(week, &loaded[week], of.processors, condition)
+            let outcome = one(week, &loaded[week], of.processors, (scheduler, condition))
                 .with_context(|| format!("{} with {} at {} %", of.name, condition.way.name(), condition.budget))?;
             if let Ok(mut outcomes) = outcomes.lock() {
                 outcomes.push(outcome);
@@ -93,7 +119,12 @@ pub fn run(weeks: &[Week], workers: usize, progress: impl Fn(usize, usize) + Syn
     Ok(outcomes)
 }
 
-fn one(week: usize, workload: &Workload, processors: u32, condition: Condition) -> Result<Outcome> {
+fn one(
+    week: usize,
+    workload: &Workload,
+    processors: u32,
+    (scheduler, condition): (Scheduler, Condition),
+) -> Result<Outcome> {
     let platform = Platform::taurus(processors);
     let start = workload.start.unwrap_or(Time::from_unix_ms(0));
     let scenario = Scenario {
@@ -117,7 +148,10 @@ fn one(week: usize, workload: &Workload, processors: u32, condition: Condition) 
         window: Some(window),
     };
     let mut sink = Measured { metrics: Metrics::new(&heading), until: window.until, started: 0 };
-    let summary = simulate(&scenario, &mut sink)?;
+    let summary = match scheduler {
+        Scheduler::Core => simulate(&scenario, &mut sink)?,
+        Scheduler::Published => y2017::simulate(workload, &published(condition, processors), &mut sink)?.summary,
+    };
     let millionths = |value: i128| value as f64 / 1e6;
     let full = platform.groups.iter().map(|group| group.draw.busy.scaled(i64::from(group.count), 1) * WEEK).sum();
     let joules = |energy: limo_model::Energy| energy.mj() as f64;

@@ -1,6 +1,7 @@
 //! The campaign of energy-budget-2017, section V: thirty weeks, seven ways to schedule, eight budgets, 1,470 simulations.
 //!
-//! Each simulation is one of the live core; nothing here decides how a job is scheduled. What is measured is as section
+//! Each simulation is one of the live core, or with `--compat 2017` of the published scheduler; nothing here decides how a
+//! job is scheduled. What is measured is as section
 //! V-D says: utilisation and energy over the week, slowdown over all jobs. The input rules, and the shutdown within the
 //! budget's period only, are those of the authors (`docs/reproduction.md`).
 
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use limo_model::{Budget, Budgets, Energy, Power, Release, Span, Time};
 use limo_sched::{Allocation, Options, Preset, RestRule};
 
-pub use campaign::{Outcome, run};
+pub use campaign::{Outcome, Scheduler, run};
 pub use claims::{Claim, claims};
 pub use figures::{Means, TABLE_II, means, table_ii};
 pub use published::{Compared, compare, rows};
