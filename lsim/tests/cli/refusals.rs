@@ -139,7 +139,7 @@ fn impossible_runs() {
     );
     run(
         "--policy fifo",
-        "lsim: `fifo` puts a job on one node, and 4 jobs ask for more than the 1 processors of the largest node (job 1: 2); take another policy (easy, powercap, energybud, reducepc) or a platform with larger nodes (--platform)",
+        "lsim: `fifo` puts a job on one node, and 4 jobs ask for more than the 1 processors of the largest node (job 1: 2); take another policy (easy, conservative, powercap, energybud, reducepc) or a platform with larger nodes (--platform)",
     );
     run("--policy easy --nodes 0", "lsim: 0 nodes cannot be simulated: `count` is 0: 1 to 1000000 nodes are possible");
     run("--policy easy --users 7", "lsim: no job is left to simulate: widen --window, --users or --first");
