@@ -66,18 +66,16 @@ fn better(asked: &Asked<'_>) -> Vec<Claim> {
     };
     let crossed =
         asked.each(&[90, 80, 70, 60], |b| util(Preset::Reducepc, true, b) + SAME >= util(Preset::Energybud, false, b));
-    let low: Vec<f64> = [49, 30]
-        .iter()
-        .flat_map(|b| [Preset::Powercap, Preset::Reducepc, Preset::Energybud].map(|p| util(p, false, *b)))
-        .collect();
+    let idle = [Preset::Powercap, Preset::Reducepc, Preset::Energybud].map(|preset| util(preset, false, 30));
+    let low: Vec<f64> = idle.into_iter().chain([util(Preset::Powercap, true, 30)]).collect();
     let span = low.iter().copied().fold(f64::MIN, f64::max) - low.iter().copied().fold(f64::MAX, f64::min);
     vec![
         claim("V-E", "energyBud outperforms the other algorithms in utilisation", {
             (outperforms.0, shown(outperforms.1, &row(70)))
         }),
         claim("V-E", "reducePC with shutdown beats energyBud without it in utilisation", crossed),
-        claim("V-E", "below a budget of 49 % all algorithms without shutdown have the same utilisation", {
-            (span <= 2.0 * SAME, format!("spread {span:.4} over 49 % and 30 %"))
+        claim("V-E", "below a budget of 49 % all without shutdown, and powercap with it, have the same utilisation", {
+            (span <= SAME, format!("spread {span:.4} at 30 %"))
         }),
     ]
 }
