@@ -146,7 +146,7 @@ mod tests {
         let other = Named { name: "htc".to_owned(), title: "htc: many".to_owned(), report: Report::of(figures) };
         let findings = Findings { schema: 1, before: machine, after: machine, parts: vec![named, other] };
         let text = findings.text();
-        let line = "  CPU time                                      0.250 s\n";
+        let line = "  CPU time                                     0.250 s\n";
         let expected = format!("kth: EASY\n  skipped: no traces\n\nhtc: many\n{line}\non 2 cores; load average 1.5");
         assert!(text.starts_with(&expected), "{text}");
         assert_eq!(findings.missed().count(), 0);

@@ -143,6 +143,8 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         intervals: Vec::new(),
     };
     simulation.set_up(rules)?;
+    // What is drawn before anything happens counts too.
+    simulation.sample()?;
     while let Some(at) = simulation.next_time() {
         simulation.instant(at)?;
     }
