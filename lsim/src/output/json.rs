@@ -51,7 +51,9 @@ impl Json {
 
     pub fn int(&mut self, value: i128) {
         self.begin();
-        self.text.push_str(&value.to_string());
+        // Showing 128 bits costs several times as much, and nearly all values fit into 64.
+        let text = i64::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string());
+        self.text.push_str(&text);
     }
 
     /// `value / 10^digits` with that many decimals.
