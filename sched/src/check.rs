@@ -94,14 +94,14 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             found.push(Violation::NotWaiting { job });
         }
     }
-    // Where one job is started at a time, a plan that starts something is followed by another one, which tells the others.
-    if plan.starts.is_empty() || !view.preset().starts_one_by_one() {
-        let forgotten = view.untold().map(|(job, _)| job).filter(|job| seen.binary_search(job).is_err());
-        let reach = view.reach();
-        found.extend(
-            forgotten.take_while(|job| reach.is_none_or(|reach| *job < reach)).map(|job| Violation::NoReason { job }),
-        );
-    }
+    let is_missing = |job: &JobId| seen.binary_search(job).is_err();
+    let forgotten: Vec<JobId> = match view.preset().starts_one_by_one() {
+        // A plan that starts something is followed by another one; what was told stays told until it changes.
+        true if !plan.starts.is_empty() => Vec::new(),
+        true => view.untold().map(|(job, _)| job).filter(is_missing).collect(),
+        false => view.queue().map(|(job, _)| job).filter(is_missing).collect(),
+    };
+    found.extend(forgotten.into_iter().map(|job| Violation::NoReason { job }));
     let immediate = |job: &JobId| view.job(*job).is_some_and(|job| job.request.immediate);
     let patient = plan.refusals.iter().map(|(job, _)| *job).filter(|job| !immediate(job));
     found.extend(patient.map(|job| Violation::RefusedPatient { job }));

@@ -3,8 +3,6 @@
 use limo_model::{Attempt, Cores, JobId, Memory, NodeId, SpecError, Time};
 use thiserror::Error;
 
-use crate::options::Preset;
-
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refused {
     #[error("job {job} is not the next number {next}")]
@@ -33,8 +31,6 @@ pub enum Refused {
     TooLarge { cores: Cores, memory: Memory, node: String, offered_cores: u32, offered_memory: Memory },
     #[error("the job asks for {nodes} nodes: {offered} could run a part of it")]
     TooWide { nodes: u32, offered: usize },
-    #[error("the policy `{policy}` puts a job on one node: the job asks for {nodes}")]
-    OneNode { policy: Preset, nodes: u32 },
     #[error("the included and excluded nodes leave none")]
     NoneLeft,
     #[error("the {what} at {at} ms has already passed")]

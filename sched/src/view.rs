@@ -63,13 +63,6 @@ impl<'a> View<'a> {
         release.iter().rev().find(|(from, _)| *from <= at).map(|(_, rate)| *rate)
     }
 
-    /// The first waiting job that is further back than a round looks, with policies that look at each job in turn.
-    pub(crate) fn reach(&self) -> Option<JobId> {
-        let depth = self.options().depth as usize;
-        let all = self.preset().takes_several_nodes();
-        if all { None } else { self.state.queue.iter().nth(depth).copied() }
-    }
-
     /// Waiting jobs that no round has told why.
     pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;

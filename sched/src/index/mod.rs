@@ -17,7 +17,7 @@ pub(crate) use shapes::{Shape, Shapes, Way};
 
 /// What the end of a job gives back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Release {
+pub(crate) struct Freed {
     pub power: Power,
     /// Nodes that no job is on then: where the job has the whole units of nodes of one class, of which class and unit.
     pub whole: Option<(usize, u16, u32)>,
@@ -37,7 +37,7 @@ pub(crate) struct Index {
     /// Active jobs by node, of nodes with a meter only: readings ask for them.
     pub occupants: BTreeSet<(NodeId, JobId)>,
     /// Estimated ends of active jobs, with what each gives back.
-    pub ends: BTreeMap<(Time, JobId), Release>,
+    pub ends: BTreeMap<(Time, JobId), Freed>,
     /// When running jobs reach their time limits.
     pub limits: BTreeSet<(Time, JobId)>,
     /// Jobs that shall end and were not told yet.
@@ -115,12 +115,12 @@ impl Index {
     /// When an active job is expected to end and must end.
     pub fn note_times(&mut self, id: JobId, job: &Job) {
         if let (Some(end), Some(assignment)) = (job.estimated_end(), job.assignment()) {
-            self.ends.insert((end, id), self.release_of(job, assignment));
+            self.ends.insert((end, id), self.freed_by(job, assignment));
         }
         self.limits.extend(crate::core::limit_end(job).map(|end| (end, id)));
     }
 
-    fn release_of(&self, job: &Job, assignment: &Assignment) -> Release {
+    fn freed_by(&self, job: &Job, assignment: &Assignment) -> Freed {
         let first = assignment.placement.first();
         let class = first.and_then(|part| self.classes.place_of(part.unit.node)).map(|(class, _)| class);
         let whole = first.zip(class).filter(|(first, class)| {
@@ -131,7 +131,7 @@ impl Index {
                 Some(part.cores) == cores && part.unit.unit == unit && at == Some(*class)
             })
         });
-        Release {
+        Freed {
             power: assignment.estimate.power,
             whole: whole.map(|(first, class)| (class, first.unit.unit, width(&assignment.placement))),
             run: first

@@ -7,7 +7,7 @@ use limo_model::{JobId, Part, Placement, Power, Span, Time, UnitId};
 
 use super::{Candidate, Desk, place};
 use crate::apply::allows_node;
-use crate::index::{Release, Shape, Way};
+use crate::index::{Freed, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
 use crate::structure::Bits;
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn end(&mut self, id: JobId, release: &Release) {
+    fn end(&mut self, id: JobId, release: &Freed) {
         self.freed += release.power;
         let way = |class, unit| self.head.shape.ways.iter().find(|way| way.class == class && way.unit == unit);
         match release.whole {
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
     }
 
     /// With neighbours only: the nodes of a job that has whole units are free.
-    fn mark(&mut self, id: JobId, release: &Release, (class, unit): (usize, u16)) {
+    fn mark(&mut self, id: JobId, release: &Freed, (class, unit): (usize, u16)) {
         let ways = &self.head.shape.ways;
         let way = ways.iter().position(|way| way.class == class && way.unit == unit);
         let Some(way) = way.filter(|_| self.free.is_some()) else { return };

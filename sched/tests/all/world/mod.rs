@@ -1,9 +1,6 @@
 //! A cluster in simulated time around a real core: nodes that start what they are told to and end it when its time is
 //! over. Records every call, so that a run can be replayed.
 
-// Each file of tests uses its part.
-#![allow(dead_code)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Span, Time, Usage};

@@ -1,13 +1,11 @@
 //! The core's backfilling against the same algorithm written by its definition: every start of random workloads.
 //! `PROPTEST_CASES` sets the number of cases of each property; 2,000 unless told.
 
-mod brute;
-mod world;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-use brute::{Job, Rule, Started, schedule};
+use crate::brute::{Job, Rule, Started, schedule};
 use limo_model::{
     Band, Cores, Curve, EstimateSource, Memory, Meter, NodeSpec, Power, Profile, ProfileKey, Request, Span, Time,
     UnitKind, UnitSpec,
@@ -15,7 +13,7 @@ use limo_model::{
 use limo_sched::{Allocation, Command, Event, Options, Preset};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use world::World;
+use crate::world::World;
 
 /// Draw above idle on each node of the four applications.
 const WATTS: [i64; 4] = [100, 40, 7, 0];

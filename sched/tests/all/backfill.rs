@@ -3,8 +3,6 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
-mod random;
-mod world;
 
 use limo_model::{
     EstimateSource, Memory, Meter, NodeSpec, Power, Profile, ProfileKey, Rest, Span, Switch, UnitKind, UnitSpec,
@@ -12,9 +10,9 @@ use limo_model::{
 use limo_sched::{Allocation, Event, Options, Preset, RestRule};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use random::run::Run;
-use random::{HARDWARE, allocation, rest_rule, wide_step};
-use world::World;
+use crate::random::run::Run;
+use crate::random::{HARDWARE, allocation, rest_rule, wide_step};
+use crate::world::World;
 
 /// Six nodes of four classes; the last has an accelerator, every other one can sleep. Profiles for two of three
 /// applications.

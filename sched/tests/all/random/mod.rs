@@ -1,8 +1,5 @@
 //! What may happen to a cluster, at random. What must hold meanwhile is in [`run`].
 
-// Each file of tests uses its part.
-#![allow(dead_code)]
-
 pub mod run;
 
 use limo_model::{Budget, Budgets, Cores, Energy, Memory, Power, Release, Request, Span, Time};

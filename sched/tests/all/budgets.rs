@@ -4,8 +4,6 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
-mod random;
-mod world;
 
 use std::num::NonZeroU32;
 
@@ -17,8 +15,8 @@ use limo_model::{
 use limo_sched::{Command, Event, Options, Phase, Preset, Sleep};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use random::{Period, allocation, budgets, period, rest_rule};
-use world::World;
+use crate::random::{Period, allocation, budgets, period, rest_rule};
+use crate::world::World;
 
 const IDLE: Power = Power::from_watts(10);
 

@@ -2,16 +2,14 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
-mod random;
-mod world;
 
 use limo_model::{EstimateSource, Memory, Meter, NodeSpec, Power, Profile, ProfileKey, Span, UnitKind, UnitSpec};
 use limo_sched::{Event, Options, Preset};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use random::run::Run;
-use random::{HARDWARE, narrow_step};
-use world::World;
+use crate::random::run::Run;
+use crate::random::{HARDWARE, narrow_step};
+use crate::world::World;
 
 fn options() -> Options {
     Options { max_delay: Span::from_secs(7200), ..Options::default() }

@@ -1,0 +1,13 @@
+//! The scheduling core from outside: stories, properties over random clusters, broken plans, and EASY by its definition.
+
+mod backfill;
+mod brute;
+mod budgets;
+mod checker;
+mod checker_power;
+mod easy;
+mod properties;
+mod random;
+mod scenarios;
+mod story;
+mod world;
