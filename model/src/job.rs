@@ -45,6 +45,29 @@ pub struct Request {
     pub variants: Vec<String>,
 }
 
+impl Request {
+    /// For one core of one node, without any other wish, of nobody.
+    pub fn one_core(application: impl Into<String>) -> Self {
+        Self {
+            user: String::new(),
+            name: String::new(),
+            application: application.into(),
+            size: String::new(),
+            nodes: NonZeroU32::MIN,
+            cores: Cores::Count(NonZeroU32::MIN),
+            memory: Memory::ZERO,
+            time_limit: None,
+            immediate: false,
+            deadline: None,
+            start_by: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            hardware: Vec::new(),
+            variants: Vec::new(),
+        }
+    }
+}
+
 /// How many cores of a CPU; an accelerator is always taken whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,13 +1,12 @@
 //! A real `lmaster` process, and nodes and clients that speak to it over real sockets, one message at a time.
 
 use std::io::{BufRead, BufReader};
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use limo_model::{Cores, JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
+use limo_model::{JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode,
     NewSlave, NodeToMaster, Query, Role, SendExec, connect,
@@ -228,23 +227,7 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> NewSlave {
 
 /// An attached submission; its key is sixteen times `key`.
 pub fn exec(key: u8) -> ClientToMaster {
-    let request = Request {
-        user: String::new(),
-        name: "cg".into(),
-        application: "cg".into(),
-        size: String::new(),
-        nodes: std::num::NonZeroU32::MIN,
-        cores: Cores::Count(NonZeroU32::MIN),
-        memory: Memory::ZERO,
-        time_limit: None,
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        hardware: Vec::new(),
-        variants: Vec::new(),
-    };
+    let request = Request { name: "cg".into(), ..Request::one_core("cg") };
     let launch = Launch {
         argv: vec![b"cg".to_vec()],
         variants: Vec::new(),

@@ -2,30 +2,14 @@
 
 use super::*;
 use limo_client::fake::finished_job;
-use limo_model::{Cores, Memory, Request};
+use limo_model::{Cores, Request};
 use limo_proto::{Io, Launch, StreamId};
 use nix::libc::{SIGCONT, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1};
 
 const JOB: JobId = JobId(12);
 
 fn exec() -> SendExec {
-    let request = Request {
-        user: String::new(),
-        name: "cg".into(),
-        application: "cg".into(),
-        size: String::new(),
-        nodes: std::num::NonZeroU32::MIN,
-        cores: Cores::All,
-        memory: Memory::ZERO,
-        time_limit: None,
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: vec![],
-        exclude: vec![],
-        hardware: vec![],
-        variants: vec![],
-    };
+    let request = Request { name: "cg".into(), cores: Cores::All, ..Request::one_core("cg") };
     let launch = Launch {
         argv: vec![b"cg".to_vec()],
         variants: vec![],

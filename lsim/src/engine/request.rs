@@ -47,21 +47,10 @@ pub fn request(platform: &Platform, job: &Job) -> Request {
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
     Request {
-        // Nothing that is decided here depends on who a job is of: rows are made from the workload.
-        user: String::new(),
-        name: String::new(),
-        application: String::new(),
-        size: String::new(),
         nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN),
         cores,
-        memory: Memory::ZERO,
         time_limit: job.walltime,
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        hardware: Vec::new(),
-        variants: Vec::new(),
+        // Nothing that is decided here depends on who a job is of: rows are made from the workload.
+        ..Request::one_core("")
     }
 }

@@ -198,9 +198,7 @@ impl Load for Again<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU32;
-
-    use limo_model::{Cores, Energy, EstimateSource, JobId, Memory, Meter, NodeId, UnitId, UnitKind, UnitSpec};
+    use limo_model::{Energy, EstimateSource, JobId, Memory, Meter, NodeId, UnitId, UnitKind, UnitSpec};
 
     use super::*;
     use crate::engine::simulate_load;
@@ -229,23 +227,7 @@ mod tests {
 
     /// A job that ran on hardware `a` for so long at 5 W, or never.
     fn job(id: u64, secs: Option<i64>) -> PastJob {
-        let request = Request {
-            user: "ada".into(),
-            name: "cg".into(),
-            application: "cg".into(),
-            size: String::new(),
-            nodes: NonZeroU32::MIN,
-            cores: Cores::Count(NonZeroU32::MIN),
-            memory: Memory::ZERO,
-            time_limit: None,
-            immediate: false,
-            deadline: None,
-            start_by: None,
-            include: Vec::new(),
-            exclude: Vec::new(),
-            hardware: Vec::new(),
-            variants: Vec::new(),
-        };
+        let request = Request { user: "ada".into(), name: "cg".into(), ..Request::one_core("cg") };
         let (hardware, draw) = ("a".to_owned(), Some(Power::from_watts(5)));
         let ran = secs.map(|secs| Ran { span: Span::from_secs(secs), whole: true, draw, hardware, cap: None });
         PastJob { id: JobId(id), request, submitted: at(0), user: 0, processors: 1, ran }

@@ -3,16 +3,12 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
-
-use limo_model::{
-    EstimateSource, Memory, Meter, NodeSpec, Power, Profile, ProfileKey, Rest, Span, Switch, UnitKind, UnitSpec,
-};
+use crate::random::run::keeps_the_rules;
+use crate::random::{HARDWARE, allocation, learn, rest_rule, wide_step};
+use crate::world::World;
+use limo_model::{Memory, Meter, NodeSpec, Power, Rest, Span, Switch, UnitKind, UnitSpec};
 use limo_sched::{Allocation, Event, Options, Preset, RestRule};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
-use crate::random::run::Run;
-use crate::random::{HARDWARE, allocation, rest_rule, wide_step};
-use crate::world::World;
 
 /// Six nodes of four classes; the last has an accelerator, every other one can sleep. Profiles for two of three
 /// applications.
@@ -44,14 +40,7 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
         };
         world.apply(Event::NodeUp { spec }).expect("a node");
     }
-    for (index, draw) in draws.into_iter().enumerate() {
-        let (power, duration) = (Power::from_watts(draw), Span::from_secs(30 + 1000 / (draw + 1)));
-        let application = format!("app{}", index % 2);
-        let key = ProfileKey { application, size: String::new(), hardware: HARDWARE[index / 2].into(), cap: None };
-        let (energy, source) = (power * duration, EstimateSource::Learned);
-        let profile = Profile { duration, power, energy, spread_permille: 0, runs: 3, source };
-        world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");
-    }
+    learn(&mut world, draws, |_| None);
     world
 }
 
@@ -65,20 +54,7 @@ fn options() -> impl Strategy<Value = Options> {
 }
 
 fn check(preset: Preset) {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000);
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let draws = proptest::array::uniform6(0..60_i64);
-    proptest!(config, |(options in options(), draws in draws, steps in proptest::collection::vec(wide_step(), 1..25))| {
-        let mut run = Run::new(cluster(preset, options, draws));
-        for step in &steps {
-            run.happen(step);
-            run.round();
-        }
-        run.heal();
-        run.check_energy();
-        run.check_replay(preset, options);
-        run.check_forgetful(preset, options);
-    });
+    keeps_the_rules(preset, options(), wide_step(), cluster);
 }
 
 #[test]

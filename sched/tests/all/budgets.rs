@@ -4,9 +4,10 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
-
 use std::num::NonZeroU32;
 
+use crate::random::{Period, allocation, budgets, config, period, rest_rule};
+use crate::world::World;
 use limo_model::{Budgets, Curve, Price, Release};
 use limo_model::{
     Cores, Energy, JobId, Memory, Meter, NodeSpec, Placement, Power, Request, Rest, Span, Switch, Time, UnitKind,
@@ -14,9 +15,6 @@ use limo_model::{
 };
 use limo_sched::{Command, Event, Options, Phase, Preset, Sleep};
 use proptest::prelude::*;
-use proptest::test_runner::Config;
-use crate::random::{Period, allocation, budgets, period, rest_rule};
-use crate::world::World;
 
 const IDLE: Power = Power::from_watts(10);
 
@@ -94,19 +92,10 @@ fn request(job: &Job) -> Request {
     Request {
         user: "user".into(),
         name: "job".into(),
-        application: "app".into(),
-        size: String::new(),
         nodes: NonZeroU32::new(job.nodes).expect("at least one"),
         cores: NonZeroU32::new(job.cores).map_or(Cores::All, Cores::Count),
-        memory: Memory::ZERO,
         time_limit: Some(Span::from_secs(job.limit)),
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        hardware: Vec::new(),
-        variants: Vec::new(),
+        ..Request::one_core("app")
     }
 }
 
@@ -255,11 +244,6 @@ impl<'a> Truth<'a> {
         );
         (self.spent, self.started)
     }
-}
-
-fn config() -> Config {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
-    Config { cases, failure_persistence: None, ..Config::default() }
 }
 
 fn check(preset: Preset) {

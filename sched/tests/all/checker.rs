@@ -12,19 +12,12 @@ fn request(immediate: bool) -> Request {
     Request {
         user: "user".into(),
         name: "a".into(),
-        application: "a".into(),
-        size: String::new(),
-        nodes: std::num::NonZeroU32::MIN,
         cores: "2".parse::<Cores>().expect("cores"),
         memory: Memory::from_bytes(6),
-        time_limit: None,
         immediate,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
         exclude: vec!["n1".into()],
-        hardware: Vec::new(),
         variants: vec!["gpu".into()],
+        ..Request::one_core("a")
     }
 }
 

@@ -38,19 +38,9 @@ fn core(preset: Preset, limit: Option<i64>) -> Core {
     let request = Request {
         user: "user".into(),
         name: "a".into(),
-        application: "a".into(),
-        size: String::new(),
-        nodes: std::num::NonZeroU32::MIN,
         cores: Cores::All,
-        memory: Memory::ZERO,
         time_limit: limit.map(Span::from_secs),
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        hardware: Vec::new(),
-        variants: Vec::new(),
+        ..Request::one_core("a")
     };
     core.apply(at(0), &Event::Submitted { job: JOB, request }).expect("a job");
     core

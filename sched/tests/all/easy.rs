@@ -1,11 +1,11 @@
 //! The core's backfilling against the same algorithm written by its definition: every start of random workloads.
 //! `PROPTEST_CASES` sets the number of cases of each property; 2,000 unless told.
 
-
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use crate::brute::{Job, Rule, Started, schedule};
+use crate::world::World;
 use limo_model::{
     Band, Cores, Curve, EstimateSource, Memory, Meter, NodeSpec, Power, Profile, ProfileKey, Request, Span, Time,
     UnitKind, UnitSpec,
@@ -13,7 +13,6 @@ use limo_model::{
 use limo_sched::{Allocation, Command, Event, Options, Preset};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use crate::world::World;
 
 /// Draw above idle on each node of the four applications.
 const WATTS: [i64; 4] = [100, 40, 7, 0];
@@ -80,19 +79,10 @@ fn request(job: &Job, app: usize) -> Request {
     Request {
         user: "user".into(),
         name: "job".into(),
-        application: format!("app{app}"),
-        size: String::new(),
         nodes: u32::try_from(job.nodes).ok().and_then(NonZeroU32::new).expect("at least one node"),
         cores: Cores::Count(NonZeroU32::new(job.cores).expect("at least one core")),
-        memory: Memory::ZERO,
         time_limit: Some(Span::from_secs(job.walltime)),
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        hardware: Vec::new(),
-        variants: Vec::new(),
+        ..Request::one_core(format!("app{app}"))
     }
 }
 

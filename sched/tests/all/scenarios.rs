@@ -1,12 +1,11 @@
 //! Runs every story in `scenarios/`: what happens stands above the line `---`, what follows from it below.
 //! With `UPDATE_SCENARIOS=1` the lower part is written anew, to be read and checked by hand.
 
-
 use std::fmt::Write as _;
 use std::path::Path;
 
-use limo_model::Time;
 use crate::story::{Story, clock};
+use limo_model::Time;
 
 fn run(text: &str) -> String {
     let mut story = Story::new();

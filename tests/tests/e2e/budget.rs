@@ -1,9 +1,6 @@
 //! An energy budget on a live, emulated cluster: `easy` overruns it, `energybud` keeps it with the same jobs, and a master
 //! that is killed within the period goes on with its account.
 
-use std::fs;
-use std::path::PathBuf;
-
 use limo_journal::{Entry, History, HistoryEntry};
 use limo_model::{Budget, Time};
 use limo_sched::{Core, Event, Options, Preset};
@@ -12,38 +9,16 @@ use serde_json::Value;
 
 const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
-/// 10 W at rest, and 6 W for a job on one of its four cores, of which the nameplate says 10 W: an over-estimate, as
-/// section IV-C.2 of energy-budget-2017 asks for.
-const HARDWARE: &str = r#"
-[[machine]]
-name = "n1"
-cores = 4
-memory = "1 GiB"
-idle = "10 W"
-reading_noise = "0.1%"
-
-[[machine.unit]]
-name = "cpu"
-hardware = "small"
-kind = "cpu"
-nameplate = "40 W"
-power_noise = "1%"
-
-[machine.unit.application]
-burn = { power = "24 W", duration = "500ms" }
-"#;
+const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
 /// So many that four at a time are not done within the period.
 const JOBS: usize = 40;
 
-fn cluster(options: &[&str], budget_dir: &tempfile::TempDir) -> Cluster {
-    let file: PathBuf = budget_dir.path().join("hardware.toml");
-    fs::write(&file, HARDWARE).expect("written");
-    let file = file.to_str().expect("text");
+fn cluster(options: &[&str]) -> Cluster {
     Setup::default()
         .master(&["--readings-every", "20ms"])
         .master(options)
-        .node("n1", &["--hardware", file, "--reading-interval", "100ms"])
+        .node("n1", &["--hardware", HARDWARE, "--reading-interval", "100ms"])
         .start()
 }
 
@@ -86,8 +61,7 @@ fn used(cluster: &Cluster) -> (Budget, f64) {
 /// Runs the jobs under `policy` with 75 J for 5 s, of which 50 J are the draw at rest; what was used of them, and whether a
 /// job has waited for the budget.
 fn spent_under(policy: &str) -> (f64, bool) {
-    let dir = tempfile::tempdir().expect("a directory");
-    let mut cluster = cluster(&["--initial-policy", policy, "--monitor-every", "500ms"], &dir);
+    let mut cluster = cluster(&["--initial-policy", policy, "--monitor-every", "500ms"]);
     let submitter = cluster.submitter().clone();
     submitter.lconf(&["node", "drain", "n1"]).succeeded();
     let submit = |number: usize| {
@@ -124,8 +98,7 @@ fn easy_overruns_a_budget_that_energybud_keeps() {
 
 #[test]
 fn a_master_that_is_killed_goes_on_with_its_account() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let mut cluster = cluster(&["--initial-policy", "energybud", "--snapshot-every", "20"], &dir);
+    let mut cluster = cluster(&["--initial-policy", "energybud", "--snapshot-every", "20"]);
     let submitter = cluster.submitter().clone();
     // 1 kW for an hour: a hundred times what the node draws, so that released and spent cannot be taken for each other.
     submitter.lconf(&["set", "budget", "1kWh", "--until", "now+1h"]).succeeded();

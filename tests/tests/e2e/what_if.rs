@@ -11,32 +11,11 @@ use serde_json::Value;
 
 const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
-/// 10 W at rest, 50 W at most.
-const HARDWARE: &str = r#"
-[[machine]]
-name = "n1"
-cores = 4
-memory = "1 GiB"
-idle = "10 W"
-reading_noise = "0.1%"
-
-[[machine.unit]]
-name = "cpu"
-hardware = "small"
-kind = "cpu"
-nameplate = "40 W"
-power_noise = "1%"
-
-[machine.unit.application]
-burn = { power = "24 W", duration = "500ms" }
-"#;
+const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
 /// Seven jobs that run and one that is cancelled while all wait for their node; prices and limits change on the way.
-fn live(directory: &Path) -> Cluster {
-    let hardware = directory.join("hardware.toml");
-    std::fs::write(&hardware, HARDWARE).expect("written");
-    let hardware = hardware.to_str().expect("text");
-    let cluster = Setup::default().node("n1", &["--hardware", hardware, "--reading-interval", "50ms"]).start();
+fn live() -> Cluster {
+    let cluster = Setup::default().node("n1", &["--hardware", HARDWARE, "--reading-interval", "50ms"]).start();
     let submitter = cluster.submitter();
     let set = |arguments: &[&str]| submitter.lconf(arguments).succeeded();
     std::fs::write(submitter.path("prices.csv"), "time,price\n2026-01-01 00:00,8000 EUR/MWh\n").expect("written");
@@ -87,7 +66,7 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn a_live_journal_replays_and_can_be_asked_what_if() {
     let directory = tempfile::tempdir().expect("a directory");
-    let cluster = live(directory.path());
+    let cluster = live();
     let submitter = cluster.submitter();
     let state = cluster.state_dir().to_str().expect("text");
 

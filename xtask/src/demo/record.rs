@@ -136,23 +136,7 @@ mod tests {
     }
 
     fn submitted(job: u64) -> Event {
-        let request = Request {
-            user: "ada".into(),
-            name: "cg".into(),
-            application: "cg".into(),
-            size: String::new(),
-            nodes: std::num::NonZeroU32::MIN,
-            cores: Cores::All,
-            memory: Memory::ZERO,
-            time_limit: None,
-            immediate: false,
-            deadline: None,
-            start_by: None,
-            include: Vec::new(),
-            exclude: Vec::new(),
-            hardware: Vec::new(),
-            variants: Vec::new(),
-        };
+        let request = Request { user: "ada".into(), name: "cg".into(), cores: Cores::All, ..Request::one_core("cg") };
         Event::Submitted { job: JobId(job), request }
     }
 

@@ -332,23 +332,7 @@ fn exec(key: u8) -> ClientToMaster {
 
 /// A submission; its key is sixteen times `key`.
 fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster {
-    let request = Request {
-        user: "somebody else".into(),
-        name: "cg".into(),
-        application: "cg".into(),
-        size: String::new(),
-        nodes: std::num::NonZeroU32::MIN,
-        cores: Cores::Count(NonZeroU32::MIN),
-        memory: Memory::ZERO,
-        time_limit: None,
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
-        hardware: Vec::new(),
-        variants: Vec::new(),
-    };
+    let request = Request { user: "somebody else".into(), name: "cg".into(), ..Request::one_core("cg") };
     let launch = Launch {
         argv: vec![b"cg".to_vec(), b"a b".to_vec()],
         variants: Vec::new(),

@@ -2,9 +2,13 @@
 
 pub mod run;
 
-use limo_model::{Budget, Budgets, Cores, Energy, Memory, Power, Release, Request, Span, Time};
-use limo_sched::{Allocation, ModeSetting, RestRule};
+use crate::world::World;
+use limo_model::{
+    Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Span, Time,
+};
+use limo_sched::{Allocation, Event, ModeSetting, RestRule};
 use proptest::prelude::*;
+use proptest::test_runner::Config;
 
 pub const HARDWARE: [&str; 3] = ["slow", "fast", "accelerator"];
 
@@ -152,6 +156,24 @@ pub fn budgets(now: Time, idle: Power, periods: &[Period]) -> Budgets {
     Budgets::new(periods.iter().map(budget).collect()).expect("ascending")
 }
 
+/// Profiles of two of the three applications on all hardware, one draw in watts each; where one has a cap, of which.
+pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<Power>) {
+    for (index, draw) in draws.into_iter().enumerate() {
+        let (power, duration) = (Power::from_watts(draw), Span::from_secs(30 + 1000 / (draw + 1)));
+        let (application, hardware) = (format!("app{}", index % 2), HARDWARE[index / 2].into());
+        let key = ProfileKey { application, size: String::new(), hardware, cap: cap(index) };
+        let (energy, source) = (power * duration, EstimateSource::Learned);
+        let profile = Profile { duration, power, energy, spread_permille: 0, runs: 3, source };
+        world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");
+    }
+}
+
+/// `PROPTEST_CASES` cases, 10,000 unless told.
+pub fn config() -> Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
 pub fn request(now: Time, ask: &Ask) -> Request {
     let later = |secs: Option<i64>| secs.map(|secs| now + Span::from_secs(secs));
     let (mask, only) = ask.named;
@@ -160,8 +182,6 @@ pub fn request(now: Time, ask: &Ask) -> Request {
     Request {
         user: "user".into(),
         name: "job".into(),
-        application: format!("app{}", ask.app),
-        size: String::new(),
         nodes: std::num::NonZeroU32::new(ask.nodes).expect("at least one"),
         cores: std::num::NonZeroU32::new(ask.cores).map_or(Cores::All, Cores::Count),
         memory: Memory::from_bytes(ask.memory),
@@ -171,7 +191,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         start_by: later(ask.start_by),
         include,
         exclude,
-        hardware: Vec::new(),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
+        ..Request::one_core(format!("app{}", ask.app))
     }
 }

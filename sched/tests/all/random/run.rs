@@ -5,17 +5,41 @@ use std::collections::BTreeMap;
 use limo_model::{Band, Curve, Energy, JobId, NodeId, Power, Price, Span, Time, UnitId};
 use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
 
-use super::{Step, budgets, request};
+use proptest::prelude::*;
+
+use super::{Step, budgets, config, request};
 use crate::world::{Call, World};
 
-pub struct Run {
-    pub world: World,
+/// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
+pub fn keeps_the_rules(
+    preset: Preset,
+    options: impl Strategy<Value = Options>,
+    step: impl Strategy<Value = Step>,
+    cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
+) {
+    let draws = proptest::array::uniform6(0..60_i64);
+    let steps = proptest::collection::vec(step, 1..25);
+    proptest!(config(), |(options in options, draws in draws, steps in steps)| {
+        let mut run = Run::new(cluster(preset, options, draws));
+        for step in &steps {
+            run.happen(step);
+            run.round();
+        }
+        run.heal();
+        run.check_energy();
+        run.check_replay(preset, options);
+        run.check_forgetful(preset, options);
+    });
+}
+
+struct Run {
+    world: World,
     /// The believed draw integrated by hand, in mW x ms.
     work: i128,
 }
 
 impl Run {
-    pub fn new(world: World) -> Self {
+    fn new(world: World) -> Self {
         Self { world, work: 0 }
     }
 
@@ -33,7 +57,7 @@ impl Run {
         self.world.advance(to);
     }
 
-    pub fn round(&mut self) {
+    fn round(&mut self) {
         // What the nodes do at once are events; after those, nothing is left to do.
         while !self.one_round().commands.is_empty() {}
         let again = self.one_round();
@@ -82,7 +106,7 @@ impl Run {
         NodeId(u32::from(number) % u32::try_from(self.world.core.nodes().len()).expect("few"))
     }
 
-    pub fn happen(&mut self, step: &Step) {
+    fn happen(&mut self, step: &Step) {
         let by = || "root".to_owned();
         let now = self.world.now;
         // Whether an event is possible at this moment is the core's business.
@@ -177,7 +201,7 @@ impl Run {
     }
 
     /// Everything is put right; then every job must come to its end. Budgets stay: their periods end.
-    pub fn heal(&mut self) {
+    fn heal(&mut self) {
         self.world.silent.clear();
         while self.take_back() {}
         for index in 0..u8::try_from(self.world.core.nodes().len()).expect("few") {
@@ -198,14 +222,14 @@ impl Run {
         assert!(left.is_empty(), "these wait for ever: {left:?}");
     }
 
-    pub fn check_energy(&self) {
+    fn check_energy(&self) {
         let energy = self.world.core.sums().bill.energy();
         assert_eq!(i128::from(energy.mj()), self.work.div_euclid(1000), "energy is the integral of the draw");
     }
 
     /// The same calls to another core give the same answers and the same state, byte for byte: from the start, and from
     /// a snapshot. What serde writes of equal rounds is equal.
-    pub fn check_replay(&self, preset: Preset, options: Options) {
+    fn check_replay(&self, preset: Preset, options: Options) {
         let mut core = Core::new(Time::from_unix_ms(0), preset, options);
         let half = self.world.calls.len() / 2;
         for (index, call) in self.world.calls.iter().enumerate() {
@@ -221,7 +245,7 @@ impl Run {
     }
 
     /// The same where before each call all is forgotten that a snapshot does not hold: an index is a cache.
-    pub fn check_forgetful(&self, preset: Preset, options: Options) {
+    fn check_forgetful(&self, preset: Preset, options: Options) {
         let mut core = Core::new(Time::from_unix_ms(0), preset, options);
         for call in &self.world.calls {
             core = Core::from_state(core.state().clone());
