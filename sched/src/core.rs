@@ -34,7 +34,7 @@ impl Core {
         let state = State {
             settings,
             nodes: Vec::new(),
-            jobs: BTreeMap::new(),
+            jobs: Default::default(),
             queue: Default::default(),
             active: Default::default(),
             next_job: 1,
@@ -120,12 +120,12 @@ impl Core {
     }
 
     pub fn job(&self, job: JobId) -> Option<&Job> {
-        self.state.jobs.get(&job).map(Box::as_ref)
+        self.state.jobs.get(job).map(Box::as_ref)
     }
 
     /// Jobs that are not over, in order of submission.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
-        self.state.jobs.iter().map(|(id, job)| (*id, &**job))
+        self.state.jobs.iter().map(|(id, job)| (id, &**job))
     }
 
     pub fn node(&self, node: NodeId) -> Option<&Node> {
@@ -171,7 +171,7 @@ impl Core {
 
     /// The believed draw of a node: its fresh reading, or its own draw, and the estimates of jobs that no reading shows.
     pub fn node_draw(&self, node: NodeId) -> Power {
-        let hidden = |id: &JobId| hidden_share(self.state.jobs.get(id)?, node).map(|(share, _)| share);
+        let hidden = |id: &JobId| hidden_share(self.state.jobs.get(*id)?, node).map(|(share, _)| share);
         let jobs = self.state.jobs_on(node);
         let own = self.node(node).map(|node| node.own).unwrap_or_default();
         own + jobs.iter().filter_map(hidden).sum::<Power>()
@@ -184,7 +184,7 @@ impl Core {
         let mut bill = of.bill;
         bill.add(of.own, of.since, now, prices);
         for job in self.state.jobs_on(node) {
-            if let Some((share, since)) = self.state.jobs.get(&job).and_then(|job| hidden_share(job, node)) {
+            if let Some((share, since)) = self.state.jobs.get(job).and_then(|job| hidden_share(job, node)) {
                 bill.add(share, since, now, prices);
             }
         }
@@ -211,7 +211,7 @@ impl Core {
     /// The same for all nodes at once, by unit.
     pub fn occupancy(&self) -> BTreeMap<UnitId, Vec<JobId>> {
         let mut jobs: BTreeMap<UnitId, Vec<JobId>> = BTreeMap::new();
-        for (id, job) in self.state.active.iter().filter_map(|id| self.state.jobs.get(id).map(|job| (*id, &**job))) {
+        for (id, job) in self.state.active.iter().filter_map(|id| self.state.jobs.get(id).map(|job| (id, &**job))) {
             for unit in job.assignment().into_iter().flat_map(|a| &a.placement).flat_map(|part| part.units()) {
                 jobs.entry(unit).or_default().push(id);
             }
@@ -255,8 +255,8 @@ fn stops(state: &mut State, now: Time) -> Vec<Command> {
         state.index.to_stop.insert(id);
     }
     let mut commands = Vec::new();
-    for id in std::mem::take(&mut state.index.to_stop) {
-        let Some(assignment) = state.jobs.get_mut(&id).and_then(|job| job.assignment_mut()) else { continue };
+    for id in std::mem::take(&mut state.index.to_stop).iter() {
+        let Some(assignment) = state.jobs.get_mut(id).and_then(|job| job.assignment_mut()) else { continue };
         if let Some((why, told @ false)) = &mut assignment.stop {
             *told = true;
             commands.push(Command::Stop { job: id, attempt: assignment.attempt, why: why.clone() });
@@ -279,9 +279,11 @@ fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
         plan.sleeps.clear();
     }
     state.wake_at = plan.wake_at;
-    state.index.memo = plan.memo.take();
     state.spending.reserve(plan.reserved);
+    let memo = plan.memo.take();
     execute(state, now, plan, round);
+    // What it knows, it knows for the time after what it starts.
+    state.index.memo = memo;
     more
 }
 
@@ -299,12 +301,12 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
     }
     for (id, wait) in plan.refusals {
         apply::dequeue(state, id);
-        let Some(job) = state.jobs.remove(&id) else { continue };
+        let Some(job) = state.jobs.remove(id) else { continue };
         state.finished.push(Finished::before_start(id, &job, now, JobEnd::Refused { wait }));
     }
     for (id, wait) in plan.waits {
-        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(&id).map(Box::as_mut) else { continue };
-        state.index.untold.remove(&id);
+        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { continue };
+        state.index.untold.remove(id);
         if told.as_ref() != Some(&wait) {
             *told = Some(wait.clone());
             round.waits.push((id, wait));
@@ -320,7 +322,7 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
 
 fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
     apply::dequeue(state, start.job);
-    let Some(job) = state.jobs.get_mut(&start.job) else { return };
+    let Some(job) = state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
     let assignment = Assignment {

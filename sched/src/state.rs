@@ -13,6 +13,7 @@ use crate::budget::Spending;
 use crate::index::Index;
 use crate::options::{Mode, ModeSetting, Options, Preset};
 use crate::round::{Finished, StopReason, Wait};
+use crate::structure::{JobMap, JobSet};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,12 +21,12 @@ pub struct State {
     pub(crate) settings: Settings,
     pub(crate) nodes: Vec<Node>,
     /// In boxes: a job is too large to be moved about with its neighbours.
-    pub(crate) jobs: BTreeMap<JobId, Box<Job>>,
+    pub(crate) jobs: JobMap<Box<Job>>,
     /// Waiting jobs. A number is given at submission, so the order of numbers is the order of submission, and a job
     /// that was taken back has its old place.
-    pub(crate) queue: BTreeSet<JobId>,
+    pub(crate) queue: JobSet,
     /// Starting and running jobs.
-    pub(crate) active: BTreeSet<JobId>,
+    pub(crate) active: JobSet,
     pub(crate) next_job: u64,
     #[serde(with = "pairs")]
     pub(crate) profiles: BTreeMap<ProfileKey, Profile>,
@@ -289,10 +290,10 @@ impl State {
             return self.index.occupants.range(first..=last).map(|(_, job)| *job).collect();
         }
         let is_on = |id: &JobId| {
-            let assignment = self.jobs.get(id).and_then(|job| job.assignment());
+            let assignment = self.jobs.get(*id).and_then(|job| job.assignment());
             assignment.is_some_and(|assignment| assignment.placement.iter().any(|part| part.is_on(node)))
         };
-        self.active.iter().copied().filter(is_on).collect()
+        self.active.iter().filter(is_on).collect()
     }
 }
 

@@ -66,7 +66,7 @@ impl<'a> View<'a> {
     /// Waiting jobs that no round has told why.
     pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;
-        state.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, &**job)))
+        state.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
     pub fn now(&self) -> Time {
@@ -133,14 +133,14 @@ impl<'a> View<'a> {
     }
 
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
-        self.state.jobs.get(&id).map(Box::as_ref)
+        self.state.jobs.get(id).map(Box::as_ref)
     }
 
     /// The waiting jobs that a round looks at, in order of submission.
     pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;
         let depth = self.options().depth as usize;
-        state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (*id, &**job)))
+        state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
     pub fn queue_length(&self) -> usize {
@@ -150,7 +150,7 @@ impl<'a> View<'a> {
     /// Starting and running jobs.
     pub fn active(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;
-        state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (*id, &**job)))
+        state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
     /// Every way to run a job on the nodes for which `usable` holds, free or not, in order of nodes and units; with

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Span, Usage};
 use limo_sched::{Command, Event, Sleep, StopReason};
 
-use super::{Change, Load, Run, Simulation, SimulationError};
+use super::{Change, Load, Present, Run, Simulation, SimulationError};
 use crate::record::{Fate, JobRow, Sink};
 
 /// What happens by itself, in this order at equal times.
@@ -39,10 +39,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     pub fn obey(&mut self, command: Command) -> Result<(), SimulationError> {
         match command {
             Command::Start { job, attempt, placement, estimate } => {
-                let Some(index) = self.indices.get(&job).copied() else { return Ok(()) };
+                let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
                 let waking = self.machine.awake_at(&placement);
-                let running = self.load.running(index, &placement, &estimate);
-                self.runs.insert(job, Run { index, attempt, placement, running, started: None });
+                let running = self.load.running(present.index, &placement, &estimate);
+                present.run = Some(Box::new(Run { attempt, placement, running, started: None }));
                 match waking {
                     Some(at) => self.due.push(Reverse((at, Due::Start(job)))),
                     None => self.start(job)?,
@@ -73,7 +73,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     fn start(&mut self, id: JobId) -> Result<(), SimulationError> {
-        let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
+        let Some(run) = self.jobs.get_mut(id).and_then(|job| job.run.as_mut()) else { return Ok(()) };
         run.started = Some(self.now);
         let attempt = run.attempt;
         let running = run.running;
@@ -105,8 +105,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     fn end(&mut self, id: JobId, attempt: Attempt, way: Way) -> Result<(), SimulationError> {
-        let Some(run) = self.runs.remove(&id) else { return Ok(()) };
-        self.indices.remove(&id);
+        let Some(Present { index, run: Some(run) }) = self.jobs.remove(id) else { return Ok(()) };
         let killed = way == Way::Cancelled || run.running.walltime.is_some_and(|walltime| run.running.run > walltime);
         if run.started.is_some() {
             self.machine.give(&run.placement, run.running.draw);
@@ -132,7 +131,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             allocated: &self.intervals,
             energy,
             cost,
-            ..self.load.row(run.index, fate)
+            ..self.load.row(index, fate)
         })?;
         let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(0) };
         let usage = Usage { elapsed: self.now - started, ..Usage::default() };
@@ -149,7 +148,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 Change::Event(event) => self.record(event),
                 Change::Submit(index) => self.submit(*index)?,
                 Change::Cancel { index, by } => {
-                    let job = self.indices.iter().find(|(_, of)| *of == index).map(|(job, _)| *job);
+                    let job = self.jobs.iter().find(|(_, job)| job.index == *index).map(|(id, _)| id);
                     // It may be over here before it was cancelled there.
                     if let Some(job) = job {
                         self.apply(&Event::CancelRequested { job, by: by.clone() })?;

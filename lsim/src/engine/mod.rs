@@ -14,8 +14,8 @@ mod watch;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Attempt, Band, Budgets, Curve, JobId, NodeId, Placement, Price, Span, Time};
-use limo_sched::{Core, Event, JobEnd, Options, Preset, Refused, Round};
+use limo_model::{Attempt, Band, Budgets, Curve, NodeId, Placement, Price, Span, Time};
+use limo_sched::{Core, Event, JobEnd, JobMap, Options, Preset, Refused, Round};
 use limo_trace::{Platform, Workload};
 use thiserror::Error;
 
@@ -60,10 +60,16 @@ pub enum SimulationError {
     OneNode { number: i64, processors: u32, nodes: u32, policy: Preset },
 }
 
-/// A job that was assigned.
-struct Run {
+/// A job that waits or runs.
+struct Present {
     /// In the load.
     index: usize,
+    /// Once it is assigned.
+    run: Option<Box<Run>>,
+}
+
+/// A job that was assigned.
+struct Run {
     attempt: Attempt,
     placement: Placement,
     running: Running,
@@ -84,10 +90,8 @@ struct Simulation<'a, L, S> {
     wake_at: Option<Time>,
     /// The next step of the limits or the prices: what is told of the platform changes then.
     step_at: Option<Time>,
-    /// Assigned jobs.
-    runs: BTreeMap<JobId, Run>,
-    /// The load's index of waiting and assigned jobs.
-    indices: BTreeMap<JobId, usize>,
+    /// Waiting and assigned jobs.
+    jobs: JobMap<Present>,
     switches: BTreeMap<u64, Vec<(NodeId, u32)>>,
     switched: u64,
     started: u64,
@@ -130,8 +134,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         due: BinaryHeap::new(),
         wake_at: None,
         step_at: None,
-        runs: BTreeMap::new(),
-        indices: BTreeMap::new(),
+        jobs: JobMap::default(),
         switches: BTreeMap::new(),
         switched: 0,
         started: 0,
@@ -198,7 +201,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let due = self.due.peek().map(|Reverse((at, _))| *at);
         // Meters and wake-ups go on for ever; they matter only while there is work.
         let comes = submit.is_some() || change.is_some();
-        if !comes && self.indices.is_empty() && self.switches.is_empty() {
+        if !comes && self.jobs.is_empty() && self.switches.is_empty() {
             return None;
         }
         let stuck = !comes && due.is_none() && self.wake_at.is_none();
@@ -259,7 +262,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let id = self.core.next_job();
         match self.core.apply(self.now, &Event::Submitted { job: id, request }) {
             Ok(()) => {
-                self.indices.insert(id, index);
+                self.jobs.insert(id, Present { index, run: None });
             }
             // Larger than the platform.
             Err(_) => self.sink.job(&self.load.row(index, Fate::Refused))?,
@@ -277,8 +280,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 JobEnd::Cancelled { .. } => Fate::Unfinished,
                 JobEnd::Refused { .. } => Fate::Refused,
             };
-            if let Some(index) = self.indices.remove(&finished.job) {
-                self.sink.job(&self.load.row(index, fate))?;
+            if let Some(present) = self.jobs.remove(finished.job) {
+                self.sink.job(&self.load.row(present.index, fate))?;
             }
         }
         round.commands.into_iter().try_for_each(|command| self.obey(command))

@@ -34,10 +34,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Result<Summary, SimulationError> {
-        for (id, index) in std::mem::take(&mut self.indices) {
-            let start = self.runs.get(&id).and_then(|run| run.started);
-            self.sink.job(&JobRow { start, ..self.load.row(index, Fate::Unfinished) })?;
+    pub fn finish(self) -> Result<Summary, SimulationError> {
+        for (_, job) in self.jobs.iter() {
+            let start = job.run.as_ref().and_then(|run| run.started);
+            self.sink.job(&JobRow { start, ..self.load.row(job.index, Fate::Unfinished) })?;
         }
         Ok(Summary {
             end: self.now,

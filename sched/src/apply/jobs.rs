@@ -30,7 +30,7 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: &Reque
 fn enqueue(state: &mut State, id: JobId) {
     let known = Known { profiles: &state.profiles, default_duration: state.settings.options.default_duration };
     let index = &mut state.index;
-    if let Some(job) = state.jobs.get(&id) {
+    if let Some(job) = state.jobs.get(id) {
         index.shapes.insert(known, &index.classes, id, &job.request);
         index.untold.insert(id);
     }
@@ -39,9 +39,9 @@ fn enqueue(state: &mut State, id: JobId) {
 
 /// Takes a job that no longer waits out of the queue.
 pub(crate) fn dequeue(state: &mut State, id: JobId) {
-    state.queue.remove(&id);
-    state.index.untold.remove(&id);
-    if let Some(job) = state.jobs.get(&id) {
+    state.queue.remove(id);
+    state.index.untold.remove(id);
+    if let Some(job) = state.jobs.get(id) {
         state.index.shapes.remove(id, &job.request);
     }
 }
@@ -126,7 +126,7 @@ pub(crate) fn cores_on(request: &Request, unit: &limo_model::UnitSpec) -> u32 {
 
 /// The job and its assignment, if it is in that attempt.
 fn attempt(state: &mut State, id: JobId, attempt: Attempt) -> Result<&mut Job, Refused> {
-    let job = state.jobs.get_mut(&id).ok_or(Refused::NoSuchJob { job: id })?;
+    let job = state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
     match job.assignment() {
         Some(assignment) if assignment.attempt == attempt => Ok(job),
         _ => Err(Refused::OldAttempt { job: id, attempt }),
@@ -155,7 +155,7 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
 
 /// Changes an active job, and with it when it is expected to end and must end.
 pub(crate) fn with_times(state: &mut State, id: JobId, change: impl FnOnce(&mut Job)) {
-    let Some(job) = state.jobs.get_mut(&id) else { return };
+    let Some(job) = state.jobs.get_mut(id) else { return };
     let before = job.estimated_end();
     state.index.forget_times(id, job);
     change(job);
@@ -176,8 +176,8 @@ pub(super) fn taken_back(
     let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
     let assignment = assignment.clone();
     with_times(state, id, |job| job.phase = Phase::Waiting(None));
-    state.active.remove(&id);
-    state.index.to_stop.remove(&id);
+    state.active.remove(id);
+    state.index.to_stop.remove(id);
     release(state, now, id, &assignment, &[]);
     match assignment.stop {
         Some((StopReason::Cancelled { by }, _)) => end_waiting(state, now, id, by),
@@ -193,13 +193,13 @@ pub(super) fn taken_back(
 
 fn end_waiting(state: &mut State, now: Time, id: JobId, by: String) {
     dequeue(state, id);
-    if let Some(job) = state.jobs.remove(&id) {
+    if let Some(job) = state.jobs.remove(id) {
         state.finished.push(Finished::before_start(id, &job, now, JobEnd::Cancelled { by }));
     }
 }
 
 pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
-    let job = state.jobs.get_mut(&id).ok_or(Refused::NoSuchJob { job: id })?;
+    let job = state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
     match job.assignment_mut() {
         None => end_waiting(state, now, id, by.to_owned()),
         Some(Assignment { stop: Some(_), .. }) => {}
@@ -223,9 +223,9 @@ pub(super) fn ended(
     usage: Usage,
 ) -> Result<(), Refused> {
     attempt(state, id, number)?;
-    let Some(job) = state.jobs.remove(&id) else { return Err(Refused::NoSuchJob { job: id }) };
-    state.active.remove(&id);
-    state.index.to_stop.remove(&id);
+    let Some(job) = state.jobs.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
+    state.active.remove(id);
+    state.index.to_stop.remove(id);
     state.index.forget_times(id, &job);
     let (assignment, running) = match job.phase {
         Phase::Running(assignment, running) => (assignment, Some(running)),

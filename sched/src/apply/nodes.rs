@@ -84,7 +84,7 @@ fn refresh_place(state: &mut State, id: NodeId, now: Time) {
 /// No reading shows the jobs of a node any more: estimates take its place.
 fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
     for job in state.jobs_on(id) {
-        if let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job).map(Box::as_mut)
+        if let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(job).map(Box::as_mut)
             && running.seen_on.remove(&id)
         {
             let share = assignment.draw_on(id);
@@ -98,7 +98,7 @@ fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
 /// A reading of the node shows its running jobs from now on.
 fn show_jobs(state: &mut State, id: NodeId, now: Time) {
     for job in state.jobs_on(id) {
-        let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(&job).map(Box::as_mut)
+        let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(job).map(Box::as_mut)
         else {
             continue;
         };

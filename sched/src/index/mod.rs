@@ -11,6 +11,7 @@ use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, width};
 use crate::estimate::Known;
 use crate::policy::Memo;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
+use crate::structure::JobSet;
 
 pub(crate) use classes::{Class, Classes};
 pub(crate) use shapes::{Shape, Shapes, Way};
@@ -41,13 +42,13 @@ pub(crate) struct Index {
     /// When running jobs reach their time limits.
     pub limits: BTreeSet<(Time, JobId)>,
     /// Jobs that shall end and were not told yet.
-    pub to_stop: BTreeSet<JobId>,
+    pub to_stop: JobSet,
     /// When nodes are no longer suspect.
     pub suspects: BTreeSet<(Time, NodeId)>,
     /// Readings by their age.
     pub readings: BTreeSet<(Time, NodeId)>,
     /// Waiting jobs that were never told why.
-    pub untold: BTreeSet<JobId>,
+    pub untold: JobSet,
     /// Idle draw of all nodes.
     pub idle: Power,
     /// Sum of the estimates of all active jobs.
@@ -82,20 +83,20 @@ impl Index {
             index.suspects.extend(node.suspect_until.map(|until| (until, node.id)));
             index.readings.extend(node.reading.map(|reading| (reading.at, node.id)));
         }
-        for (id, job) in &state.jobs {
+        for (id, job) in state.jobs.iter() {
             match &job.phase {
                 Phase::Waiting(told) => {
                     if told.is_none() {
-                        index.untold.insert(*id);
+                        index.untold.insert(id);
                     }
                 }
                 Phase::Starting(assignment) | Phase::Running(assignment, _) => {
-                    index.take(*id, &assignment.placement);
+                    index.take(id, &assignment.placement);
                     index.active_draw += assignment.estimate.power;
                     if assignment.stop.as_ref().is_some_and(|(_, told)| !told) {
-                        index.to_stop.insert(*id);
+                        index.to_stop.insert(id);
                     }
-                    index.note_times(*id, job);
+                    index.note_times(id, job);
                 }
             }
         }
@@ -107,7 +108,7 @@ impl Index {
     pub fn queue_again(&mut self, state: &State) {
         self.memo = None;
         self.shapes = Shapes::default();
-        for (id, job) in state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (*id, job))) {
+        for (id, job) in state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, job))) {
             self.shapes.insert(Known::of(state), &self.classes, id, &job.request);
         }
     }

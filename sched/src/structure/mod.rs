@@ -3,11 +3,13 @@
 //! They know numbers only: no jobs, no nodes, no policy, no time.
 
 mod bits;
+mod jobs;
 mod levels;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
 pub(crate) use bits::Bits;
+pub use jobs::{JobMap, JobSet};
 pub(crate) use levels::Levels;
 pub(crate) use waiting::{Need, Waiting};

@@ -72,8 +72,14 @@ impl Waiting {
         self.len
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Whether a job with this key or a larger one may wait.
+    pub(crate) fn reaches(&self, from: u64) -> bool {
+        self.len > 0 && self.keys.last().is_some_and(|last| *last >= from)
     }
 
     /// How many there is room for.
@@ -212,7 +218,7 @@ impl Waiting {
     /// The first job from key `from` on, itself included, whose need fits. When `fits` refuses a need it must refuse
     /// every need that is nowhere smaller; it is also asked about least needs of several jobs.
     pub(crate) fn next(&self, from: u64, mut fits: impl FnMut(&Need) -> bool) -> Option<(u64, Need)> {
-        if self.len == 0 || self.keys.last().is_none_or(|last| *last < from) || !fits(&self.tree[1]) {
+        if !self.reaches(from) || !fits(&self.tree[1]) {
             return None;
         }
         // Mostly it is asked from before the first on, and looking for the place would cost more than all the rest.

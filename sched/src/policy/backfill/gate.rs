@@ -69,6 +69,11 @@ impl<'a> Gate<'a> {
             }
     }
 
+    /// Whether limits change or there are budgets.
+    pub fn is_ledger(&self) -> bool {
+        matches!(self.kind, Kind::Ledger)
+    }
+
     /// Made when it is asked for the first time.
     fn ledger(&mut self) -> &mut Ledger {
         let (view, draw) = (&self.view, self.draw);

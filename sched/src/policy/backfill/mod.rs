@@ -27,6 +27,7 @@ use limo_model::{Estimate, JobId, Placement, Power, Span, Time};
 use super::Policy;
 use crate::estimate::Known;
 use crate::index::Shape;
+use crate::options::Allocation;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
 use crate::state::Job;
@@ -56,6 +57,13 @@ pub struct Memo {
     wait: Option<Wait>,
 }
 
+impl Memo {
+    /// Whether the first job would still draw what is held for it: after a start it may be on other nodes.
+    fn still_knows_power(&self, view: &View<'_>, head: &Candidate<'_>) -> bool {
+        self.wait.is_some() || self.reservation.power == reservation::power(view, head)
+    }
+}
+
 /// One plan in the making.
 struct Desk<'a> {
     view: View<'a>,
@@ -78,7 +86,8 @@ impl Policy for Backfill {
             return desk.nobody_waits();
         };
         let now = view.now();
-        let known = view.index().memo.as_ref().filter(|memo| memo.head == head.id && now < memo.until);
+        let holds = |memo: &&Memo| memo.head == head.id && now < memo.until && memo.still_knows_power(view, &head);
+        let known = view.index().memo.as_ref().filter(holds);
         if let Some(memo) = known {
             // Where it gives up, a plan without it could come further: what is known must not change what is decided.
             if let Some(plan) = desk.backfill(memo.clone()) {
@@ -151,11 +160,30 @@ impl<'a> Desk<'a> {
             if let Some(start) = self.start(&candidate, Some(&memo.reservation)) {
                 memo.reservation.give(&self.view, &start, self.view.now() + start.estimate.duration);
                 memo.wait = None;
-                return Some(started(start, Some(memo)));
+                let memo = Some(memo).filter(|memo| self.outlives_a_start(memo));
+                return Some(started(start, memo));
             }
             memo.misses += 1;
         }
         None
+    }
+
+    /// Whether a plan after a start beside the reservation would find the same again, but for the power of the first job:
+    /// the same reservation, and that no job before `next` may start. With a budget the reservation comes later; with
+    /// neighbours only, or nodes that sleep, it may have become another one; and what looked possible once may have
+    /// become so on other nodes.
+    fn outlives_a_start(&self, memo: &Memo) -> bool {
+        memo.misses == 0
+            && !self.gate.is_ledger()
+            && self.view.options().allocation == Allocation::Any
+            && self.view.index().sleeping == 0
+            && !self.is_picky(memo.head)
+    }
+
+    /// Whether what the job could have is not counted exactly.
+    fn is_picky(&self, job: JobId) -> bool {
+        let shape = self.view.job(job).and_then(|job| self.view.index().shapes.find(&job.request));
+        shape.is_none_or(|shape| shape.is_picky)
     }
 
     /// Why the first job waits, after all that was started.
@@ -172,7 +200,7 @@ impl<'a> Desk<'a> {
     fn next(&mut self, memo: &Memo) -> Option<Candidate<'a>> {
         let now = self.view.now();
         let mut best: Option<(u64, Need, &'a Shape)> = None;
-        for shape in self.view.index().shapes.all().iter().filter(|shape| !shape.waiting.is_empty()) {
+        for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(memo.next)) {
             let (room, spare) = place::room(&self.view, shape, &memo.reservation);
             let gate = &mut self.gate;
             let looks_possible = |need: &Need| {
@@ -203,9 +231,9 @@ impl<'a> Desk<'a> {
         let view = self.view;
         let mut plan = Plan { wake_at: self.gate.wake(&view, &memo.reservation), ..Plan::default() };
         let until = memo.reservation.expected();
-        let is_new = |id: &JobId| view.index().untold.contains(id);
+        let is_new = |id: JobId| view.index().untold.contains(id);
         let wait = self.head_wait(&memo, until);
-        if !is_new(&memo.head) {
+        if !is_new(memo.head) {
             plan.waits.push((memo.head, wait.clone()));
         }
         for (id, job) in view.untold() {
@@ -227,10 +255,7 @@ impl<'a> Desk<'a> {
         memo.until = memo.until.min(self.next_end(&memo));
         // Only what a plan without it would find again: nodes that go to sleep are no longer there, and what a job that
         // asks for memory or names nodes could have is not counted exactly.
-        let is_picky = view
-            .job(memo.head)
-            .and_then(|job| view.index().shapes.find(&job.request))
-            .is_none_or(|shape| shape.is_picky);
+        let is_picky = self.is_picky(memo.head);
         plan.memo = Some(memo).filter(|_| all && !is_picky && plan.sleeps.is_empty());
         plan
     }

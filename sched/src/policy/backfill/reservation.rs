@@ -53,10 +53,7 @@ impl Reservation {
         let view = desk.view;
         let span = head.job.request.time_limit;
         let mut walk = Walk::new(&view, head);
-        // Where there are nodes already, what it would draw on them; else the least that it can draw.
-        let placement = place::find(&view, head.shape, head.job, None);
-        let known = placement.map(|placement| super::estimate(&view, head.job, &placement).power);
-        let power = known.unwrap_or(Power::from_mw(head.need.power));
+        let power = power(&view, head);
         let mut at = walk.switches(view.now());
         let mut guess = Some(at).filter(|at| *at > view.now());
         let mut ends = view.index().ends.iter().peekable();
@@ -180,6 +177,13 @@ impl Reservation {
         };
         (position..position + part.count).zip(part.units()).filter(costs).count() as u32
     }
+}
+
+/// What the first job will draw. Where there are nodes already, what it would draw on them; else the least that it can.
+pub(super) fn power(view: &View<'_>, head: &Candidate<'_>) -> Power {
+    let placement = place::find(view, head.shape, head.job, None);
+    let known = placement.map(|placement| super::estimate(view, head.job, &placement).power);
+    known.unwrap_or(Power::from_mw(head.need.power))
 }
 
 /// An end that should have come already is expected at once.
