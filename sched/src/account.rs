@@ -1,5 +1,7 @@
 //! Energy and cost as sums that lose nothing to rounding, however short the pieces are.
 
+use std::ops::Range;
+
 use limo_model::{Curve, Energy, Money, Power, Price, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +62,61 @@ fn narrow(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
 }
 
+/// A sum for each of many nodes, in mJ or micro-EUR, to which is added for whole runs of nodes: each costs the same,
+/// however long it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<i64>", into = "Vec<i64>")]
+pub(crate) struct NodeSums {
+    /// By how much the sum of each node differs from that of the one before it.
+    steps: Vec<i128>,
+    /// The sum of the last node.
+    last: i128,
+}
+
+impl NodeSums {
+    /// One more node, without anything.
+    pub fn push(&mut self) {
+        self.steps.push(-self.last);
+        self.last = 0;
+    }
+
+    /// Adds to the sums of some of the nodes that there are.
+    pub fn add(&mut self, run: Range<usize>, value: i64) {
+        let value = i128::from(value);
+        if let Some(step) = self.steps.get_mut(run.start).filter(|_| !run.is_empty()) {
+            *step += value;
+            match self.steps.get_mut(run.end) {
+                Some(step) => *step -= value,
+                None => self.last += value,
+            }
+        }
+    }
+
+    /// The sum of a node; all nodes before it are looked at.
+    pub fn of(&self, node: usize) -> i64 {
+        narrow(self.steps.iter().take(node.saturating_add(1)).sum())
+    }
+}
+
+impl From<NodeSums> for Vec<i64> {
+    fn from(sums: NodeSums) -> Self {
+        let mut sum = 0;
+        let each = sums.steps.iter().map(|step| {
+            sum += step;
+            narrow(sum)
+        });
+        each.collect()
+    }
+}
+
+impl From<Vec<i64>> for NodeSums {
+    fn from(sums: Vec<i64>) -> Self {
+        let before = [0].into_iter().chain(sums.iter().copied());
+        let steps = sums.iter().zip(before).map(|(sum, before)| i128::from(*sum) - i128::from(before));
+        Self { steps: steps.collect(), last: i128::from(sums.last().copied().unwrap_or(0)) }
+    }
+}
+
 /// What `energy`, spread evenly over `span` from `from`, costs; zero without prices.
 pub fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Money {
     prices.map_or(Money::ZERO, |prices| energy * prices.mean(from, span))
@@ -92,6 +149,27 @@ mod tests {
     }
 
     proptest! {
+        /// Against one number for each node.
+        #[test]
+        fn sums_of_runs(adds in proptest::collection::vec((0_usize..20, 0_usize..20, any::<i64>()), 0..30)) {
+            let (mut sums, mut naive) = (NodeSums::default(), Vec::new());
+            for (index, (from, count, value)) in adds.into_iter().enumerate() {
+                if index % 3 == 0 {
+                    sums.push();
+                    naive.push(0_i128);
+                }
+                let run = from.min(naive.len())..(from + count).min(naive.len());
+                sums.add(run.clone(), value);
+                naive[run].iter_mut().for_each(|sum| *sum += i128::from(value));
+                let expected: Vec<i64> = naive.iter().copied().map(narrow).collect();
+                prop_assert_eq!((0..naive.len()).map(|node| sums.of(node)).collect::<Vec<_>>(), expected.clone());
+                prop_assert_eq!(Vec::from(sums.clone()), expected);
+            }
+            let text = serde_json::to_string(&sums).expect("text");
+            let again: NodeSums = serde_json::from_str(&text).expect("read back");
+            prop_assert_eq!(serde_json::to_string(&again).expect("text"), text);
+        }
+
         /// However the time is cut, the sum is the same, and it is the integral of the draw.
         #[test]
         fn cuts_do_not_matter(draw in -1_000_000_i64..1_000_000, mut cuts in proptest::collection::vec(0_i64..10_000, 0..20)) {

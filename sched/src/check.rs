@@ -152,6 +152,9 @@ fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut 
 
 /// Cores, memory and accelerators, with what is taken already.
 fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    if plan.starts.is_empty() {
+        return;
+    }
     let mut parts: Vec<&Part> = plan.starts.iter().flat_map(|start| &start.placement).collect();
     parts.sort_unstable_by_key(|part| part.unit.node);
     let apart = parts.windows(2).all(|pair| pair[1].unit.node.0 - pair[0].unit.node.0 >= pair[0].count);
@@ -205,8 +208,11 @@ fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 
 /// Only nodes that are awake, free and able to sleep are told to, each once.
 fn sleeps(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    if plan.sleeps.is_empty() {
+        return;
+    }
     let placed = plan.starts.iter().flat_map(|start| &start.placement).flat_map(|part| part.nodes());
-    let mut taken: BTreeSet<NodeId> = if plan.sleeps.is_empty() { BTreeSet::new() } else { placed.collect() };
+    let mut taken: BTreeSet<NodeId> = placed.collect();
     for node in plan.sleeps.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId)) {
         let free = |node: &Node| node.units().all(|(unit, _)| view.index().cores_used(unit) == 0);
         let can = |node: &Node| node.sleep() == Sleep::Awake && node.spec().rest.is_some() && free(node);

@@ -40,8 +40,8 @@ impl Core {
             next_job: 1,
             profiles: BTreeMap::new(),
             sums,
-            job_energy: Vec::new(),
-            job_cost: Vec::new(),
+            job_energy: Default::default(),
+            job_cost: Default::default(),
             finished: Vec::new(),
             dirty: false,
             wake_at: None,
@@ -188,9 +188,9 @@ impl Core {
                 bill.add(share, since, now, prices);
             }
         }
-        let settled = |sums: &[Energy]| sums.get(node.0 as usize).copied().unwrap_or_default();
-        let cost = self.state.job_cost.get(node.0 as usize).copied().unwrap_or_default();
-        (bill.energy() + settled(&self.state.job_energy), bill.cost() + cost)
+        let at = node.0 as usize;
+        let (energy, cost) = (self.state.job_energy.of(at), self.state.job_cost.of(at));
+        (bill.energy() + Energy::from_mj(energy), bill.cost() + Money::from_micro(cost))
     }
 
     /// Cores of a unit that jobs have.

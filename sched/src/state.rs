@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, Estimate, JobId, Meter, Money, NodeId, NodeSpec, Placement, Power, Price,
-    Profile, ProfileKey, Request, Span, Time, UnitId, UnitSpec, width,
+    Attempt, Band, Budgets, Curve, Estimate, JobId, Meter, NodeId, NodeSpec, Placement, Power, Price, Profile,
+    ProfileKey, Request, Span, Time, UnitId, UnitSpec, width,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::account::Bill;
+use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
 use crate::index::Index;
 use crate::options::{Mode, ModeSetting, Options, Preset};
@@ -32,8 +32,8 @@ pub struct State {
     pub(crate) profiles: BTreeMap<ProfileKey, Profile>,
     pub(crate) sums: Sums,
     /// What jobs drew on each node while no reading of it showed them: settled when they end or become visible.
-    pub(crate) job_energy: Vec<Energy>,
-    pub(crate) job_cost: Vec<Money>,
+    pub(crate) job_energy: NodeSums,
+    pub(crate) job_cost: NodeSums,
     /// Over since the last round.
     pub(crate) finished: Vec<Finished>,
     /// Whether something happened that a plan could depend on.

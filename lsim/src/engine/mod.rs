@@ -87,6 +87,8 @@ struct Simulation<'a, L, S> {
     /// Next change of the load.
     next_change: usize,
     due: BinaryHeap<Reverse<(Time, Due)>>,
+    /// What is due now.
+    due_now: Vec<Due>,
     wake_at: Option<Time>,
     /// The next step of the limits or the prices: what is told of the platform changes then.
     step_at: Option<Time>,
@@ -132,6 +134,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         next: 0,
         next_change: 0,
         due: BinaryHeap::new(),
+        due_now: Vec::new(),
         wake_at: None,
         step_at: None,
         jobs: JobMap::default(),
@@ -217,7 +220,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             self.follow_steps();
         }
         // Who has run for all of the walltime is gone before anybody asks for the processors.
-        let mut due = Vec::new();
+        let mut due = std::mem::take(&mut self.due_now);
         while let Some(Reverse(next)) = self.due.peek().copied().filter(|Reverse((due, _))| *due <= at) {
             self.due.pop();
             if let (_, Due::End { full: true, .. }) = next {
@@ -229,12 +232,13 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if self.submit_all()? || changed {
             self.round()?;
         }
-        for due in due {
+        for due in due.drain(..) {
             if !matches!(due, Due::End { full: true, .. }) {
                 self.happen(due)?;
             }
             self.round()?;
         }
+        self.due_now = due;
         if self.wake_at.is_some_and(|wake_at| wake_at <= at) {
             self.round()?;
         }

@@ -117,10 +117,8 @@ fn charge(state: &mut State, (first, count): (NodeId, u32), share: Power, from: 
     let energy: Energy = share * span;
     let cost: Money = cost_of(energy, from, span, state.settings.prices.as_ref());
     let run = first.0 as usize..(first.0 as usize).saturating_add(count as usize).min(state.nodes.len());
-    state.job_energy[run.clone()].iter_mut().for_each(|sum| *sum += energy);
-    if cost != Money::ZERO {
-        state.job_cost[run].iter_mut().for_each(|sum| *sum += cost);
-    }
+    state.job_energy.add(run.clone(), energy.mj());
+    state.job_cost.add(run, cost.micro());
 }
 
 /// Takes the resources of a placement for a job, and wakes those of its nodes that sleep.
@@ -227,8 +225,8 @@ fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
         since: now,
         idle_since: now,
     });
-    state.job_energy.push(Energy::ZERO);
-    state.job_cost.push(Money::ZERO);
+    state.job_energy.push();
+    state.job_cost.push();
     state.index.names.insert(spec.name.clone(), id);
     state.index.memory.push(limo_model::Memory::ZERO);
     state.index.idle += spec.idle;

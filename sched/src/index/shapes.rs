@@ -53,12 +53,15 @@ pub(crate) struct Shapes {
 }
 
 fn is_key(key: &Key, request: &Request) -> bool {
+    // Mostly all of them are empty.
+    let same =
+        |names: &[String], others: &[String]| names.len() == others.len() && (names.is_empty() || names == others);
     key.cores == request.cores
         && key.memory == request.memory
-        && key.include == request.include
-        && key.exclude == request.exclude
-        && key.hardware == request.hardware
-        && key.variants == request.variants
+        && same(&key.include, &request.include)
+        && same(&key.exclude, &request.exclude)
+        && same(&key.hardware, &request.hardware)
+        && same(&key.variants, &request.variants)
 }
 
 fn key(request: &Request) -> Key {

@@ -67,7 +67,11 @@ impl Levels {
 
     /// Whether each position of a run has at least `cores` free.
     pub(crate) fn have(&self, run: Range<u32>, cores: u32) -> bool {
-        self.free.get(run.start as usize..run.end as usize).is_some_and(|free| free.iter().all(|free| *free >= cores))
+        let Some(free) = self.free.get(run.start as usize..run.end as usize) else { return false };
+        // Nearly always all are usable and equal, and then the set knows; 64 at once.
+        let set = |level: &u32| self.places.get(*level as usize).and_then(|at| self.sets.get(*at as usize));
+        let alike = free.first().filter(|level| **level >= cores).and_then(set);
+        alike.is_some_and(|set| set.contains_range(run)) || free.iter().all(|free| *free >= cores)
     }
 
     /// Whether that changed anything.

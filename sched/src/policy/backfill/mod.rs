@@ -125,10 +125,6 @@ impl<'a> Desk<'a> {
 
     /// Starts the job now if there is room for it beside the reservation.
     fn start(&mut self, candidate: &Candidate<'_>, reservation: Option<&Reservation>) -> Option<Start> {
-        let room = if candidate.shape.is_picky { u32::MAX } else { candidate.shape.room() };
-        if candidate.need.parts > room {
-            return None;
-        }
         let placement = place::find(&self.view, candidate.shape, candidate.job, reservation)?;
         let estimate = estimate(&self.view, candidate.job, &placement);
         let end = self.view.now() + estimate.duration;

@@ -54,6 +54,9 @@ pub(super) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u3
 /// reservation stays out of its nodes.
 pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
     let wanted = job.request.nodes.get();
+    if !shape.is_picky && wanted > shape.room() {
+        return None;
+    }
     if view.options().allocation == Allocation::Contiguous {
         return neighbours(view, shape, job, reservation);
     }
