@@ -42,9 +42,9 @@ pub fn write(line: &mut Line, start: Time, sample: &Sample) {
         processors.switching_on,
         processors.switching_off,
     ];
-    for count in counts {
+    for count in &counts {
         line.comma();
-        line.unsigned(u64::from(count));
+        line.unsigned(u64::from(*count));
     }
 }
 

@@ -48,7 +48,6 @@ pub struct Output {
     report: Report,
     /// The newest sample, until time moves on: of several at one instant the last one holds.
     newest: Option<Sample>,
-    written: Option<Sample>,
     schedule: Option<String>,
 }
 
@@ -80,7 +79,6 @@ impl Output {
             jobs,
             draw,
             newest: None,
-            written: None,
             schedule: None,
         })
     }
@@ -96,16 +94,14 @@ impl Output {
 
     /// Passes the newest sample on, now that nothing at its instant can replace it.
     fn settle(&mut self) -> Result<(), WriteError> {
-        let Some(sample) = self.newest.take() else { return Ok(()) };
-        if self.written.is_some_and(|before| Sample { at: before.at, ..sample } == before) {
+        let Some(sample) = &self.newest else { return Ok(()) };
+        if self.metrics.current().is_some_and(|before| Sample { at: before.at, ..*sample } == *before) {
             return Ok(());
         }
-        draw::write(self.draw.line(), self.heading.start, &sample);
-        self.draw.end_row()?;
-        self.metrics.add_sample(&sample);
-        self.report.sample(&sample);
-        self.written = Some(sample);
-        Ok(())
+        draw::write(self.draw.line(), self.heading.start, sample);
+        self.metrics.add_sample(sample);
+        self.report.sample(sample);
+        self.draw.end_row()
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), WriteError> {

@@ -2,10 +2,12 @@
 //!
 //! Writes only; whoever calls gives each key once. Text is safe inside an HTML `script` element.
 
+use super::line::Line;
+
 /// A JSON text under construction.
 #[derive(Debug, Default)]
 pub struct Json {
-    text: String,
+    line: Line,
     /// Indented, one member a line; else without blanks.
     pretty: bool,
     depth: usize,
@@ -22,24 +24,24 @@ impl Json {
 
     pub fn into_text(mut self) -> String {
         if self.pretty {
-            self.text.push('\n');
+            self.line.byte(b'\n');
         }
-        self.text
+        self.line.into_text()
     }
 
     pub fn object(&mut self, members: impl FnOnce(&mut Self)) {
-        self.nested('{', '}', members);
+        self.nested(b'{', b'}', members);
     }
 
     pub fn array(&mut self, values: impl FnOnce(&mut Self)) {
-        self.nested('[', ']', values);
+        self.nested(b'[', b']', values);
     }
 
     /// The key of the next value.
     pub fn key(&mut self, key: &str) -> &mut Self {
         self.begin();
         self.quoted(key);
-        self.text.push_str(if self.pretty { ": " } else { ":" });
+        self.line.raw(if self.pretty { ": " } else { ":" }.as_bytes());
         self.keyed = true;
         self
     }
@@ -49,84 +51,85 @@ impl Json {
         self.quoted(text);
     }
 
+    #[inline]
     pub fn int(&mut self, value: i128) {
         self.begin();
-        // Showing 128 bits costs several times as much, and nearly all values fit into 64.
-        let text = i64::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string());
-        self.text.push_str(&text);
+        match i64::try_from(value) {
+            Ok(value) => self.line.signed(value),
+            Err(_) => self.line.raw(value.to_string().as_bytes()),
+        }
     }
 
     /// `value / 10^digits` with that many decimals.
     pub fn decimal(&mut self, value: i128, digits: u32) {
         self.begin();
-        self.text.push_str(&decimal(value, digits));
+        self.line.raw(decimal(value, digits).as_bytes());
     }
 
     pub fn bool(&mut self, value: bool) {
         self.begin();
-        self.text.push_str(if value { "true" } else { "false" });
+        self.line.raw(if value { "true" } else { "false" }.as_bytes());
     }
 
     pub fn null(&mut self) {
         self.begin();
-        self.text.push_str("null");
+        self.line.raw(b"null");
     }
 
     /// A value that is JSON already.
     pub fn raw(&mut self, json: &str) {
         self.begin();
-        self.text.push_str(json);
+        self.line.raw(json.as_bytes());
     }
 
-    fn nested(&mut self, open: char, close: char, inside: impl FnOnce(&mut Self)) {
+    fn nested(&mut self, open: u8, close: u8, inside: impl FnOnce(&mut Self)) {
         self.begin();
-        self.text.push(open);
+        self.line.byte(open);
         self.depth += 1;
         self.follows = false;
         inside(self);
         self.depth -= 1;
-        if self.follows {
+        if self.pretty && self.follows {
             self.new_line();
         }
-        self.text.push(close);
+        self.line.byte(close);
         self.follows = true;
     }
 
     /// What stands between the value before and the one that follows.
+    #[inline]
     fn begin(&mut self) {
         if std::mem::take(&mut self.keyed) {
             return;
         }
         if self.follows {
-            self.text.push(',');
+            self.line.comma();
         }
-        if self.depth > 0 {
+        if self.pretty && self.depth > 0 {
             self.new_line();
         }
         self.follows = true;
     }
 
     fn new_line(&mut self) {
-        if self.pretty {
-            self.text.push('\n');
-            self.text.extend(std::iter::repeat_n("  ", self.depth));
-        }
+        self.line.byte(b'\n');
+        (0..self.depth).for_each(|_| self.line.raw(b"  "));
     }
 
     fn quoted(&mut self, text: &str) {
-        self.text.push('"');
+        self.line.byte(b'"');
         for c in text.chars() {
             match c {
-                '"' => self.text.push_str("\\\""),
-                '\\' => self.text.push_str("\\\\"),
+                '"' => self.line.raw(b"\\\""),
+                '\\' => self.line.raw(b"\\\\"),
                 // A `</script>` in a name must not end the element that holds the data.
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                    self.text.push_str(&format!("\\u{:04x}", u32::from(c)));
+                    self.line.raw(format!("\\u{:04x}", u32::from(c)).as_bytes());
                 }
-                c => self.text.push(c),
+                c => self.line.raw(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
-        self.text.push('"');
+        self.line.byte(b'"');
     }
 }
 
@@ -174,6 +177,15 @@ mod tests {
         assert!(text.starts_with("{\n  \"a\": -3,\n  \"none\": {},\n  \"list\": [\n    -1.500,\n"), "{text}");
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["name"], "</script> \"x\"\n");
+    }
+
+    #[test]
+    fn integers_of_all_sizes() {
+        for value in [0, -1, 1_000, i128::from(i64::MIN), i128::from(i64::MAX), i128::MAX, i128::MIN] {
+            let mut json = Json::default();
+            json.int(value);
+            assert_eq!(json.into_text(), value.to_string());
+        }
     }
 
     #[test]

@@ -14,26 +14,28 @@ pub struct Line {
 /// The longest number: a sign, 20 digits, a point and 6 decimals, and the word that the last 8 digits are stored as.
 const LONGEST: usize = 40;
 
-/// The digits of 0 to 999, and how many of them are left when zeros at the end are cut.
-const DECIMALS: [[u8; 4]; 1_000] = {
-    let mut table = [[0; 4]; 1_000];
+/// The digits of 0 to 999, the first in the lowest byte, and how many they are in the highest.
+const WHOLE: [u32; 1_000] = table(false);
+
+/// The same as decimals: with zeros in front and none at the end; the point that goes before them is counted.
+const DECIMALS: [u32; 1_000] = table(true);
+
+const fn table(decimals: bool) -> [u32; 1_000] {
+    let mut table = [0; 1_000];
     let mut value = 0;
     while value < 1_000 {
-        let digits = [value / 100, value / 10 % 10, value % 10];
-        let kept = if digits[2] > 0 {
-            3
-        } else if digits[1] > 0 {
-            2
-        } else if digits[0] > 0 {
-            1
+        let digits = (value / 100) | (value / 10 % 10) << 8 | (value % 10) << 16 | 0x0030_3030;
+        table[value as usize] = if decimals {
+            let zeros = (value % 10 == 0) as u32 + (value % 100 == 0) as u32;
+            digits | (if value == 0 { 0 } else { 4 - zeros }) << 24
         } else {
-            0
+            let zeros = (value < 10) as u32 + (value < 100) as u32;
+            digits >> (8 * zeros) | (3 - zeros) << 24
         };
-        table[value] = [b'0' + digits[0] as u8, b'0' + digits[1] as u8, b'0' + digits[2] as u8, kept];
         value += 1;
     }
     table
-};
+}
 
 /// The 8 digits of a value below 10^8, the first in the lowest byte: halves, then quarters, then single digits, each
 /// step for all lanes of the word at once.
@@ -59,6 +61,12 @@ impl Line {
         &self.bytes[..self.at]
     }
 
+    /// What is written; bytes that are no UTF-8 are replaced.
+    pub fn into_text(mut self) -> String {
+        self.bytes.truncate(self.at);
+        String::from_utf8(self.bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+
     pub fn len(&self) -> usize {
         self.at
     }
@@ -67,98 +75,73 @@ impl Line {
         self.at = 0;
     }
 
-    fn room(&mut self, bytes: usize) {
-        if self.bytes.len() < self.at + bytes {
-            self.bytes.resize(2 * (self.at + bytes), 0);
+    /// The next `bytes` bytes, to be written.
+    #[inline]
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let end = self.at + bytes;
+        if self.bytes.len() < end {
+            self.grow(end);
         }
+        &mut self.bytes[self.at..end]
+    }
+
+    #[cold]
+    fn grow(&mut self, end: usize) {
+        self.bytes.resize(2 * end, 0);
     }
 
     pub fn raw(&mut self, bytes: &[u8]) {
-        self.room(bytes.len());
-        self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.room(bytes.len()).copy_from_slice(bytes);
         self.at += bytes.len();
     }
 
+    #[inline]
     pub fn byte(&mut self, byte: u8) {
-        self.room(1);
-        self.bytes[self.at] = byte;
+        match self.bytes.get_mut(self.at) {
+            Some(place) => *place = byte,
+            None => self.room(1)[0] = byte,
+        }
         self.at += 1;
     }
 
+    #[inline]
     pub fn comma(&mut self) {
         self.byte(b',');
     }
 
+    #[inline]
     pub fn unsigned(&mut self, value: u64) {
-        self.room(LONGEST);
-        self.whole(value);
+        self.at += whole(self.room(LONGEST), 0, value);
     }
 
+    #[inline]
     pub fn signed(&mut self, value: i64) {
-        self.room(LONGEST);
-        self.sign(value);
-        self.whole(value.unsigned_abs());
+        let out = self.room(LONGEST);
+        let at = sign(out, value);
+        self.at += whole(out, at, value.unsigned_abs());
     }
 
     /// `value` thousandths: up to three decimals, trailing zeros cut.
     pub fn thousandths(&mut self, value: i64) {
-        self.room(LONGEST);
-        self.sign(value);
+        let out = self.room(LONGEST);
+        let at = sign(out, value);
         let magnitude = value.unsigned_abs();
-        self.whole(magnitude / 1_000);
-        let [a, b, c, kept] = DECIMALS[(magnitude % 1_000) as usize];
-        self.word([b'.', a, b, c, 0, 0, 0, 0], if kept > 0 { 1 + usize::from(kept) } else { 0 });
+        let at = whole(out, at, magnitude / 1_000);
+        let decimals = DECIMALS[(magnitude % 1_000) as usize];
+        self.at += word(out, at, u64::from(decimals) << 8 | u64::from(b'.'), decimals >> 24);
     }
 
     /// `value` millionths: up to six decimals, trailing zeros cut.
     pub fn millionths(&mut self, value: i64) {
-        self.room(LONGEST);
-        self.sign(value);
+        let out = self.room(LONGEST);
+        let at = sign(out, value);
         let magnitude = value.unsigned_abs();
-        self.whole(magnitude / 1_000_000);
+        let at = whole(out, at, magnitude / 1_000_000);
         let rest = (magnitude % 1_000_000) as usize;
-        let ([a, b, c, first], [d, e, f, second]) = (DECIMALS[rest / 1_000], DECIMALS[rest % 1_000]);
-        let kept = match (first, second) {
-            (0, 0) => 0,
-            (first, 0) => 1 + usize::from(first),
-            (_, second) => 4 + usize::from(second),
-        };
-        self.word([b'.', a, b, c, d, e, f, 0], kept);
-    }
-
-    /// The digits of a number; the room for them is there.
-    fn whole(&mut self, value: u64) {
-        match value {
-            0..10 => self.word([b'0' + value as u8, 0, 0, 0, 0, 0, 0, 0], 1),
-            10..100_000_000 => self.leading(value as u32),
-            100_000_000..10_000_000_000_000_000 => {
-                self.leading((value / 100_000_000) as u32);
-                self.eight((value % 100_000_000) as u32);
-            }
-            _ => {
-                self.leading((value / 10_000_000_000_000_000) as u32);
-                self.eight((value / 100_000_000 % 100_000_000) as u32);
-                self.eight((value % 100_000_000) as u32);
-            }
-        }
-    }
-
-    /// The first digits, at most eight.
-    fn leading(&mut self, value: u32) {
-        let digits = digits(value);
-        let zeros = digits.trailing_zeros() / 8;
-        self.word(((digits | ZEROS) >> (8 * zeros)).to_le_bytes(), 8 - zeros as usize);
-    }
-
-    /// All of eight digits that follow others.
-    fn eight(&mut self, value: u32) {
-        self.word((digits(value) | ZEROS).to_le_bytes(), 8);
-    }
-
-    /// Stores eight bytes, of which the first `kept` count.
-    fn word(&mut self, bytes: [u8; 8], kept: usize) {
-        self.bytes[self.at..self.at + 8].copy_from_slice(&bytes);
-        self.at += kept;
+        let (first, second) = (DECIMALS[rest / 1_000], DECIMALS[rest % 1_000]);
+        let kept = if second >> 24 > 0 { 3 + (second >> 24) } else { first >> 24 };
+        let decimals = u64::from(first & 0xff_ffff) | u64::from(second) << 24;
+        self.at += word(out, at, decimals << 8 | u64::from(b'.'), kept);
     }
 
     /// Appends a copy of `length` bytes from `from` on, both already written.
@@ -178,13 +161,54 @@ impl Line {
         self.raw(text.replace('"', "\"\"").as_bytes());
         self.byte(b'"');
     }
+}
 
-    fn sign(&mut self, value: i64) {
-        if value < 0 {
-            self.bytes[self.at] = b'-';
-            self.at += 1;
-        }
+/// The sign of a number; returns where its digits start.
+#[inline]
+fn sign(out: &mut [u8], value: i64) -> usize {
+    out[0] = b'-';
+    usize::from(value < 0)
+}
+
+/// The digits of a number from `at` on; returns where they end.
+#[inline]
+fn whole(out: &mut [u8], at: usize, value: u64) -> usize {
+    if value < 1_000 {
+        let digits = WHOLE[value as usize];
+        word(out, at, u64::from(digits), digits >> 24)
+    } else if value < 100_000_000 {
+        leading(out, at, value as u32)
+    } else {
+        long(out, at, value)
     }
+}
+
+/// More than eight digits.
+#[inline(never)]
+fn long(out: &mut [u8], at: usize, value: u64) -> usize {
+    let (rest, last) = (value / 100_000_000, (value % 100_000_000) as u32);
+    let at = if rest < 100_000_000 {
+        leading(out, at, rest as u32)
+    } else {
+        let at = leading(out, at, (rest / 100_000_000) as u32);
+        word(out, at, digits((rest % 100_000_000) as u32) | ZEROS, 8)
+    };
+    word(out, at, digits(last) | ZEROS, 8)
+}
+
+/// The first digits, at most eight.
+#[inline]
+fn leading(out: &mut [u8], at: usize, value: u32) -> usize {
+    let digits = digits(value);
+    let zeros = digits.trailing_zeros() / 8;
+    word(out, at, (digits | ZEROS) >> (8 * zeros), 8 - zeros)
+}
+
+/// Stores eight bytes at `at`, of which the first `kept` count; returns where those end.
+#[inline]
+fn word(out: &mut [u8], at: usize, bytes: u64, kept: u32) -> usize {
+    out[at..at + 8].copy_from_slice(&bytes.to_le_bytes());
+    at + kept as usize
 }
 
 /// `numerator / denominator` rounded half away from zero; zero for a denominator that is not positive.

@@ -232,6 +232,11 @@ impl Metrics {
         self.current = Some(*sample);
     }
 
+    /// The newest sample, until the end.
+    pub fn current(&self) -> Option<&Sample> {
+        self.current.as_ref()
+    }
+
     /// The last sample holds until here.
     pub fn end(&mut self, end: Time) {
         self.hold_until(end);

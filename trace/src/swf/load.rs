@@ -97,8 +97,10 @@ fn range(reader: &Reader, record: &Record, field: Field) -> SwfError {
 
 fn order(jobs: &mut Vec<Job>, rules: Rules, out_of_order: bool) {
     match rules {
-        // Stable; moves small keys and each job once.
-        Rules::Plain if out_of_order => jobs.sort_by_cached_key(|job| (job.submit, job.number)),
+        // Stable; moves small keys and each job once. Both as one number, which compares in one step.
+        Rules::Plain if out_of_order => {
+            jobs.sort_by_cached_key(|job| (i128::from(job.submit.ms()) << 64) + i128::from(job.number));
+        }
         Rules::Plain => {}
         Rules::Compat2017 => {
             jobs.sort_by_key(|job| job.number);

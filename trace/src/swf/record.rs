@@ -138,6 +138,12 @@ impl Record {
             if at == line.len() {
                 return Err(LineFault::Missing { fields: index });
             }
+            // Most of what an archive's line could say is unknown.
+            if line.get(at..at + UNKNOWN.len()) == Some(UNKNOWN) {
+                record.thousandths[index] = -1_000;
+                at += UNKNOWN.len();
+                continue;
+            }
             let (value, end) = match whole(line, at) {
                 Some(read) => read,
                 None => record.slow(line, at, field)?,
@@ -161,6 +167,9 @@ impl Record {
         Ok((read.value, at + value.len()))
     }
 }
+
+/// A field of -1 and the blank behind it.
+const UNKNOWN: &[u8] = b"-1 ";
 
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')

@@ -89,17 +89,20 @@ impl Cell {
 
 #[derive(Debug, Clone)]
 struct Channel {
-    value: i64,
     /// Until when `open` has counted it.
     since: i64,
     open: Cell,
+    /// Empty until there was a value.
     closed: Vec<Cell>,
+    /// Whether there ever was a value.
+    used: bool,
 }
 
 impl Channel {
-    fn count_until(&mut self, at: i64) {
-        if self.value != NONE && at > self.since {
-            self.open.add(self.value, at - self.since);
+    /// Counts a value that it has had since it was last counted.
+    fn count_until(&mut self, at: i64, value: i64) {
+        if value != NONE && at > self.since {
+            self.open.add(value, at - self.since);
         }
         self.since = at;
     }
@@ -112,15 +115,26 @@ pub struct Series {
     from: Option<i64>,
     until: i64,
     width: i64,
-    /// Buckets that are complete; each channel has as many closed cells.
+    /// Buckets that are complete; each channel that is used has as many closed cells.
     closed: usize,
-    channels: Vec<Channel>,
+    /// When the bucket ends that is not complete.
+    ends: i64,
+    /// The newest, one for each channel; apart from the rest, since each sample is compared with them.
+    values: [i64; KEYS.len()],
+    channels: [Channel; KEYS.len()],
 }
 
 impl Default for Series {
     fn default() -> Self {
-        let channel = Channel { value: NONE, since: 0, open: Cell::EMPTY, closed: Vec::new() };
-        Self { from: None, until: 0, width: 1, closed: 0, channels: vec![channel; KEYS.len()] }
+        Self {
+            from: None,
+            until: 0,
+            width: 1,
+            closed: 0,
+            ends: i64::MIN,
+            values: [NONE; _],
+            channels: std::array::from_fn(|_| Channel { since: 0, open: Cell::EMPTY, closed: Vec::new(), used: false }),
+        }
     }
 }
 
@@ -131,10 +145,14 @@ impl Series {
             self.from = Some(at);
         }
         self.advance(at);
-        for (channel, value) in self.channels.iter_mut().zip(values(sample)) {
-            if channel.value != value {
-                channel.count_until(at);
-                channel.value = value;
+        for ((channel, before), value) in self.channels.iter_mut().zip(&mut self.values).zip(&values(sample)) {
+            if before != value {
+                channel.count_until(at, *before);
+                *before = *value;
+                if !channel.used {
+                    channel.used = true;
+                    channel.closed.resize(self.closed, Cell::EMPTY);
+                }
             }
         }
     }
@@ -143,16 +161,21 @@ impl Series {
     pub fn end(&mut self, end: Time) {
         self.advance(end.unix_ms());
         self.until = end.unix_ms();
-        for channel in &mut self.channels {
-            channel.count_until(self.until);
+        for (channel, value) in self.used() {
+            channel.count_until(end.unix_ms(), value);
             channel.closed.push(channel.open);
         }
         self.closed += 1;
     }
 
+    /// The channels that ever had a value, with the newest.
+    fn used(&mut self) -> impl Iterator<Item = (&mut Channel, i64)> {
+        self.channels.iter_mut().zip(self.values).filter(|(channel, _)| channel.used)
+    }
+
     /// Closes the buckets that end until `at`.
     fn advance(&mut self, at: i64) {
-        let Some(from) = self.from else { return };
+        let Some(from) = self.from.filter(|_| at >= self.ends) else { return };
         while (at - from) / self.width >= BUCKETS as i64 {
             self.double();
         }
@@ -160,25 +183,27 @@ impl Series {
         while self.closed < current {
             self.closed += 1;
             let end = from + self.width * self.closed as i64;
-            for channel in &mut self.channels {
-                channel.count_until(end);
+            for (channel, value) in self.used() {
+                channel.count_until(end, value);
                 channel.closed.push(std::mem::replace(&mut channel.open, Cell::EMPTY));
             }
         }
+        self.ends = from + self.width * (current + 1) as i64;
     }
 
     fn double(&mut self) {
         self.width *= 2;
         let odd = self.closed % 2 == 1;
         self.closed /= 2;
-        for channel in &mut self.channels {
+        let closed = self.closed;
+        for (channel, _) in self.used() {
             if let Some(last) = channel.closed.pop_if(|_| odd) {
                 channel.open = last.merged(channel.open);
             }
-            for at in 0..self.closed {
+            for at in 0..closed {
                 channel.closed[at] = channel.closed[2 * at].merged(channel.closed[2 * at + 1]);
             }
-            channel.closed.truncate(self.closed);
+            channel.closed.truncate(closed);
         }
     }
 
