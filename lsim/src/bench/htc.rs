@@ -12,7 +12,7 @@ use super::figure::{Figure, Limit};
 use super::host::{Scratch, Watch};
 use super::part::Report;
 use crate::engine::{Scenario, simulate};
-use crate::output::{Output, beside};
+use crate::output::Output;
 use crate::record::Heading;
 
 /// As many jobs as the growth is measured over.
@@ -61,8 +61,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
     let scratch = Scratch::new()?;
     let out: PathBuf = scratch.path().join("out");
     let mut output = Output::create(&out, heading).context("the results")?;
-    let simulated = beside(&mut output, |sink| simulate(&scenario, sink));
-    let summary = simulated.context("a thread for the results")??;
+    let summary = simulate(&scenario, &mut output)?;
     let taken = all.taken()?;
     let largest = Some(&jobs) == COUNTS.last();
     let within = |figure: Figure, most| if largest { figure.within(Limit::AtMost(most)) } else { figure };

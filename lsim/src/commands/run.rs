@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use limo_model::Span;
 
 use crate::engine::{peak_rss, simulate};
-use crate::output::{Metrics, Output, beside};
+use crate::output::{Metrics, Output};
 use crate::record::{Heading, HostUse, JobRow, Sample, Sink, Summary, Window, WriteError};
 use crate::setup::Setup;
 use crate::y2017;
@@ -35,10 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let heading = loaded.heading();
     let mut output = Output::create(&arguments.out, heading.clone())?;
     let (summary, row) = match &loaded.compat {
-        None => {
-            let simulated = beside(&mut output, |sink| simulate(&loaded.scenario(), sink));
-            (simulated.context("a thread for the results")??, None)
-        }
+        None => (simulate(&loaded.scenario(), &mut output)?, None),
         Some(config) => {
             let mut timed = Timed { output: &mut output, begun: Instant::now(), host: HostUse::default() };
             let outcome = y2017::simulate(&loaded.workload, config, &mut timed)?;

@@ -3,7 +3,6 @@
 //! Writes what [`crate::record`] hands over; simulates nothing and decides nothing. Equal records give equal bytes on
 //! every machine, but for the last two keys of `schedule.json`, which say what the simulation cost its machine.
 
-mod beside;
 mod draw;
 mod folder;
 mod jobs;
@@ -14,6 +13,5 @@ mod report;
 mod schedule;
 mod sheet;
 
-pub use beside::beside;
 pub use folder::Output;
 pub use metrics::Metrics;
