@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::apply::{allows_node, allows_unit, cores_on};
+use crate::index::Classes;
 use crate::plan::{Plan, Start};
 use crate::state::{Job, Node, Phase, Sleep};
 use crate::view::View;
@@ -152,15 +153,15 @@ fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut 
 
 /// Cores, memory and accelerators, with what is taken already.
 fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if plan.starts.is_empty() {
+    let classes = &view.index().classes;
+    let unsorted = || plan.starts.iter().flat_map(|start| &start.placement);
+    // One job's parts mostly are in order.
+    if plan.starts.len() <= 1 && are_apart_and_free(classes, unsorted()) {
         return;
     }
-    let mut parts: Vec<&Part> = plan.starts.iter().flat_map(|start| &start.placement).collect();
+    let mut parts: Vec<&Part> = unsorted().collect();
     parts.sort_unstable_by_key(|part| part.unit.node);
-    let apart = parts.windows(2).all(|pair| pair[1].unit.node.0 - pair[0].unit.node.0 >= pair[0].count);
-    let classes = &view.index().classes;
-    // The usual case: no two parts share a node, and all of it is free.
-    if apart && parts.iter().all(|part| part.memory == Memory::ZERO && classes.has_room(part)) {
+    if are_apart_and_free(classes, parts.iter().copied()) {
         return;
     }
     let mut asked: BTreeMap<UnitId, (u32, usize)> = BTreeMap::new();
@@ -192,6 +193,16 @@ fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             found.push(Violation::MemoryTaken { node: id, memory, total: node.spec.memory });
         }
     }
+}
+
+/// The usual case: parts in order of which no two share a node, and all that they ask for is free.
+fn are_apart_and_free<'a>(classes: &Classes, mut parts: impl Iterator<Item = &'a Part>) -> bool {
+    let mut next = 0;
+    parts.all(|part| {
+        let follows = part.unit.node.0 >= next;
+        next = part.unit.node.0.saturating_add(part.count);
+        follows && part.memory == Memory::ZERO && classes.has_room(part)
+    })
 }
 
 /// Presets that promise it start nothing that takes the draw over the upper limit.

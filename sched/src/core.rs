@@ -12,7 +12,7 @@ use crate::check::check;
 use crate::event::Event;
 use crate::index::Index;
 use crate::mode;
-use crate::options::{Options, Preset};
+use crate::options::{Options, Preset, RestRule};
 use crate::plan::{Plan, Start};
 use crate::policy::policy;
 use crate::refused::Refused;
@@ -70,6 +70,15 @@ impl Core {
     pub fn apply(&mut self, now: Time, event: &Event) -> Result<(), Refused> {
         let now = now.max(self.state.sums.since);
         apply::apply(&mut self.state, now, event)
+    }
+
+    /// Records [`Event::Submitted`] without a copy of the request.
+    ///
+    /// # Errors
+    /// As [`Core::apply`].
+    pub fn submit(&mut self, now: Time, job: JobId, request: Request) -> Result<(), Refused> {
+        let now = now.max(self.state.sums.since);
+        apply::submit(&mut self.state, now, job, request)
     }
 
     /// Runs the policy once over all that is recorded. Calling it again at once changes nothing and returns nothing new.
@@ -232,16 +241,6 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }
 
-/// When a job reaches its time limit.
-pub(crate) fn limit_end(job: &Job) -> Option<Time> {
-    match &job.phase {
-        Phase::Running(assignment, running) if assignment.stop.is_none() => {
-            job.request.time_limit.map(|limit| running.started + limit)
-        }
-        _ => None,
-    }
-}
-
 /// Jobs that shall end: by request, or because their time is over. Each is told once.
 fn stops(state: &mut State, now: Time) -> Vec<Command> {
     while let Some((at, id)) = state.index.limits.first().copied().filter(|(at, _)| *at <= now) {
@@ -267,6 +266,12 @@ fn stops(state: &mut State, now: Time) -> Vec<Command> {
 
 /// Makes, checks and executes one plan; whether another one could find more to do.
 fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
+    if state.queue.is_empty() && state.settings.options.rest == RestRule::Never {
+        // No job to start and no node that may go to sleep: whatever the policy, its plan would be empty.
+        (state.wake_at, state.index.memo) = (None, None);
+        state.spending.reserve(Energy::ZERO);
+        return false;
+    }
     state.index.shapes.count(&state.index.classes);
     let mut plan = policy(state.settings.preset).plan(&View::new(state, now));
     round.violations = check(&View::new(state, now), &plan);

@@ -193,6 +193,16 @@ impl Job {
         }
     }
 
+    /// When it reaches its time limit, if nobody has told it to end.
+    pub(crate) fn limit_end(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Running(assignment, running) if assignment.stop.is_none() => {
+                self.request.time_limit.map(|limit| running.started + limit)
+            }
+            _ => None,
+        }
+    }
+
     /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it
     /// has been over it, and at least a twentieth of its time: nothing better is known, and it has not ended.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {

@@ -42,7 +42,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
                 let waking = self.machine.awake_at(&placement);
                 let running = self.load.running(present.index, &placement, &estimate);
-                present.run = Some(Box::new(Run { attempt, placement, running, started: None }));
+                present.run = Some(Run { attempt, placement, running, started: None });
                 match waking {
                     Some(at) => self.due.push(Reverse((at, Due::Start(job)))),
                     None => self.start(job)?,

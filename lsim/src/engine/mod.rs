@@ -65,7 +65,7 @@ struct Present {
     /// In the load.
     index: usize,
     /// Once it is assigned.
-    run: Option<Box<Run>>,
+    run: Option<Run>,
 }
 
 /// A job that was assigned.
@@ -264,7 +264,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             return Err(SimulationError::OneNode { number, processors, nodes, policy });
         }
         let id = self.core.next_job();
-        match self.core.apply(self.now, &Event::Submitted { job: id, request }) {
+        match self.core.submit(self.now, id, request) {
             Ok(()) => {
                 self.jobs.insert(id, Present { index, run: None });
             }

@@ -9,7 +9,7 @@ use crate::refused::Refused;
 use crate::round::{Account, Finished, JobEnd, StopReason};
 use crate::state::{Assignment, Job, Node, Phase, Running, State};
 
-pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: &Request) -> Result<(), Refused> {
+pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Request) -> Result<(), Refused> {
     if id.0 != state.next_job {
         return Err(Refused::Number { job: id, next: JobId(state.next_job) });
     }
@@ -18,9 +18,9 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: &Reque
             return Err(Refused::passed(what, at));
         }
     }
-    check_request(state, request)?;
+    check_request(state, &request)?;
     state.next_job += 1;
-    let job = Job { request: request.clone(), submitted: now, attempts: 0, phase: Phase::Waiting(None) };
+    let job = Job { request, submitted: now, attempts: 0, phase: Phase::Waiting(None) };
     state.jobs.insert(id, Box::new(job));
     enqueue(state, id);
     Ok(())
@@ -145,7 +145,7 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
     if as_assigned {
         // Its expected end stays what it is.
         begin(job);
-        let limit = crate::core::limit_end(job);
+        let limit = job.limit_end();
         state.index.limits.extend(limit.map(|end| (end, id)));
     } else {
         with_times(state, id, begin);

@@ -4,7 +4,7 @@ mod jobs;
 mod nodes;
 mod settings;
 
-use limo_model::Time;
+use limo_model::{JobId, Request, Time};
 
 use crate::event::Event;
 use crate::refused::Refused;
@@ -15,7 +15,7 @@ pub(crate) use nodes::{settle, switch, take, wake};
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
-        Event::Submitted { job, request } => jobs::submitted(state, now, *job, request),
+        Event::Submitted { job, request } => return submit(state, now, *job, request.clone()),
         Event::CancelRequested { job, by } => jobs::cancel_requested(state, now, *job, by),
         Event::TakenBack { job, attempt, suspect, .. } => jobs::taken_back(state, now, (*job, *attempt), *suspect),
         Event::Started { job, attempt } => jobs::started(state, now, *job, *attempt),
@@ -35,10 +35,17 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::PolicySet { preset, options, .. } => settings::policy(state, *preset, *options),
         Event::ProfileSet { key, profile, .. } => settings::profile(state, key, *profile),
     }?;
-    // What is new in the queue or begins as planned takes nothing away from what the last plan found.
-    if !matches!(event, Event::Submitted { .. } | Event::Started { .. }) {
+    // What begins as planned takes nothing away from what the last plan found.
+    if !matches!(event, Event::Started { .. }) {
         state.index.memo = None;
     }
+    state.dirty = true;
+    Ok(())
+}
+
+/// Records [`Event::Submitted`]. What is new in the queue takes nothing away from what the last plan found.
+pub(crate) fn submit(state: &mut State, now: Time, job: JobId, request: Request) -> Result<(), Refused> {
+    jobs::submitted(state, now, job, request)?;
     state.dirty = true;
     Ok(())
 }

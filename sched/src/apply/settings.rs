@@ -34,7 +34,9 @@ pub(super) fn policy(state: &mut State, preset: Preset, options: Options) -> Res
     state.settings.preset = preset;
     state.settings.options = options;
     state.index.mode_until = None;
-    requeue(state);
+    let mut index = std::mem::take(&mut state.index);
+    index.queue_again(state);
+    state.index = index;
     Ok(())
 }
 
@@ -43,15 +45,10 @@ pub(super) fn profile(state: &mut State, key: &ProfileKey, profile: Option<Profi
         Some(profile) => state.profiles.insert(key.clone(), profile),
         None => state.profiles.remove(key),
     };
-    requeue(state);
-    Ok(())
-}
-
-/// Estimates of waiting jobs may have changed.
-fn requeue(state: &mut State) {
     let mut index = std::mem::take(&mut state.index);
-    index.queue_again(state);
+    index.estimate_again(state, &key.application);
     state.index = index;
+    Ok(())
 }
 
 pub(super) fn budgets(state: &mut State, now: Time, budgets: &Budgets) -> Result<(), Refused> {

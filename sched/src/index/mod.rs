@@ -113,12 +113,21 @@ impl Index {
         }
     }
 
+    /// Finds again what the waiting jobs of an application need: after its profile has changed.
+    pub fn estimate_again(&mut self, state: &State, application: &str) {
+        self.memo = None;
+        let waiting = state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &job.request)));
+        for (id, request) in waiting.filter(|(_, request)| request.application == application) {
+            self.shapes.insert(Known::of(state), &self.classes, id, request);
+        }
+    }
+
     /// When an active job is expected to end and must end.
     pub fn note_times(&mut self, id: JobId, job: &Job) {
         if let (Some(end), Some(assignment)) = (job.estimated_end(), job.assignment()) {
             self.ends.insert((end, id), self.freed_by(job, assignment));
         }
-        self.limits.extend(crate::core::limit_end(job).map(|end| (end, id)));
+        self.limits.extend(job.limit_end().map(|end| (end, id)));
     }
 
     fn freed_by(&self, job: &Job, assignment: &Assignment) -> Freed {
@@ -139,7 +148,7 @@ impl Index {
                 .filter(|_| assignment.placement.len() == 1)
                 .and_then(|part| self.classes.run_of(part))
                 .map(|(_, run)| (run.start, run.end)),
-            is_sure: job.request.time_limit.is_some(),
+            is_sure: job.request.time_limit.is_some_and(|limit| limit <= assignment.estimate.duration),
         }
     }
 
@@ -147,7 +156,7 @@ impl Index {
         if let Some(end) = job.estimated_end() {
             self.ends.remove(&(end, id));
         }
-        if let Some(end) = crate::core::limit_end(job) {
+        if let Some(end) = job.limit_end() {
             self.limits.remove(&(end, id));
         }
     }

@@ -15,6 +15,7 @@ use crate::view::View;
 
 /// Decides what to start. Reads only; the checker looks at the plan before anything of it is done.
 pub trait Policy {
+    /// With no job that waits, a plan does nothing but put nodes to sleep, where the options let it.
     fn plan(&self, view: &View<'_>) -> Plan;
 }
 

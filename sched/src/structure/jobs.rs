@@ -47,6 +47,13 @@ impl<P: Default> Window<P> {
 
     /// The page of that number, with all between it and the others.
     fn reach(&mut self, page: u64) -> &mut P {
+        let place = self.place(page).filter(|place| *place < self.pages.len()).unwrap_or_else(|| self.widen(page));
+        &mut self.pages[place]
+    }
+
+    /// Makes room for a page; returns its place.
+    #[cold]
+    fn widen(&mut self, page: u64) -> usize {
         if self.pages.is_empty() {
             self.first = page;
         }
@@ -55,10 +62,8 @@ impl<P: Default> Window<P> {
             self.first -= 1;
         }
         let place = (page - self.first) as usize;
-        if place >= self.pages.len() {
-            self.pages.resize_with(place + 1, P::default);
-        }
-        &mut self.pages[place]
+        self.pages.resize_with(self.pages.len().max(place + 1), P::default);
+        place
     }
 
     /// Leaves out pages before the first that is not empty.
