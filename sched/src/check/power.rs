@@ -64,7 +64,8 @@ impl Load {
         // What should have ended already goes on for a moment, and everything runs for one.
         let soon = now + limo_model::Span::from_ms(1);
         falls.iter_mut().for_each(|(end, _)| *end = soon.max(*end));
-        falls.sort_unstable_by_key(|(end, _)| *end);
+        // Nearly in order, which this sort makes use of; the next one, too.
+        falls.sort_by_key(|(end, _)| *end);
         Self { now, draw, falls, end: last.max(soon) }
     }
 
@@ -87,7 +88,7 @@ impl Load {
         let last = self.falls.last().map_or(self.end, |(end, _)| self.end.max(*end)).min(budget.until);
         let times = self.falls.iter().chain(release).map(|(at, _)| *at).chain([last]);
         let mut times: Vec<Time> = times.filter(|at| *at > from && *at <= last).collect();
-        times.sort_unstable();
+        times.sort();
         let (mut at, mut balance, mut draw) = (from, available, self.draw_at(from));
         let mut falls = self.falls.iter().skip_while(|(end, _)| *end <= from).peekable();
         let mut rates = release.iter().peekable();

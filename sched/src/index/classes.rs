@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use limo_model::{Memory, Meter, NodeId, Part, Time, UnitId, UnitSpec};
+use limo_model::{Memory, Meter, NodeId, Part, Span, Time, UnitId, UnitSpec};
 
 use crate::state::{Node, Sleep};
 use crate::structure::{Bits, Levels};
@@ -26,6 +26,8 @@ pub(crate) struct Class {
     pub asleep: Bits,
     /// On their way to sleep or to wake: jobs can be put on them soon.
     pub switching: Bits,
+    /// How long its nodes need to wake, where all of them need the same.
+    wake: Option<Span>,
     /// Goes up whenever something of it is taken or given.
     pub version: u64,
 }
@@ -109,6 +111,7 @@ impl Classes {
                 levels: node.spec.units.iter().map(|unit| Levels::new(unit.cores)).collect(),
                 asleep: Bits::new(0),
                 switching: Bits::new(0),
+                wake: Some(wake(node)),
                 version: 0,
             });
             self.all.len() - 1
@@ -135,6 +138,7 @@ impl Classes {
     pub fn refresh(&mut self, node: &Node, now: Time) {
         let Some((class, position)) = self.place_of(node.id) else { return };
         let class = &mut self.all[class];
+        class.wake = class.wake.filter(|known| *known == wake(node));
         let usable = node.is_usable(now);
         for levels in &mut class.levels {
             levels.set_usable(position, usable);
@@ -202,6 +206,12 @@ impl Classes {
         })
     }
 
+    /// How long those nodes of a part that sleep need to wake, where that is known of all of them at once.
+    pub fn waking(&self, part: &Part) -> Option<Span> {
+        let (class, run) = self.run_of(part)?;
+        if self.all[class].asleep.meets(run) { self.all[class].wake } else { Some(Span::ZERO) }
+    }
+
     /// Whether its cores are free on all nodes of a part.
     pub fn has_room(&self, part: &Part) -> bool {
         let unit = usize::from(part.unit.unit);
@@ -239,6 +249,10 @@ impl Classes {
         let free = class.levels.get(of).map(|levels| levels.free(position));
         free.and_then(|free| class.units.get(of).map(|unit| unit.cores.saturating_sub(free))).unwrap_or(0)
     }
+}
+
+fn wake(node: &Node) -> Span {
+    node.spec.rest.map_or(Span::ZERO, |rest| rest.up.span)
 }
 
 fn last_node(part: &Part) -> NodeId {

@@ -212,6 +212,16 @@ impl Bits {
         all
     }
 
+    /// Whether any of the range is a member.
+    pub(crate) fn meets(&self, range: Range<u32>) -> bool {
+        let mut any = false;
+        masks(range.start..range.end.min(self.len), |at, mask| {
+            any = self.words[at] & mask != 0;
+            if any { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        any
+    }
+
     /// How many of the range are members.
     #[cfg(test)]
     pub(crate) fn count_range(&self, range: Range<u32>) -> u32 {

@@ -162,7 +162,10 @@ pub(super) fn waking(view: &View<'_>, placement: &Placement) -> Span {
     if view.index().sleeping == 0 {
         return Span::ZERO;
     }
-    let nodes = placement.iter().flat_map(|part| part.nodes()).filter_map(|node| view.node(node));
-    let sleeping = nodes.filter(|node| node.sleep == Sleep::Asleep);
-    sleeping.filter_map(|node| node.spec.rest.map(|rest| rest.up.span)).max().unwrap_or(Span::ZERO)
+    let each = |part: &Part| {
+        let sleeping = part.nodes().filter_map(|node| view.node(node)).filter(|node| node.sleep == Sleep::Asleep);
+        sleeping.filter_map(|node| node.spec.rest.map(|rest| rest.up.span)).max()
+    };
+    let parts = placement.iter().map(|part| view.index().classes.waking(part).or_else(|| each(part)));
+    parts.map(Option::unwrap_or_default).max().unwrap_or(Span::ZERO)
 }

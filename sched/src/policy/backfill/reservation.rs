@@ -44,8 +44,9 @@ struct Walk<'a> {
     gains: BTreeMap<UnitId, u32>,
     /// With neighbours only: what is free, by way.
     free: Option<Vec<Bits>>,
-    /// Whether a run of them is long enough. It can only become so around what is given back.
-    has_run: bool,
+    /// Whether a run of them is long enough, once there are enough of them at all. From then on it can only become so
+    /// around what is given back.
+    has_run: Option<bool>,
 }
 
 impl Reservation {
@@ -203,11 +204,9 @@ impl<'a> Walk<'a> {
         let contiguous = view.options().allocation == Allocation::Contiguous;
         let free: Option<Vec<Bits>> =
             contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
-        let run = |free: &Vec<Bits>| first_run(&head.shape.ways, free, head.need.parts).is_some();
-        let has_run = free.as_ref().is_none_or(run);
         let count =
             if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
-        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run }
+        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run: None }
     }
 
     /// Counts what is on its way to sleep or to wake, which takes some time; returns the first time to look at.
@@ -232,15 +231,19 @@ impl<'a> Walk<'a> {
         if self.count > before { now + Span::from_ms(1) } else { now }
     }
 
-    fn fits(&self) -> bool {
-        self.count >= self.head.need.parts && self.has_run
+    fn fits(&mut self) -> bool {
+        let wanted = self.head.need.parts;
+        let run = |free: &Vec<Bits>| first_run(&self.head.shape.ways, free, wanted).is_some();
+        self.count >= wanted && *self.has_run.get_or_insert_with(|| self.free.as_ref().is_none_or(run))
     }
 
     /// Positions of a way are free again.
     fn free_again(&mut self, way: usize, run: Range<u32>) {
         if let Some(free) = self.free.as_mut().and_then(|free| free.get_mut(way)) {
             free.insert_range(run.clone());
-            self.has_run = self.has_run || free.run_around(run.start).len() >= self.head.need.parts as usize;
+            if self.has_run == Some(false) {
+                self.has_run = Some(free.run_around(run.start).len() >= self.head.need.parts as usize);
+            }
         }
     }
 
