@@ -209,7 +209,7 @@ impl Classes {
     /// How long those nodes of a part that sleep need to wake, where that is known of all of them at once.
     pub fn waking(&self, part: &Part) -> Option<Span> {
         let (class, run) = self.run_of(part)?;
-        if self.all[class].asleep.meets(run) { self.all[class].wake } else { Some(Span::ZERO) }
+        if self.all[class].asleep.intersects_range(run) { self.all[class].wake } else { Some(Span::ZERO) }
     }
 
     /// Whether its cores are free on all nodes of a part.

@@ -192,7 +192,6 @@ impl Bits {
     }
 
     /// Whether a member lies in the range.
-    #[cfg(test)]
     pub(crate) fn intersects_range(&self, range: Range<u32>) -> bool {
         let mut found = false;
         masks(range.start..range.end.min(self.len), |at, mask| {
@@ -210,16 +209,6 @@ impl Bits {
             if all { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         all
-    }
-
-    /// Whether any of the range is a member.
-    pub(crate) fn meets(&self, range: Range<u32>) -> bool {
-        let mut any = false;
-        masks(range.start..range.end.min(self.len), |at, mask| {
-            any = self.words[at] & mask != 0;
-            if any { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        any
     }
 
     /// How many of the range are members.

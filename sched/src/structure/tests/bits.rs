@@ -92,7 +92,6 @@ proptest! {
             prop_assert_eq!(bits.contains(at), naive.contains(&at));
             prop_assert_eq!(bits.count_range(range.clone()) as usize, naive.range(range.clone()).count());
             prop_assert_eq!(bits.contains_range(range.clone()), range.clone().all(|at| naive.contains(&at)));
-            prop_assert_eq!(bits.meets(range.clone()), range.clone().any(|at| naive.contains(&at)));
             prop_assert_eq!(bits.intersects_range(range.clone()), naive.range(range).next().is_some());
             prop_assert_eq!(bits.first_run(n), first);
             prop_assert_eq!(bits.runs().collect::<Vec<_>>(), runs);
