@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
+use limo_power::MeterChoice;
 use serde::Deserialize;
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
@@ -15,6 +16,9 @@ const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lslave";
 const DEFAULT_MASTER: &str = "127.0.0.1:6817";
 /// Often enough to draw a curve of the cluster, and nothing beside a job's own traffic.
 const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
+/// Counters of energy begin again after some minutes: looks further apart say nothing.
+const LONGEST_READING_INTERVAL: Span = Span::from_secs(60);
+pub const DEFAULT_SYSFS: &str = "/sys";
 
 #[derive(Debug, Clone, Parser)]
 #[command(name = "lslave", version, about = "Runs jobs on this node for a Limo master")]
@@ -46,6 +50,13 @@ pub struct Arguments {
     /// Draw above idle with the CPU fully used; not for emulated hardware [default: 10 W a core]
     #[arg(long, env = "LIMO_NAMEPLATE", value_name = "POWER")]
     pub nameplate: Option<Power>,
+    /// What measures this machine: powercap, hwmon:CHIP[/CHANNEL] or command:COMMAND; not for emulated hardware [default:
+    /// nothing, its draw is estimated]
+    #[arg(long, env = "LIMO_METER", value_name = "METER")]
+    pub meter: Option<MeterChoice>,
+    /// Where sysfs is mounted [default: /sys]
+    #[arg(long, env = "LIMO_SYSFS", value_name = "DIR")]
+    pub sysfs: Option<PathBuf>,
     /// Time between two readings of the meter [default: 1s]
     #[arg(long, env = "LIMO_READING_INTERVAL", value_name = "SPAN")]
     pub reading_interval: Option<Span>,
@@ -58,6 +69,9 @@ pub struct Arguments {
     /// Check the settings and the hardware file, and end
     #[arg(long)]
     pub check_config: bool,
+    /// Print what this machine has and whether its meters can be read, and end; needs no settings and no master
+    #[arg(long, conflicts_with = "check_config")]
+    pub probe: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -81,6 +95,9 @@ struct File {
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     nameplate: Option<Power>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    meter: Option<MeterChoice>,
+    sysfs: Option<PathBuf>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     reading_interval: Option<Span>,
     log: Option<String>,
     log_format: Option<LogFormat>,
@@ -97,6 +114,8 @@ pub struct Settings {
     pub cpus: Option<NonZeroU32>,
     pub idle: Option<Power>,
     pub nameplate: Option<Power>,
+    pub meter: Option<MeterChoice>,
+    pub sysfs: PathBuf,
     /// Positive.
     pub reading_interval: Span,
     pub log: String,
@@ -123,6 +142,8 @@ impl Settings {
             cpus: given.cpus.or(file.cpus),
             idle: given.idle.or(file.idle),
             nameplate: given.nameplate.or(file.nameplate),
+            meter: given.meter.or(file.meter),
+            sysfs: given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into()),
             reading_interval: given.reading_interval.or(file.reading_interval).unwrap_or(DEFAULT_READING_INTERVAL),
             log: given.log.or(file.log).unwrap_or_else(|| "info".to_owned()),
             log_format: given.log_format.or(file.log_format),
@@ -134,6 +155,15 @@ impl Settings {
     fn check(&self) -> anyhow::Result<()> {
         if self.reading_interval <= Span::ZERO {
             bail!("the reading interval is {}: it must be positive, for example `1s`", self.reading_interval);
+        }
+        if self.meter.is_some() && self.hardware.is_some() {
+            bail!("a meter is set, but emulated hardware has its own: leave out `meter` or `hardware`");
+        }
+        if self.meter.is_some() && self.reading_interval > LONGEST_READING_INTERVAL {
+            bail!(
+                "the reading interval is {}: a meter must be read at least every {LONGEST_READING_INTERVAL}",
+                self.reading_interval
+            );
         }
         for (what, power) in [("idle", self.idle), ("nameplate", self.nameplate)] {
             let Some(power) = power else { continue };

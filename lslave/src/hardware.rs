@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::Context;
 use limo_model::{Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
-use limo_power::{Hardware, Machine};
+use limo_power::{Hardware, Machine, MeterChoice};
 
 use crate::config::Settings;
 
@@ -39,13 +39,10 @@ pub fn describe(settings: &Settings) -> anyhow::Result<(NodeSpec, Option<Machine
 }
 
 fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
-    let found = || thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
-    let cores = settings.cpus.map_or_else(found, |count| count.get());
-    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let memory = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    let cores = settings.cpus.map_or_else(cores, |count| count.get());
     let cpu = UnitSpec {
         name: "cpu".to_owned(),
-        hardware: hardware_name(&processors),
+        hardware: processor(),
         kind: UnitKind::Cpu,
         cores,
         nameplate: settings.nameplate.unwrap_or(NAMEPLATE_PER_CORE.scaled(cores.into(), 1)),
@@ -54,12 +51,29 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
     Ok(NodeSpec {
         name: settings.name.clone(),
         units: vec![cpu],
-        memory: memory_total(&memory).context("/proc/meminfo has no line `MemTotal: ... kB`")?,
+        memory: memory()?,
         // What a machine draws doing nothing cannot be guessed within a factor of ten, and draws anyway.
         idle: settings.idle.unwrap_or(Power::ZERO),
-        meter: Meter::None,
+        meter: settings.meter.as_ref().map_or(Meter::None, MeterChoice::kind),
         rest: None,
     })
+}
+
+/// As many as this process may use.
+pub fn cores() -> u32 {
+    thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
+}
+
+/// The hardware name of this machine's CPU.
+pub fn processor() -> String {
+    hardware_name(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+/// # Errors
+/// Where the kernel does not tell it.
+pub fn memory() -> anyhow::Result<Memory> {
+    let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    memory_total(&text).context("/proc/meminfo has no line `MemTotal: ... kB`")
 }
 
 /// `Intel(R) Xeon(R) CPU E3-1275 v5 @ 3.60GHz` becomes `intel-xeon-e3-1275-v5`; without a model name the architecture.
@@ -100,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn memory() {
+    fn memory_of_the_machine() {
         assert_eq!(memory_total("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(Memory::from_bytes(16 << 20)));
         assert_eq!(memory_total("MemFree: 1 kB\n"), None);
     }

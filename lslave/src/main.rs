@@ -12,10 +12,12 @@ mod launch;
 mod link;
 mod log;
 mod node;
+mod probe;
 mod reap;
 mod spool;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
@@ -30,6 +32,9 @@ use crate::spool::Spool;
 /// Events that wait for the loop; whoever sends one more waits.
 const INPUTS: usize = 64;
 
+/// How long what was begun beside the loop may take when the daemon ends: a meter's command has 5 s.
+const UNFINISHED: Duration = Duration::from_secs(6);
+
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,6 +46,10 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.probe {
+        print!("{}", probe::report(arguments));
+        return Ok(());
+    }
     let settings = Settings::load(arguments)?;
     let (spec, machine) = hardware::describe(&settings)?;
     let relevel = log::start(&settings.log, settings.log_format)?;
@@ -54,10 +63,12 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // Processes that a job leaves behind become children of the daemon, which collects them.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         let (sender, inputs) = mpsc::channel(INPUTS);
         let (interval, master) = (settings.reading_interval, settings.master);
-        let node = Node::open(node::Parts { spec, machine, spool, boot: boot.trim().to_owned(), interval }, &sender)?;
+        let meter = settings.meter.as_ref().map(|choice| choice.meter(&settings.sysfs));
+        let boot = boot.trim().to_owned();
+        let node = Node::open(node::Parts { spec, machine, meter, spool, boot, interval }, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         tokio::spawn(link::keep(master, sender));
         let reload = || {
@@ -66,7 +77,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             Ok(settings.reading_interval)
         };
         serve(node, inputs, reload).await
-    })
+    });
+    // A command that measures ends before that; a read that the kernel holds keeps no daemon.
+    runtime.shutdown_timeout(UNFINISHED);
+    result
 }
 
 /// The loop: turns every source into an [`Input`] and hands it to the node, until the node is finished.

@@ -1,8 +1,10 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
-//! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends).
+//! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
+//! `meter` (watts).
 
 mod master;
+mod meter;
 mod process;
 mod stop;
 mod stream;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use limo_model::{Attempt as Number, JobId, NodeSpec, Span, Time};
-use limo_power::{Emulated, Machine};
+use limo_power::Machine;
 use limo_proto::{AttemptReport, Frame, MasterToNode, NewSlave, NodeToMaster, StreamId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -23,6 +25,8 @@ use crate::io::JobIo;
 use crate::kill;
 use crate::link::Outgoing;
 use crate::spool::{End, Spool};
+pub use meter::Answer;
+use meter::Meter;
 use stop::Closing;
 
 /// How long processes that a killed daemon left behind get to be gone.
@@ -51,6 +55,8 @@ pub enum Input {
     },
     /// The time that [`Node::deadline`] named has come.
     Deadline,
+    /// The meter was read.
+    Metered(Answer),
     Reconfigured {
         interval: Span,
     },
@@ -62,6 +68,8 @@ pub struct Parts {
     pub spec: NodeSpec,
     /// Set on emulated hardware.
     pub machine: Option<Machine>,
+    /// What measures a real machine.
+    pub meter: Option<Box<dyn limo_power::Meter>>,
     pub spool: Spool,
     pub boot: String,
     /// Between two readings.
@@ -93,12 +101,6 @@ struct Link {
     registered: bool,
 }
 
-struct Meter {
-    model: Emulated,
-    interval: Duration,
-    next: Instant,
-}
-
 fn duration(span: Span) -> Duration {
     Duration::from_millis(u64::try_from(span.ms()).unwrap_or(0))
 }
@@ -109,13 +111,9 @@ impl Node {
     /// # Errors
     /// Where the records cannot be read.
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
-        let Parts { spec, machine, spool, boot, interval } = parts;
+        let Parts { spec, machine, meter, spool, boot, interval } = parts;
         let now = Instant::now();
-        let meter = machine.map(|machine| Meter {
-            model: Emulated::new(machine),
-            interval: duration(interval),
-            next: now + duration(interval),
-        });
+        let meter = Meter::new(machine, meter, (now, duration(interval)));
         let mut node = Self {
             spec,
             meter,
@@ -181,12 +179,12 @@ impl Node {
             Input::Swept { job } => self.swept(job),
             Input::Output { stream, bytes } => self.output_read(stream, bytes),
             Input::StdinTaken { job, count } => self.stdin_taken(job, count),
+            Input::Metered(answer) => self.metered(answer),
             Input::Deadline => self.deadline_passed(Instant::now()),
             Input::Reconfigured { interval } => {
                 info!(reading_interval = %interval, "settings re-read");
                 if let Some(meter) = &mut self.meter {
-                    meter.interval = duration(interval);
-                    meter.next = Instant::now();
+                    meter.set_interval(Instant::now(), duration(interval));
                 }
             }
             Input::Terminate => self.terminate(),
@@ -200,19 +198,14 @@ impl Node {
             State::Stopping { kill_at, .. } => *kill_at,
             _ => None,
         });
-        let reading = self.meter.as_ref().filter(|_| self.is_registered()).map(|meter| meter.next);
+        let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
         kills.chain(reading).chain(closing).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
         self.kill_overdue(now);
-        if let Some(meter) = &mut self.meter
-            && meter.next <= now
-        {
-            meter.next = now + meter.interval;
-            self.send_reading();
-        }
+        self.read_meter(now);
     }
 
     fn connected(&mut self, outgoing: Outgoing) {
@@ -272,15 +265,6 @@ impl Node {
 
     fn send_end(&self, job: JobId, attempt: Number, end: End) {
         self.send(NodeToMaster::Ended { job, attempt, outcome: end.outcome, usage: end.usage });
-    }
-
-    /// Where there is a meter, what it shows now.
-    fn send_reading(&self) {
-        if let (Some(meter), Some(outgoing)) = (&self.meter, self.outgoing())
-            && !outgoing.is_behind()
-        {
-            outgoing.send(NodeToMaster::Reading { draw: meter.model.reading(self.now()) });
-        }
     }
 
     /// For the model, which only needs differences: milliseconds since the daemon began, by a clock that is never set.

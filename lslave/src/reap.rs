@@ -1,4 +1,8 @@
 //! Collects children that ended, those inherited from jobs too, with what they used.
+//!
+//! Only those of the calling thread, which is the one that the loop starts jobs on. What jobs leave behind comes to it as
+//! well: the kernel gives orphans to the first thread of the process. The command of a meter is started on another one,
+//! which must learn by itself how it ended.
 
 use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
@@ -20,7 +24,7 @@ pub struct Collected {
 /// A child that ended and is not collected yet, so that its number is still its own.
 pub fn ended_child() -> Option<Pid> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD;
     // SAFETY: `info` is valid for writing, and zero is a valid siginfo_t, which says that no child has ended.
     let pid = unsafe {
         if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) != 0 {

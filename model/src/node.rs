@@ -72,6 +72,12 @@ pub enum Meter {
     None,
     /// Modelled by emulated hardware.
     Emulated,
+    /// The energy counters of the processors (RAPL), through Linux powercap.
+    Powercap,
+    /// A sensor of Linux hwmon.
+    Hwmon,
+    /// What a command prints.
+    Command,
 }
 
 /// More units than any machine has; bounds what one node can make the master keep.

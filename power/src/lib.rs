@@ -1,16 +1,22 @@
-//! Emulated hardware: a TOML file describes machines, and a model says what each run on them draws and how long it takes.
+//! Watts: meters of real machines, and emulated hardware.
 //!
-//! Jobs on emulated hardware are real processes; only their watts are modelled. The model knows no clock and starts
-//! nothing: its owner hands the time in and runs the processes.
+//! A meter (`meter`) says what the machine that it hangs on draws. A TOML file describes emulated machines, and a model
+//! says what each run on them draws and how long it takes: jobs on emulated hardware are real processes; only their
+//! watts are modelled. Neither asks a clock for the time of what it says: its owner hands the time in. The model starts
+//! nothing; of the meters only `command` does.
 
 mod error;
 mod file;
 mod machine;
+mod meter;
 mod model;
 mod noise;
 mod percent;
 
 pub use error::{HardwareError, Mistake, PlanError};
 pub use machine::{Application, Hardware, Machine, Unit};
+pub use meter::{
+    Channel, ChoiceError, Command, Hwmon, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, sensors,
+};
 pub use model::{Emulated, Plan, Share};
 pub use percent::{Percent, PercentError};

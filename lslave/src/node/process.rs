@@ -40,8 +40,8 @@ impl Node {
                     self.connect_pipes(job, pipes);
                 }
                 let now = self.now();
-                if let (Some(meter), Some(plan)) = (&mut self.meter, plan) {
-                    meter.model.start(job.0, plan.power, now);
+                if let (Some(model), Some(plan)) = (self.model(), plan) {
+                    model.start(job.0, plan.power, now);
                 }
                 self.send(NodeToMaster::Started { job, attempt: number });
                 self.send_reading();
@@ -55,7 +55,7 @@ impl Node {
         let share =
             |part: &limo_model::Part| Share { unit: usize::from(part.unit.unit), cores: part.cores, cap: part.cap };
         let shares: Vec<Share> = exec.placement.iter().map(share).collect();
-        let plan = self.meter.as_mut()?.model.plan(&exec.application, &exec.size, &shares);
+        let plan = self.model()?.plan(&exec.application, &exec.size, &shares);
         plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()
     }
 
@@ -108,7 +108,7 @@ impl Node {
 
     fn leader_ended(&mut self, job: JobId, running: Running, collected: &Collected) {
         let now = self.now();
-        let energy = self.meter.as_mut().and_then(|meter| meter.model.end(job.0, now));
+        let energy = self.model().and_then(|model| model.end(job.0, now));
         let elapsed = i64::try_from(running.since.elapsed().as_millis()).unwrap_or(i64::MAX);
         let usage = Usage {
             elapsed: Span::from_ms(elapsed),

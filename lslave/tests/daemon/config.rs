@@ -38,6 +38,9 @@ fn bad_settings() {
     with("reading_interval = \"0s\"", "the reading interval is 0s: it must be positive");
     with("idle = \"-5 W\"", "the idle draw is -5.0 W: it must not be negative");
     with("name = \"n1\"\nmachine = \"m\"", "the machine `m` is named, but no hardware file");
+    with("# watts\nmeter = \"rapl\"", "lslave.toml:2: there is no meter `rapl`: write `powercap`, `hwmon:CHIP`,");
+    with("meter = \"powercap\"\nreading_interval = \"61s\"", "is 1min1s: a meter must be read at least every 1min");
+    with("meter = \"powercap\"\nhardware = \"hw.toml\"", "a meter is set, but emulated hardware has its own");
     let run = |arguments: &[&str], expected: &str| check(&lslave(arguments).output().expect("it runs"), expected);
     run(&["--config", "/no/such/file", "--check-config"], "cannot read the settings /no/such/file: No such file");
     run(

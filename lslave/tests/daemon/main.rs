@@ -5,6 +5,8 @@ mod emulated;
 mod kill;
 mod launch;
 mod master;
+mod meter;
+mod probe;
 mod protocol;
 mod recovery;
 mod streams;

@@ -8,6 +8,7 @@ mod ledger;
 mod listing;
 mod load;
 mod master_crash;
+mod meters;
 mod node_crash;
 mod refusals;
 mod replay;

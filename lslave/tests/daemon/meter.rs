@@ -1,0 +1,126 @@
+//! Real meters: what they show reaches the master, and what goes wrong with one harms nothing else.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::Duration;
+
+use limo_model::{Meter, Outcome, Power};
+use limo_proto::{Channel, NodeToMaster};
+
+use crate::master::{Daemon, Master, Session, exec, shell, within};
+
+/// A daemon with a meter that is read every 20 ms, and with its log in `log`.
+fn daemon(master: &Master, log: &Path, more: &[&str]) -> Daemon {
+    let file = File::create(log).expect("a log");
+    let options = [&["--reading-interval", "20ms", "--idle", "9 W", "--log", "debug"], more].concat();
+    Daemon::start_changed(master, &options, |command| {
+        command.stderr(file);
+    })
+}
+
+async fn reading(node: &mut Session) -> Power {
+    node.message(|message| match message {
+        NodeToMaster::Reading { draw } => Some(*draw),
+        _ => None,
+    })
+    .await
+}
+
+/// Looks at the log until it says this so often.
+async fn logged(log: &Path, text: &str, times: usize) -> String {
+    let look = async {
+        let mut between = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            let found = fs::read_to_string(log).expect("readable");
+            if found.matches(text).count() >= times {
+                return found;
+            }
+            between.tick().await;
+        }
+    };
+    within(look).await
+}
+
+#[tokio::test]
+async fn a_sensor_is_read_and_may_fail() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let chip = dir.path().join("class/hwmon/hwmon4");
+    fs::create_dir_all(&chip).expect("made");
+    fs::write(chip.join("name"), "power_meter\n").expect("written");
+    let (sensor, aside) = (chip.join("power1_average"), chip.join("aside"));
+    fs::write(&sensor, "41500000\n").expect("written");
+    let log = dir.path().join("log");
+    let sysfs = dir.path().to_str().expect("UTF-8");
+    let _daemon = daemon(&master, &log, &["--meter", "hwmon:power_meter", "--sysfs", sysfs]);
+    let (mut node, new) = master.welcome().await;
+    assert_eq!((new.spec.meter, new.spec.idle), (Meter::Hwmon, Power::from_watts(9)));
+    for _ in 0..5 {
+        assert_eq!(reading(&mut node).await, Power::from_mw(41_500));
+    }
+    fs::rename(&sensor, &aside).expect("renamed");
+    logged(&log, "the meter still fails", 5).await;
+    fs::write(&aside, "77000000\n").expect("written");
+    fs::rename(&aside, &sensor).expect("renamed");
+    while reading(&mut node).await != Power::from_watts(77) {}
+    let log = logged(&log, "the meter works again", 1).await;
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("WARN") && line.contains("meter")).collect();
+    assert_eq!(warnings.len(), 2, "one at its begin, one at its end:\n{log}");
+    assert!(warnings[0].contains("has no power1_average and no power1_input"), "{}", warnings[0]);
+}
+
+/// The daemon collects whatever child of it ended; how a command ended is known all the same.
+#[tokio::test]
+async fn a_command_is_read_beside_jobs() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let (log, watts) = (dir.path().join("log"), dir.path().join("watts"));
+    fs::write(&watts, "41.5 W").expect("written");
+    // Its output stays open for a moment after its end, so that the daemon has time to collect it.
+    let command = format!("command:sleep 0.03 & cat {0} && ! grep -q broken {0}", watts.display());
+    let _daemon = daemon(&master, &log, &["--meter", &command]);
+    let (mut node, new) = master.welcome().await;
+    assert_eq!(new.spec.meter, Meter::Command);
+    for id in 1..=20 {
+        assert_eq!(reading(&mut node).await, Power::from_mw(41_500));
+        // With a process that it leaves behind.
+        node.run(shell(id, "(setsid true &) ; exit 7")).await;
+        assert_eq!(node.ended(id).await.0, Outcome::Exited(7));
+    }
+    let said = fs::read_to_string(&log).expect("readable");
+    assert!(!said.contains("the meter"), "{said}");
+    fs::write(&watts, "41.5 W broken").expect("written");
+    logged(&log, "failed with exit status: 1; it printed `41.5 W broken`", 2).await;
+}
+
+#[tokio::test]
+async fn a_command_that_hangs_stops_nothing() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = dir.path().join("log");
+    let begun = dir.path().join("begun");
+    let command = format!("command:echo $$ >> {}; sleep 1000", begun.display());
+    let mut daemon = daemon(&master, &log, &["--meter", &command]);
+    let (mut node, _) = master.welcome().await;
+    within(async {
+        let mut between = tokio::time::interval(Duration::from_millis(10));
+        while !begun.exists() {
+            between.tick().await;
+        }
+    })
+    .await;
+    node.run(exec(1, &["echo", "beside it"])).await;
+    assert_eq!(node.data(1, Channel::Stdout).await.bytes, "beside it\n");
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
+    let said = fs::read_to_string(&log).expect("readable");
+    assert!(!said.contains("was killed"), "the job came first:\n{said}");
+    logged(&log, "did not end within 5000 ms and was killed; it printed nothing", 1).await;
+    // It is begun again; when the daemon ends it is not left behind.
+    logged(&begun, "\n", 2).await;
+    drop(node);
+    daemon.signal(nix::sys::signal::Signal::SIGTERM);
+    daemon.wait();
+    for pid in fs::read_to_string(&begun).expect("readable").lines() {
+        assert!(!crate::master::is_running(pid.parse().expect("a number")), "{pid}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Why a meter cannot say what is drawn. Each text says what an operator can do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use limo_model::Power;
+use thiserror::Error;
+
+/// Why there is no reading.
+#[derive(Debug, Error)]
+pub enum MeterError {
+    #[error("cannot read {}: {source}{}", path.display(), remedy(path, source))]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{} contains `{found}`: a whole number was expected", path.display())]
+    Number { path: PathBuf, found: String },
+    #[error("{whence} shows {draw}: a running machine draws more than nothing and at most {limit}")]
+    Implausible { whence: String, draw: Power, limit: Power },
+
+    #[error(
+        "{} has no zone `intel-rapl:N` that counts energy: load the kernel module with `modprobe intel_rapl_msr`; \
+         virtual machines and containers often have none",
+        path.display()
+    )]
+    NoZones { path: PathBuf },
+    #[error("{} has no zone {zones} any more: load its kernel module again, or restart lslave to do without", path.display())]
+    ZonesGone { path: PathBuf, zones: String },
+    #[error("{} has a new zone {zones}: it counts from the next reading on", path.display())]
+    ZonesNew { path: PathBuf, zones: String },
+    #[error("two zones are both named {name}: {} and {}", first.display(), second.display())]
+    SameZone { name: String, first: PathBuf, second: PathBuf },
+    #[error("{} stands still: no energy was counted in {} ms; virtual machines often show a counter that does not count", path.display(), still.as_millis())]
+    Still { path: PathBuf, still: Duration },
+
+    #[error("{} has no chip named `{chip}`: it has {known}", path.display())]
+    NoChip { path: PathBuf, chip: String, known: String },
+    #[error("{} has {found} chips named `{chip}`: it had {before}", path.display())]
+    ChipsGone { path: PathBuf, chip: String, found: usize, before: usize },
+    #[error("{} of chip `{chip}` has no {wanted}: it has {known}", path.display())]
+    NoChannel { path: PathBuf, chip: String, wanted: String, known: String },
+
+    #[error("cannot run the meter command `{command}`: {source}")]
+    Run { command: String, source: io::Error },
+    #[error("the meter command `{command}` did not end within {} ms and was killed; it printed {printed}", limit.as_millis())]
+    Late { command: String, limit: Duration, printed: String },
+    /// `status` is as the operating system says it: `exit status: 1`.
+    #[error("the meter command `{command}` failed with {status}; it printed {printed}")]
+    Failed { command: String, status: String, printed: String },
+    #[error("the meter command `{command}` printed nothing: it must print watts, for example `41.5 W`")]
+    Silent { command: String },
+    #[error("the meter command `{command}` printed {printed}: the first number must be watts, for example `41.5 W`")]
+    Nonsense { command: String, printed: String },
+}
+
+/// What helps against a file that cannot be read, as the end of a sentence.
+fn remedy(path: &Path, error: &io::Error) -> &'static str {
+    let counter = path.file_name().is_some_and(|name| name == "energy_uj");
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if counter => {
+            ": since Linux 5.10 only root may read it; run lslave as root, or let root do `chmod a+r` to it at each boot"
+        }
+        io::ErrorKind::PermissionDenied => ": run lslave as root, or let root do `chmod a+r` to it at each boot",
+        _ => "",
+    }
+}

@@ -1,0 +1,41 @@
+//! Reads the small files of sysfs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::MeterError;
+
+/// The first line.
+pub fn text(path: &Path) -> Result<String, MeterError> {
+    let text = std::fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+pub fn number(path: &Path) -> Result<u64, MeterError> {
+    let text = text(path)?;
+    text.parse().map_err(|_| MeterError::Number { path: path.to_owned(), found: text })
+}
+
+/// The entries of a directory, sorted by name. A directory that is not there has none.
+pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, MeterError> {
+    let read = || -> io::Result<Vec<PathBuf>> {
+        std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| entry.path())).collect()
+    };
+    match read() {
+        Ok(mut paths) => {
+            paths.sort();
+            Ok(paths)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(unreadable(dir, error)),
+    }
+}
+
+/// The last part of a path; empty where it is no text.
+pub fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+fn unreadable(path: &Path, source: io::Error) -> MeterError {
+    MeterError::Read { path: path.to_owned(), source }
+}

@@ -1,0 +1,245 @@
+//! RAPL through powercap, over trees of files as the kernel shows them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use limo_model::Power;
+use limo_power::{Meter, Powercap, Reading};
+use tempfile::TempDir;
+
+const RANGE: u64 = 262_143_328_850;
+
+/// A sysfs with zones, each with its name, what it has counted and its range.
+struct Tree {
+    root: TempDir,
+    meter: Powercap,
+    now: Duration,
+}
+
+impl Tree {
+    fn new(zones: &[(&str, &str)]) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let meter = Powercap::new(root.path());
+        let tree = Self { root, meter, now: Duration::from_secs(1000) };
+        // What every such machine has beside its zones.
+        fs::create_dir_all(tree.zone("intel-rapl")).expect("made");
+        zones.iter().for_each(|(dir, name)| tree.add(dir, name));
+        tree
+    }
+
+    fn zone(&self, dir: &str) -> PathBuf {
+        self.root.path().join("class/powercap").join(dir)
+    }
+
+    fn add(&self, dir: &str, name: &str) {
+        fs::create_dir_all(self.zone(dir)).expect("made");
+        fs::write(self.zone(dir).join("name"), format!("{name}\n")).expect("written");
+        fs::write(self.zone(dir).join("max_energy_range_uj"), format!("{RANGE}\n")).expect("written");
+        self.set(dir, 1_000_000);
+    }
+
+    fn set(&self, dir: &str, energy_uj: u64) {
+        fs::write(self.zone(dir).join("energy_uj"), format!("{energy_uj}\n")).expect("written");
+    }
+
+    fn remove(&self, dir: &str) {
+        fs::remove_dir_all(self.zone(dir)).expect("removed");
+    }
+
+    /// So many joules more on each counter.
+    fn count(&self, joules: &[(&str, u64)]) {
+        for (dir, joules) in joules {
+            let text = fs::read_to_string(self.zone(dir).join("energy_uj")).expect("readable");
+            self.set(dir, text.trim().parse::<u64>().expect("a number") + joules * 1_000_000);
+        }
+    }
+
+    fn read_after(&mut self, span: Duration) -> Result<Reading, String> {
+        self.now += span;
+        self.meter.read(self.now).map_err(|error| error.to_string())
+    }
+
+    /// A second later the meter must show this.
+    fn shows(&mut self, watts: i64) {
+        assert_eq!(self.read_after(Duration::from_secs(1)), Ok(Reading::Draw(Power::from_watts(watts))));
+    }
+
+    fn shows_nothing_yet(&mut self) {
+        assert_eq!(self.read_after(Duration::from_secs(1)), Ok(Reading::NotYet));
+    }
+
+    /// A second later the meter must fail with this text, after `class/powercap` in the tree.
+    fn fails(&mut self, start: &str, end: &str) {
+        let error = self.read_after(Duration::from_secs(1)).expect_err("no reading");
+        let expected = format!("{start}{}{end}", self.root.path().join("class/powercap").display());
+        assert!(error.starts_with(&expected), "`{expected}` begins\n`{error}`");
+    }
+}
+
+#[test]
+fn one_package_without_its_parts() {
+    let mut tree =
+        Tree::new(&[("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:0:1", "uncore")]);
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 30), ("intel-rapl:0:1", 2)]);
+    tree.shows(42);
+    // The mean over the time that has really passed, in milliwatts.
+    tree.count(&[("intel-rapl:0", 10)]);
+    assert_eq!(tree.read_after(Duration::from_millis(1500)), Ok(Reading::Draw(Power::from_mw(6_667))));
+    assert_eq!(tree.read_after(Duration::ZERO), Ok(Reading::NotYet), "no time has passed");
+}
+
+#[test]
+fn packages_and_memory_are_added_whatever_their_numbers() {
+    let zones = [
+        ("intel-rapl:0", "package-1"),
+        ("intel-rapl:0:0", "dram"),
+        ("intel-rapl:1", "package-0"),
+        ("intel-rapl:1:0", "core"),
+        ("intel-rapl:1:1", "dram"),
+    ];
+    let mut tree = Tree::new(&zones);
+    assert_eq!(
+        tree.meter.zones().expect("readable"),
+        ["package-0", "package-0/dram", "package-1", "package-1/dram"].map(str::to_owned)
+    );
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 100), ("intel-rapl:0:0", 7), ("intel-rapl:1", 90), ("intel-rapl:1:0", 80)]);
+    tree.shows(197);
+    // Loaded again, the module numbers them the other way round: the same counters under other numbers.
+    let (first, second) = (tree.zone("intel-rapl:0"), tree.zone("intel-rapl:1"));
+    let swap = |from: &PathBuf, to: &PathBuf| {
+        fs::write(from.join("name"), "package-0\n").expect("written");
+        fs::write(to.join("name"), "package-1\n").expect("written");
+    };
+    swap(&first, &second);
+    for (a, b) in [("intel-rapl:0", "intel-rapl:1"), ("intel-rapl:0:0", "intel-rapl:1:1")] {
+        let energy = |dir: &str| fs::read_to_string(tree.zone(dir).join("energy_uj")).expect("readable");
+        let (of_a, of_b) = (energy(a), energy(b));
+        fs::write(tree.zone(a).join("energy_uj"), of_b).expect("written");
+        fs::write(tree.zone(b).join("energy_uj"), of_a).expect("written");
+    }
+    tree.count(&[("intel-rapl:0", 11), ("intel-rapl:1", 12)]);
+    tree.shows(23);
+}
+
+#[test]
+fn psys_has_everything_in_it() {
+    let mut tree = Tree::new(&[("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "dram"), ("intel-rapl:1", "psys")]);
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 5), ("intel-rapl:1", 61)]);
+    tree.shows(61);
+}
+
+#[test]
+fn the_second_view_of_the_same_counters_is_skipped() {
+    let mut tree = Tree::new(&[("intel-rapl:0", "package-0"), ("intel-rapl-mmio:0", "package-0")]);
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 42), ("intel-rapl-mmio:0", 42)]);
+    tree.shows(42);
+    tree.remove("intel-rapl:0");
+    tree.fails("", " has no zone `intel-rapl:N` that counts energy: load the kernel module");
+}
+
+#[test]
+fn a_counter_begins_again() {
+    let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
+    tree.set("intel-rapl:0", RANGE - 30_000_000);
+    tree.shows_nothing_yet();
+    tree.set("intel-rapl:0", 12_000_000);
+    tree.shows(42);
+    // Without the range nobody knows how much it was: the sample is dropped, and the next is good.
+    tree.set("intel-rapl:0", RANGE - 30_000_000);
+    tree.read_after(Duration::from_secs(1)).expect("dropped or not");
+    fs::remove_file(tree.zone("intel-rapl:0").join("max_energy_range_uj")).expect("removed");
+    tree.set("intel-rapl:0", 12_000_000);
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 7)]);
+    tree.shows(7);
+    // A range below what was counted is none.
+    fs::write(tree.zone("intel-rapl:0").join("max_energy_range_uj"), "1000\n").expect("written");
+    tree.set("intel-rapl:0", 1);
+    tree.shows_nothing_yet();
+}
+
+/// Set back by a module that was loaded again, it looks as if nearly its whole range had been drawn in a second.
+#[test]
+fn a_counter_that_was_set_back_is_no_draw() {
+    let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
+    tree.set("intel-rapl:0", RANGE / 2);
+    tree.shows_nothing_yet();
+    tree.set("intel-rapl:0", 0);
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 7)]);
+    tree.shows(7);
+}
+
+/// In a longer gap a counter may have begun again more than once.
+#[test]
+fn looks_far_apart_are_not_compared() {
+    let mut tree = Tree::new(&[("intel-rapl:0", "package-0")]);
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 42)]);
+    assert_eq!(tree.read_after(Duration::from_secs(121)), Ok(Reading::NotYet));
+    tree.count(&[("intel-rapl:0", 8)]);
+    tree.shows(8);
+}
+
+#[test]
+fn a_counter_that_stands_still_is_not_zero_watts() {
+    let mut tree = Tree::new(&[("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")]);
+    tree.shows_nothing_yet();
+    tree.count(&[("intel-rapl:0", 5)]);
+    let soon = tree.read_after(Duration::from_millis(999));
+    assert_eq!(soon, Ok(Reading::NotYet), "it may be looked at more often than it is renewed");
+    tree.fails("", "/intel-rapl:1/energy_uj stands still: no energy was counted in 1999 ms");
+    // Memory without a counter of its own is common.
+    tree.add("intel-rapl:0:0", "dram");
+    tree.fails("", " has a new zone `package-0/dram`");
+    tree.count(&[("intel-rapl:0", 5), ("intel-rapl:1", 6)]);
+    tree.shows(11);
+}
+
+#[test]
+fn zones_that_go_are_waited_for_and_zones_that_come_count_from_then_on() {
+    let mut tree = Tree::new(&[("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")]);
+    tree.shows_nothing_yet();
+    tree.remove("intel-rapl:1");
+    for _ in 0..2 {
+        tree.count(&[("intel-rapl:0", 10)]);
+        tree.fails("", " has no zone `package-1` any more");
+    }
+    tree.add("intel-rapl:1", "package-1");
+    tree.count(&[("intel-rapl:0", 10), ("intel-rapl:1", 30)]);
+    tree.shows(20);
+    tree.add("intel-rapl:2", "package-2");
+    tree.fails("", " has a new zone `package-2`: it counts from the next reading on");
+    tree.count(&[("intel-rapl:0", 10), ("intel-rapl:1", 10), ("intel-rapl:2", 10)]);
+    tree.shows(30);
+    tree.add("intel-rapl:3", "package-2");
+    tree.fails("two zones are both named package-2: ", "/intel-rapl:2 and ");
+}
+
+/// A directory in place of the file: not even root can read it.
+#[test]
+fn what_cannot_be_read_is_named() {
+    let mut tree = Tree::new(&[]);
+    tree.fails("", " has no zone `intel-rapl:N` that counts energy");
+    fs::remove_dir_all(tree.root.path().join("class")).expect("removed");
+    tree.fails("", " has no zone `intel-rapl:N` that counts energy");
+    tree.add("intel-rapl:0", "package-0");
+    tree.shows_nothing_yet();
+    let counter = tree.zone("intel-rapl:0").join("energy_uj");
+    fs::remove_file(&counter).expect("removed");
+    tree.fails("cannot read ", "/intel-rapl:0/energy_uj: No such file");
+    fs::create_dir(&counter).expect("made");
+    tree.fails("cannot read ", "/intel-rapl:0/energy_uj: Is a directory");
+    fs::remove_dir(&counter).expect("removed");
+    fs::write(&counter, "lots\n").expect("written");
+    tree.fails("", "/intel-rapl:0/energy_uj contains `lots`: a whole number was expected");
+    tree.set("intel-rapl:0", 1_000_000 + 84_000_000);
+    tree.shows(21);
+    fs::remove_file(tree.zone("intel-rapl:0").join("name")).expect("removed");
+    tree.fails("cannot read ", "/intel-rapl:0/name: No such file");
+}
