@@ -34,5 +34,5 @@ pub use policy::{Memo, Policy, policy};
 pub use refused::Refused;
 pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, Wait};
 pub use state::{Assignment, Drained, Job, Node, Phase, Reading, Running, Settings, Sleep, State, Sums};
-pub use structure::{JobMap, JobSet};
+pub use structure::JobMap;
 pub use view::{Choice, View};

@@ -10,6 +10,7 @@ mod tests;
 mod waiting;
 
 pub(crate) use bits::Bits;
-pub use jobs::{JobMap, JobSet};
+pub use jobs::JobMap;
+pub(crate) use jobs::JobSet;
 pub(crate) use levels::Levels;
 pub(crate) use waiting::{Need, Waiting};
