@@ -26,6 +26,22 @@ pub struct Heading {
     pub window: Option<Window>,
 }
 
+impl Heading {
+    /// Of a run that nobody reads about: for its sums and means.
+    pub fn unnamed(processors: u32, start: Time) -> Self {
+        Self {
+            workload: String::new(),
+            platform: String::new(),
+            processors,
+            policy: String::new(),
+            options: Vec::new(),
+            seed: None,
+            start,
+            window: None,
+        }
+    }
+}
+
 /// The times `[from, until)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {

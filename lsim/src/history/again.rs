@@ -254,16 +254,7 @@ mod tests {
     }
 
     fn heading() -> Heading {
-        Heading {
-            workload: String::new(),
-            platform: String::new(),
-            processors: 1,
-            policy: String::new(),
-            options: Vec::new(),
-            seed: None,
-            start: at(0),
-            window: None,
-        }
+        Heading::unnamed(1, at(0))
     }
 
     fn easy() -> Otherwise {

@@ -127,16 +127,7 @@ struct Reader {
 impl Default for Reader {
     fn default() -> Self {
         // Only sums and means are asked of these measures, for which no head is needed.
-        let heading = Heading {
-            workload: String::new(),
-            platform: String::new(),
-            processors: 1,
-            policy: String::new(),
-            options: Vec::new(),
-            seed: None,
-            start: Time::from_unix_ms(0),
-            window: None,
-        };
+        let heading = Heading::unnamed(1, Time::from_unix_ms(0));
         Self {
             jobs: Vec::new(),
             ids: BTreeMap::new(),

@@ -137,16 +137,7 @@ fn one(
         prices: None,
     };
     let window = Window { from: start, until: start + WEEK };
-    let heading = Heading {
-        workload: String::new(),
-        platform: String::new(),
-        processors,
-        policy: condition.way.name(),
-        options: Vec::new(),
-        seed: None,
-        start,
-        window: Some(window),
-    };
+    let heading = Heading { window: Some(window), ..Heading::unnamed(processors, start) };
     let mut sink = Measured { metrics: Metrics::new(&heading), until: window.until, started: 0 };
     let summary = match scheduler {
         Scheduler::Core => simulate(&scenario, &mut sink)?,
