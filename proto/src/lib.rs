@@ -17,7 +17,7 @@ pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
 pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, SendExec, SubmissionKey,
+    NewSlave, NodeToMaster, Query, Sample, SendExec, SubmissionKey,
 };
 pub use report::{
     BudgetAccount, Candidate, DryRun, Explanation, JobReport, JobState, NodeReport, NodeState, Status, UnitReport,

@@ -57,10 +57,33 @@ pub enum NodeToMaster {
     Started { job: JobId, attempt: Attempt },
     /// Repeated until `EndedAck`.
     Ended { job: JobId, attempt: Attempt, outcome: Outcome, usage: Usage },
-    /// The node's draw now.
-    Reading { draw: Power },
+    /// What the node drew since the reading before it.
+    Reading(Sample),
     /// Bytes of a job's stdin below `offset` have been taken.
     StreamAck { stream: StreamId, offset: u64 },
+    /// What became of the caps of this generation: the units, by index, that do not hold theirs, and why.
+    Capped { generation: u64, failed: Vec<(u16, String)> },
+}
+
+/// Several looks at a meter, as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The mean over the time since the sample before it, weighted by time.
+    pub draw: Power,
+    /// The lowest and the highest of the looks.
+    pub low: Power,
+    pub high: Power,
+    /// The newest look.
+    pub last: Power,
+    /// How many looks; at least 1.
+    pub looks: u32,
+}
+
+impl Sample {
+    /// One look.
+    pub fn once(draw: Power) -> Self {
+        Self { draw, low: draw, high: draw, last: draw, looks: 1 }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +153,7 @@ pub enum MasterToNode {
         attempt: Attempt,
     },
     /// A client reads the job's output from these offsets on.
-    Resume {
+    ReadFrom {
         job: JobId,
         stdout: u64,
         stderr: u64,
@@ -143,6 +166,22 @@ pub enum MasterToNode {
     StreamAck {
         stream: StreamId,
         offset: u64,
+    },
+    /// The cap of each unit of the node, by index; `None` lets the unit draw what it likes. Holds until the next such
+    /// message: of two, the one with the higher generation. Told again after a broken connection.
+    Caps {
+        generation: u64,
+        caps: Vec<Option<Power>>,
+    },
+    /// Stop the job's processes until `Resume`. Told again after a broken connection; twice is once.
+    Suspend {
+        job: JobId,
+        attempt: Attempt,
+    },
+    /// Let the job's processes go on. Twice is once.
+    Resume {
+        job: JobId,
+        attempt: Attempt,
     },
 }
 

@@ -11,7 +11,8 @@ use limo_model::{
 };
 use limo_proto::{
     AttemptReport, AttemptState, BODY_LIMIT, Change, Channel, ClientToMaster, Data, DoExec, Frame, Io, Launch,
-    MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, SendExec, StreamId, decode_stored, encode_stored,
+    MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, Sample, SendExec, StreamId, decode_stored,
+    encode_stored,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -164,8 +165,10 @@ fn from_node() -> impl Strategy<Value = NodeToMaster> {
             outcome,
             usage
         }),
-        power().prop_map(|draw| NodeToMaster::Reading { draw }),
+        power().prop_map(|draw| NodeToMaster::Reading(Sample::once(draw))),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| NodeToMaster::StreamAck { stream, offset }),
+        (any::<u64>(), vec((any::<u16>(), text()), 0..3))
+            .prop_map(|(generation, failed)| NodeToMaster::Capped { generation, failed }),
     ]
 }
 
@@ -189,9 +192,13 @@ fn to_node() -> impl Strategy<Value = MasterToNode> {
         ids().prop_map(|(job, attempt)| MasterToNode::Stop { job, attempt, grace: Span::from_secs(30) }),
         (ids(), any::<i32>()).prop_map(|((job, attempt), signal)| MasterToNode::Signal { job, attempt, signal }),
         ids().prop_map(|(job, attempt)| MasterToNode::EndedAck { job, attempt }),
-        (ids(), any::<u64>()).prop_map(|((job, _), offset)| MasterToNode::Resume { job, stdout: offset, stderr: 1 }),
+        (ids(), any::<u64>()).prop_map(|((job, _), offset)| MasterToNode::ReadFrom { job, stdout: offset, stderr: 1 }),
         ids().prop_map(|(job, _)| MasterToNode::Discard { job }),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| MasterToNode::StreamAck { stream, offset }),
+        (any::<u64>(), vec(proptest::option::of(power()), 0..3))
+            .prop_map(|(generation, caps)| MasterToNode::Caps { generation, caps }),
+        ids().prop_map(|(job, attempt)| MasterToNode::Suspend { job, attempt }),
+        ids().prop_map(|(job, attempt)| MasterToNode::Resume { job, attempt }),
     ]
 }
 
@@ -393,7 +400,7 @@ fn golden_bytes() {
     // Kind 1; variant 1; 300 as a 16-bit varint; 2.
     check(Frame::Message(NodeToMaster::JobAck { job, attempt }), &[1, 1, 251, 44, 1, 2]);
     // 41.5 W are 41,500 mW, zigzag 83,000 as a 32-bit varint.
-    check(Frame::Message(NodeToMaster::Reading { draw: Power::from_mw(41_500) }), &[1, 5, 252, 56, 68, 1, 0]);
+    check(Frame::Message(NodeToMaster::Reading(Sample::once(Power::from_mw(41_500)))), &[1, 5, 252, 56, 68, 1, 0]);
     let stream = StreamId { job: JobId(1), channel: Channel::Stdout };
     let data = Data { stream, offset: 258, bytes: Bytes::from_static(b"hi") };
     check(Frame::Data(data), &[2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 2, b'h', b'i']);

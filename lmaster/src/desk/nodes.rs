@@ -1,7 +1,7 @@
 //! Nodes: registering, reporting, going away.
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Usage};
-use limo_proto::{AttemptReport, AttemptState, Frame, MasterToNode, NewSlave, NodeToMaster};
+use limo_proto::{AttemptReport, AttemptState, Frame, MasterToNode, NewSlave, NodeToMaster, Sample};
 use limo_sched::Event;
 
 use super::assign::Verdict;
@@ -115,11 +115,12 @@ impl Desk {
             NodeToMaster::Ended { job, attempt, outcome, usage } => {
                 self.job_ended(peer, node, (job, attempt), (outcome, usage));
             }
-            NodeToMaster::Reading { draw } if draw < limo_model::Power::ZERO => {
+            NodeToMaster::Reading(Sample { draw, .. }) if draw < limo_model::Power::ZERO => {
                 self.close_node(peer, format!("a reading of {draw} is no draw"));
             }
-            NodeToMaster::Reading { draw } => self.reading(node, draw),
+            NodeToMaster::Reading(Sample { draw, .. }) => self.reading(node, draw),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
+            NodeToMaster::Capped { .. } => todo!(),
         }
     }
 

@@ -242,7 +242,7 @@ impl Desk {
         let (stdin_offset, stdout, stderr) = (route.stdin.taken, route.stdout.taken, route.stderr.taken);
         // A short job may have been read to its end before it is on disk that it ran.
         if !(route.stdout.is_done() && route.stderr.is_done()) {
-            self.tell_node(link, MasterToNode::Resume { job, stdout, stderr });
+            self.tell_node(link, MasterToNode::ReadFrom { job, stdout, stderr });
         }
         // A job that is over takes nothing, and how much it took is forgotten: an offset would be too low.
         if self.core.job(job).is_some() {

@@ -21,9 +21,10 @@ impl Node {
             MasterToNode::Stop { job, attempt, grace } => self.stop(job, attempt, super::duration(grace)),
             MasterToNode::Signal { job, attempt, signal } => self.signal(job, attempt, signal),
             MasterToNode::EndedAck { job, attempt } => self.end_acknowledged(job, attempt),
-            MasterToNode::Resume { job, stdout, stderr } => self.resume(job, stdout, stderr),
+            MasterToNode::ReadFrom { job, stdout, stderr } => self.resume(job, stdout, stderr),
             MasterToNode::Discard { job } => self.discard(job),
             MasterToNode::StreamAck { stream, offset } => self.output_taken(stream, offset),
+            MasterToNode::Caps { .. } | MasterToNode::Suspend { .. } | MasterToNode::Resume { .. } => todo!(),
         }
     }
 

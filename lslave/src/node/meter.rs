@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use limo_power::{Emulated, Machine, MeterError, Reading};
-use limo_proto::NodeToMaster;
+use limo_proto::{NodeToMaster, Sample};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -85,7 +85,7 @@ impl Node {
         if let Some(outgoing) = self.outgoing()
             && !outgoing.is_behind()
         {
-            outgoing.send(NodeToMaster::Reading { draw });
+            outgoing.send(NodeToMaster::Reading(Sample::once(draw)));
         }
     }
 

@@ -121,7 +121,7 @@ async fn settings_are_read_again() {
     let daemon = Daemon::start(&master, &["--config", file.to_str().expect("UTF-8")]);
     let (mut node, _) = master.welcome().await;
     let mut reading = async || {
-        node.message(|message| matches!(message, limo_proto::NodeToMaster::Reading { .. }).then_some(())).await;
+        node.message(|message| matches!(message, limo_proto::NodeToMaster::Reading(_)).then_some(())).await;
     };
     reading().await;
     // A broken file changes nothing, and ends nothing.

@@ -40,7 +40,7 @@ nameplate = "3 W"
 
 async fn reading(node: &mut Session) -> Power {
     node.message(|message| match message {
-        NodeToMaster::Reading { draw } => Some(*draw),
+        NodeToMaster::Reading(sample) => Some(sample.draw),
         _ => None,
     })
     .await

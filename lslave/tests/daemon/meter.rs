@@ -20,7 +20,7 @@ fn daemon(master: &Master, log: &Path, more: &[&str]) -> Daemon {
 
 async fn reading(node: &mut Session) -> Power {
     node.message(|message| match message {
-        NodeToMaster::Reading { draw } => Some(*draw),
+        NodeToMaster::Reading(sample) => Some(sample.draw),
         _ => None,
     })
     .await

@@ -35,7 +35,7 @@ async fn what_ran_is_lost_and_nothing_of_it_is_left() {
     node.send(MasterToNode::Go { job: limo_model::JobId(1), attempt: limo_model::Attempt(1) }).await;
     assert_eq!(node.ended(1).await.0, lost);
     // Whoever still reads its output is told that it ends here.
-    node.send(MasterToNode::Resume { job: limo_model::JobId(1), stdout: line.len() as u64, stderr: 0 }).await;
+    node.send(MasterToNode::ReadFrom { job: limo_model::JobId(1), stdout: line.len() as u64, stderr: 0 }).await;
     let end = node.data(1, Channel::Stdout).await;
     assert_eq!((end.offset, end.bytes.len()), (line.len() as u64, 0));
     assert_eq!(fs::read_to_string(mark).expect("it ran"), "ran\n", "once");

@@ -68,7 +68,7 @@ async fn through_cat(breaks: &[usize], data: &[u8]) -> Vec<u8> {
             let (again, new) = master.welcome().await;
             node = again;
             outbox.resume(new.attempts[0].stdin_offset).expect("is kept");
-            node.send(MasterToNode::Resume { job: JobId(1), stdout: inbox.offset(), stderr: 0 }).await;
+            node.send(MasterToNode::ReadFrom { job: JobId(1), stdout: inbox.offset(), stderr: 0 }).await;
         }
     }
     got
@@ -185,7 +185,7 @@ async fn discarded_output_stops_nobody() {
     node.send(MasterToNode::Go { job: JobId(2), attempt: limo_model::Attempt(1) }).await;
     assert_eq!(node.ended(2).await.0, Outcome::Exited(6));
     // Whoever asks for it is told that nothing comes any more.
-    node.send(MasterToNode::Resume { job: JobId(2), stdout: 17, stderr: 3 }).await;
+    node.send(MasterToNode::ReadFrom { job: JobId(2), stdout: 17, stderr: 3 }).await;
     assert_eq!(ends(&mut node, 2).await, (17, 3));
 }
 

@@ -44,7 +44,7 @@ fn account(bench: &mut Bench) -> (i64, i64) {
 /// Lets time pass with a reading of 30 W every 5 s, each of which is recorded a second later.
 fn measured(bench: &mut Bench, node: PeerId, secs: i64) {
     for _ in 0..secs / 5 {
-        bench.report(node, NodeToMaster::Reading { draw: Power::from_watts(30) });
+        bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(30))));
         bench.pass(Span::from_secs(5));
     }
 }

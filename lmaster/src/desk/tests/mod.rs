@@ -20,7 +20,7 @@ use limo_model::{
 };
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode, NewSlave,
-    NodeToMaster, Query, SendExec,
+    NodeToMaster, Query, Sample, SendExec,
 };
 use limo_sched::{ModeSetting, Options, Preset};
 

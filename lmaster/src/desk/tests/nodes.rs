@@ -44,7 +44,7 @@ fn bad_descriptions_are_refused() {
     assert_eq!(refused(&mut bench, foreign), expected);
     let peer = bench.peer();
     bench.input(Input::NodeConnected(peer));
-    bench.report(peer, NodeToMaster::Reading { draw: Power::ZERO });
+    bench.report(peer, NodeToMaster::Reading(Sample::once(Power::ZERO)));
     assert_eq!(bench.closed.last(), Some(&(peer, "a node must say first which one it is".to_owned())));
 }
 
@@ -102,7 +102,7 @@ fn readings_are_recorded_in_order_and_not_too_often() {
     let node = bench.node("n1");
     let entries = bench.disk.entries.len();
     for watts in 10..20 {
-        bench.report(node, NodeToMaster::Reading { draw: Power::from_watts(watts) });
+        bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(watts))));
     }
     assert_eq!(bench.disk.entries.len(), entries);
     bench.pass(Span::from_secs(1));
@@ -112,7 +112,7 @@ fn readings_are_recorded_in_order_and_not_too_often() {
     let client = bench.client(7);
     let job = bench.submit(client, 1);
     bench.report(node, NodeToMaster::JobAck { job, attempt: Attempt(1) });
-    bench.report(node, NodeToMaster::Reading { draw: Power::from_watts(11) });
+    bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(11))));
     bench.report(node, NodeToMaster::Started { job, attempt: Attempt(1) });
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.desk.core.node_draw(limo_model::NodeId(0)), Power::from_watts(11 + 60));

@@ -60,7 +60,7 @@ fn a_loss_is_on_disk_before_the_new_life_is_remembered() {
     bench.slow_disk = true;
     let node = bench.node_with("n1", "another boot", Vec::new());
     assert_eq!(bench.disk.lives["n1"].boot, "boot");
-    bench.report(node, NodeToMaster::Reading { draw: Power::from_watts(12) });
+    bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(12))));
     let mut bench = bench.killed();
     let node = bench.node_with("n1", "another boot", Vec::new());
     assert_eq!((state(&mut bench), words(&bench.orders(node))), (JobState::Lost, vec!["Registered".to_owned()]));

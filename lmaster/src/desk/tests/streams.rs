@@ -96,7 +96,7 @@ fn a_client_that_comes_back_goes_on_where_it_was() {
     let heard = it.bench.heard(client);
     assert_eq!(words(&heard), ["Accepted", "Running", "Attached"]);
     assert_eq!(heard.last(), Some(&MasterToClient::Attached { job: it.job, stdin_offset: 3 }));
-    assert_eq!(it.bench.orders(it.node), [MasterToNode::Resume { job: it.job, stdout: 5, stderr: 0 }]);
+    assert_eq!(it.bench.orders(it.node), [MasterToNode::ReadFrom { job: it.job, stdout: 5, stderr: 0 }]);
     it.bench.pass(Span::from_secs(600));
     assert!(it.bench.orders(it.node).is_empty(), "it is not given up any more");
 }
@@ -131,7 +131,7 @@ fn after_a_restart_both_ends_find_each_other_in_any_order() {
             bench.say(client, attach);
             node = bench.node_with("n1", "boot", reports);
         }
-        assert!(bench.orders(node).contains(&MasterToNode::Resume { job: it.job, stdout: 100, stderr: 7 }));
+        assert!(bench.orders(node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 100, stderr: 7 }));
         let attached = MasterToClient::Attached { job: it.job, stdin_offset: 8 };
         assert_eq!(bench.heard(client).last(), Some(&attached), "node first: {node_first}");
         let rest = data(it.job, Channel::Stdout, 100, b"more");
@@ -170,7 +170,7 @@ fn the_rest_of_the_output_survives_a_restart_after_the_end() {
     let client = bench.client(7);
     bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 2, stderr: 0 });
     assert_eq!(words(&bench.heard(client)), ["Accepted", "Finished"]);
-    assert!(bench.orders(node).contains(&MasterToNode::Resume { job: it.job, stdout: 2, stderr: 0 }));
+    assert!(bench.orders(node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 2, stderr: 0 }));
     let rest = data(it.job, Channel::Stdout, 2, b"rest");
     bench.input(Input::Node(node, Frame::Data(rest.clone())));
     assert_eq!(bench.data, [(client, rest)]);

@@ -1,0 +1,1 @@
+//! The world outside: what electricity costs, how clean it is, and what the grid allows.
