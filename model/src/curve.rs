@@ -115,6 +115,13 @@ impl Curve<Price> {
     }
 }
 
+impl Curve<Band> {
+    /// Whether there is an upper limit at any time.
+    pub fn is_limited(&self) -> bool {
+        self.steps.iter().any(|(_, band)| !band.high().is_unlimited())
+    }
+}
+
 /// The lower and upper power limit of the cluster. A lower limit of zero is none; an upper one of [`Power::MAX`] is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedBand")]

@@ -43,6 +43,12 @@ pub struct Request {
     pub hardware: Vec<String>,
     /// Types of hardware for which the job brings a command of its own. On others its main command runs, on CPUs only.
     pub variants: Vec<String>,
+    /// Its processes may be stopped for a while where the upper limit leaves no room for them.
+    pub may_suspend: bool,
+    /// It may be ended and run again from its beginning where the upper limit leaves no room for it.
+    pub may_requeue: bool,
+    /// It only serves to hold the lower limit: it starts where nothing else would, and is the first to give way.
+    pub filler: bool,
 }
 
 impl Request {
@@ -64,6 +70,9 @@ impl Request {
             exclude: Vec::new(),
             hardware: Vec::new(),
             variants: Vec::new(),
+            may_suspend: false,
+            may_requeue: false,
+            filler: false,
         }
     }
 }

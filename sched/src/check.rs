@@ -1,6 +1,7 @@
 //! Looks at a plan before anything of it is done. Knows the rules of the cluster, not the policies.
 
 mod power;
+mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +57,14 @@ pub enum Violation {
     ReleaseRate { draw: Power, rate: Power },
     #[error("the budget would be overspent by {missing} at {} ms", at.unix_ms())]
     Overspent { missing: Energy, at: Time },
+    #[error("a cap of {cap} is set on a unit that does not obey it")]
+    UnitCap { unit: UnitId, cap: Power },
+    #[error("job {job} shares a unit that is held at another cap than it asks for")]
+    SharedCap { job: JobId },
+    #[error("job {job} is suspended or requeued, and does not run or may not be")]
+    NotPreemptible { job: JobId },
+    #[error("job {job} is resumed and not suspended")]
+    NotSuspended { job: JobId },
     #[error("a node is sent to sleep that is not awake, has jobs, or knows no sleep")]
     CannotSleep { node: NodeId },
     #[error("the plan wants to be asked again at {} ms, which is not after now", at.unix_ms())]
@@ -75,6 +84,7 @@ pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Violation> {
     upper_limit(view, plan, &mut found);
     power::check(view, plan, &mut found);
     sleeps(view, plan, &mut found);
+    steer::check(view, plan, &mut found);
     if let Some(at) = plan.wake_at.filter(|at| *at <= view.now()) {
         found.push(Violation::WakeInPast { at });
     }
@@ -99,6 +109,8 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let forgotten: Vec<JobId> = match view.preset().starts_one_by_one() {
         // A plan that starts something is followed by another one; what was told stays told until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
+        // Likewise one that changes something about jobs that run.
+        _ if plan.steers() => Vec::new(),
         true => view.untold().map(|(job, _)| job).filter(is_missing).collect(),
         false => view.queue().map(|(job, _)| job).filter(is_missing).collect(),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Attempt, Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Time, UnitId,
+    Attempt, Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Span, Time, UnitId,
 };
 
 use crate::apply;
@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::mode;
 use crate::options::{Options, Preset, RestRule};
 use crate::plan::{Plan, Start};
-use crate::policy::policy;
+use crate::policy::{look_again, policy, steer};
 use crate::refused::Refused;
 use crate::round::{Command, Finished, JobEnd, Round, StopReason, Wait};
 use crate::state::{Assignment, Job, Node, Phase, Settings, Sleep, State, Sums};
@@ -103,9 +103,10 @@ impl Core {
             state.dirty = false;
             // Until a plan starts nothing more: its reasons for waiting then know of everything that was started.
             while plan_once(state, now, &mut round) {}
+            let steered = look_again(&View::new(state, now));
+            state.wake_at = [state.wake_at, steered].into_iter().flatten().min();
         }
-        let next_limit = state.index.limits.first().map(|(at, _)| *at);
-        round.wake_at = [state.wake_at, next_limit].into_iter().flatten().min();
+        round.wake_at = next_time(state);
         round.finished = std::mem::take(&mut state.finished);
         round
     }
@@ -237,8 +238,18 @@ impl Core {
 /// What a job draws on a node that no reading shows, and since when.
 fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     let assignment = job.assignment()?;
-    let seen = matches!(&job.phase, Phase::Running(_, running) if running.seen_on.contains(&node));
+    let seen = job.running().is_some_and(|running| running.seen_on.contains(&node));
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
+}
+
+/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, a reading no
+/// longer counts, or a node is no longer suspect.
+fn next_time(state: &State) -> Option<Time> {
+    let limit = state.index.limits.first().map(|(at, _)| *at);
+    let stale_after = state.settings.options.stale_after + Span::from_ms(1);
+    let stale = state.index.readings.first().map(|(at, _)| *at + stale_after);
+    let trusted = state.index.suspects.first().map(|(at, _)| *at);
+    [state.wake_at, limit, stale, trusted].into_iter().flatten().min()
 }
 
 /// Jobs that shall end: by request, or because their time is over. Each is told once.
@@ -266,6 +277,9 @@ fn stops(state: &mut State, now: Time) -> Vec<Command> {
 
 /// Makes, checks and executes one plan; whether another one could find more to do.
 fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
+    if let Some(steered) = steer_once(state, now, round) {
+        return steered;
+    }
     if state.queue.is_empty() && state.settings.options.rest == RestRule::Never {
         // No job to start and no node that may go to sleep: whatever the policy, its plan would be empty.
         (state.wake_at, state.index.memo) = (None, None);
@@ -290,6 +304,56 @@ fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
     // What it knows, it knows for the time after what it starts.
     state.index.memo = memo;
     more
+}
+
+/// Changes something about jobs that run, where that is to be done. `None` where nothing is, or what was planned must not be.
+fn steer_once(state: &mut State, now: Time, round: &mut Round) -> Option<bool> {
+    let plan = steer(&View::new(state, now))?;
+    let violations = check(&View::new(state, now), &plan);
+    if !violations.is_empty() {
+        if round.violations.is_empty() {
+            state.sums.rejected_plans += 1;
+        }
+        round.violations = violations;
+        return None;
+    }
+    state.index.memo = None;
+    let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
+    for (unit, cap) in plan.caps {
+        let Some(node) = state.node(unit.node) else { continue };
+        let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
+        if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
+            *of = cap;
+        }
+    }
+    for (node, caps) in nodes {
+        hold_at(state, now, (node, caps), round);
+    }
+    for job in plan.suspends {
+        apply::suspend(state, now, job);
+        round.commands.extend(attempt_of(state, job).map(|attempt| Command::Suspend { job, attempt }));
+    }
+    for job in plan.resumes {
+        apply::resume(state, now, job);
+        round.commands.extend(attempt_of(state, job).map(|attempt| Command::Resume { job, attempt }));
+    }
+    let (draw, high) = (state.sums.draw, state.settings.limits.at(now).high());
+    for job in plan.requeues {
+        let why = StopReason::Requeued { draw, high };
+        let attempt = apply::requeue(state, job, why.clone());
+        round.commands.extend(attempt.map(|attempt| Command::Stop { job, attempt, why }));
+    }
+    Some(true)
+}
+
+fn attempt_of(state: &State, job: JobId) -> Option<Attempt> {
+    Some(state.jobs.get(job)?.assignment()?.attempt)
+}
+
+/// Holds the units of a node at other caps, and says so.
+fn hold_at(state: &mut State, now: Time, (node, caps): (NodeId, Vec<Option<Power>>), round: &mut Round) {
+    let generation = apply::hold_at(state, now, node, caps.clone());
+    round.commands.push(Command::Cap { node, generation, caps });
 }
 
 /// In place of a plan that broke a rule: keep what is running, start nothing, say it.
@@ -325,8 +389,22 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
     }
 }
 
+/// A unit that a job is put on alone gets the job's cap, or none; one that it shares has it already.
+fn hold_new(state: &mut State, now: Time, placement: &[limo_model::Part], round: &mut Round) {
+    let [part] = placement else { return };
+    let Some(node) = state.node(part.unit.node) else { return };
+    if part.count == 1 && node.cap(part.unit.unit) != part.cap {
+        let mut caps = node.caps().1;
+        if let Some(of) = caps.get_mut(usize::from(part.unit.unit)) {
+            *of = part.cap;
+        }
+        hold_at(state, now, (part.unit.node, caps), round);
+    }
+}
+
 fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
     apply::dequeue(state, start.job);
+    hold_new(state, now, &start.placement, round);
     let Some(job) = state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
@@ -334,6 +412,8 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
         attempt,
         placement: start.placement.clone(),
         estimate: start.estimate,
+        draw: start.estimate.power,
+        held: Span::ZERO,
         assigned: now,
         hidden_since: now,
         stop: None,

@@ -12,11 +12,17 @@ use crate::state::State;
 pub(crate) struct Known<'a> {
     pub profiles: &'a BTreeMap<ProfileKey, Profile>,
     pub default_duration: Span,
+    pub cap_factor_permille: u32,
 }
 
 impl<'a> Known<'a> {
     pub fn of(state: &'a State) -> Self {
-        Self { profiles: &state.profiles, default_duration: state.settings.options.default_duration }
+        let options = &state.settings.options;
+        Self {
+            profiles: &state.profiles,
+            default_duration: options.default_duration,
+            cap_factor_permille: options.cap_factor_permille,
+        }
     }
 }
 
@@ -24,6 +30,32 @@ impl<'a> Known<'a> {
 pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
     profile(known, request, unit, cap)
         .map_or_else(|| nameplate(known, request, unit), |profile| from_profile(request, profile))
+}
+
+/// The estimate at `cap`, whether there is a profile for it or not: without one, a run that draws P uncapped draws its
+/// share P' of the cap and takes F P / P' times as long, but never less (power-capping-2018, section 5.1.1, with F from the
+/// options). `measured` is what the job is known to draw, in thousandths of what profiles say.
+pub(crate) fn under_cap(
+    known: Known<'_>,
+    request: &Request,
+    unit: &UnitSpec,
+    (cap, measured): (Option<Power>, i64),
+) -> Estimate {
+    let corrected = |estimate: Estimate| Estimate { power: estimate.power.scaled(measured, 1_000), ..estimate };
+    let free = || corrected(estimate(known, request, unit, None));
+    let Some(cap) = cap else { return free() };
+    if let Some(profile) = profile(known, request, unit, Some(cap)) {
+        return corrected(from_profile(request, profile));
+    }
+    let free = free();
+    let share = cap.scaled(i64::from(cores_on(request, unit)), i64::from(unit.cores));
+    if share >= free.power || share <= Power::ZERO {
+        return free;
+    }
+    let factor = i64::from(known.cap_factor_permille);
+    let slower = free.duration.scaled(free.power.mw().saturating_mul(factor), share.mw().saturating_mul(1_000));
+    let duration = free.duration.max(slower);
+    Estimate { duration, power: share, energy: share * duration, ..free }
 }
 
 /// Caps for which the application has a profile on this hardware, and which the unit obeys, lowest first.

@@ -64,6 +64,19 @@ pub enum Event {
     Readings {
         draws: Vec<(NodeId, Power)>,
     },
+    /// The node holds the caps of this generation, but for those units, by index, whose cap cannot be set: those are not
+    /// capped again before the node registers anew. Readings show the caps from now on.
+    Capped {
+        node: NodeId,
+        generation: u64,
+        failed: Vec<u16>,
+    },
+    /// The processes of the job stand still, or go on again, as was told. Readings show it from now on.
+    Paused {
+        job: JobId,
+        attempt: Attempt,
+        paused: bool,
+    },
     /// Nodes went to sleep as they were told: runs of neighbours, each the first and how many.
     Asleep {
         nodes: Vec<(NodeId, u32)>,

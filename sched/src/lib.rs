@@ -28,7 +28,7 @@ pub use check::{Violation, check};
 pub use core::Core;
 pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
-pub use options::{Allocation, Mode, ModeSetting, Options, Preset, PriceRule, RestRule};
+pub use options::{Allocation, Mode, ModeSetting, Options, Preempt, Preset, PriceRule, RestRule};
 pub use plan::{Plan, Start};
 pub use policy::{Memo, Policy, policy};
 pub use refused::Refused;

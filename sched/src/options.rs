@@ -50,6 +50,11 @@ impl Preset {
         self == Self::Limo
     }
 
+    /// Whether it acts on jobs that run: moves caps, suspends, requeues.
+    pub fn steers(self) -> bool {
+        self == Self::Limo
+    }
+
     /// Whether it promises never to spend more than the budget of a period.
     pub fn keeps_budget(self) -> bool {
         matches!(self, Self::Powercap | Self::Energybud | Self::Reducepc)
@@ -171,6 +176,33 @@ pub enum RestRule {
     IdleInBudget(Span),
 }
 
+/// How far a policy may go with running jobs where the draw is above the upper limit. Each does what those before it do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preempt {
+    Nothing,
+    /// Lower caps.
+    Caps,
+    /// Suspend jobs that may be.
+    Suspend,
+    /// Requeue jobs that may be.
+    #[default]
+    Requeue,
+}
+
+impl FromStr for Preempt {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "nothing" => Ok(Self::Nothing),
+            "caps" => Ok(Self::Caps),
+            "suspend" => Ok(Self::Suspend),
+            "requeue" => Ok(Self::Requeue),
+            _ => Err(format!("`{text}` is not how far jobs are preempted: nothing, caps, suspend, requeue")),
+        }
+    }
+}
+
 /// Numbers of the policies. An operator can leave all of them alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -199,6 +231,16 @@ pub struct Options {
     /// How often what was consumed is read and the queue is looked at again while a budget's period runs: the
     /// monitoring stages of energy-budget-2017, section IV-C.1.
     pub monitor_every: Span,
+    pub preempt: Preempt,
+    /// F of power-capping-2018, section 5.1.1, in thousandths, 1 to 1000: how a cap of which there is no profile slows a
+    /// job down. At 1000 the duration grows as the power falls.
+    pub cap_factor_permille: u32,
+    /// Running jobs get power back only where this much of the upper limit stays free beyond the reserve, in thousandths.
+    pub steer_margin_permille: u32,
+    /// A job that was suspended stays so at least this long, and a cap that was lowered is not raised before.
+    pub least_off: Span,
+    /// A job that goes on again must find room for at least this long, or for what is left of it.
+    pub least_on: Span,
 }
 
 impl Default for Options {
@@ -216,6 +258,11 @@ impl Default for Options {
             allocation: Allocation::Any,
             rest: RestRule::Never,
             monitor_every: Span::from_secs(600),
+            preempt: Preempt::Requeue,
+            cap_factor_permille: 750,
+            steer_margin_permille: 20,
+            least_off: Span::from_secs(5),
+            least_on: Span::from_secs(30),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a policy returns: a proposal, which the checker looks at before anything of it is done.
 
-use limo_model::{Energy, Estimate, JobId, NodeId, Placement, Time};
+use limo_model::{Energy, Estimate, JobId, NodeId, Placement, Power, Time, UnitId};
 
 use crate::policy::Memo;
 use crate::round::Wait;
@@ -8,6 +8,14 @@ use crate::round::Wait;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     pub starts: Vec<Start>,
+    /// Units to be held at another cap than now; `None` lifts it.
+    pub caps: Vec<(UnitId, Option<Power>)>,
+    /// Running jobs whose processes shall stand still.
+    pub suspends: Vec<JobId>,
+    /// Suspended jobs that shall go on.
+    pub resumes: Vec<JobId>,
+    /// Running jobs to be ended and run again later.
+    pub requeues: Vec<JobId>,
     /// Jobs with `--immediate` that cannot start at once.
     pub refusals: Vec<(JobId, Wait)>,
     /// Why each other job that was looked at waits.
@@ -20,6 +28,13 @@ pub struct Plan {
     pub reserved: Energy,
     /// What the policy wants to know again if nothing happens but submissions.
     pub memo: Option<Memo>,
+}
+
+impl Plan {
+    /// Whether it changes something about jobs that run.
+    pub(crate) fn steers(&self) -> bool {
+        !(self.caps.is_empty() && self.suspends.is_empty() && self.resumes.is_empty() && self.requeues.is_empty())
+    }
 }
 
 /// A job to start now.

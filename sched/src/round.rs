@@ -40,6 +40,21 @@ pub enum Command {
         attempt: Attempt,
         why: StopReason,
     },
+    /// Hold the units of a node at these caps, by unit; `None` lifts the cap. Of two, the higher generation holds.
+    Cap {
+        node: NodeId,
+        generation: u64,
+        caps: Vec<Option<Power>>,
+    },
+    /// Stop the processes of a running job until it is resumed.
+    Suspend {
+        job: JobId,
+        attempt: Attempt,
+    },
+    Resume {
+        job: JobId,
+        attempt: Attempt,
+    },
     /// Put free nodes to sleep: runs of neighbours, each the first and how many.
     Sleep {
         nodes: Vec<(NodeId, u32)>,
@@ -56,6 +71,8 @@ pub enum Command {
 pub enum StopReason {
     Cancelled { by: String },
     TimeLimit { limit: Span },
+    /// The upper limit leaves no room for it: it runs again from its beginning when there is room.
+    Requeued { draw: Power, high: Power },
 }
 
 /// Why a job that is not started waits, with the numbers.
@@ -77,6 +94,8 @@ pub enum Wait {
     Behind { job: JobId, until: Option<Time> },
     /// Low mode: the draw has reached the lower limit, and energy is dear.
     LowMode { draw: Power, low: Power, price: Option<Price> },
+    /// It only serves to hold the lower limit, and that is held.
+    Filler { draw: Power, low: Power },
     /// The jobs at hand would not last to hold the lower limit while it is known: spend them slowly.
     Sparing { draw: Power, low: Power },
     /// The job may wait, and energy will be cheaper.
@@ -116,6 +135,8 @@ pub struct Finished {
     pub placement: Placement,
     pub usage: Usage,
     pub account: Account,
+    /// Whether it ran from its start to its end as it was started: never suspended, under the same cap all the time.
+    pub steady: bool,
 }
 
 /// Energy above idle and what it cost, beside what it would have cost to start at submission.
@@ -148,6 +169,7 @@ impl Wait {
             Self::Sooner { .. } => "sooner",
             Self::Behind { .. } => "behind",
             Self::LowMode { .. } => "low mode",
+            Self::Filler { .. } => "filler",
             Self::Sparing { .. } => "sparing",
             Self::Price { .. } => "price",
             Self::Depth { .. } => "depth",
@@ -194,6 +216,9 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "the draw {draw} has reached the lower limit {low}")?;
                 price.map_or(Ok(()), |price| write!(f, ", energy costs {price}"))
             }
+            Wait::Filler { draw, low } => {
+                write!(f, "the draw {draw} holds the lower limit {low} without it")
+            }
             Wait::Sparing { draw, low } => {
                 write!(
                     f,
@@ -213,6 +238,7 @@ impl fmt::Display for StopReason {
         match self {
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),
             Self::TimeLimit { limit } => write!(f, "time limit of {limit} reached"),
+            Self::Requeued { draw, high } => write!(f, "requeued: the draw {draw} is above the upper limit {high}"),
         }
     }
 }

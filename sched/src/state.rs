@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Estimate, JobId, Meter, NodeId, NodeSpec, Placement, Power, Price, Profile,
+    Attempt, Band, Budgets, Curve, Energy, Estimate, JobId, Meter, NodeId, NodeSpec, Part, Placement, Power, Price, Profile,
     ProfileKey, Request, Span, Time, UnitId, UnitSpec, width,
 };
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
 use crate::index::Index;
 use crate::options::{Mode, ModeSetting, Options, Preset};
-use crate::round::{Finished, StopReason, Wait};
+use crate::round::{Account, Finished, StopReason, Wait};
 use crate::structure::{JobMap, JobSet};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
@@ -105,6 +105,29 @@ pub struct Node {
     pub(crate) since: Time,
     /// Since when no job is on it.
     pub(crate) idle_since: Time,
+    pub(crate) caps: Caps,
+    /// What it was told that it has not confirmed, and by how much its readings are off until then.
+    pub(crate) unseen: Vec<(Change, Power)>,
+}
+
+/// What a node confirms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Change {
+    Caps,
+    /// A job stands still, or goes on.
+    Pause(JobId),
+}
+
+/// The caps of a node's units, as they were told.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Caps {
+    /// By unit; shorter where the rest has none.
+    pub limits: Vec<Option<Power>>,
+    pub generation: u64,
+    /// When they last changed.
+    pub changed: Time,
+    /// Units, by index, whose cap the node could not set.
+    pub failed: BTreeSet<u16>,
 }
 
 /// Whether a node is on. Switching is a state of the node, never a job.
@@ -136,6 +159,8 @@ pub struct Job {
     pub submitted: Time,
     /// Attempts made so far.
     pub attempts: u32,
+    /// What attempts used from which it was taken to run again.
+    pub(crate) lost: Account,
     pub phase: Phase,
 }
 
@@ -148,13 +173,21 @@ pub enum Phase {
     /// Assigned; its node has not said that it runs.
     Starting(Assignment),
     Running(Assignment, Running),
+    /// Its processes stand still, since then; it keeps its cores and its memory.
+    Suspended(Assignment, Running, Time),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     pub attempt: Attempt,
     pub placement: Placement,
+    /// As it was started.
     pub estimate: Estimate,
+    /// Draw above idle that is expected of it now: the estimate, corrected by readings, under the caps of now; none while
+    /// it is suspended.
+    pub draw: Power,
+    /// By how much suspension and changed caps put off its expected end, and its time limit.
+    pub held: Span,
     pub assigned: Time,
     /// Since when its draw is taken from its estimate on the nodes whose readings do not show it.
     pub(crate) hidden_since: Time,
@@ -167,29 +200,73 @@ pub struct Running {
     pub started: Time,
     /// The nodes of which a reading contains it.
     pub seen_on: BTreeSet<NodeId>,
+    /// What readings say that it draws, in thousandths of what is expected of it.
+    pub measured_permille: i64,
+    /// What it used until `since`, from when on it draws what is expected of it now.
+    pub spent: Energy,
+    pub since: Time,
+    /// Since when it runs without a pause.
+    pub resumed: Time,
+    /// Whether it runs as it was started.
+    pub steady: bool,
+}
+
+impl Running {
+    pub(crate) fn from(now: Time) -> Self {
+        Self {
+            started: now,
+            seen_on: BTreeSet::new(),
+            measured_permille: 1_000,
+            spent: Energy::ZERO,
+            since: now,
+            resumed: now,
+            steady: true,
+        }
+    }
 }
 
 impl Job {
     pub fn assignment(&self) -> Option<&Assignment> {
         match &self.phase {
             Phase::Waiting(_) => None,
-            Phase::Starting(assignment) | Phase::Running(assignment, _) => Some(assignment),
+            Phase::Starting(assignment)
+            | Phase::Running(assignment, _)
+            | Phase::Suspended(assignment, ..) => Some(assignment),
+        }
+    }
+
+    /// Since it began, where it did.
+    pub fn running(&self) -> Option<&Running> {
+        match &self.phase {
+            Phase::Waiting(_) | Phase::Starting(_) => None,
+            Phase::Running(_, running) | Phase::Suspended(_, running, _) => Some(running),
+        }
+    }
+
+    pub(crate) fn running_mut(&mut self) -> Option<(&mut Assignment, &mut Running)> {
+        match &mut self.phase {
+            Phase::Waiting(_) | Phase::Starting(_) => None,
+            Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => Some((assignment, running)),
         }
     }
 
     pub(crate) fn assignment_mut(&mut self) -> Option<&mut Assignment> {
         match &mut self.phase {
             Phase::Waiting(_) => None,
-            Phase::Starting(assignment) | Phase::Running(assignment, _) => Some(assignment),
+            Phase::Starting(assignment)
+            | Phase::Running(assignment, _)
+            | Phase::Suspended(assignment, ..) => Some(assignment),
         }
     }
 
-    /// When its estimate ends, from its start on.
+    /// When its estimate ends, from its start on. A suspended job has no end.
     pub(crate) fn estimated_end(&self) -> Option<Time> {
         match &self.phase {
-            Phase::Waiting(_) => None,
-            Phase::Starting(assignment) => Some(assignment.assigned + assignment.estimate.duration),
-            Phase::Running(assignment, running) => Some(running.started + assignment.estimate.duration),
+            Phase::Waiting(_) | Phase::Suspended(..) => None,
+            Phase::Starting(assignment) => Some(assignment.assigned + assignment.estimate.duration + assignment.held),
+            Phase::Running(assignment, running) => {
+                Some(running.started + assignment.estimate.duration + assignment.held)
+            }
         }
     }
 
@@ -197,7 +274,7 @@ impl Job {
     pub(crate) fn limit_end(&self) -> Option<Time> {
         match &self.phase {
             Phase::Running(assignment, running) if assignment.stop.is_none() => {
-                self.request.time_limit.map(|limit| running.started + limit)
+                self.request.time_limit.map(|limit| running.started + limit + assignment.held.max(Span::ZERO))
             }
             _ => None,
         }
@@ -206,17 +283,41 @@ impl Job {
     /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it
     /// has been over it, and at least a twentieth of its time: nothing better is known, and it has not ended.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
-        let end = self.estimated_end()?;
         let duration = self.assignment()?.estimate.duration;
         let least = duration.scaled(1, 20).max(Span::from_ms(1));
+        if let Phase::Suspended(assignment, running, since) = &self.phase {
+            // As if it went on now: nobody knows when it will.
+            let end = running.started + assignment.estimate.duration + assignment.held;
+            return Some(now + (end - *since).max(least));
+        }
+        let end = self.estimated_end()?;
         Some(if end > now { end } else { now + (now - end).max(least) })
+    }
+
+    /// Whether it has a unit, nobody has told it to end, and it is not suspended.
+    pub(crate) fn is_active_and_kept(&self) -> bool {
+        let kept = self.assignment().is_some_and(|assignment| assignment.stop.is_none());
+        kept && !matches!(self.phase, Phase::Suspended(..))
+    }
+
+    /// Whether it runs and nobody has told it to end.
+    pub(crate) fn is_running_on(&self) -> bool {
+        matches!(&self.phase, Phase::Running(assignment, _) if assignment.stop.is_none())
     }
 }
 
 impl Assignment {
+    /// Its part, where it is on one unit of one node: only such a job is held at caps.
+    pub(crate) fn sole_part(&self) -> Option<&Part> {
+        match &self.placement[..] {
+            [part] if part.count == 1 => Some(part),
+            _ => None,
+        }
+    }
+
     /// Its expected draw on each node of each of its parts: an even share.
     pub(crate) fn share(&self) -> Power {
-        self.estimate.power.scaled(1, i64::from(width(&self.placement)))
+        self.draw.scaled(1, i64::from(width(&self.placement)))
     }
 
     /// Its expected draw on `node`.
@@ -264,6 +365,22 @@ impl Node {
     /// Whether a job could be put on it at once.
     pub(crate) fn is_usable(&self, now: Time) -> bool {
         self.is_available(now) && self.sleep == Sleep::Awake
+    }
+
+    /// The cap of a unit.
+    pub fn cap(&self, unit: u16) -> Option<Power> {
+        self.caps.limits.get(usize::from(unit)).copied().flatten()
+    }
+
+    /// The caps of its units, as they were told last, and the number of that telling.
+    pub fn caps(&self) -> (u64, Vec<Option<Power>>) {
+        (self.caps.generation, (0..self.spec.units.len()).map(|unit| self.caps.limits.get(unit).copied().flatten()).collect())
+    }
+
+    /// The lowest and the highest cap of a unit, where it can be capped.
+    pub(crate) fn cap_range(&self, unit: u16) -> Option<(Power, Power)> {
+        let range = self.spec.units.get(usize::from(unit))?.caps;
+        range.filter(|_| !self.caps.failed.contains(&unit))
     }
 
     /// Its draw with no job on it and no reading.

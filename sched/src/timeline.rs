@@ -95,7 +95,7 @@ impl<'a> Timeline<'a> {
             let (Some(assignment), Some(end)) = (job.assignment(), job.expected_end(view.now())) else { continue };
             timeline.occupy(&assignment.placement, None, end);
             // The draw already contains the job; it only ends.
-            timeline.power.change(end, assignment.estimate.power.mw().saturating_neg());
+            timeline.power.change(end, assignment.draw.mw().saturating_neg());
         }
         timeline
     }
@@ -113,6 +113,14 @@ impl<'a> Timeline<'a> {
         let end = at + choice.estimate.duration.max(Span::from_ms(1));
         self.occupy(&choice.placement(), Some(at), end);
         self.power.add(Some(at), end, choice.estimate.power.mw());
+    }
+
+    /// Plans a suspended job to go on as soon as the limits leave room for it: nobody who comes later takes that room.
+    pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span) {
+        let fits = |start: Time, level: i64| Power::from_mw(level) + draw <= self.ceiling(start);
+        if let Some(at) = self.power.earliest(self.now, rest, fits) {
+            self.power.add(Some(at), at + rest, draw.mw());
+        }
     }
 
     /// The upper limit at `at`, less the reserve.

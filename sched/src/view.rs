@@ -5,7 +5,7 @@ use limo_model::{
 };
 
 use crate::apply::{allows_node, allows_unit, cores_on};
-use crate::estimate::{Known, estimate, known_caps};
+use crate::estimate::{Known, known_caps, under_cap};
 use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
 use crate::state::{Job, Node, Settings, State};
@@ -153,6 +153,17 @@ impl<'a> View<'a> {
         state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
+    /// The caps at which a job can be put on a unit: with others, the one that it has; alone, none, and each of which there
+    /// is a profile.
+    fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec), caps: bool) -> Vec<Option<Power>> {
+        if self.index().cores_used(id) > 0 {
+            return vec![node.cap(id.unit)];
+        }
+        let obeys = caps && node.cap_range(id.unit).is_some();
+        let known = if obeys { known_caps(Known::of(self.state), request, unit) } else { Vec::new() };
+        std::iter::once(None).chain(known.into_iter().map(Some)).collect()
+    }
+
     /// Every way to run a job on the nodes for which `usable` holds, free or not, in order of nodes and units; with
     /// `caps`, also every cap of which there is a profile.
     pub fn choices(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
@@ -163,10 +174,9 @@ impl<'a> View<'a> {
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
                     continue;
                 }
-                let known = if caps { known_caps(Known::of(self.state), request, unit) } else { Vec::new() };
-                for cap in std::iter::once(None).chain(known.into_iter().map(Some)) {
+                for cap in self.caps_for(request, (node, id, unit), caps) {
                     let part = Part { unit: id, count: 1, cores, memory: request.memory, cap };
-                    choices.push(Choice { part, estimate: estimate(Known::of(self.state), request, unit, cap) });
+                    choices.push(Choice { part, estimate: under_cap(Known::of(self.state), request, unit, (cap, 1_000)) });
                 }
             }
         }

@@ -20,7 +20,7 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Reques
     }
     check_request(state, &request)?;
     state.next_job += 1;
-    let job = Job { request, submitted: now, attempts: 0, phase: Phase::Waiting(None) };
+    let job = Job { request, submitted: now, attempts: 0, lost: Account::default(), phase: Phase::Waiting(None) };
     state.jobs.insert(id, Box::new(job));
     enqueue(state, id);
     Ok(())
@@ -28,7 +28,12 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Reques
 
 /// Puts a waiting job into the queue, at the place that its number gives it.
 fn enqueue(state: &mut State, id: JobId) {
-    let known = Known { profiles: &state.profiles, default_duration: state.settings.options.default_duration };
+    let options = &state.settings.options;
+    let known = Known {
+        profiles: &state.profiles,
+        default_duration: options.default_duration,
+        cap_factor_permille: options.cap_factor_permille,
+    };
     let index = &mut state.index;
     if let Some(job) = state.jobs.get(id) {
         index.shapes.insert(known, &index.classes, id, &job.request);
@@ -139,7 +144,7 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
     let as_assigned = assignment.assigned == now;
     let begin = |job: &mut Job| {
         if let Phase::Starting(assignment) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            job.phase = Phase::Running(assignment, Running { started: now, seen_on: Default::default() });
+            job.phase = Phase::Running(assignment, Running::from(now));
         }
     };
     if as_assigned {
@@ -202,6 +207,10 @@ pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str
     let job = state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
     match job.assignment_mut() {
         None => end_waiting(state, now, id, by.to_owned()),
+        Some(Assignment { stop: Some((why @ StopReason::Requeued { .. }, _)), .. }) => {
+            // It ends already; it only must not run again.
+            *why = StopReason::Cancelled { by: by.to_owned() };
+        }
         Some(Assignment { stop: Some(_), .. }) => {}
         Some(_) => {
             with_times(state, id, |job| {
@@ -223,22 +232,28 @@ pub(super) fn ended(
     usage: Usage,
 ) -> Result<(), Refused> {
     attempt(state, id, number)?;
-    let Some(job) = state.jobs.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
+    let Some(mut job) = state.jobs.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
     state.active.remove(id);
     state.index.to_stop.remove(id);
     state.index.forget_times(id, &job);
-    let (assignment, running) = match job.phase {
-        Phase::Running(assignment, running) => (assignment, Some(running)),
+    let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
+        Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(running)),
         Phase::Starting(assignment) => (assignment, None),
         Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
     };
-    let (started, seen) =
-        running.map_or((None, Vec::new()), |running| (Some(running.started), running.seen_on.into_iter().collect()));
+    let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
     release(state, now, id, &assignment, &seen);
-    let account = account(state, now, (job.submitted, started), usage, assignment.estimate.power);
+    let account = account(state, now, (&job, running.as_ref()), usage, assignment.draw);
+    let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
+    let stopped = assignment.stop.map(|(why, _)| why);
+    if matches!(stopped, Some(StopReason::Requeued { .. })) && !matches!(outcome, Outcome::Lost { .. }) {
+        job.lost = account;
+        state.jobs.insert(id, job);
+        enqueue(state, id);
+        return Ok(());
+    }
     state.sums.jobs_cost += account.cost;
     state.sums.jobs_start_now_cost += account.start_now_cost;
-    let stopped = assignment.stop.map(|(why, _)| why);
     state.finished.push(Finished {
         job: id,
         end: JobEnd::Ran { outcome: outcome.clone(), stopped },
@@ -248,26 +263,28 @@ pub(super) fn ended(
         placement: assignment.placement,
         usage,
         account,
+        steady,
     });
     Ok(())
 }
 
-/// What a run used and cost. Without a measurement its energy is the estimated draw for the time that it ran.
+/// What a run used and cost, with the attempts that were in vain. Without a measurement its energy is the draw that was
+/// expected of it for the time that it ran.
 fn account(
     state: &State,
     now: Time,
-    (submitted, started): (Time, Option<Time>),
+    (job, running): (&Job, Option<&Running>),
     usage: Usage,
-    estimate: Power,
+    draw: Power,
 ) -> Account {
-    let Some(started) = started else { return Account::default() };
-    let span: Span = now - started;
-    let energy: Energy = usage.energy.unwrap_or(estimate * span);
+    let Some(running) = running else { return job.lost };
+    let span: Span = now - running.started;
+    let energy: Energy = usage.energy.unwrap_or_else(|| running.spent + draw * (now - running.since));
     let prices = state.settings.prices.as_ref();
     Account {
-        energy,
-        cost: cost_of(energy, started, span, prices),
-        start_now_cost: cost_of(energy, submitted, span, prices),
+        energy: job.lost.energy + energy,
+        cost: job.lost.cost + cost_of(energy, running.started, span, prices),
+        start_now_cost: job.lost.start_now_cost + cost_of(energy, job.submitted, span, prices),
     }
 }
 
@@ -282,7 +299,8 @@ impl Finished {
             ended: now,
             placement: Vec::new(),
             usage: Usage::default(),
-            account: Account::default(),
+            account: job.lost,
+            steady: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod jobs;
 mod nodes;
 mod settings;
+mod steer;
 
 use limo_model::{JobId, Request, Time};
 
@@ -12,6 +13,7 @@ use crate::state::{Sleep, State};
 
 pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
 pub(crate) use nodes::{settle, switch, take, wake};
+pub(crate) use steer::{draw_at, draw_if_on, hold_at, requeue, resume, suspend};
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
@@ -25,6 +27,8 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::NodeDrained { node, reason, by } => nodes::drained(state, now, *node, reason, by),
         Event::NodeResumed { node, .. } => nodes::resumed(state, now, *node),
         Event::Readings { draws } => nodes::readings(state, now, draws),
+        Event::Capped { node, generation, failed } => steer::capped(state, (*node, *generation), failed),
+        Event::Paused { job, attempt, paused } => steer::paused(state, (*job, *attempt), *paused),
         Event::Asleep { nodes } => nodes::switched(state, now, nodes, Sleep::Asleep),
         Event::Awake { nodes } => nodes::switched(state, now, nodes, Sleep::Awake),
         Event::Metered { energy } => settings::metered(state, now, *energy),

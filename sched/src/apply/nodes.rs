@@ -5,7 +5,8 @@ use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time
 use crate::account::{Bill, cost_of};
 use crate::index::Index;
 use crate::refused::Refused;
-use crate::state::{Assignment, Drained, Job, Node, Phase, Reading, Sleep, State};
+use super::steer;
+use crate::state::{Assignment, Change, Drained, Job, Node, Phase, Reading, Sleep, State};
 
 /// Adds what has been drawn since the last change to the sums, up to `now`; lets readings grow stale and suspicions end.
 pub(crate) fn settle(state: &mut State, now: Time) {
@@ -31,7 +32,7 @@ pub(crate) fn settle(state: &mut State, now: Time) {
     settle_cluster(state, now);
 }
 
-fn settle_cluster(state: &mut State, now: Time) {
+pub(super) fn settle_cluster(state: &mut State, now: Time) {
     let sums = &mut state.sums;
     if now <= sums.since {
         return;
@@ -61,7 +62,7 @@ pub(super) fn settle_nodes(state: &mut State, now: Time) {
 }
 
 /// Settles what the node itself drew until now, and finds its own draw again.
-fn renew(state: &mut State, id: NodeId, now: Time) {
+pub(super) fn renew(state: &mut State, id: NodeId, now: Time) {
     settle_cluster(state, now);
     let Some(node) = state.nodes.get_mut(id.0 as usize) else { return };
     let own = node.reading.map_or_else(|| node.still_draw(), |reading| reading.draw);
@@ -112,7 +113,7 @@ fn show_jobs(state: &mut State, id: NodeId, now: Time) {
 }
 
 /// Adds what a job drew on each of some nodes in a row to their accounts.
-fn charge(state: &mut State, (first, count): (NodeId, u32), share: Power, from: Time, to: Time) {
+pub(super) fn charge(state: &mut State, (first, count): (NodeId, u32), share: Power, from: Time, to: Time) {
     let span: Span = to - from;
     let energy: Energy = share * span;
     let cost: Money = cost_of(energy, from, span, state.settings.prices.as_ref());
@@ -134,6 +135,9 @@ pub(crate) fn release(state: &mut State, now: Time, job: JobId, assignment: &Ass
     settle_cluster(state, now);
     state.index.give(job, &assignment.placement);
     state.index.active_draw -= assignment.estimate.power;
+    for node in assignment.placement.iter().flat_map(|part| part.nodes()) {
+        steer::confirmed(state, node, Change::Pause(job));
+    }
     let share = assignment.share();
     for part in &assignment.placement {
         if seen.is_empty() {
@@ -187,6 +191,8 @@ pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Re
             }
             node.spec = spec.clone();
             node.connected = true;
+            node.unseen.clear();
+            node.caps.failed.clear();
             // A daemon that answers runs on a node that is awake.
             state.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
             node.sleep = Sleep::Awake;
@@ -224,6 +230,8 @@ fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
         bill: Bill::default(),
         since: now,
         idle_since: now,
+        caps: Default::default(),
+        unseen: Vec::new(),
     });
     state.job_energy.push();
     state.job_cost.push();
@@ -279,11 +287,14 @@ pub(super) fn readings(state: &mut State, now: Time, draws: &[(NodeId, Power)]) 
     for (id, draw) in draws {
         show_jobs(state, *id, now);
         let Some(node) = state.nodes.get_mut(id.0 as usize) else { continue };
-        if let Some(before) = node.reading.replace(Reading { draw: *draw, at: now }) {
+        let unseen: Power = node.unseen.iter().map(|(_, power)| *power).sum();
+        let draw = (*draw + unseen).max(node.spec.idle.min(*draw));
+        if let Some(before) = node.reading.replace(Reading { draw, at: now }) {
             state.index.readings.remove(&(before.at, *id));
         }
         state.index.readings.insert((now, *id));
         renew(state, *id, now);
+        steer::correct(state, *id, now);
     }
     Ok(())
 }

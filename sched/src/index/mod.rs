@@ -45,6 +45,10 @@ pub(crate) struct Index {
     pub to_stop: JobSet,
     /// When nodes are no longer suspect.
     pub suspects: BTreeSet<(Time, NodeId)>,
+    /// Jobs that are suspended.
+    pub suspended: BTreeSet<JobId>,
+    /// Nodes of which a unit is capped.
+    pub capped: BTreeSet<NodeId>,
     /// Readings by their age.
     pub readings: BTreeSet<(Time, NodeId)>,
     /// Waiting jobs that were never told why.
@@ -82,6 +86,9 @@ impl Index {
             index.classes.place(node, now);
             index.suspects.extend(node.suspect_until.map(|until| (until, node.id)));
             index.readings.extend(node.reading.map(|reading| (reading.at, node.id)));
+            if node.caps.limits.iter().any(Option::is_some) {
+                index.capped.insert(node.id);
+            }
         }
         for (id, job) in state.jobs.iter() {
             match &job.phase {
@@ -90,7 +97,9 @@ impl Index {
                         index.untold.insert(id);
                     }
                 }
-                Phase::Starting(assignment) | Phase::Running(assignment, _) => {
+                Phase::Starting(assignment)
+                | Phase::Running(assignment, _)
+                | Phase::Suspended(assignment, ..) => {
                     index.take(id, &assignment.placement);
                     index.active_draw += assignment.estimate.power;
                     if assignment.stop.as_ref().is_some_and(|(_, told)| !told) {
@@ -128,6 +137,9 @@ impl Index {
             self.ends.insert((end, id), self.freed_by(job, assignment));
         }
         self.limits.extend(job.limit_end().map(|end| (end, id)));
+        if matches!(job.phase, Phase::Suspended(..)) {
+            self.suspended.insert(id);
+        }
     }
 
     fn freed_by(&self, job: &Job, assignment: &Assignment) -> Freed {
@@ -158,6 +170,9 @@ impl Index {
         }
         if let Some(end) = job.limit_end() {
             self.limits.remove(&(end, id));
+        }
+        if matches!(job.phase, Phase::Suspended(..)) {
+            self.suspended.remove(&id);
         }
     }
 

@@ -8,7 +8,8 @@ use limo_model::{JobId, Power, Request, Span, Time};
 use super::{Policy, limo, prototype};
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
-use crate::state::Job;
+use crate::apply::draw_if_on;
+use crate::state::{Job, Phase};
 use crate::timeline::{Reserved, Respect, Timeline};
 use crate::view::{Choice, View};
 
@@ -93,7 +94,10 @@ pub(super) struct Desk<'a> {
 impl Policy for Composition {
     fn plan(&self, view: &View<'_>) -> Plan {
         let actual = Timeline::new(view);
-        let planned = actual.clone();
+        let mut planned = actual.clone();
+        for (draw, rest) in suspended(view) {
+            planned.plan_resume(draw, rest);
+        }
         let mut desk = Desk {
             view: *view,
             actual,
@@ -104,7 +108,9 @@ impl Policy for Composition {
             plan: Plan::default(),
         };
         let aim = limo::Aim::of(view, self);
-        for (id, job) in view.queue() {
+        // Fillers come after all others: they take what is left over.
+        let (fillers, jobs): (Vec<_>, Vec<_>) = view.queue().partition(|(_, job)| job.request.filler);
+        for (id, job) in jobs.into_iter().chain(fillers) {
             let verdict = self.decide(&desk, &aim, (id, job));
             desk.record(self, (id, job), verdict);
         }
@@ -114,6 +120,20 @@ impl Policy for Composition {
         desk.plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
         desk.plan
     }
+}
+
+/// What each suspended job will draw and how long, in the order in which they were suspended.
+fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
+    let now = view.now();
+    let since = |job: &Job| match &job.phase {
+        Phase::Suspended(_, _, since) => Some(*since),
+        _ => None,
+    };
+    let jobs = view.index().suspended.iter().filter_map(|id| Some((*id, view.job(*id)?)));
+    let mut jobs: Vec<_> = jobs.filter_map(|(id, job)| Some((since(job)?, id, job))).collect();
+    jobs.sort_unstable_by_key(|(since, id, _)| (*since, *id));
+    let rest = |job: &Job| job.expected_end(now).map_or(Span::ZERO, |end| end - now);
+    jobs.into_iter().map(|(_, _, job)| (draw_if_on(view.state(), job), rest(job))).collect()
 }
 
 /// When limits, prices or suspicions change by themselves. Without waiting jobs nothing could come of it.

@@ -10,6 +10,7 @@
 //! just a few. Where the energy of the queue is less than what holding the lower limit needs until the end of what is
 //! known, the bottom of the band is aimed for in the high mode too; while energy has a negative price each job then goes
 //! where it needs most of it.
+//! Fillers (limo-2018, section 3.3.3: ad-hoc jobs that hold the lower limit) start after all others, and only below it.
 //! Constraints: a later job passes an earlier one only where that does not delay the earlier one's planned start. A job
 //! without deadline waits for the mode at most `max_delay`; after that, and from a job's latest start on, it is pressed:
 //! only room can hold it back. `--immediate` looks at room only.
@@ -41,6 +42,11 @@ const SPARING_PERMILLE: i64 = 1_250;
 /// A deadline is kept with a tenth of the expected duration to spare: profiles have a spread.
 const DEADLINE_SLACK: i64 = 10;
 
+/// Whether the bottom of the band is aimed for.
+pub(super) fn aims_low(view: &View<'_>) -> bool {
+    Aim::of(view, &LIMO).bottom
+}
+
 /// What this round aims for.
 pub(super) struct Aim {
     /// The bottom of the band, where there is one.
@@ -67,6 +73,9 @@ impl Aim {
         choices: &[Choice],
     ) -> Verdict {
         let now = desk.view.now();
+        if job.request.filler {
+            return self.fill(desk, composition, choices);
+        }
         let pressed = job.request.immediate || pressed_at(&desk.view, job, choices) <= now;
         if !pressed && let Some(holder) = desk.holder {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
@@ -90,6 +99,21 @@ impl Aim {
             let first = starts.iter().min_by_key(|(at, choice)| (*at, choice.estimate.energy));
             desk.later(composition, choices, first.copied())
         })
+    }
+
+    /// A job that only serves to hold the lower limit: it starts where the draw is below it, and where it needs most
+    /// power, so that few of them are enough.
+    fn fill(&self, desk: &Desk<'_>, composition: &Composition, choices: &[Choice]) -> Verdict {
+        let now = desk.view.now();
+        if desk.holds_lower_limit() {
+            let (draw, low) = (desk.actual.draw_at(now), desk.view.band().low());
+            return Verdict::Wait { wait: Wait::Filler { draw, low }, holds: false };
+        }
+        let fits = choices.iter().filter(|choice| desk.earliest(composition, choice, now) == Some(now));
+        match fits.max_by_key(|choice| (choice.estimate.power, std::cmp::Reverse(choice.unit()))) {
+            Some(choice) => Verdict::Start(*choice),
+            None => Verdict::Wait { wait: desk.obstacle(composition, choices, None), holds: false },
+        }
     }
 
     /// The bottom of the band is aimed for and reached, or is left only in a moment and nothing would change that.
@@ -232,7 +256,7 @@ fn is_sparing(view: &View<'_>, composition: &Composition) -> bool {
     let waiting: Energy = view.queue().map(|(_, job)| least(job)).sum();
     let remaining = |job: &Job| {
         let (Some(assignment), Some(end)) = (job.assignment(), job.expected_end(now)) else { return Energy::ZERO };
-        assignment.estimate.power * (end - now).max(Span::ZERO)
+        assignment.draw * (end - now).max(Span::ZERO)
     };
     let running: Energy = view.active().map(|(_, job)| remaining(job)).sum();
     waiting + running < need.scaled(SPARING_PERMILLE, 1_000)

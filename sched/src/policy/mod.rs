@@ -1,13 +1,16 @@
 //! Policies: from what is recorded to a plan. A policy is a composition of order x admission x placement x caps; the
-//! presets are named compositions, each in a file of its own with its idea and its source.
+//! presets are named compositions, each in a file of its own with its idea and its source. What becomes of jobs that run
+//! is decided apart from it, in `steer`.
 
 mod backfill;
 mod compose;
 mod fifo;
 mod limo;
 mod prototype;
+mod steer;
 
 pub use backfill::Memo;
+pub(crate) use steer::{look_again, steer};
 
 use crate::options::Preset;
 use crate::plan::Plan;

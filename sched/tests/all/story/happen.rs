@@ -17,6 +17,7 @@ impl Story {
                 self.apply(Event::LimitsSet { limits, by: by() });
             }
             ["forecast", rest @ ..] => self.forecast(rest),
+            ["policy", ..] => self.set_up(words),
             ["price", rest @ ..] => self.apply(Event::PricesSet { prices: Some(prices(rest)), by: by() }),
             ["budget", energy, rest @ ..] => self.budget(energy, &fields(rest)),
             ["metered", energy] => self.apply(Event::Metered { energy: parse(energy) }),
@@ -71,6 +72,13 @@ impl Story {
                     let nodes = self.runs(placement.iter().map(|part| (part.unit.node, part.count)));
                     format!("start {} {nodes}{unit}{cap}", self.name_of(*job))
                 }
+                Command::Cap { node, caps, .. } => {
+                    let name = &self.world.core.node(*node).expect("a node").spec().name;
+                    let caps = caps.iter().map(|cap| cap.map_or("none".to_owned(), |cap| cap.to_string()));
+                    format!("cap {name} {}", caps.collect::<Vec<_>>().join(" "))
+                }
+                Command::Suspend { job, .. } => format!("suspend {}", self.name_of(*job)),
+                Command::Resume { job, .. } => format!("resume {}", self.name_of(*job)),
                 Command::Sleep { nodes } => format!("sleep {}", self.runs(nodes.iter().copied())),
                 Command::Wake { nodes } => format!("wake {}", self.runs(nodes.iter().copied())),
                 Command::Stop { job, why, .. } => format!("stop {} {why}", self.name_of(*job)),

@@ -161,6 +161,10 @@ impl Story {
                 "max-delay" => options.max_delay = parse(value),
                 "depth" => options.depth = parse(value),
                 "threshold" => options.price_rule = PriceRule::Threshold(parse(&format!("{value} EUR/MWh"))),
+                "preempt" => options.preempt = parse(value),
+                "least-off" => options.least_off = parse(value),
+                "least-on" => options.least_on = parse(value),
+                "margin" => options.steer_margin_permille = parse(value),
                 "monitor" => options.monitor_every = parse(value),
                 "allocation" => options.allocation = parse(value),
                 "rest" => options.rest = rest_rule(value),
@@ -256,6 +260,9 @@ impl Story {
             exclude: list("not-on").unwrap_or_default(),
             hardware: list("hardware").unwrap_or_default(),
             variants: list("variants").unwrap_or_default(),
+            may_suspend: given.contains_key("may-suspend"),
+            may_requeue: given.contains_key("may-requeue"),
+            filler: given.contains_key("filler"),
         };
         let submitted = self.world.apply(Event::Submitted { job, request });
         match submitted {

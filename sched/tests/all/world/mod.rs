@@ -1,10 +1,14 @@
 //! A cluster in simulated time around a real core: nodes that start what they are told to and end it when its time is
 //! over. Records every call, so that a run can be replayed.
 
+mod task;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Attempt, JobId, NodeId, Outcome, Span, Time, Usage};
+use limo_model::{Attempt, Estimate, JobId, NodeId, Outcome, Part, Power, Span, Time, Usage};
 use limo_sched::{Command, Core, Event, Options, Preset, Refused, Round};
+
+use task::Task;
 
 /// What a run called the core with, and what it answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +21,10 @@ pub struct World {
     pub core: Core,
     pub now: Time,
     pub calls: Vec<Call>,
-    /// Attempts that run, by the time at which they end.
-    ends: BTreeMap<(Time, JobId), Attempt>,
+    /// Jobs that run.
+    tasks: BTreeMap<JobId, Task>,
+    /// When they end; those that are suspended do not.
+    ends: BTreeSet<(Time, JobId)>,
     /// How long a job takes in fact, where that is not as long as estimated.
     pub takes: BTreeMap<JobId, Span>,
     /// Nodes that do not answer.
@@ -27,7 +33,15 @@ pub struct World {
     /// Nodes on their way to sleep or to wake, by when they are there; waking comes after what sleeps at the same time.
     switches: BTreeMap<(Time, bool), Vec<(NodeId, u32)>>,
     /// Jobs whose nodes are waking.
-    held: BTreeMap<(Time, JobId), (Attempt, Span)>,
+    held: BTreeMap<(Time, JobId), Held>,
+}
+
+/// A job that is to begin.
+struct Held {
+    attempt: Attempt,
+    takes: Span,
+    power: Power,
+    placement: Vec<Part>,
 }
 
 impl World {
@@ -38,7 +52,8 @@ impl World {
             core,
             now,
             calls: Vec::new(),
-            ends: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            ends: BTreeSet::new(),
             takes: BTreeMap::new(),
             silent: BTreeSet::new(),
             wake_at: None,
@@ -71,30 +86,75 @@ impl World {
             Command::Start { job, attempt, estimate, placement } => {
                 let nodes = || placement.iter().flat_map(|part| part.nodes());
                 let waking = nodes().filter_map(|node| self.awake_at(node)).max();
-                let takes = self.takes.get(job).copied();
+                let (takes, placement) = (self.takes.get(job).copied(), placement.clone());
+                let Estimate { power, duration, .. } = *estimate;
+                let held = |takes| Held { attempt: *attempt, takes, power, placement };
                 match waking {
                     Some(at) => {
-                        let takes = takes.unwrap_or(estimate.duration - (at - self.now));
-                        self.held.insert((at, *job), (*attempt, takes));
+                        let takes = takes.unwrap_or(duration - (at - self.now));
+                        self.held.insert((at, *job), held(takes));
                     }
-                    None => self.start(*job, *attempt, takes.unwrap_or(estimate.duration)),
+                    None => self.start(*job, held(takes.unwrap_or(duration))),
                 }
             }
             // A job that reaches its limit as it ends by itself ends in its turn.
-            Command::Stop { job, .. } if self.ends.contains_key(&(self.now, *job)) => {}
+            Command::Stop { job, .. } if self.ends.contains(&(self.now, *job)) => {}
             Command::Stop { job, attempt, .. } => {
-                self.ends.retain(|(_, id), _| id != job);
+                self.tasks.remove(job);
+                self.ends.retain(|(_, id)| id != job);
                 self.held.retain(|(_, id), _| id != job);
                 self.end(*job, *attempt, Outcome::Signaled(15));
             }
+            Command::Cap { node, generation, caps } => {
+                let on = |task: &Task| task.is_on(*node).map(usize::from);
+                let jobs: Vec<_> = self.tasks.iter().filter_map(|(id, task)| Some((*id, on(task)?))).collect();
+                for (job, unit) in jobs {
+                    self.change(job, |task, now| task.hold_at(now, caps[unit]));
+                }
+                self.confirm(Event::Capped { node: *node, generation: *generation, failed: Vec::new() });
+            }
+            Command::Suspend { job, attempt } => self.pause(*job, *attempt, true),
+            Command::Resume { job, attempt } => self.pause(*job, *attempt, false),
             Command::Sleep { nodes } => self.switch(nodes, false),
             Command::Wake { nodes } => self.switch(nodes, true),
         }
     }
 
-    fn start(&mut self, job: JobId, attempt: Attempt, takes: Span) {
+    fn start(&mut self, job: JobId, held: Held) {
+        let Held { attempt, takes, power, placement } = held;
         self.apply(Event::Started { job, attempt }).expect("the job was just assigned");
-        self.ends.insert((self.now + takes, job), attempt);
+        let mut task = Task::new(attempt, self.now, takes, power);
+        if let [part] = placement[..]
+            && part.count == 1
+            && part.cap.is_none()
+            && let Some(node) = self.core.node(part.unit.node)
+        {
+            let unit = part.unit.unit;
+            task = task.on(part, node.spec().units[usize::from(unit)].cores, node.cap(unit));
+        }
+        self.tasks.insert(job, task);
+        self.change(job, |_, _| {});
+    }
+
+    /// Something becomes of a job that runs; it ends then at another time.
+    fn change(&mut self, job: JobId, change: impl FnOnce(&mut Task, Time)) {
+        let Some(task) = self.tasks.get_mut(&job) else { return };
+        change(task, self.now);
+        let end = task.end();
+        self.ends.retain(|(_, id)| *id != job);
+        self.ends.extend(end.map(|end| (end, job)));
+    }
+
+    fn pause(&mut self, job: JobId, attempt: Attempt, paused: bool) {
+        self.change(job, |task, now| task.pause(now, paused));
+        self.confirm(Event::Paused { job, attempt, paused });
+    }
+
+    /// Nodes that are silent confirm nothing.
+    fn confirm(&mut self, event: Event) {
+        if self.silent.is_empty() {
+            self.apply(event).expect("it was told");
+        }
     }
 
     fn switch(&mut self, nodes: &[(NodeId, u32)], up: bool) {
@@ -152,8 +212,8 @@ impl World {
             self.apply(event).expect("the nodes are known");
         }
         while let Some(entry) = self.held.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let ((_, job), (attempt, takes)) = entry.remove_entry();
-            self.start(job, attempt, takes);
+            let ((_, job), held) = entry.remove_entry();
+            self.start(job, held);
         }
         while let Some(job) = self.end_one() {
             ended.push(job);
@@ -163,14 +223,15 @@ impl World {
 
     /// Ends the next job whose time is over: for those who ask for a round after each.
     pub fn end_one(&mut self) -> Option<JobId> {
-        let entry = self.ends.first_entry().filter(|entry| entry.key().0 <= self.now)?;
-        let ((_, job), attempt) = entry.remove_entry();
+        let (at, job) = self.ends.first().copied().filter(|(at, _)| *at <= self.now)?;
+        self.ends.remove(&(at, job));
+        let attempt = self.tasks.remove(&job)?.attempt;
         self.end(job, attempt, Outcome::Exited(0));
         Some(job)
     }
 
     /// When the next job ends.
     pub fn next_end(&self) -> Option<Time> {
-        self.ends.keys().next().map(|(at, _)| *at)
+        self.ends.first().map(|(at, _)| *at)
     }
 }

@@ -1,0 +1,53 @@
+//! What a plan would do to jobs that run: caps that their units obey, and nobody held down or woken who is not to be.
+
+use std::collections::BTreeSet;
+
+use limo_model::{JobId, Power};
+
+use super::Violation;
+use crate::plan::Plan;
+use crate::state::{Job, Phase};
+use crate::view::View;
+
+pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    for (unit, cap) in plan.caps.iter().filter_map(|(unit, cap)| Some((*unit, (*cap)?))) {
+        let range = view.node(unit.node).and_then(|node| node.cap_range(unit.unit));
+        if !range.is_some_and(|(low, high)| (low..=high).contains(&cap)) {
+            found.push(Violation::UnitCap { unit, cap });
+        }
+    }
+    for start in &plan.starts {
+        let shared = |part: &limo_model::Part| {
+            let cap = view.node(part.unit.node).and_then(|node| node.cap(part.unit.unit));
+            view.index().cores_used(part.unit) > 0 && cap != part.cap
+        };
+        if start.placement.iter().any(|part| part.count == 1 && shared(part)) {
+            found.push(Violation::SharedCap { job: start.job });
+        }
+    }
+    let mut seen = BTreeSet::new();
+    let touched = plan.suspends.iter().chain(&plan.requeues).chain(&plan.resumes);
+    found.extend(touched.filter(|job| !seen.insert(**job)).map(|job| Violation::Twice { job: *job }));
+    let not = |job: &JobId, may: &dyn Fn(&Job) -> bool| !view.job(*job).is_some_and(may);
+    let suspendible = |job: &Job| job.is_running_on() && job.request.may_suspend;
+    let requeueable = |job: &Job| job.is_running_on() && job.request.may_requeue;
+    let suspended = |job: &Job| matches!(job.phase, Phase::Suspended(..));
+    let preempted = plan.suspends.iter().filter(|job| not(job, &suspendible));
+    let preempted = preempted.chain(plan.requeues.iter().filter(|job| not(job, &requeueable)));
+    found.extend(preempted.map(|job| Violation::NotPreemptible { job: *job }));
+    found.extend(plan.resumes.iter().filter(|job| not(job, &suspended)).map(|job| Violation::NotSuspended { job: *job }));
+    upper_limit(view, plan, found);
+}
+
+/// Whoever goes on again must not take the draw over the upper limit, with a policy that promises to keep it.
+fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    if plan.resumes.is_empty() || !view.preset().keeps_upper_limit() {
+        return;
+    }
+    let more = plan.resumes.iter().filter_map(|job| view.job(*job));
+    let more: Power = more.map(|job| crate::apply::draw_if_on(view.state(), job)).sum();
+    let (draw, high) = (view.draw() + more, view.band().high());
+    if draw > high && view.options().preempt != crate::options::Preempt::Nothing {
+        found.push(Violation::UpperLimit { draw, high });
+    }
+}
