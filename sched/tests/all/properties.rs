@@ -32,7 +32,7 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
             units,
             memory,
             idle: Power::from_watts(10),
-            meter: Meter::None,
+            meter: if index == 1 { Meter::Emulated } else { Meter::None },
             rest: None,
         };
         world.apply(Event::NodeUp { spec }).expect("a node");

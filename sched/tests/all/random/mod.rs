@@ -56,6 +56,8 @@ pub struct Ask {
     pub deadline: Option<i64>,
     pub start_by: Option<i64>,
     pub variant: bool,
+    /// What may be done to it: nothing, suspend, requeue, both, both to a filler.
+    pub gives: u8,
     /// Nodes that are named, and whether only these are wanted.
     pub named: (u8, bool),
     pub takes: i64,
@@ -68,8 +70,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let named = if most > 1 { prop_oneof![3 => Just(0), 1 => 0..=3_u8].boxed() } else { Just(0).boxed() };
     let size = (1..=most, 0..4_u32, 0..3_u64, (named, any::<bool>()));
     let times = (limit, maybe(3000), maybe(3000), 1..600_i64);
-    (0..3_u8, size, times, proptest::bool::weighted(0.1), any::<bool>()).prop_map(
-        |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, variant)| Ask {
+    (0..3_u8, size, times, proptest::bool::weighted(0.1), (any::<bool>(), 0..5_u8)).prop_map(
+        |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, (variant, gives))| Ask {
             app,
             nodes,
             cores,
@@ -79,6 +81,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             deadline,
             start_by,
             variant,
+            gives,
             named,
             takes,
         },
@@ -191,6 +194,9 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         start_by: later(ask.start_by),
         include,
         exclude,
+        may_suspend: matches!(ask.gives, 1 | 3 | 4),
+        may_requeue: ask.gives >= 2,
+        filler: ask.gives == 4,
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))
     }

@@ -64,6 +64,7 @@ impl Run {
         assert!(again.commands.is_empty(), "a second round starts something: {again:?}");
         assert_eq!((again.waits, again.finished), (vec![], vec![]), "a second round has more to say");
         self.check_nodes();
+        self.check_upper_limit();
     }
 
     fn one_round(&mut self) -> Round {
@@ -100,6 +101,29 @@ impl Run {
             draw += core.node_draw(node.id());
         }
         assert_eq!(core.sums().draw, draw, "the whole is the sum of its nodes");
+    }
+
+    /// Where the believed draw is above the upper limit, nobody is left who could give anything.
+    fn check_upper_limit(&self) {
+        let core = &self.world.core;
+        let settings = core.settings();
+        let high = settings.limits.at(self.world.now).high();
+        let stopped = |job: &Job| job.assignment().is_some_and(|assignment| assignment.stop.is_some());
+        let leaving: Power = core.jobs().filter(|(_, job)| stopped(job)).map(|(_, job)| job.assignment().expect("it is").draw).sum();
+        if !settings.preset.steers() || core.sums().draw - leaving <= high {
+            return;
+        }
+        for (id, job) in core.jobs().filter(|(_, job)| !stopped(job) && matches!(job.phase, Phase::Running(..))) {
+            let assignment = job.assignment().expect("it runs");
+            let gives = job.request.may_suspend || job.request.may_requeue;
+            assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
+            let part = assignment.placement[0];
+            let unit = &core.node(part.unit.node).expect("a node").spec().units[usize::from(part.unit.unit)];
+            let floor = unit.caps.map(|(low, _)| low.scaled(part.cores.into(), unit.cores.into()));
+            // A thousandth of the draw is as fine as caps are shared.
+            let most = floor.unwrap_or(Power::MAX).max(assignment.estimate.power.scaled(1, 1_000));
+            assert!(assignment.draw <= most + Power::from_mw(1), "job {id} draws more than {most}: {job:?}");
+        }
     }
 
     fn node(&self, number: u8) -> NodeId {
@@ -208,7 +232,8 @@ impl Run {
             self.happen(&Step::Up(index, 0));
             self.happen(&Step::Resume(index));
         }
-        let limits = Curve::constant(Band::UNLIMITED);
+        // Fillers wait for a lower limit that nothing else holds.
+        let limits = Curve::constant(Band::new(Power::from_watts(100_000), Power::MAX).expect("a band"));
         self.world.apply(Event::LimitsSet { limits, by: "root".into() }).expect("limits");
         self.world.apply(Event::ModeSet { mode: ModeSetting::Auto, by: "root".into() }).expect("a mode");
         self.world.apply(Event::PricesSet { prices: None, by: "root".into() }).expect("no prices");
