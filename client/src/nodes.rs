@@ -16,6 +16,7 @@ pub fn node_table(nodes: &[NodeReport]) -> String {
         ("UNIT", Align::Left),
         ("HARDWARE", Align::Left),
         ("CORES", Align::Right),
+        ("CAP", Align::Right),
         ("JOBS", Align::Left),
     ]);
     for node in nodes {
@@ -43,8 +44,10 @@ fn own_cells(node: &NodeReport) -> [String; 5] {
     [node.name.clone(), node.state.name().to_owned(), draw, node.idle.to_string(), memory]
 }
 
-fn unit_cells(unit: &UnitReport) -> [String; 4] {
+fn unit_cells(unit: &UnitReport) -> [String; 5] {
     let jobs: Vec<String> = unit.jobs.iter().map(ToString::to_string).collect();
     let cores = format!("{}/{}", unit.cores_used, unit.cores);
-    [unit.name.clone(), unit.hardware.clone(), cores, if jobs.is_empty() { "-".into() } else { jobs.join(",") }]
+    let cap = unit.cap.map_or_else(|| "-".into(), |cap| cap.to_string());
+    let jobs = if jobs.is_empty() { "-".into() } else { jobs.join(",") };
+    [unit.name.clone(), unit.hardware.clone(), cores, cap, jobs]
 }

@@ -1,16 +1,19 @@
 //! Settings: from flags, from `LIMO_*` variables, from a TOML file, from defaults, in this order. Knows what each setting
 //! means to the rest of the program and what values make no sense; opens nothing but the file.
 
+mod policy;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, ValueEnum};
-use limo_model::{Band, Power, Price, Span, as_text};
-use limo_sched::{Allocation, ModeSetting, Options, Preset, PriceRule};
+use limo_model::{Band, Power, Span, as_text};
+use limo_sched::{ModeSetting, Preset};
 use serde::Deserialize;
 
 use crate::desk;
+use policy::PolicyLayer;
 
 /// Read where it exists and no other file is named.
 const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
@@ -82,56 +85,6 @@ struct Layer {
     initial: InitialLayer,
 }
 
-/// The numbers of the policies: `[policy]`.
-#[derive(Debug, Clone, Default, Args, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct PolicyLayer {
-    /// Low mode above this price, in place of a quantile
-    #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_THRESHOLD", allow_hyphen_values = true)]
-    #[serde(with = "as_text::option")]
-    price_threshold: Option<Price>,
-    /// Low mode above this quantile of the known prices, in thousandths [default: 500]
-    #[arg(long, value_name = "PERMILLE", env = "LIMO_PRICE_QUANTILE_PERMILLE")]
-    price_quantile_permille: Option<u32>,
-    /// The price must pass the turning point by this much before the mode turns [default: 2 EUR/MWh]
-    #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_HYSTERESIS")]
-    #[serde(with = "as_text::option")]
-    price_hysteresis: Option<Price>,
-    /// Kept free below the upper limit, in thousandths of it [default: 10]
-    #[arg(long, value_name = "PERMILLE", env = "LIMO_RESERVE_PERMILLE")]
-    reserve_permille: Option<u32>,
-    /// How long before a running job is expected to end another starts to hold the lower limit [default: 1s]
-    #[arg(long, value_name = "SPAN", env = "LIMO_LEAD")]
-    #[serde(with = "as_text::option")]
-    lead: Option<Span>,
-    /// A job that waited this long waits for no price any more [default: 1d]
-    #[arg(long, value_name = "SPAN", env = "LIMO_MAX_DELAY")]
-    #[serde(with = "as_text::option")]
-    max_delay: Option<Span>,
-    /// Taken as the duration of a job of which nothing is known [default: 1h]
-    #[arg(long, value_name = "SPAN", env = "LIMO_DEFAULT_DURATION")]
-    #[serde(with = "as_text::option")]
-    default_duration: Option<Span>,
-    /// How many waiting jobs a round looks at [default: 512]
-    #[arg(long, value_name = "COUNT", env = "LIMO_DEPTH")]
-    depth: Option<u32>,
-    /// A reading older than this no longer counts [default: 10s]
-    #[arg(long, value_name = "SPAN", env = "LIMO_STALE_AFTER")]
-    #[serde(with = "as_text::option")]
-    stale_after: Option<Span>,
-    /// How long a node that did not acknowledge a job gets no other [default: 30s]
-    #[arg(long, value_name = "SPAN", env = "LIMO_SUSPECT_FOR")]
-    #[serde(with = "as_text::option")]
-    suspect_for: Option<Span>,
-    /// Which free nodes a job on several nodes gets: any, or contiguous ones [default: any]
-    #[arg(long, value_name = "WHICH", env = "LIMO_ALLOCATION")]
-    allocation: Option<Allocation>,
-    /// How often the account of a budget is corrected by what was used, and the queue looked at again [default: 10min]
-    #[arg(long, value_name = "SPAN", env = "LIMO_MONITOR_EVERY")]
-    #[serde(with = "as_text::option")]
-    monitor_every: Option<Span>,
-}
-
 /// What holds when the journal begins; from then on `lconf` changes it: `[initial]`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -182,11 +135,6 @@ fn read(path: &Path) -> Result<Layer> {
 
 impl Layer {
     fn over(self, below: Self) -> Self {
-        let (policy, under) = (self.policy, below.policy);
-        // A price rule replaces the other kind of price rule of the layer below.
-        let ruled = policy.price_threshold.is_some() || policy.price_quantile_permille.is_some();
-        let under =
-            if ruled { PolicyLayer { price_threshold: None, price_quantile_permille: None, ..under } } else { under };
         Self {
             state_dir: self.state_dir.or(below.state_dir),
             listen: self.listen.or(below.listen),
@@ -197,20 +145,7 @@ impl Layer {
             orphan_grace: self.orphan_grace.or(below.orphan_grace),
             snapshot_every: self.snapshot_every.or(below.snapshot_every),
             readings_every: self.readings_every.or(below.readings_every),
-            policy: PolicyLayer {
-                price_threshold: policy.price_threshold.or(under.price_threshold),
-                price_quantile_permille: policy.price_quantile_permille.or(under.price_quantile_permille),
-                price_hysteresis: policy.price_hysteresis.or(under.price_hysteresis),
-                reserve_permille: policy.reserve_permille.or(under.reserve_permille),
-                lead: policy.lead.or(under.lead),
-                max_delay: policy.max_delay.or(under.max_delay),
-                default_duration: policy.default_duration.or(under.default_duration),
-                depth: policy.depth.or(under.depth),
-                stale_after: policy.stale_after.or(under.stale_after),
-                suspect_for: policy.suspect_for.or(under.suspect_for),
-                allocation: policy.allocation.or(under.allocation),
-                monitor_every: policy.monitor_every.or(under.monitor_every),
-            },
+            policy: self.policy.over(below.policy),
             initial: InitialLayer {
                 policy: self.initial.policy.or(below.initial.policy),
                 low: self.initial.low.or(below.initial.low),
@@ -246,40 +181,13 @@ impl Layer {
                 mode: self.initial.mode.unwrap_or_default(),
             },
         };
+        let (every, stale_after) = (desk.readings_every, desk.options.stale_after);
+        ensure!(
+            every < stale_after,
+            "readings_every is {every}, and a reading counts for {stale_after} (stale_after): it must be recorded before"
+        );
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
         Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk })
-    }
-}
-
-impl PolicyLayer {
-    fn resolve(self) -> Result<Options> {
-        let default = Options::default();
-        let price_rule = match (self.price_threshold, self.price_quantile_permille) {
-            (Some(_), Some(_)) => {
-                bail!("price_threshold and price_quantile_permille exclude each other: give one of them")
-            }
-            (Some(threshold), None) => PriceRule::Threshold(threshold),
-            (None, Some(quantile)) => PriceRule::QuantilePermille(permille("price_quantile_permille", quantile)?),
-            (None, None) => default.price_rule,
-        };
-        let price_hysteresis = self.price_hysteresis.unwrap_or(default.price_hysteresis);
-        ensure!(price_hysteresis >= Price::ZERO, "price_hysteresis is {price_hysteresis}: it cannot be negative");
-        let depth = self.depth.unwrap_or(default.depth);
-        ensure!(depth > 0, "depth is 0: a round must look at 1 job or more");
-        Ok(Options {
-            price_rule,
-            price_hysteresis,
-            reserve_permille: permille("reserve_permille", self.reserve_permille.unwrap_or(default.reserve_permille))?,
-            lead: not_negative("lead", self.lead, default.lead)?,
-            max_delay: not_negative("max_delay", self.max_delay, default.max_delay)?,
-            default_duration: positive("default_duration", self.default_duration, default.default_duration)?,
-            depth,
-            stale_after: positive("stale_after", self.stale_after, default.stale_after)?,
-            suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
-            allocation: self.allocation.unwrap_or(default.allocation),
-            monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
-            ..default
-        })
     }
 }
 
@@ -303,6 +211,7 @@ fn positive(key: &str, value: Option<Span>, default: Span) -> Result<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use limo_sched::{Allocation, Preempt, PriceRule};
 
     fn settings(file: &str, flags: &[&str]) -> Result<Settings, String> {
         let dir = tempfile::tempdir().expect("a directory");
@@ -321,7 +230,7 @@ mod tests {
     #[test]
     fn flags_come_before_the_file_and_the_file_before_defaults() {
         let file = "ack_timeout = \"5s\"\nkill_grace = \"1min\"\n[policy]\nprice_threshold = \"60 EUR/MWh\"\ndepth = 7\n\
-             allocation = \"contiguous\"\nmonitor_every = \"5min\"\n";
+             allocation = \"contiguous\"\nmonitor_every = \"5min\"\npreempt = \"suspend\"\n";
         let settings = settings(file, &["--ack-timeout", "1s", "--price-quantile-permille", "250"]).expect("good");
         assert_eq!(settings.desk.ack_timeout, Span::from_secs(1));
         assert_eq!(settings.desk.kill_grace, Span::from_secs(60));
@@ -329,6 +238,7 @@ mod tests {
         assert_eq!(settings.desk.options.depth, 7);
         assert_eq!(settings.desk.options.allocation, Allocation::Contiguous);
         assert_eq!(settings.desk.options.monitor_every, Span::from_secs(300));
+        assert_eq!(settings.desk.options.preempt, Preempt::Suspend);
         assert_eq!(settings.desk.options.price_rule, PriceRule::QuantilePermille(250));
         assert_eq!(settings.listen.to_string(), "127.0.0.1:6817");
     }
@@ -354,6 +264,9 @@ mod tests {
         refused("[policy]\nmonitor_every = 600\n", &[], "`600` has no unit");
         refused("[policy]\nallocation = \"neighbours\"\n", &[], "unknown variant `neighbours`");
         refused("", &["--allocation", "neighbours"], "is not an allocation: any, contiguous");
+        refused("[policy]\ncap_factor_permille = 0\n", &[], "cap_factor_permille is 0");
+        refused("[policy]\nstale_after = \"1s\"\n", &[], "readings_every is 1s");
+        refused("", &["--preempt", "kill"], "`kill` is not how far jobs are preempted");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");
         refused("listen = \n", &[], "FILE is not a configuration of lmaster");

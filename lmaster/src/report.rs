@@ -36,9 +36,11 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         Phase::Starting(_) => (JobState::Starting, None, None),
         Phase::Running(_, running) if stopping => (JobState::Stopping, None, Some(running.started)),
         Phase::Running(_, running) => (JobState::Running, None, Some(running.started)),
+        Phase::Suspended(_, running, _) if stopping => (JobState::Stopping, None, Some(running.started)),
+        Phase::Suspended(_, running, _) => (JobState::Suspended, None, Some(running.started)),
     };
     let estimate = assignment.map(|assignment| assignment.estimate);
-    let energy = estimate.zip(started).map(|(estimate, started)| estimate.power * (now - started));
+    let energy = job.running().zip(assignment).map(|(running, assignment)| running.used(assignment, now));
     let price = |from: Time, started: Time| core.prices().map(|prices| prices.mean(from, now - started));
     let cost = |from: Time| energy.zip(started).and_then(|(energy, started)| Some(energy * price(from, started)?));
     JobReport {
@@ -126,6 +128,8 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         kind: unit.kind,
         cores: unit.cores,
         cores_used: core.cores_used(id),
+        cap: node.cap(id.unit),
+        caps: unit.caps,
         jobs: jobs.iter().copied().filter(|job| is_on(job, id)).collect(),
     };
     let (energy, cost) = core.node_account(node.id(), now);

@@ -65,10 +65,11 @@ pub enum Command {
 }
 
 /// Every state with its code in tables: Slurm's, and `RF` for refused, which Slurm does not have.
-pub const STATES: [(JobState, &str); 10] = [
+pub const STATES: [(JobState, &str); 11] = [
     (JobState::Waiting, "PD"),
     (JobState::Starting, "CF"),
     (JobState::Running, "R"),
+    (JobState::Suspended, "S"),
     (JobState::Stopping, "CG"),
     (JobState::Completed, "CD"),
     (JobState::Failed, "F"),

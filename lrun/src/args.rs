@@ -26,6 +26,8 @@ pub struct Args {
     #[command(flatten)]
     pub when: WhenArgs,
     #[command(flatten)]
+    pub power: PowerArgs,
+    #[command(flatten)]
     pub how: HowArgs,
     #[command(flatten)]
     pub master: MasterArg,
@@ -88,6 +90,20 @@ pub struct WhenArgs {
     /// May wait for a cheaper hour, but should have started by then
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
     pub start_by: Option<Time>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Where power is short")]
+pub struct PowerArgs {
+    /// Never stop its processes for a while to save power
+    #[arg(long)]
+    pub no_suspend: bool,
+    /// It may be ended and run again from its beginning to save power
+    #[arg(long, requires = "detach")]
+    pub requeue: bool,
+    /// It only serves to use power that nobody else wants: starts below the lower limit, gives way first
+    #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"])]
+    pub filler: bool,
 }
 
 #[derive(Debug, clap::Args)]

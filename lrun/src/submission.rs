@@ -79,6 +79,9 @@ fn request(args: &Args) -> Result<Request, Failure> {
         exclude: names(&args.resources.exclude),
         hardware: names(&args.resources.constraint),
         variants,
+        may_suspend: !args.power.no_suspend,
+        may_requeue: args.power.requeue,
+        filler: args.power.filler,
     })
 }
 

@@ -63,6 +63,8 @@ pub enum NodeToMaster {
     StreamAck { stream: StreamId, offset: u64 },
     /// What became of the caps of this generation: the units, by index, that do not hold theirs, and why.
     Capped { generation: u64, failed: Vec<(u16, String)> },
+    /// The job's processes stand still, or go on again, as was told. Readings show it from now on.
+    Paused { job: JobId, attempt: Attempt, paused: bool },
 }
 
 /// Several looks at a meter, as one.

@@ -13,6 +13,8 @@ pub enum JobState {
     /// Assigned; the node has not said yet that it runs.
     Starting,
     Running,
+    /// Its processes stand still.
+    Suspended,
     /// Told to stop, not over yet.
     Stopping,
     /// Exit code 0.
@@ -34,6 +36,7 @@ impl JobState {
             Self::Waiting => "waiting",
             Self::Starting => "starting",
             Self::Running => "running",
+            Self::Suspended => "suspended",
             Self::Stopping => "stopping",
             Self::Completed => "completed",
             Self::Failed => "failed",
@@ -45,7 +48,7 @@ impl JobState {
     }
 
     pub fn is_over(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Starting | Self::Running | Self::Stopping)
+        !matches!(self, Self::Waiting | Self::Starting | Self::Running | Self::Suspended | Self::Stopping)
     }
 
     /// The state that an end means.
@@ -145,6 +148,10 @@ pub struct UnitReport {
     pub kind: UnitKind,
     pub cores: u32,
     pub cores_used: u32,
+    /// The cap that the master holds it at.
+    pub cap: Option<Power>,
+    /// The lowest and the highest cap that it obeys.
+    pub caps: Option<(Power, Power)>,
     pub jobs: Vec<JobId>,
 }
 

@@ -107,6 +107,9 @@ fn request() -> impl Strategy<Value = Request> {
             exclude: names.clone(),
             hardware: names.clone(),
             variants: names,
+            may_suspend: immediate,
+            may_requeue: !immediate,
+            filler: immediate,
         },
     )
 }
@@ -169,6 +172,7 @@ fn from_node() -> impl Strategy<Value = NodeToMaster> {
         (stream(), any::<u64>()).prop_map(|(stream, offset)| NodeToMaster::StreamAck { stream, offset }),
         (any::<u64>(), vec((any::<u16>(), text()), 0..3))
             .prop_map(|(generation, failed)| NodeToMaster::Capped { generation, failed }),
+        (ids(), any::<bool>()).prop_map(|((job, attempt), paused)| NodeToMaster::Paused { job, attempt, paused }),
     ]
 }
 
@@ -400,7 +404,10 @@ fn golden_bytes() {
     // Kind 1; variant 1; 300 as a 16-bit varint; 2.
     check(Frame::Message(NodeToMaster::JobAck { job, attempt }), &[1, 1, 251, 44, 1, 2]);
     // 41.5 W are 41,500 mW, zigzag 83,000 as a 32-bit varint.
-    check(Frame::Message(NodeToMaster::Reading(Sample::once(Power::from_mw(41_500)))), &[1, 5, 252, 56, 68, 1, 0]);
+    check(
+        Frame::Message(NodeToMaster::Reading(Sample::once(Power::from_mw(41_500)))),
+        &[1, 5, 252, 56, 68, 1, 0, 252, 56, 68, 1, 0, 252, 56, 68, 1, 0, 252, 56, 68, 1, 0, 1],
+    );
     let stream = StreamId { job: JobId(1), channel: Channel::Stdout };
     let data = Data { stream, offset: 258, bytes: Bytes::from_static(b"hi") };
     check(Frame::Data(data), &[2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 2, b'h', b'i']);

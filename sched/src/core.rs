@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Attempt, Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Span, Time, UnitId,
+    Attempt, Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Span, Time,
+    UnitId,
 };
 
 use crate::apply;

@@ -69,10 +69,17 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    Cancelled { by: String },
-    TimeLimit { limit: Span },
+    Cancelled {
+        by: String,
+    },
+    TimeLimit {
+        limit: Span,
+    },
     /// The upper limit leaves no room for it: it runs again from its beginning when there is room.
-    Requeued { draw: Power, high: Power },
+    Requeued {
+        draw: Power,
+        high: Power,
+    },
 }
 
 /// Why a job that is not started waits, with the numbers.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, Estimate, JobId, Meter, NodeId, NodeSpec, Part, Placement, Power, Price, Profile,
-    ProfileKey, Request, Span, Time, UnitId, UnitSpec, width,
+    Attempt, Band, Budgets, Curve, Energy, Estimate, JobId, Meter, NodeId, NodeSpec, Part, Placement, Power, Price,
+    Profile, ProfileKey, Request, Span, Time, UnitId, UnitSpec, width,
 };
 use serde::{Deserialize, Serialize};
 
@@ -212,6 +212,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// What it used until now, as far as is expected of it.
+    pub fn used(&self, assignment: &Assignment, now: Time) -> Energy {
+        self.spent + assignment.draw * (now - self.since)
+    }
+
     pub(crate) fn from(now: Time) -> Self {
         Self {
             started: now,
@@ -229,9 +234,9 @@ impl Job {
     pub fn assignment(&self) -> Option<&Assignment> {
         match &self.phase {
             Phase::Waiting(_) => None,
-            Phase::Starting(assignment)
-            | Phase::Running(assignment, _)
-            | Phase::Suspended(assignment, ..) => Some(assignment),
+            Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {
+                Some(assignment)
+            }
         }
     }
 
@@ -246,16 +251,18 @@ impl Job {
     pub(crate) fn running_mut(&mut self) -> Option<(&mut Assignment, &mut Running)> {
         match &mut self.phase {
             Phase::Waiting(_) | Phase::Starting(_) => None,
-            Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => Some((assignment, running)),
+            Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => {
+                Some((assignment, running))
+            }
         }
     }
 
     pub(crate) fn assignment_mut(&mut self) -> Option<&mut Assignment> {
         match &mut self.phase {
             Phase::Waiting(_) => None,
-            Phase::Starting(assignment)
-            | Phase::Running(assignment, _)
-            | Phase::Suspended(assignment, ..) => Some(assignment),
+            Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {
+                Some(assignment)
+            }
         }
     }
 
@@ -374,7 +381,10 @@ impl Node {
 
     /// The caps of its units, as they were told last, and the number of that telling.
     pub fn caps(&self) -> (u64, Vec<Option<Power>>) {
-        (self.caps.generation, (0..self.spec.units.len()).map(|unit| self.caps.limits.get(unit).copied().flatten()).collect())
+        (
+            self.caps.generation,
+            (0..self.spec.units.len()).map(|unit| self.caps.limits.get(unit).copied().flatten()).collect(),
+        )
     }
 
     /// The lowest and the highest cap of a unit, where it can be capped.

@@ -155,7 +155,12 @@ impl<'a> View<'a> {
 
     /// The caps at which a job can be put on a unit: with others, the one that it has; alone, none, and each of which there
     /// is a profile.
-    fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec), caps: bool) -> Vec<Option<Power>> {
+    fn caps_for(
+        &self,
+        request: &Request,
+        (node, id, unit): (&Node, UnitId, &UnitSpec),
+        caps: bool,
+    ) -> Vec<Option<Power>> {
         if self.index().cores_used(id) > 0 {
             return vec![node.cap(id.unit)];
         }
@@ -176,7 +181,8 @@ impl<'a> View<'a> {
                 }
                 for cap in self.caps_for(request, (node, id, unit), caps) {
                     let part = Part { unit: id, count: 1, cores, memory: request.memory, cap };
-                    choices.push(Choice { part, estimate: under_cap(Known::of(self.state), request, unit, (cap, 1_000)) });
+                    choices
+                        .push(Choice { part, estimate: under_cap(Known::of(self.state), request, unit, (cap, 1_000)) });
                 }
             }
         }

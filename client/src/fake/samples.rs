@@ -110,6 +110,8 @@ pub fn node(name: &str) -> NodeReport {
         kind: UnitKind::Cpu,
         cores: 8,
         cores_used: 2,
+        cap: None,
+        caps: Some((Power::from_watts(8), Power::from_watts(60))),
         jobs: vec![JobId(3)],
     };
     let gpu = UnitReport {
@@ -118,6 +120,8 @@ pub fn node(name: &str) -> NodeReport {
         kind: UnitKind::Accelerator,
         cores: 1,
         cores_used: 1,
+        cap: None,
+        caps: None,
         jobs: vec![JobId(4)],
     };
     NodeReport {

@@ -44,6 +44,11 @@ pub struct UnitJson {
     pub kind: &'static str,
     pub cores: u32,
     pub cores_used: u32,
+    /// The cap that it is held at now.
+    pub cap_w: Option<f64>,
+    /// The lowest and the highest cap that it obeys, where it can be capped.
+    pub least_cap_w: Option<f64>,
+    pub most_cap_w: Option<f64>,
     pub jobs: Vec<u64>,
 }
 
@@ -77,6 +82,9 @@ impl From<&UnitReport> for UnitJson {
             },
             cores: unit.cores,
             cores_used: unit.cores_used,
+            cap_w: unit.cap.map(|cap| cap.watts()),
+            least_cap_w: unit.caps.map(|(low, _)| low.watts()),
+            most_cap_w: unit.caps.map(|(_, high)| high.watts()),
             jobs: unit.jobs.iter().map(|job| job.0).collect(),
         }
     }

@@ -126,7 +126,7 @@ impl Desk {
             return self.refuse(peer, reason, None);
         }
         match self.core.job(job).map(|job| &job.phase) {
-            Some(Phase::Running(assignment, _)) => {
+            Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => {
                 let (attempt, node) = (assignment.attempt, super::assign::node_of(assignment));
                 if let Some(link) = node.and_then(|node| self.link(node)) {
                     self.tell_node(link, MasterToNode::Signal { job, attempt, signal });

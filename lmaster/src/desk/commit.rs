@@ -27,6 +27,10 @@ pub(super) enum After {
     Welcome(Box<Welcome>),
     Assign(JobId, Attempt),
     Halt(JobId, Attempt),
+    /// The newest caps of a node.
+    Caps(NodeId),
+    /// A job is suspended, or goes on.
+    Pause(JobId, Attempt, bool),
     Waiting(JobId, Wait),
     /// A job, its node and its unit.
     Running(JobId, String, String),
@@ -136,6 +140,8 @@ impl Desk {
             After::Welcome(welcome) => self.welcome(*welcome),
             After::Assign(job, attempt) => self.assign(job, attempt),
             After::Halt(job, attempt) => self.halt(job, attempt),
+            After::Caps(node) => self.hold_caps(node),
+            After::Pause(job, attempt, paused) => self.pause(job, attempt, paused),
             After::Waiting(job, wait) => self.notify(job, MasterToClient::Waiting { job, wait }),
             After::Running(job, node, unit) => {
                 self.notify(job, MasterToClient::Running { job, node, unit });
@@ -228,6 +234,9 @@ impl Desk {
         let command = |command: &Command| match command {
             Command::Start { job, attempt, .. } => Some(After::Assign(*job, *attempt)),
             Command::Stop { job, attempt, .. } => Some(After::Halt(*job, *attempt)),
+            Command::Cap { node, .. } => Some(After::Caps(*node)),
+            Command::Suspend { job, attempt } => Some(After::Pause(*job, *attempt, true)),
+            Command::Resume { job, attempt } => Some(After::Pause(*job, *attempt, false)),
             // No node registers as one that can be switched: see `NewSlave`.
             Command::Sleep { .. } | Command::Wake { .. } => None,
         };
@@ -326,11 +335,15 @@ fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
     }
 }
 
-/// What there is to learn: only from a run on one unit that ended well by itself and whose energy was measured.
+/// What there is to learn: only from a run on one unit, under one cap and without a pause,
+/// that ended well by itself and whose energy was measured.
 fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sched::Node]) -> Option<Lesson> {
     let JobEnd::Ran { outcome: limo_model::Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else {
         return None;
     };
+    if !finished.steady {
+        return None;
+    }
     let [part] = finished.placement.as_slice() else { return None };
     let node = nodes.get(part.unit.node.0 as usize)?;
     let unit = node.spec().units.get(usize::from(part.unit.unit))?;

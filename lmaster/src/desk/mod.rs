@@ -12,6 +12,7 @@ mod clients;
 mod commit;
 mod nodes;
 mod queries;
+mod steer;
 mod streams;
 mod submit;
 #[cfg(test)]

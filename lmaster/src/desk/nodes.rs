@@ -120,7 +120,8 @@ impl Desk {
             }
             NodeToMaster::Reading(Sample { draw, .. }) => self.reading(node, draw),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
-            NodeToMaster::Capped { .. } => todo!(),
+            NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
+            NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
         }
     }
 
@@ -230,6 +231,7 @@ impl Desk {
             }
         }
         orders.extend(self.old_attempts(node, &attempts));
+        orders.extend(self.steering(node));
         self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));
     }
 

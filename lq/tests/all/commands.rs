@@ -95,10 +95,10 @@ async fn nodes_and_their_units() {
     drained.units[0].jobs.clear();
     let (output, asked) = answered(&["nodes"], answer(Answer::Nodes(vec![node("n1"), drained]))).await;
     let expected = "\
-        NODE  STATE    DRAW                          IDLE           MEMORY  UNIT  HARDWARE      CORES  JOBS\n\
-        n1    up       48.5 W emulated             15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  3\n\
-        \x20                                                                   gpu   quadro-p2000    1/1  4\n\
-        n2    drained  48.5 W emulated, estimated  15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -\n\
+        NODE  STATE    DRAW                          IDLE           MEMORY  UNIT  HARDWARE      CORES  CAP  JOBS\n\
+        n1    up       48.5 W emulated             15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8    -  3\n\
+        \x20                                                                   gpu   quadro-p2000    1/1    -  4\n\
+        n2    drained  48.5 W emulated, estimated  15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8    -  -\n\
         \n\
         n2: fan, by root\n";
     assert_eq!(output, printed(expected));

@@ -64,8 +64,10 @@ async fn nodes_say_whether_their_watts_are_measured() {
             "emulated": true, "memory_bytes": 17_179_869_184_i64, "memory_used_bytes": 1_073_741_824, "energy_j": 1000.0,
             "cost_eur": 0.00008,
             "units": [
-                {"name": "cpu", "hardware": "xeon", "kind": "cpu", "cores": 8, "cores_used": 2, "jobs": [3]},
-                {"name": "gpu", "hardware": "quadro-p2000", "kind": "accelerator", "cores": 1, "cores_used": 1, "jobs": [4]},
+                {"name": "cpu", "hardware": "xeon", "kind": "cpu", "cores": 8, "cores_used": 2, "cap_w": null,
+                 "least_cap_w": 8.0, "most_cap_w": 60.0, "jobs": [3]},
+                {"name": "gpu", "hardware": "quadro-p2000", "kind": "accelerator", "cores": 1, "cores_used": 1,
+                 "cap_w": null, "least_cap_w": null, "most_cap_w": null, "jobs": [4]},
             ],
         }],
     });

@@ -114,21 +114,10 @@ fn request(dice: &mut u64) -> Request {
     let signature = next(dice) as usize % (SIZES.len() * 8 * WALLTIMES_H.len());
     let (size, rest) = (signature % SIZES.len(), signature / SIZES.len());
     Request {
-        user: String::new(),
-        name: String::new(),
-        application: String::new(),
-        size: String::new(),
-        nodes: NonZeroU32::MIN,
         cores: Cores::Count(NonZeroU32::new(SIZES[size]).unwrap_or(NonZeroU32::MIN)),
-        memory: Memory::ZERO,
         time_limit: Some(Span::from_secs(WALLTIMES_H[rest / 8] * 3_600)),
-        immediate: false,
-        deadline: None,
-        start_by: None,
-        include: Vec::new(),
-        exclude: Vec::new(),
         hardware: constraint(rest % 8),
-        variants: Vec::new(),
+        ..Request::one_core("")
     }
 }
 

@@ -54,6 +54,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             }
             // A job ends by itself at its walltime, at the latest.
             Command::Stop { .. } => {}
+            Command::Cap { .. } | Command::Suspend { .. } | Command::Resume { .. } => {}
             Command::Sleep { nodes } => {
                 for (at, runs) in self.machine.sleep(&nodes) {
                     self.switched += 1;

@@ -1,6 +1,6 @@
 //! The life of a job: submitted, started, taken back, ended, cancelled.
 
-use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Power, Request, Span, Time, UnitKind, Usage};
+use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Request, Span, Time, UnitKind, Usage};
 
 use super::nodes::{self, release};
 use crate::account::cost_of;
@@ -243,7 +243,7 @@ pub(super) fn ended(
     };
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
     release(state, now, id, &assignment, &seen);
-    let account = account(state, now, (&job, running.as_ref()), usage, assignment.draw);
+    let account = account(state, now, (&job, running.as_ref()), usage, &assignment);
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let stopped = assignment.stop.map(|(why, _)| why);
     if matches!(stopped, Some(StopReason::Requeued { .. })) && !matches!(outcome, Outcome::Lost { .. }) {
@@ -275,11 +275,11 @@ fn account(
     now: Time,
     (job, running): (&Job, Option<&Running>),
     usage: Usage,
-    draw: Power,
+    assignment: &Assignment,
 ) -> Account {
     let Some(running) = running else { return job.lost };
     let span: Span = now - running.started;
-    let energy: Energy = usage.energy.unwrap_or_else(|| running.spent + draw * (now - running.since));
+    let energy: Energy = usage.energy.unwrap_or_else(|| running.used(assignment, now));
     let prices = state.settings.prices.as_ref();
     Account {
         energy: job.lost.energy + energy,

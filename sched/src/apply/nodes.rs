@@ -2,10 +2,10 @@
 
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time, width};
 
+use super::steer;
 use crate::account::{Bill, cost_of};
 use crate::index::Index;
 use crate::refused::Refused;
-use super::steer;
 use crate::state::{Assignment, Change, Drained, Job, Node, Phase, Reading, Sleep, State};
 
 /// Adds what has been drawn since the last change to the sums, up to `now`; lets readings grow stale and suspicions end.

@@ -188,7 +188,8 @@ pub(super) fn correct(state: &mut State, id: NodeId, now: Time) {
     let on = state.jobs_on(id);
     let jobs = || on.iter().filter_map(|job| Some((*job, &**state.jobs.get(*job)?)));
     let shown = || jobs().filter(|(_, job)| shows(job) && !matches!(job.phase, Phase::Suspended(..)));
-    let believed: Power = shown().filter_map(|(_, job)| job.assignment()).map(|assignment| assignment.draw_on(id)).sum();
+    let believed: Power =
+        shown().filter_map(|(_, job)| job.assignment()).map(|assignment| assignment.draw_on(id)).sum();
     let is_free = |job: &Job| job.is_running_on() && draw_at(state, job, None) == Some(draw_if_on(state, job));
     if believed <= Power::ZERO || !shown().all(|(_, job)| is_free(job)) {
         return;

@@ -35,7 +35,9 @@ pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let preempted = plan.suspends.iter().filter(|job| not(job, &suspendible));
     let preempted = preempted.chain(plan.requeues.iter().filter(|job| not(job, &requeueable)));
     found.extend(preempted.map(|job| Violation::NotPreemptible { job: *job }));
-    found.extend(plan.resumes.iter().filter(|job| not(job, &suspended)).map(|job| Violation::NotSuspended { job: *job }));
+    found.extend(
+        plan.resumes.iter().filter(|job| not(job, &suspended)).map(|job| Violation::NotSuspended { job: *job }),
+    );
     upper_limit(view, plan, found);
 }
 

@@ -97,9 +97,7 @@ impl Index {
                         index.untold.insert(id);
                     }
                 }
-                Phase::Starting(assignment)
-                | Phase::Running(assignment, _)
-                | Phase::Suspended(assignment, ..) => {
+                Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {
                     index.take(id, &assignment.placement);
                     index.active_draw += assignment.estimate.power;
                     if assignment.stop.as_ref().is_some_and(|(_, told)| !told) {

@@ -6,9 +6,9 @@
 use limo_model::{JobId, Power, Request, Span, Time};
 
 use super::{Policy, limo, prototype};
+use crate::apply::draw_if_on;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
-use crate::apply::draw_if_on;
 use crate::state::{Job, Phase};
 use crate::timeline::{Reserved, Respect, Timeline};
 use crate::view::{Choice, View};

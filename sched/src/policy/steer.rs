@@ -133,7 +133,9 @@ fn held(view: &View<'_>) -> Vec<Held> {
     let mut units: BTreeMap<UnitId, Held> = BTreeMap::new();
     for (_, job) in view.active() {
         let Some(assignment) = job.assignment().filter(|assignment| assignment.stop.is_none()) else { continue };
-        let Some(part) = assignment.sole_part().filter(|_| !matches!(job.phase, Phase::Suspended(..))) else { continue };
+        let Some(part) = assignment.sole_part().filter(|_| !matches!(job.phase, Phase::Suspended(..))) else {
+            continue;
+        };
         let Some((node, unit)) = view.unit(part.unit) else { continue };
         let Some((low, _)) = node.cap_range(part.unit.unit) else { continue };
         let held = units.entry(part.unit).or_insert_with(|| Held {
@@ -305,7 +307,8 @@ impl Held {
             return self.aim.1;
         }
         let on = view.active().filter(|(_, job)| job.is_active_and_kept());
-        let here = on.filter(|(_, job)| job.assignment().and_then(|a| a.sole_part()).is_some_and(|p| p.unit == self.unit));
+        let here =
+            on.filter(|(_, job)| job.assignment().and_then(|a| a.sole_part()).is_some_and(|p| p.unit == self.unit));
         here.filter_map(|(_, job)| draw_at(view.state(), job, None)).sum()
     }
 }

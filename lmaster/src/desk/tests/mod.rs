@@ -8,6 +8,7 @@ mod disk;
 mod jobs;
 mod nodes;
 mod restarts;
+mod steer;
 mod streams;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -313,7 +314,7 @@ fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> NewSlave {
         kind: UnitKind::Cpu,
         cores: 1,
         nameplate: Power::from_watts(60),
-        caps: None,
+        caps: Some((Power::from_watts(20), Power::from_watts(60))),
     };
     let spec = NodeSpec {
         name: name.into(),

@@ -109,7 +109,8 @@ impl Run {
         let settings = core.settings();
         let high = settings.limits.at(self.world.now).high();
         let stopped = |job: &Job| job.assignment().is_some_and(|assignment| assignment.stop.is_some());
-        let leaving: Power = core.jobs().filter(|(_, job)| stopped(job)).map(|(_, job)| job.assignment().expect("it is").draw).sum();
+        let leaving: Power =
+            core.jobs().filter(|(_, job)| stopped(job)).map(|(_, job)| job.assignment().expect("it is").draw).sum();
         if !settings.preset.steers() || core.sums().draw - leaving <= high {
             return;
         }

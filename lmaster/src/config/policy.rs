@@ -1,0 +1,147 @@
+//! The numbers of the policies, in the section `[policy]` of the settings.
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use limo_model::{Price, Span, as_text};
+use limo_sched::{Allocation, Options, Preempt, PriceRule};
+use serde::Deserialize;
+
+use super::{not_negative, permille, positive};
+
+/// The numbers of the policies: `[policy]`.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PolicyLayer {
+    /// Low mode above this price, in place of a quantile
+    #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_THRESHOLD", allow_hyphen_values = true)]
+    #[serde(with = "as_text::option")]
+    price_threshold: Option<Price>,
+    /// Low mode above this quantile of the known prices, in thousandths [default: 500]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_PRICE_QUANTILE_PERMILLE")]
+    price_quantile_permille: Option<u32>,
+    /// The price must pass the turning point by this much before the mode turns [default: 2 EUR/MWh]
+    #[arg(long, value_name = "PRICE", env = "LIMO_PRICE_HYSTERESIS")]
+    #[serde(with = "as_text::option")]
+    price_hysteresis: Option<Price>,
+    /// Kept free below the upper limit, in thousandths of it [default: 10]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_RESERVE_PERMILLE")]
+    reserve_permille: Option<u32>,
+    /// How long before a running job is expected to end another starts to hold the lower limit [default: 1s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_LEAD")]
+    #[serde(with = "as_text::option")]
+    lead: Option<Span>,
+    /// A job that waited this long waits for no price any more [default: 1d]
+    #[arg(long, value_name = "SPAN", env = "LIMO_MAX_DELAY")]
+    #[serde(with = "as_text::option")]
+    max_delay: Option<Span>,
+    /// Taken as the duration of a job of which nothing is known [default: 1h]
+    #[arg(long, value_name = "SPAN", env = "LIMO_DEFAULT_DURATION")]
+    #[serde(with = "as_text::option")]
+    default_duration: Option<Span>,
+    /// How many waiting jobs a round looks at [default: 512]
+    #[arg(long, value_name = "COUNT", env = "LIMO_DEPTH")]
+    depth: Option<u32>,
+    /// A reading older than this no longer counts [default: 10s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_STALE_AFTER")]
+    #[serde(with = "as_text::option")]
+    stale_after: Option<Span>,
+    /// How long a node that did not acknowledge a job gets no other [default: 30s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_SUSPECT_FOR")]
+    #[serde(with = "as_text::option")]
+    suspect_for: Option<Span>,
+    /// Which free nodes a job on several nodes gets: any, or contiguous ones [default: any]
+    #[arg(long, value_name = "WHICH", env = "LIMO_ALLOCATION")]
+    allocation: Option<Allocation>,
+    /// How often the account of a budget is corrected by what was used, and the queue looked at again [default: 10min]
+    #[arg(long, value_name = "SPAN", env = "LIMO_MONITOR_EVERY")]
+    #[serde(with = "as_text::option")]
+    monitor_every: Option<Span>,
+    /// How far to go with running jobs where the draw is above the upper limit: nothing, caps, suspend or requeue
+    /// [default: requeue]
+    #[arg(long, value_name = "HOW", env = "LIMO_PREEMPT")]
+    preempt: Option<Preempt>,
+    /// How much a cap slows a job down of which there is no profile at it, in thousandths: 1000 is as much as it takes
+    /// power [default: 750]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_CAP_FACTOR_PERMILLE")]
+    cap_factor_permille: Option<u32>,
+    /// Kept free beyond the reserve when running jobs get power back, in thousandths of the upper limit [default: 20]
+    #[arg(long, value_name = "PERMILLE", env = "LIMO_STEER_MARGIN_PERMILLE")]
+    steer_margin_permille: Option<u32>,
+    /// A job that was suspended stays so at least this long, and a cap that was lowered is not raised before [default: 5s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_LEAST_OFF")]
+    #[serde(with = "as_text::option")]
+    least_off: Option<Span>,
+    /// A suspended job goes on only where there is room for it for at least this long [default: 30s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_LEAST_ON")]
+    #[serde(with = "as_text::option")]
+    least_on: Option<Span>,
+}
+
+impl PolicyLayer {
+    /// What this layer does not say, the one below does.
+    pub(super) fn over(self, under: Self) -> Self {
+        // A price rule replaces the other kind of price rule of the layer below.
+        let ruled = self.price_threshold.is_some() || self.price_quantile_permille.is_some();
+        let under =
+            if ruled { PolicyLayer { price_threshold: None, price_quantile_permille: None, ..under } } else { under };
+        Self {
+            price_threshold: self.price_threshold.or(under.price_threshold),
+            price_quantile_permille: self.price_quantile_permille.or(under.price_quantile_permille),
+            price_hysteresis: self.price_hysteresis.or(under.price_hysteresis),
+            reserve_permille: self.reserve_permille.or(under.reserve_permille),
+            lead: self.lead.or(under.lead),
+            max_delay: self.max_delay.or(under.max_delay),
+            default_duration: self.default_duration.or(under.default_duration),
+            depth: self.depth.or(under.depth),
+            stale_after: self.stale_after.or(under.stale_after),
+            suspect_for: self.suspect_for.or(under.suspect_for),
+            allocation: self.allocation.or(under.allocation),
+            monitor_every: self.monitor_every.or(under.monitor_every),
+            preempt: self.preempt.or(under.preempt),
+            cap_factor_permille: self.cap_factor_permille.or(under.cap_factor_permille),
+            steer_margin_permille: self.steer_margin_permille.or(under.steer_margin_permille),
+            least_off: self.least_off.or(under.least_off),
+            least_on: self.least_on.or(under.least_on),
+        }
+    }
+
+    pub(super) fn resolve(self) -> Result<Options> {
+        let default = Options::default();
+        let price_rule = match (self.price_threshold, self.price_quantile_permille) {
+            (Some(_), Some(_)) => {
+                bail!("price_threshold and price_quantile_permille exclude each other: give one of them")
+            }
+            (Some(threshold), None) => PriceRule::Threshold(threshold),
+            (None, Some(quantile)) => PriceRule::QuantilePermille(permille("price_quantile_permille", quantile)?),
+            (None, None) => default.price_rule,
+        };
+        let price_hysteresis = self.price_hysteresis.unwrap_or(default.price_hysteresis);
+        ensure!(price_hysteresis >= Price::ZERO, "price_hysteresis is {price_hysteresis}: it cannot be negative");
+        let depth = self.depth.unwrap_or(default.depth);
+        ensure!(depth > 0, "depth is 0: a round must look at 1 job or more");
+        let factor = permille("cap_factor_permille", self.cap_factor_permille.unwrap_or(default.cap_factor_permille))?;
+        ensure!(factor > 0, "cap_factor_permille is 0: 1 to 1000 thousandths are possible");
+        Ok(Options {
+            price_rule,
+            price_hysteresis,
+            reserve_permille: permille("reserve_permille", self.reserve_permille.unwrap_or(default.reserve_permille))?,
+            lead: not_negative("lead", self.lead, default.lead)?,
+            max_delay: not_negative("max_delay", self.max_delay, default.max_delay)?,
+            default_duration: positive("default_duration", self.default_duration, default.default_duration)?,
+            depth,
+            stale_after: positive("stale_after", self.stale_after, default.stale_after)?,
+            suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
+            allocation: self.allocation.unwrap_or(default.allocation),
+            monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
+            preempt: self.preempt.unwrap_or(default.preempt),
+            cap_factor_permille: factor,
+            steer_margin_permille: permille(
+                "steer_margin_permille",
+                self.steer_margin_permille.unwrap_or(default.steer_margin_permille),
+            )?,
+            least_off: not_negative("least_off", self.least_off, default.least_off)?,
+            least_on: not_negative("least_on", self.least_on, default.least_on)?,
+            ..default
+        })
+    }
+}
