@@ -5,8 +5,8 @@ use limo_proto::Candidate;
 use crate::clock::Clock;
 use crate::table::{Align, Table, or_dash};
 
-/// One line for each unit: the estimate and where it is from, what the job would cost if it started now, and what
-/// stands against that.
+/// One line for each unit: the estimate and where it is from, what the job would cost if it started now, what else
+/// that is weighed by, and what stands against it.
 pub fn candidate_table(candidates: &[Candidate], clock: &Clock) -> String {
     let mut table = Table::new(&[
         ("UNIT", Align::Left),
@@ -16,6 +16,8 @@ pub fn candidate_table(candidates: &[Candidate], clock: &Clock) -> String {
         ("POWER", Align::Right),
         ("ENERGY", Align::Right),
         ("COST NOW", Align::Right),
+        ("WAITING", Align::Right),
+        ("BAND", Align::Right),
         ("ESTIMATE FROM", Align::Left),
         ("OBSTACLE", Align::Left),
     ]);
@@ -34,6 +36,8 @@ pub fn candidate_table(candidates: &[Candidate], clock: &Clock) -> String {
             estimate.power.to_string(),
             estimate.energy.to_string(),
             or_dash(candidate.cost),
+            candidate.waiting.to_string(),
+            candidate.band.to_string(),
             source,
             candidate.obstacle.as_ref().map_or_else(|| "none".into(), |o| o.shown(|time| clock.show(time)).to_string()),
         ]);

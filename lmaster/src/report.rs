@@ -190,17 +190,17 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>) -> Status {
 pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) -> Explanation {
     let view = core.view(now);
     Explanation {
+        candidates: candidates(core, (now, job.submitted), request),
         job,
         mode: view.mode(),
         price: view.price(),
         draw: view.draw(),
         band: view.band(),
-        candidates: candidates(core, now, request),
     }
 }
 
 /// Every unit that could run a request.
-pub fn candidates(core: &Core, now: Time, request: &Request) -> Vec<Candidate> {
+pub fn candidates(core: &Core, (now, submitted): (Time, Time), request: &Request) -> Vec<Candidate> {
     let view = core.view(now);
     let candidate = |found: limo_sched::Possibility| {
         let (node, unit) = view.unit(found.unit)?;
@@ -211,10 +211,12 @@ pub fn candidates(core: &Core, now: Time, request: &Request) -> Vec<Candidate> {
             cap: found.cap,
             estimate: found.estimate,
             cost: found.cost,
+            waiting: found.waiting,
+            band: found.band,
             obstacle: found.obstacle,
         })
     };
-    possibilities(&view, request).into_iter().filter_map(candidate).collect()
+    possibilities(&view, request, submitted).into_iter().filter_map(candidate).collect()
 }
 
 /// Whether a candidate is this unit.

@@ -227,6 +227,9 @@ pub struct Candidate {
     pub estimate: Estimate,
     /// At the prices known for its duration, if it started now.
     pub cost: Option<Money>,
+    /// What else a start now is weighed by: the time until its end, and what it lifts the draw towards the lower limit.
+    pub waiting: Money,
+    pub band: Money,
     /// What stands against starting here now; `None` where nothing does.
     pub obstacle: Option<Wait>,
 }

@@ -1,9 +1,9 @@
 //! What `lq explain` and `--dry-run` tell: every unit on which a job could run, and what stands against each.
 
-use limo_model::{Estimate, JobId, Money, Power, Request, UnitId};
+use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId};
 
-use crate::account::cost_of;
 use crate::core::Core;
+use crate::policy::{Weighed, weigh};
 use crate::round::{Command, Wait};
 use crate::timeline::{Respect, Timeline};
 use crate::view::{Choice, View};
@@ -16,23 +16,32 @@ pub struct Possibility {
     pub estimate: Estimate,
     /// If it started now, at the prices that are known for its duration.
     pub cost: Option<Money>,
+    /// What else a start now is weighed by, for a job that may wait for a better price.
+    pub waiting: Money,
+    pub band: Money,
     /// What stands against starting here now, apart from other waiting jobs.
     pub obstacle: Option<Wait>,
 }
 
-/// Where a request could run, in order of nodes and units.
-pub fn possibilities(view: &View<'_>, request: &Request) -> Vec<Possibility> {
+/// Where a request that was submitted then could run, in order of nodes and units.
+pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec<Possibility> {
     let timeline = Timeline::new(view);
-    let describe = |choice: &Choice| Possibility {
+    let draw = timeline.draw_at(view.now());
+    let describe =
+        |choice: &Choice| describe(view, &timeline, choice, weigh(view, submitted, choice, (view.now(), draw)));
+    view.choices(request, true, |_| true).iter().map(describe).collect()
+}
+
+fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: Weighed) -> Possibility {
+    Possibility {
         unit: choice.unit(),
         cap: choice.part.cap,
         estimate: choice.estimate,
-        cost: view
-            .prices()
-            .map(|prices| cost_of(choice.estimate.energy, view.now(), choice.estimate.duration, Some(prices))),
-        obstacle: obstacle(view, &timeline, choice),
-    };
-    view.choices(request, true, |_| true).iter().map(describe).collect()
+        cost: view.prices().map(|_| weighed.energy),
+        waiting: weighed.waiting,
+        band: weighed.band,
+        obstacle: obstacle(view, timeline, choice),
+    }
 }
 
 fn obstacle(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice) -> Option<Wait> {

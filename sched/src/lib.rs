@@ -30,7 +30,7 @@ pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
 pub use options::{Allocation, Mode, ModeSetting, Options, Preempt, Preset, PriceRule, RestRule};
 pub use plan::{Plan, Start};
-pub use policy::{Memo, Policy, policy};
+pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;
 pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, Wait};
 pub use state::{Assignment, Drained, Job, Node, Phase, Reading, Running, Settings, Sleep, State, Sums};

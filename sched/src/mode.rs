@@ -34,7 +34,7 @@ pub(crate) fn follow_price(settings: &mut Settings, now: Time) {
 }
 
 /// The price above which energy is dear. Of a curve with one price there is no quantile to be above or below.
-fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Price> {
+pub(crate) fn turning_price(prices: &Curve<Price>, rule: PriceRule) -> Option<Price> {
     match rule {
         PriceRule::Threshold(price) => Some(price),
         PriceRule::QuantilePermille(permille) => quantile(prices, permille),

@@ -232,6 +232,10 @@ pub struct Options {
     /// monitoring stages of energy-budget-2017, section IV-C.1.
     pub monitor_every: Span,
     pub preempt: Preempt,
+    /// What an hour until its end is worth for each MWh of a job that waits for a better price.
+    pub waiting_weight: Price,
+    /// What each MWh is worth that lifts the draw from below the lower limit towards it.
+    pub band_weight: Price,
     /// F of power-capping-2018, section 5.1.1, in thousandths, 1 to 1000: how a cap of which there is no profile slows a
     /// job down. At 1000 the duration grows as the power falls.
     pub cap_factor_permille: u32,
@@ -259,6 +263,8 @@ impl Default for Options {
             rest: RestRule::Never,
             monitor_every: Span::from_secs(600),
             preempt: Preempt::Requeue,
+            waiting_weight: Price::from_milli_per_mwh(1_000),
+            band_weight: Price::from_milli_per_mwh(100_000),
             cap_factor_permille: 750,
             steer_margin_permille: 20,
             least_off: Span::from_secs(5),

@@ -98,6 +98,8 @@ pub fn candidate(obstacle: Option<Wait>) -> Candidate {
         cap: None,
         estimate: estimate(),
         cost: Some(Money::from_micro(1_200)),
+        waiting: Money::from_micro(300),
+        band: Money::from_micro(-100),
         obstacle,
     }
 }

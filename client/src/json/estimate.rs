@@ -38,6 +38,8 @@ pub struct CandidateJson {
     pub cap_w: Option<f64>,
     pub estimate: EstimateJson,
     pub cost_eur: Option<f64>,
+    pub waiting_eur: f64,
+    pub band_eur: f64,
     pub obstacle: Option<String>,
 }
 
@@ -50,6 +52,8 @@ impl CandidateJson {
             cap_w: candidate.cap.map(|cap| cap.watts()),
             estimate: (&candidate.estimate).into(),
             cost_eur: candidate.cost.map(|cost| cost.eur()),
+            waiting_eur: candidate.waiting.eur(),
+            band_eur: candidate.band.eur(),
             obstacle: candidate.obstacle.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()),
         }
     }

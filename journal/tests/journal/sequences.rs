@@ -63,6 +63,7 @@ fn round() -> impl Strategy<Value = Round> {
                 placement: Vec::new(),
                 usage,
                 account: Account { cost: Money::from_micro(cost), ..Account::default() },
+                steady: true,
             }
         });
     (time(), vec((any::<u64>().prop_map(JobId), wait), 0..4), vec(finished, 0..4)).prop_map(|(now, waits, finished)| {

@@ -60,6 +60,14 @@ pub(super) struct PolicyLayer {
     /// [default: requeue]
     #[arg(long, value_name = "HOW", env = "LIMO_PREEMPT")]
     preempt: Option<Preempt>,
+    /// What an hour until its end is worth, for each MWh, to a job that waits for a better price [default: 1 EUR/MWh]
+    #[arg(long, value_name = "PRICE", env = "LIMO_WAITING_WEIGHT")]
+    #[serde(with = "as_text::option")]
+    waiting_weight: Option<Price>,
+    /// What each MWh is worth that lifts the draw towards the lower limit [default: 100 EUR/MWh]
+    #[arg(long, value_name = "PRICE", env = "LIMO_BAND_WEIGHT")]
+    #[serde(with = "as_text::option")]
+    band_weight: Option<Price>,
     /// How much a cap slows a job down of which there is no profile at it, in thousandths: 1000 is as much as it takes
     /// power [default: 750]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_CAP_FACTOR_PERMILLE")]
@@ -98,6 +106,8 @@ impl PolicyLayer {
             allocation: self.allocation.or(under.allocation),
             monitor_every: self.monitor_every.or(under.monitor_every),
             preempt: self.preempt.or(under.preempt),
+            waiting_weight: self.waiting_weight.or(under.waiting_weight),
+            band_weight: self.band_weight.or(under.band_weight),
             cap_factor_permille: self.cap_factor_permille.or(under.cap_factor_permille),
             steer_margin_permille: self.steer_margin_permille.or(under.steer_margin_permille),
             least_off: self.least_off.or(under.least_off),
@@ -134,6 +144,8 @@ impl PolicyLayer {
             allocation: self.allocation.unwrap_or(default.allocation),
             monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
             preempt: self.preempt.unwrap_or(default.preempt),
+            waiting_weight: weight("waiting_weight", self.waiting_weight, default.waiting_weight)?,
+            band_weight: weight("band_weight", self.band_weight, default.band_weight)?,
             cap_factor_permille: factor,
             steer_margin_permille: permille(
                 "steer_margin_permille",
@@ -144,4 +156,10 @@ impl PolicyLayer {
             ..default
         })
     }
+}
+
+fn weight(key: &str, value: Option<Price>, default: Price) -> Result<Price> {
+    let value = value.unwrap_or(default);
+    ensure!(value >= Price::ZERO, "{key} is {value}: it cannot be negative");
+    Ok(value)
 }

@@ -95,7 +95,7 @@ impl Desk {
             Ok(prospect) => prospect,
             Err(refused) => return self.refuse(peer, refused.to_string(), None),
         };
-        let candidates = report::candidates(&self.core, self.now, &request);
+        let candidates = report::candidates(&self.core, (self.now, self.now), &request);
         let (start, wait) = match prospect {
             Prospect::Starts { unit, estimate } => {
                 let here = |candidate: &&limo_proto::Candidate| {

@@ -91,7 +91,7 @@ async fn an_explanation_without_an_upper_limit() {
     let estimate = json!({"duration_s": 600.0, "power_w": 90.0, "energy_j": 54000.0, "source": "learned", "runs": 3});
     let expected = json!([{
         "node": "n1", "unit": "cpu", "hardware": "xeon", "cap_w": null, "estimate": estimate, "cost_eur": 0.0012,
-        "obstacle": null,
+        "waiting_eur": 0.0003, "band_eur": -0.0001, "obstacle": null,
     }]);
     assert_eq!(found["candidates"], expected);
 }

@@ -12,16 +12,16 @@
 //! where it needs most of it.
 //! Fillers (limo-2018, section 3.3.3: ad-hoc jobs that hold the lower limit) start after all others, and only below it.
 //! Constraints: a later job passes an earlier one only where that does not delay the earlier one's planned start. A job
-//! without deadline waits for the mode at most `max_delay`; after that, and from a job's latest start on, it is pressed:
+//! without deadline waits for the mode at most as long as `weigh` says, and `max_delay`; after that, and from a job's latest start on, it is pressed:
 //! only room can hold it back. `--immediate` looks at room only.
 //! Ignores: what the end of the known prices may bring; jobs further back than `depth`.
 //! Cost: jobs looked at x units x running and planned jobs.
-//! Options: `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
+//! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
 use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
-use crate::account::cost_of;
+use super::weigh::{patience, weigh};
 use crate::options::Mode;
 use crate::round::Wait;
 use crate::state::Job;
@@ -53,16 +53,18 @@ pub(super) struct Aim {
     bottom: bool,
     /// Because the queue is too short, not because energy is dear.
     sparing: bool,
+    /// How long a job waits for the mode.
+    patience: Span,
 }
 
 impl Aim {
     pub(super) fn of(view: &View<'_>, composition: &Composition) -> Self {
         if composition.placement != Placement::ByPrice {
-            return Self { bottom: false, sparing: false };
+            return Self { bottom: false, sparing: false, patience: Span::ZERO };
         }
         let has_low = !view.band().low().is_zero();
         let sparing = view.mode() == Mode::High && is_sparing(view, composition);
-        Self { bottom: has_low && (sparing || view.mode() == Mode::Low), sparing }
+        Self { bottom: has_low && (sparing || view.mode() == Mode::Low), sparing, patience: patience(view) }
     }
 
     pub(super) fn decide(
@@ -76,7 +78,7 @@ impl Aim {
         if job.request.filler {
             return self.fill(desk, composition, choices);
         }
-        let pressed = job.request.immediate || pressed_at(&desk.view, job, choices) <= now;
+        let pressed = job.request.immediate || self.pressed_at(job, choices) <= now;
         if !pressed && let Some(holder) = desk.holder {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
@@ -155,6 +157,17 @@ impl Aim {
         if paid_for { -choice.estimate.energy } else { choice.estimate.energy }
     }
 
+    /// From when on the price must not hold the job back any more: from its latest start on the unit where that is last;
+    /// without one, when its patience is over, and in any case when it has waited for `max_delay`.
+    fn pressed_at(&self, job: &Job, choices: &[Choice]) -> Time {
+        let latest = choices.iter().filter_map(|choice| latest_start(&job.request, choice)).max();
+        [latest, job.request.start_by, Some(job.submitted + self.patience)]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Time::MAX)
+    }
+
     /// When a waiting job becomes pressed, or the draw is expected to fall below a bottom that is aimed for.
     pub(super) fn look_again(&self, desk: &Desk<'_>, composition: &Composition) -> Option<Time> {
         if composition.placement != Placement::ByPrice {
@@ -164,7 +177,7 @@ impl Aim {
         let pressed_at = |job: &Job| {
             // Where it could run matters only for a deadline.
             let choices = job.request.deadline.map(|_| composition.choices(view, &job.request)).unwrap_or_default();
-            pressed_at(view, job, &choices)
+            self.pressed_at(job, &choices)
         };
         let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
         let below = desk.actual.first_below(view.band().low()).filter(|_| self.bottom && desk.holder.is_some());
@@ -196,16 +209,8 @@ fn latest_start(request: &Request, choice: &Choice) -> Option<Time> {
     [to_end, request.start_by].into_iter().flatten().min()
 }
 
-/// From when on the price must not hold the job back any more: from its latest start on the unit where that is last, and
-/// in any case when it has waited for `max_delay`.
-fn pressed_at(view: &View<'_>, job: &Job, choices: &[Choice]) -> Time {
-    let latest = choices.iter().filter_map(|choice| latest_start(&job.request, choice)).max();
-    let patience = job.submitted + view.options().max_delay;
-    [latest, job.request.start_by].into_iter().flatten().min().map_or(patience, |latest| latest.min(patience))
-}
-
-/// For a job that may wait: the start in its reach that costs least; of equal ones the earliest, then the one with least
-/// energy. Candidates are the earliest possible start and every later change of the price.
+/// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
+/// the one with least energy. Candidates are the earliest possible start and every later change of the price.
 fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, choices: &[Choice]) -> Verdict {
     let (now, prices) = (desk.view.now(), desk.view.prices());
     let mut best: Option<((Money, Time, Energy), &Choice)> = None;
@@ -214,8 +219,8 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, choices: &[Ch
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
         for from in std::iter::once(now).chain(steps.filter(|at| now < *at && *at <= latest)) {
             let Some(at) = desk.earliest(composition, choice, from).filter(|at| *at <= latest) else { continue };
-            let cost = cost_of(choice.estimate.energy, at, choice.estimate.duration, prices);
-            let rank = (cost, at, choice.estimate.energy);
+            let draw = desk.planned.draw_at(at);
+            let rank = (weigh(&desk.view, job.submitted, choice, (at, draw)).total(), at, choice.estimate.energy);
             if best.is_none_or(|(least, _)| rank < least) {
                 best = Some((rank, choice));
             }

@@ -8,9 +8,12 @@ mod fifo;
 mod limo;
 mod prototype;
 mod steer;
+mod weigh;
 
 pub use backfill::Memo;
 pub(crate) use steer::{look_again, steer};
+pub use weigh::Weighed;
+pub(crate) use weigh::weigh;
 
 use crate::options::Preset;
 use crate::plan::Plan;

@@ -1,0 +1,71 @@
+//! What a start costs, all things weighed: one sum of money, by which `limo` compares the starts that a job may wait for.
+//!
+//! For a job of energy E that would start at t, take D, draw P and was submitted at s:
+//!
+//! ```text
+//! E x price(t, t + D)                            what the energy costs, at the mean of the known prices
+//! + E x waiting_weight x (t + D - s) / 1 h       what waiting for its end is worth
+//! - E x min(P, gap) / P x band_weight            where the draw is below the lower limit by `gap` at t (limo-2018, Fig. 3.4)
+//! ```
+//!
+//! So a job waits an hour longer only where that saves more than `waiting_weight` on each MWh, and not at all where it
+//! brings the draw into the band, unless that is dearer by more than `band_weight`. Deadlines and latest starts are no
+//! terms: a start that would miss them is not compared. Carbon is in the price, where the operator has it weighed.
+//! A job without a deadline waits for the mode, not for an hour; [`patience`] is how long, by the same weight.
+
+use limo_model::{Money, Power, Price, Span, Time};
+
+use crate::account::cost_of;
+use crate::mode::turning_price;
+use crate::options::{Mode, ModeSetting};
+use crate::view::{Choice, View};
+
+const HOUR: i64 = 3_600_000;
+
+/// The terms of the sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Weighed {
+    pub energy: Money,
+    pub waiting: Money,
+    /// Zero or less.
+    pub band: Money,
+}
+
+impl Weighed {
+    pub fn total(&self) -> Money {
+        self.energy + self.waiting + self.band
+    }
+}
+
+/// The terms of starting `choice` at `at`, where the draw is expected to be `draw` then.
+pub(crate) fn weigh(view: &View<'_>, submitted: Time, choice: &Choice, (at, draw): (Time, Power)) -> Weighed {
+    let (estimate, options) = (&choice.estimate, view.options());
+    let until_end = (at + estimate.duration - submitted).max(Span::ZERO);
+    let gap = (view.limits().at(at).low() - draw).at_least_zero().min(estimate.power);
+    let lifts = if estimate.power > Power::ZERO {
+        estimate.energy.scaled(gap.mw(), estimate.power.mw())
+    } else {
+        limo_model::Energy::ZERO
+    };
+    Weighed {
+        energy: cost_of(estimate.energy, at, estimate.duration, view.prices()),
+        waiting: estimate.energy * options.waiting_weight.scaled(until_end.ms(), HOUR),
+        band: -(lifts * options.band_weight),
+    }
+}
+
+/// How long a job without a deadline waits for the high mode: until its age outweighs by how much energy is too dear, and
+/// at most `max_delay`. Where not the price has chosen the mode, only the latter.
+pub(super) fn patience(view: &View<'_>) -> Span {
+    let (settings, options) = (view.settings(), view.options());
+    let by_price = settings.mode_setting == ModeSetting::Auto && view.mode() == Mode::Low;
+    let turn = view.prices().and_then(|prices| turning_price(prices, options.price_rule));
+    let (Some(price), Some(turn), true) = (view.price(), turn, by_price) else { return options.max_delay };
+    if options.waiting_weight <= Price::ZERO {
+        return options.max_delay;
+    }
+    // Down to the turning point less the hysteresis the mode stays low.
+    let dearer = (price - turn + options.price_hysteresis).max(Price::ZERO);
+    let hours = Span::from_ms(HOUR).scaled(dearer.milli_per_mwh(), options.waiting_weight.milli_per_mwh());
+    hours.min(options.max_delay)
+}
