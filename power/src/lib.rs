@@ -5,15 +5,20 @@
 //! watts are modelled. Neither asks a clock for the time of what it says: its owner hands the time in. The model starts
 //! nothing; of the meters only `command` does.
 
+mod access;
+mod digest;
 mod error;
 mod file;
+mod http;
 mod machine;
 mod meter;
 mod model;
 mod noise;
 mod percent;
 
+pub use access::{Access, AccessError};
 pub use error::{HardwareError, Mistake, PlanError};
+pub use http::{Http, HttpError, Scheme, check_url};
 pub use machine::{Application, Hardware, Machine, Unit};
 pub use meter::{
     Channel, ChoiceError, Command, Hwmon, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, sensors,
