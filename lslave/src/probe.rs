@@ -1,5 +1,5 @@
 //! What this machine has, for an operator who sets it up: its processor and memory, and each meter with what it shows
-//! now, or why it cannot be read and what helps. Needs no settings, no master and no state, and changes nothing.
+//! now, or why it cannot be read and what helps. Needs no settings, no master and no state.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -104,7 +104,7 @@ fn mcp39f511(sysfs: &Path, dev: &Path) -> String {
         let as_chip = |chip: Chip| {
             let wattmeter = Wattmeter { chip, path: path.clone(), channel: None };
             let option = wattmeter.to_string();
-            // As seldom as can be, so that nothing of it is changed.
+            // As seldom as can be, so that the interval of its own stays.
             let mut meter = Mcp39f511::new(wattmeter, Duration::MAX);
             line("mcp39f511", &format!("as {chip}: {}", offered(read(&mut meter), &option)))
         };
