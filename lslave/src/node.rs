@@ -25,8 +25,8 @@ use crate::io::JobIo;
 use crate::kill;
 use crate::link::Outgoing;
 use crate::spool::{End, Spool};
-pub use meter::Answer;
 use meter::Meter;
+pub use meter::{Answer, Rhythm};
 use stop::Closing;
 
 /// How long processes that a killed daemon left behind get to be gone.
@@ -57,9 +57,7 @@ pub enum Input {
     Deadline,
     /// The meter was read.
     Metered(Answer),
-    Reconfigured {
-        interval: Span,
-    },
+    Reconfigured(Rhythm),
     Terminate,
 }
 
@@ -72,8 +70,8 @@ pub struct Parts {
     pub meter: Option<Box<dyn limo_power::Meter>>,
     pub spool: Spool,
     pub boot: String,
-    /// Between two readings.
-    pub interval: Span,
+    /// Of the meter.
+    pub rhythm: Rhythm,
 }
 
 pub struct Node {
@@ -111,9 +109,9 @@ impl Node {
     /// # Errors
     /// Where the records cannot be read.
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
-        let Parts { spec, machine, meter, spool, boot, interval } = parts;
+        let Parts { spec, machine, meter, spool, boot, rhythm } = parts;
         let now = Instant::now();
-        let meter = Meter::new(machine, meter, (now, duration(interval)));
+        let meter = Meter::new(machine, meter, (now, rhythm));
         let mut node = Self {
             spec,
             meter,
@@ -181,10 +179,10 @@ impl Node {
             Input::StdinTaken { job, count } => self.stdin_taken(job, count),
             Input::Metered(answer) => self.metered(answer),
             Input::Deadline => self.deadline_passed(Instant::now()),
-            Input::Reconfigured { interval } => {
-                info!(reading_interval = %interval, "settings re-read");
+            Input::Reconfigured(rhythm) => {
+                info!(reading_interval = ?rhythm.readings, meter_interval = ?rhythm.looks, "settings re-read");
                 if let Some(meter) = &mut self.meter {
-                    meter.set_interval(Instant::now(), duration(interval));
+                    meter.set_rhythm(Instant::now(), rhythm);
                 }
             }
             Input::Terminate => self.terminate(),

@@ -1,5 +1,7 @@
 //! The real daemon against a master that is played by the test, over real TCP, with real processes.
 
+#[path = "../../../power/tests/wattmeter/chip.rs"]
+mod chip;
 mod config;
 mod emulated;
 mod kill;
