@@ -13,7 +13,7 @@ mod model;
 mod noise;
 mod percent;
 
-pub use error::{HardwareError, Mistake, PlanError};
+pub use error::{CapRefused, HardwareError, Mistake, PlanError};
 pub use machine::{Application, Hardware, Machine, Unit};
 pub use meter::{
     Channel, ChoiceError, Command, Hwmon, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, sensors,
