@@ -36,8 +36,14 @@ pub fn sweep(cookie: &str, patience: Duration) -> usize {
 ///
 /// Blocks, as [`sweep`].
 pub fn halt(cookie: &str, patience: Duration) -> usize {
-    let runs = |process: &Carrier| !process.is_stopped();
-    until_none(patience, || carriers(cookie).filter(runs).filter(|process| process.signal(libc::SIGSTOP)).count())
+    let ran = |process: &Carrier| match process.state() {
+        Some('T' | 't') => false,
+        // In a wait that no signal ends, as for a child that was stopped between vfork and exec: with the signal pending,
+        // no instruction of its own follows.
+        Some('D') => !process.signal(libc::SIGSTOP),
+        _ => process.signal(libc::SIGSTOP),
+    };
+    until_none(patience, || carriers(cookie).filter(ran).count())
 }
 
 /// Continues every process with this cookie. One pass: a process that is stopped starts no other.
@@ -96,11 +102,11 @@ impl Carrier {
         true
     }
 
-    /// Whether a signal or a debugger holds it; not where nobody can tell.
-    fn is_stopped(&self) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+    /// The kernel's letter for it; `None` where it is gone.
+    fn state(&self) -> Option<char> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
         // The name before it may hold anything, a bracket too.
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+        stat.rsplit_once(") ")?.1.chars().next()
     }
 }
 

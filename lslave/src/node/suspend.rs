@@ -14,7 +14,7 @@ use super::{Input, Node};
 use crate::attempt::State;
 use crate::kill;
 
-/// How long processes get to stand still: only one in an uninterruptible wait takes longer, and it stops after that.
+/// How long processes get to stand still: only one that something else continues takes longer.
 const HALT: Duration = Duration::from_secs(2);
 
 impl Node {

@@ -10,3 +10,4 @@ mod probe;
 mod protocol;
 mod recovery;
 mod streams;
+mod suspend;
