@@ -102,7 +102,7 @@ fn caps_as_in_the_paper() {
 #[test]
 fn several_units() {
     let mut three = machine(1.0, "0%");
-    start(&mut three, 1, &[cpu(4, None), Share { cap: Some(Power::from_watts(1)), ..on(1, 1) }, on(2, 1)], 0);
+    start(&mut three, 1, &[on(2, 1), cpu(4, None), Share { cap: Some(Power::from_watts(1)), ..on(1, 1) }], 0);
     assert_eq!(drawn(&three), 210, "the accelerator cannot be capped");
     assert_eq!(three.next_end(at(0)), Some((at(40_000), 1)), "the slowest counts");
     // The pace of the slowest counts, too: three quarters on the CPU, a half on the second accelerator.

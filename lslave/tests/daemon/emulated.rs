@@ -195,6 +195,11 @@ async fn caps_hold_units_and_move() {
     set_caps(&mut node, 1, &[]).await;
     assert_eq!(capped(&mut node).await.0, 1);
     assert_eq!(reading(&mut node).await, Power::from_watts(50));
+    let (job, attempt) = (JobId(3), Attempt(1));
+    node.send(MasterToNode::Suspend { job, attempt }).await;
+    assert_eq!(reading(&mut node).await, Power::from_watts(10), "at once, too");
+    node.send(MasterToNode::Resume { job, attempt }).await;
+    assert_eq!(reading(&mut node).await, Power::from_watts(50));
 }
 
 #[tokio::test]
