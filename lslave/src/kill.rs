@@ -32,12 +32,13 @@ pub fn sweep(cookie: &str, patience: Duration) -> usize {
     until_none(patience, || carriers(cookie).filter(|process| process.signal(libc::SIGKILL)).count())
 }
 
-/// Stops every process with this cookie and waits until none runs, at most `patience`. How many still run.
+/// Stops every process with this cookie outside of the group of `leader` and waits until none runs, at most `patience`. How
+/// many still run. The group is the business of [`group`], which reaches all of it in one step.
 ///
 /// Blocks, as [`sweep`].
-pub fn halt(cookie: &str, patience: Duration) -> usize {
-    let ran = |process: &Carrier| match process.state() {
-        Some('T' | 't') => false,
+pub fn halt(cookie: &str, leader: Pid, patience: Duration) -> usize {
+    let ran = |process: &Carrier| match process.state_outside(leader) {
+        None | Some('T' | 't') => false,
         // In a wait that no signal ends, as for a child that was stopped between vfork and exec: with the signal pending,
         // no instruction of its own follows.
         Some('D') => !process.signal(libc::SIGSTOP),
@@ -46,11 +47,12 @@ pub fn halt(cookie: &str, patience: Duration) -> usize {
     until_none(patience, || carriers(cookie).filter(ran).count())
 }
 
-/// Continues every process with this cookie. One pass: a process that is stopped starts no other.
+/// Continues every process with this cookie outside of the group of `leader`. One pass: a process that is stopped starts no
+/// other.
 ///
 /// Blocks, as [`sweep`].
-pub fn go_on(cookie: &str) {
-    carriers(cookie).for_each(|process| {
+pub fn go_on(cookie: &str, leader: Pid) {
+    carriers(cookie).filter(|process| process.state_outside(leader).is_some()).for_each(|process| {
         process.signal(libc::SIGCONT);
     });
 }
@@ -102,11 +104,13 @@ impl Carrier {
         true
     }
 
-    /// The kernel's letter for it; `None` where it is gone.
-    fn state(&self) -> Option<char> {
+    /// The kernel's letter for its state; `None` where it is gone, or in the group of `leader`.
+    fn state_outside(&self, leader: Pid) -> Option<char> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        // The name before it may hold anything, a bracket too.
-        stat.rsplit_once(") ")?.1.chars().next()
+        // State, parent, group; the name before them may hold anything, a bracket too.
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+        let (state, group) = (fields.next()?.chars().next()?, fields.nth(1)?);
+        (group.parse() != Ok(leader.as_raw())).then_some(state)
     }
 }
 

@@ -11,7 +11,7 @@ use nix::libc;
 use tracing::{debug, info, warn};
 
 use super::{Input, Node};
-use crate::attempt::State;
+use crate::attempt::{Running, State};
 use crate::kill;
 
 /// How long processes get to stand still: only one that something else continues takes longer.
@@ -53,25 +53,22 @@ impl Node {
         self.run_suspended(job, false);
     }
 
-    /// Has every process of the job stopped or continued, as its state is.
+    /// Has every process of the job outside of its group stopped or continued, as its state is.
     fn reach_all(&mut self, job: JobId) {
         if let Some(again) = self.reaching.get_mut(&job) {
             *again = true;
             return;
         }
         let Some(attempt) = self.attempts.known.get(&job) else { return };
-        let suspended = match attempt.state {
-            State::Suspended(_) => true,
-            State::Running(_) | State::Stopping { .. } => false,
-            State::Held(_) | State::Sweeping(_) | State::Ended(_) => return,
-        };
+        let Some(Running { leader, .. }) = attempt.running() else { return };
+        let suspended = matches!(attempt.state, State::Suspended(_));
         let Some(inputs) = self.inputs.upgrade() else { return };
         let cookie = attempt.cookie.clone();
         self.reaching.insert(job, false);
         tokio::task::spawn_blocking(move || {
             if !suspended {
-                kill::go_on(&cookie);
-            } else if let left @ 1.. = kill::halt(&cookie, HALT) {
+                kill::go_on(&cookie, leader);
+            } else if let left @ 1.. = kill::halt(&cookie, leader, HALT) {
                 warn!(%job, left, "processes of the suspended job have not stopped yet");
             }
             // A loop that is gone has ended with the daemon.
