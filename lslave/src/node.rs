@@ -1,13 +1,15 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `meter` (watts).
+//! `suspend` (jobs that stand still), `meter` (watts), `emulated` (hardware that is not there).
 
+mod emulated;
 mod master;
 mod meter;
 mod process;
 mod stop;
 mod stream;
+mod suspend;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +27,7 @@ use crate::io::JobIo;
 use crate::kill;
 use crate::link::Outgoing;
 use crate::spool::{End, Spool};
+use emulated::Emulation;
 use meter::Meter;
 pub use meter::{Answer, Rhythm};
 use stop::Closing;
@@ -39,6 +42,10 @@ pub enum Input {
     FromMaster(Frame<MasterToNode>),
     /// Some child ended.
     ChildEnded,
+    /// A pass over all processes of the job, which stopped or continued them, is over.
+    Reached {
+        job: JobId,
+    },
     /// Nothing of the job is left.
     Swept {
         job: JobId,
@@ -77,9 +84,12 @@ pub struct Parts {
 pub struct Node {
     spec: NodeSpec,
     meter: Option<Meter>,
+    emulation: Emulation,
     spool: Spool,
     boot: String,
     attempts: Attempts,
+    /// Jobs whose processes are being stopped or continued, and whether that must be done once more.
+    reaching: BTreeMap<JobId, bool>,
     /// Of attached jobs, from the assignment until the output is delivered.
     streams: BTreeMap<JobId, JobIo>,
     link: Option<Link>,
@@ -115,9 +125,11 @@ impl Node {
         let mut node = Self {
             spec,
             meter,
+            emulation: Emulation::default(),
             spool,
             boot,
             attempts: Attempts::default(),
+            reaching: BTreeMap::new(),
             streams: BTreeMap::new(),
             link: None,
             connected: false,
@@ -174,6 +186,7 @@ impl Node {
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
             Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
             Input::ChildEnded => self.collect_children(),
+            Input::Reached { job } => self.reached(job),
             Input::Swept { job } => self.swept(job),
             Input::Output { stream, bytes } => self.output_read(stream, bytes),
             Input::StdinTaken { job, count } => self.stdin_taken(job, count),
@@ -198,11 +211,12 @@ impl Node {
         });
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
-        kills.chain(reading).chain(closing).min()
+        kills.chain(reading).chain(self.work_due()).chain(closing).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
         self.kill_overdue(now);
+        self.end_work();
         self.read_meter(now);
     }
 
@@ -227,6 +241,7 @@ impl Node {
     fn registered(&mut self) {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
+        self.emulation.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {

@@ -18,7 +18,7 @@ mod noise;
 mod percent;
 
 pub use access::{Access, AccessError};
-pub use error::{HardwareError, Mistake, PlanError};
+pub use error::{CapRefused, HardwareError, Mistake, PlanError};
 pub use http::{Http, HttpError, Scheme, check_url};
 pub use machine::{Application, Hardware, Machine, Unit};
 pub use meter::{

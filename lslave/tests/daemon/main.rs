@@ -12,3 +12,4 @@ mod probe;
 mod protocol;
 mod recovery;
 mod streams;
+mod suspend;
