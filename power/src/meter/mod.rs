@@ -5,7 +5,7 @@
 mod choice;
 mod command;
 mod error;
-mod files;
+pub(crate) mod files;
 mod hwmon;
 mod powercap;
 
