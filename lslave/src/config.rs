@@ -1,5 +1,8 @@
 //! Settings of the daemon: flags, then `LIMO_*`, then the TOML file, then defaults. Reads the file; opens nothing else.
 
+mod caps;
+
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -7,8 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
-use limo_power::MeterChoice;
+use limo_power::{CapChoice, MeterChoice};
 use serde::Deserialize;
+
+pub use caps::{CapArguments, GpuSource};
+use caps::{DEFAULT_CAP_LEASE, Written, merged};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lslave";
@@ -60,6 +66,8 @@ pub struct Arguments {
     /// Time between two readings of the meter [default: 1s]
     #[arg(long, env = "LIMO_READING_INTERVAL", value_name = "SPAN")]
     pub reading_interval: Option<Span>,
+    #[command(flatten)]
+    pub caps: CapArguments,
     /// What is logged: error, warn, info, debug, trace, or by module [default: info]
     #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
     pub log: Option<String>,
@@ -99,6 +107,13 @@ struct File {
     sysfs: Option<PathBuf>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     reading_interval: Option<Span>,
+    /// By unit.
+    #[serde(default)]
+    caps: BTreeMap<String, Written>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    cap_lease: Option<Span>,
+    gpus: Option<GpuSource>,
+    nvml: Option<PathBuf>,
     log: Option<String>,
     log_format: Option<LogFormat>,
 }
@@ -118,6 +133,13 @@ pub struct Settings {
     pub sysfs: PathBuf,
     /// Positive.
     pub reading_interval: Span,
+    /// By unit.
+    pub caps: BTreeMap<String, CapChoice>,
+    /// Positive.
+    pub cap_lease: Span,
+    pub gpus: GpuSource,
+    /// The library of NVIDIA's driver.
+    pub nvml: PathBuf,
     pub log: String,
     pub log_format: Option<LogFormat>,
 }
@@ -145,6 +167,10 @@ impl Settings {
             meter: given.meter.or(file.meter),
             sysfs: given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into()),
             reading_interval: given.reading_interval.or(file.reading_interval).unwrap_or(DEFAULT_READING_INTERVAL),
+            caps: merged(file.caps, given.caps.caps)?,
+            cap_lease: given.caps.cap_lease.or(file.cap_lease).unwrap_or(DEFAULT_CAP_LEASE),
+            gpus: given.caps.gpus.or(file.gpus).unwrap_or(GpuSource::Auto),
+            nvml: given.caps.nvml.or(file.nvml).unwrap_or_else(|| limo_power::NVML_LIBRARY.into()),
             log: given.log.or(file.log).unwrap_or_else(|| "info".to_owned()),
             log_format: given.log_format.or(file.log_format),
         };
@@ -155,6 +181,12 @@ impl Settings {
     fn check(&self) -> anyhow::Result<()> {
         if self.reading_interval <= Span::ZERO {
             bail!("the reading interval is {}: it must be positive, for example `1s`", self.reading_interval);
+        }
+        if self.cap_lease <= Span::ZERO {
+            bail!("the lease of caps is {}: it must be positive, for example `1min`", self.cap_lease);
+        }
+        if let (Some(unit), Some(_)) = (self.caps.keys().next(), &self.hardware) {
+            bail!("unit `{unit}` has a cap, but emulated hardware has its own: leave out the cap or `hardware`");
         }
         if self.meter.is_some() && self.hardware.is_some() {
             bail!("a meter is set, but emulated hardware has its own: leave out `meter` or `hardware`");

@@ -1,8 +1,9 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `meter` (watts).
+//! `meter` (watts), `caps` (limits of watts).
 
+mod caps;
 mod master;
 mod meter;
 mod process;
@@ -25,6 +26,8 @@ use crate::io::JobIo;
 use crate::kill;
 use crate::link::Outgoing;
 use crate::spool::{End, Spool};
+use caps::Caps;
+pub use caps::Done;
 pub use meter::Answer;
 use meter::Meter;
 use stop::Closing;
@@ -57,6 +60,8 @@ pub enum Input {
     Deadline,
     /// The meter was read.
     Metered(Answer),
+    /// Caps were set or put back.
+    Capped(Done),
     Reconfigured {
         interval: Span,
     },
@@ -70,6 +75,10 @@ pub struct Parts {
     pub machine: Option<Machine>,
     /// What measures a real machine.
     pub meter: Option<Box<dyn limo_power::Meter>>,
+    /// What caps a real machine; `None` where nothing may be capped.
+    pub caps: Option<crate::caps::Shared>,
+    /// How long caps hold without a master.
+    pub cap_lease: Span,
     pub spool: Spool,
     pub boot: String,
     /// Between two readings.
@@ -79,6 +88,7 @@ pub struct Parts {
 pub struct Node {
     spec: NodeSpec,
     meter: Option<Meter>,
+    caps: Caps,
     spool: Spool,
     boot: String,
     attempts: Attempts,
@@ -111,12 +121,13 @@ impl Node {
     /// # Errors
     /// Where the records cannot be read.
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
-        let Parts { spec, machine, meter, spool, boot, interval } = parts;
+        let Parts { spec, machine, meter, caps, cap_lease, spool, boot, interval } = parts;
         let now = Instant::now();
         let meter = Meter::new(machine, meter, (now, duration(interval)));
         let mut node = Self {
             spec,
             meter,
+            caps: Caps::new(caps, duration(cap_lease)),
             spool,
             boot,
             attempts: Attempts::default(),
@@ -172,6 +183,7 @@ impl Node {
             Input::Disconnected => {
                 self.link = None;
                 self.connected = false;
+                self.caps.disconnected(Instant::now());
             }
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
             Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
@@ -180,6 +192,7 @@ impl Node {
             Input::Output { stream, bytes } => self.output_read(stream, bytes),
             Input::StdinTaken { job, count } => self.stdin_taken(job, count),
             Input::Metered(answer) => self.metered(answer),
+            Input::Capped(done) => self.capped(done),
             Input::Deadline => self.deadline_passed(Instant::now()),
             Input::Reconfigured { interval } => {
                 info!(reading_interval = %interval, "settings re-read");
@@ -200,12 +213,13 @@ impl Node {
         });
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
-        kills.chain(reading).chain(closing).min()
+        kills.chain(reading).chain(closing).chain(self.caps.due()).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
         self.kill_overdue(now);
         self.read_meter(now);
+        self.end_lease(now);
     }
 
     fn connected(&mut self, outgoing: Outgoing) {
@@ -229,6 +243,7 @@ impl Node {
     fn registered(&mut self) {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
+        self.caps.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {

@@ -25,5 +25,5 @@ pub use meter::{
     Channel, ChoiceError, Command, Hwmon, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, sensors,
 };
 pub use model::{Emulated, Plan, Share};
-pub use nvml::{Gpu, GpuError, GpuId, Gpus};
+pub use nvml::{Gpu, GpuError, GpuId, Gpus, LIBRARY as NVML_LIBRARY};
 pub use percent::{Percent, PercentError};

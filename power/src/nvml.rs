@@ -53,6 +53,13 @@ pub enum GpuError {
     NoGpu { gpu: String, source: NvmlError },
 }
 
+impl GpuError {
+    /// Whether there is no such library, as on machines without a GPU.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Load { source: NvmlError::LibloadingError(_), .. })
+    }
+}
+
 /// The library, and whatever GPUs it knows.
 #[derive(Debug)]
 pub struct Gpus {

@@ -24,7 +24,8 @@ impl Node {
             MasterToNode::ReadFrom { job, stdout, stderr } => self.resume(job, stdout, stderr),
             MasterToNode::Discard { job } => self.discard(job),
             MasterToNode::StreamAck { stream, offset } => self.output_taken(stream, offset),
-            MasterToNode::Caps { .. } | MasterToNode::Suspend { .. } | MasterToNode::Resume { .. } => todo!(),
+            MasterToNode::Caps { generation, caps } => self.caps(generation, caps),
+            MasterToNode::Suspend { .. } | MasterToNode::Resume { .. } => todo!(),
         }
     }
 

@@ -74,6 +74,11 @@ impl Node {
         }
     }
 
+    /// Emulated hardware holds whatever cap it is given.
+    pub(super) fn emulated_caps(&mut self, generation: u64, _caps: &[Option<limo_model::Power>]) {
+        self.send(NodeToMaster::Capped { generation, failed: Vec::new() });
+    }
+
     /// On emulated hardware, what it draws now.
     pub(super) fn send_reading(&self) {
         if let Some(Meter { source: Source::Model(model), .. }) = &self.meter {

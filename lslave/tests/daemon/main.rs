@@ -1,7 +1,11 @@
 //! The real daemon against a master that is played by the test, over real TCP, with real processes.
 
+mod caps;
 mod config;
 mod emulated;
+#[allow(dead_code, reason = "each crate's tests use what they need of it")]
+#[path = "../../../power/tests/fake/mod.rs"]
+mod fake;
 mod kill;
 mod launch;
 mod master;
@@ -10,3 +14,6 @@ mod probe;
 mod protocol;
 mod recovery;
 mod streams;
+#[allow(dead_code, reason = "each crate's tests use what they need of it")]
+#[path = "../../../power/tests/cap/tree.rs"]
+mod tree;
