@@ -1,11 +1,13 @@
-//! What this machine has, for an operator who sets it up: its processor and memory, and each meter with what it shows
-//! now, or why it cannot be read and what helps. Needs no settings, no master and no state.
+//! What this machine has, for an operator who sets it up: its processor and memory, each meter with what it shows
+//! now, and each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state.
+
+mod caps;
 
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use limo_power::{Hwmon, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, sensors};
+use limo_power::{Hwmon, Interfaces, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, sensors};
 
 use crate::config::{Arguments, DEFAULT_SYSFS};
 use crate::hardware;
@@ -24,7 +26,11 @@ pub fn report(arguments: &Arguments) -> String {
     if let Some(choice @ MeterChoice::Command(command)) = &arguments.meter {
         text += &line("command", &format!("`{command}`: {}", shown(read(choice.meter(&sysfs).as_mut()))));
     }
-    text
+    let mut interfaces = Interfaces::at(&sysfs);
+    if let Some(library) = &arguments.caps.nvml {
+        interfaces.nvml.clone_from(library);
+    }
+    text + &caps::report(&interfaces, &arguments.caps)
 }
 
 fn line(what: &str, value: &str) -> String {

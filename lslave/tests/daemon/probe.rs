@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use crate::fake::FakeGpus;
+
 /// Ends with 0 and nothing on stderr; the lines on stdout, with `SYSFS` for the directory.
 fn probe(sysfs: &Path, more: &[&str]) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
@@ -29,7 +31,10 @@ fn write(sysfs: &Path, files: &[(&str, &str)]) {
 #[test]
 fn a_machine_without_meters() {
     let sysfs = tempfile::tempdir().expect("a directory");
-    let lines = probe(sysfs.path(), &["--config", "/no/such/file", "--meter", "command:echo no sensor; exit 1"]);
+    let lines = probe(
+        sysfs.path(),
+        &["--config", "/no/such/file", "--meter", "command:echo no sensor; exit 1", "--nvml", "/no/such/library"],
+    );
     assert!(lines[0].starts_with("processor   ") && lines[0].ends_with(" cores"), "{lines:?}");
     assert!(lines[1].starts_with("memory      ") && lines[1].ends_with("iB"), "{lines:?}");
     assert_eq!(
@@ -43,7 +48,20 @@ fn a_machine_without_meters() {
         "command     `echo no sensor; exit 1`: no reading: the meter command `echo no sensor; exit 1` failed with exit \
          status: 1; it printed `no sensor`"
     );
-    assert_eq!(lines.len(), 5);
+    // On an AMD processor there is one more, about its own way.
+    let lines: Vec<String> = lines.into_iter().skip(5).filter(|line| !line.starts_with("cap         hsmp:")).collect();
+    assert_eq!(
+        lines[0],
+        "cap         rapl: no cap: SYSFS/class/powercap has no zone `package-N` with a long_term limit: load the kernel \
+         module with `modprobe intel_rapl_msr`; AMD processors are capped by `hsmp`; virtual machines and containers \
+         often have neither"
+    );
+    assert!(
+        lines[1].starts_with("gpus        none of NVIDIA: cannot use the NVIDIA library /no/such/library: ")
+            && lines[1].ends_with("say where its library is with `--nvml FILE`"),
+        "{lines:?}"
+    );
+    assert_eq!(lines.len(), 2);
 }
 
 #[test]
@@ -92,4 +110,51 @@ fn what_is_there_is_shown_with_its_draw_and_how_to_use_it() {
         "{counted:?}"
     );
     assert_eq!(counted[5], "command     `echo 7`: 7.0 W");
+}
+
+#[test]
+fn caps_are_shown_with_their_range_what_they_hold_and_how_to_use_them() {
+    let Some(fake) = FakeGpus::new() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let sysfs = dir.path();
+    write(
+        sysfs,
+        &[
+            ("class/powercap/intel-rapl:0/name", "package-0\n"),
+            ("class/powercap/intel-rapl:0/energy_uj", "1\n"),
+            ("class/powercap/intel-rapl:0/enabled", "0\n"),
+            ("class/powercap/intel-rapl:0/constraint_0_name", "long_term\n"),
+            ("class/powercap/intel-rapl:0/constraint_0_power_limit_uw", "95000000\n"),
+            ("class/hwmon/hwmon1/name", "amd_hsmp_hwmon\n"),
+            ("class/hwmon/hwmon1/power1_cap", "280000000\n"),
+            ("class/hwmon/hwmon1/power1_cap_max", "320000000\n"),
+            ("class/hwmon/hwmon3/name", "amdgpu\n"),
+            ("class/hwmon/hwmon3/power1_cap", "35000000\n"),
+            ("class/hwmon/hwmon3/power1_cap_min", "35000000\n"),
+            ("class/hwmon/hwmon3/power1_cap_max", "35000000\n"),
+        ],
+    );
+    let library = fake.library();
+    let lines = probe(sysfs, &["--nvml", library.to_str().expect("UTF-8")]);
+    let at = lines.iter().position(|line| line.starts_with("cap ")).expect("caps");
+    assert_eq!(
+        lines[at..],
+        [
+            "cap         rapl: 10.0 W to 95.0 W; now intel-rapl/package-0/enabled = 0, \
+             intel-rapl/package-0/long_term_uw = 95000000 (use it: --cap cpu=rapl)",
+            "cap         hsmp: 10.0 W to 320.0 W; now amd_hsmp_hwmon@hwmon1/power1_cap_uw = 280000000 (use it: --cap \
+             cpu=hsmp)",
+            "cap         hwmon:amdgpu@hwmon3: no cap: SYSFS/class/hwmon/hwmon3 obeys no cap: the lowest is 35.0 W and \
+             the highest 35.0 W; a range can be set, for example `,20W..90W`",
+            "gpu0        nvidia-h200, GPU-11111111-2222-3333-4444-555555555555: draw 120.5 W, limit 700.0 W",
+            "cap         nvml:0: 200.0 W to 700.0 W; now GPU-11111111-2222-3333-4444-555555555555/power_limit_mw = \
+             700000 (use it: --cap gpu0=nvml:0)",
+            "gpu0        persistence mode is off: a cap ends with the last program that uses the GPU, lslave included; \
+             turn it on with `nvidia-smi -i 0 -pm 1`",
+            "gpu1        quadro-p2000, GPU-66666666-7777-8888-9999-000000000000: draw 17.3 W, does not tell its limit",
+            "cap         nvml:1: no power limit; its clocks may be locked instead: --cap gpu1=nvml-clocks:1,LOW..HIGH",
+        ]
+    );
+    let none = probe(sysfs, &["--gpus", "none"]);
+    assert!(none.last().expect("lines").starts_with("cap         hwmon:amdgpu"), "{none:?}");
 }

@@ -43,6 +43,21 @@ impl HwmonCap {
         Self { dir: sysfs.join("class/hwmon"), chip: chip.to_owned(), device, range }
     }
 
+    /// What can be capped beside sockets: `CHIP@DEVICE`, for [`Self::new`]. `sysfs` is where sysfs is mounted.
+    ///
+    /// # Errors
+    /// [`CapError`] where a directory or the name of a chip cannot be read.
+    pub fn cards(sysfs: &Path) -> Result<Vec<String>, CapError> {
+        let mut cards = Vec::new();
+        for dir in files::entries(&sysfs.join("class/hwmon"))? {
+            let chip = files::text(&dir.join("name"))?;
+            if chip != HSMP && dir.join("power1_cap").exists() {
+                cards.push(format!("{chip}@{}", device(&dir)));
+            }
+        }
+        Ok(cards)
+    }
+
     fn chips(&self) -> Result<Vec<Chip>, CapError> {
         let mut chips = Vec::new();
         for dir in files::entries(&self.dir)? {
@@ -50,10 +65,8 @@ impl HwmonCap {
             if files::text(&dir.join("name"))? != self.chip || !cap.exists() {
                 continue;
             }
-            // A chip that belongs to no device has nothing but its number.
-            let link = std::fs::canonicalize(dir.join("device")).unwrap_or_else(|_| dir.clone());
-            let device = files::name(&link);
-            if self.device.as_deref().is_none_or(|wanted| wanted == device) {
+            let device = device(&dir);
+            if self.device.as_deref().is_none_or(|wanted| *wanted == device) {
                 let control = format!("{}@{device}/power1_cap_uw", self.chip);
                 chips.push(Chip { dir, control });
             }
@@ -68,6 +81,12 @@ impl HwmonCap {
         }
         Ok(chips)
     }
+}
+
+/// The name of the device that a chip belongs to. One that belongs to none has nothing but its number.
+fn device(dir: &Path) -> String {
+    let link = std::fs::canonicalize(dir.join("device")).unwrap_or_else(|_| dir.to_owned());
+    files::name(&link).to_owned()
 }
 
 impl Chip {
