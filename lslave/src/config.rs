@@ -6,15 +6,18 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
-use limo_power::{CapChoice, MeterChoice};
+use limo_power::{Access, CapChoice, MeterChoice, Site};
 use serde::Deserialize;
 
 pub use caps::{CapArguments, GpuSource};
 use caps::{DEFAULT_CAP_LEASE, Written, merged};
+
+use crate::node::Rhythm;
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lslave";
@@ -23,8 +26,13 @@ const DEFAULT_MASTER: &str = "127.0.0.1:6817";
 /// Often enough to draw a curve of the cluster, and nothing beside a job's own traffic.
 const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
 /// Counters of energy begin again after some minutes: looks further apart say nothing.
-const LONGEST_READING_INTERVAL: Span = Span::from_secs(60);
+const LONGEST_INTERVAL: Span = Span::from_secs(60);
+/// One cycle of the mains: within it there is no power to speak of, only its swing.
+const SHORTEST_INTERVAL: Span = Span::from_ms(20);
+/// Where readings are not wanted more often.
+const DEFAULT_METER_INTERVAL: Span = Span::from_secs(1);
 pub const DEFAULT_SYSFS: &str = "/sys";
+pub const DEFAULT_DEV: &str = "/dev";
 
 #[derive(Debug, Clone, Parser)]
 #[command(name = "lslave", version, about = "Runs jobs on this node for a Limo master")]
@@ -56,14 +64,26 @@ pub struct Arguments {
     /// Draw above idle with the CPU fully used; not for emulated hardware [default: 10 W a core]
     #[arg(long, env = "LIMO_NAMEPLATE", value_name = "POWER")]
     pub nameplate: Option<Power>,
-    /// What measures this machine: powercap, hwmon:CHIP[/CHANNEL] or command:COMMAND; not for emulated hardware [default:
-    /// nothing, its draw is estimated]
+    /// What measures this machine: powercap, hwmon:CHIP[/CHANNEL], ipmi[:ARGUMENTS], redfish:URL, shelly:URL[#SWITCH],
+    /// tasmota:URL[#CHANNEL], mcp39f511:DEVICE, mcp39f511n:DEVICE[/CHANNEL] or command:COMMAND; not for emulated hardware
+    /// [default: nothing, its draw is estimated]
     #[arg(long, env = "LIMO_METER", value_name = "METER")]
     pub meter: Option<MeterChoice>,
+    /// User, password and certificates for a meter on the network, in TOML that only its owner may read
+    #[arg(long, env = "LIMO_METER_ACCESS", value_name = "FILE")]
+    pub meter_access: Option<PathBuf>,
+    /// Time between two looks at the meter, at least 20ms [default: 1s, or the reading interval where that is
+    /// shorter]
+    #[arg(long, env = "LIMO_METER_INTERVAL", value_name = "SPAN")]
+    pub meter_interval: Option<Span>,
     /// Where sysfs is mounted [default: /sys]
     #[arg(long, env = "LIMO_SYSFS", value_name = "DIR")]
     pub sysfs: Option<PathBuf>,
-    /// Time between two readings of the meter [default: 1s]
+    /// Where device files are, for --probe [default: /dev]
+    #[arg(long, value_name = "DIR", requires = "probe")]
+    pub dev: Option<PathBuf>,
+    /// Time between two readings that the master gets, each the mean of the looks since the one before, at least 20ms
+    /// [default: 1s]
     #[arg(long, env = "LIMO_READING_INTERVAL", value_name = "SPAN")]
     pub reading_interval: Option<Span>,
     #[command(flatten)]
@@ -104,6 +124,9 @@ struct File {
     nameplate: Option<Power>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     meter: Option<MeterChoice>,
+    meter_access: Option<PathBuf>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    meter_interval: Option<Span>,
     sysfs: Option<PathBuf>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     reading_interval: Option<Span>,
@@ -114,6 +137,7 @@ struct File {
     cap_lease: Option<Span>,
     gpus: Option<GpuSource>,
     nvml: Option<PathBuf>,
+    nvidia_smi: Option<PathBuf>,
     log: Option<String>,
     log_format: Option<LogFormat>,
 }
@@ -130,8 +154,11 @@ pub struct Settings {
     pub idle: Option<Power>,
     pub nameplate: Option<Power>,
     pub meter: Option<MeterChoice>,
+    pub meter_access: Option<PathBuf>,
+    /// Between two looks at the meter: 20 ms to 1 min.
+    pub meter_interval: Span,
     pub sysfs: PathBuf,
-    /// Positive.
+    /// Between two readings for the master: at least 20 ms.
     pub reading_interval: Span,
     /// By unit.
     pub caps: BTreeMap<String, CapChoice>,
@@ -140,6 +167,8 @@ pub struct Settings {
     pub gpus: GpuSource,
     /// The library of NVIDIA's driver.
     pub nvml: PathBuf,
+    /// NVIDIA's program, where the library is not to be had.
+    pub nvidia_smi: PathBuf,
     pub log: String,
     pub log_format: Option<LogFormat>,
 }
@@ -155,6 +184,8 @@ impl Settings {
             None => host_name()?,
         };
         check_name("node name", &name)?;
+        let reading_interval = given.reading_interval.or(file.reading_interval).unwrap_or(DEFAULT_READING_INTERVAL);
+        let meter_interval = given.meter_interval.or(file.meter_interval);
         let settings = Self {
             state_dir: given.state_dir.or(file.state_dir).unwrap_or_else(|| DEFAULT_STATE_DIR.into()),
             master: loopback(given.master.or(file.master).as_deref().unwrap_or(DEFAULT_MASTER))?,
@@ -165,12 +196,15 @@ impl Settings {
             idle: given.idle.or(file.idle),
             nameplate: given.nameplate.or(file.nameplate),
             meter: given.meter.or(file.meter),
+            meter_access: given.meter_access.or(file.meter_access),
+            meter_interval: meter_interval.unwrap_or(DEFAULT_METER_INTERVAL.min(reading_interval)),
             sysfs: given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into()),
-            reading_interval: given.reading_interval.or(file.reading_interval).unwrap_or(DEFAULT_READING_INTERVAL),
+            reading_interval,
             caps: merged(file.caps, given.caps.caps)?,
             cap_lease: given.caps.cap_lease.or(file.cap_lease).unwrap_or(DEFAULT_CAP_LEASE),
             gpus: given.caps.gpus.or(file.gpus).unwrap_or(GpuSource::Auto),
             nvml: given.caps.nvml.or(file.nvml).unwrap_or_else(|| limo_power::NVML_LIBRARY.into()),
+            nvidia_smi: given.caps.nvidia_smi.or(file.nvidia_smi).unwrap_or_else(|| limo_power::NVIDIA_SMI.into()),
             log: given.log.or(file.log).unwrap_or_else(|| "info".to_owned()),
             log_format: given.log_format.or(file.log_format),
         };
@@ -178,9 +212,34 @@ impl Settings {
         Ok(settings)
     }
 
+    /// What meters and caps need to know.
+    ///
+    /// # Errors
+    /// Where the file with the password cannot be used.
+    pub fn site(&self) -> anyhow::Result<Site> {
+        let access = match &self.meter_access {
+            Some(path) => Access::read(path)?,
+            None => Access::default(),
+        };
+        Ok(Site {
+            access,
+            interval: duration(self.meter_interval),
+            nvml: self.nvml.clone(),
+            nvidia_smi: self.nvidia_smi.clone(),
+            ..Site::new(&self.sysfs)
+        })
+    }
+
+    /// Of the meter.
+    pub fn rhythm(&self) -> Rhythm {
+        Rhythm { looks: duration(self.meter_interval), readings: duration(self.reading_interval) }
+    }
+
     fn check(&self) -> anyhow::Result<()> {
-        if self.reading_interval <= Span::ZERO {
-            bail!("the reading interval is {}: it must be positive, for example `1s`", self.reading_interval);
+        for (what, interval) in [("reading", self.reading_interval), ("meter", self.meter_interval)] {
+            if interval < SHORTEST_INTERVAL {
+                bail!("the {what} interval is {interval}: it must be at least {SHORTEST_INTERVAL}, for example `1s`");
+            }
         }
         if self.cap_lease <= Span::ZERO {
             bail!("the lease of caps is {}: it must be positive, for example `1min`", self.cap_lease);
@@ -191,9 +250,15 @@ impl Settings {
         if self.meter.is_some() && self.hardware.is_some() {
             bail!("a meter is set, but emulated hardware has its own: leave out `meter` or `hardware`");
         }
-        if self.meter.is_some() && self.reading_interval > LONGEST_READING_INTERVAL {
+        if self.meter_interval > LONGEST_INTERVAL {
             bail!(
-                "the reading interval is {}: a meter must be read at least every {LONGEST_READING_INTERVAL}",
+                "the meter interval is {}: a meter must be read at least every {LONGEST_INTERVAL}",
+                self.meter_interval
+            );
+        }
+        if self.meter.is_some() && self.reading_interval > LONGEST_INTERVAL {
+            bail!(
+                "the reading interval is {}: the master must know what a meter shows at least every {LONGEST_INTERVAL}",
                 self.reading_interval
             );
         }
@@ -234,6 +299,10 @@ impl File {
             Err(error) => Err(error).with_context(|| format!("cannot read the settings {}", path.display())),
         }
     }
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_millis(u64::try_from(span.ms()).unwrap_or(0))
 }
 
 fn host_name() -> anyhow::Result<String> {

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use tracing::{error, info};
 
 use crate::config::{Arguments, Settings};
-use crate::node::{Input, Node};
+use crate::node::{Input, Node, Rhythm};
 use crate::spool::Spool;
 
 /// Events that wait for the loop; whoever sends one more waits.
@@ -52,6 +52,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return Ok(());
     }
     let settings = Settings::load(arguments)?;
+    let site = settings.site()?;
     let relevel = log::start(&settings.log, settings.log_format)?;
     let (mut spec, machine) = hardware::describe(&settings)?;
     if arguments.check_config {
@@ -65,20 +66,21 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     // The state directory is held now: no other daemon puts back what this one caps.
-    let keeper = caps::open(&settings, &mut spec);
+    let keeper = caps::open(&settings, &site, &mut spec);
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
     let result = runtime.block_on(async {
         let (sender, inputs) = mpsc::channel(INPUTS);
-        let (interval, master) = (settings.reading_interval, settings.master);
-        let meter = settings.meter.as_ref().map(|choice| choice.meter(&settings.sysfs));
+        let (rhythm, master) = (settings.rhythm(), settings.master);
+        let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
         let boot = boot.trim().to_owned();
-        let node = Node::open(node::Parts { spec, machine, meter, caps, cap_lease, spool, boot, interval }, &sender)?;
+        let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm };
+        let node = Node::open(parts, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         tokio::spawn(link::keep(master, sender));
         let reload = || {
             let settings = Settings::load(arguments)?;
             relevel(&settings.log)?;
-            Ok(settings.reading_interval)
+            Ok(settings.rhythm())
         };
         serve(node, inputs, reload).await
     });
@@ -94,7 +96,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
 async fn serve(
     mut node: Node,
     mut inputs: mpsc::Receiver<Input>,
-    reload: impl Fn() -> anyhow::Result<limo_model::Span>,
+    reload: impl Fn() -> anyhow::Result<Rhythm>,
 ) -> anyhow::Result<()> {
     let mut children = signal(SignalKind::child())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -114,7 +116,7 @@ async fn serve(
             _ = terminate.recv() => Input::Terminate,
             _ = interrupt.recv() => Input::Terminate,
             _ = hangup.recv() => match reload() {
-                Ok(interval) => Input::Reconfigured { interval },
+                Ok(rhythm) => Input::Reconfigured(rhythm),
                 Err(error) => {
                     error!("the settings stay as they are: {error:#}");
                     continue;

@@ -28,8 +28,8 @@ use crate::link::Outgoing;
 use crate::spool::{End, Spool};
 use caps::Caps;
 pub use caps::Done;
-pub use meter::Answer;
 use meter::Meter;
+pub use meter::{Answer, Rhythm};
 use stop::Closing;
 
 /// How long processes that a killed daemon left behind get to be gone.
@@ -62,9 +62,7 @@ pub enum Input {
     Metered(Answer),
     /// Caps were set or put back.
     Capped(Done),
-    Reconfigured {
-        interval: Span,
-    },
+    Reconfigured(Rhythm),
     Terminate,
 }
 
@@ -81,8 +79,8 @@ pub struct Parts {
     pub cap_lease: Span,
     pub spool: Spool,
     pub boot: String,
-    /// Between two readings.
-    pub interval: Span,
+    /// Of the meter.
+    pub rhythm: Rhythm,
 }
 
 pub struct Node {
@@ -121,9 +119,9 @@ impl Node {
     /// # Errors
     /// Where the records cannot be read.
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
-        let Parts { spec, machine, meter, caps, cap_lease, spool, boot, interval } = parts;
+        let Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm } = parts;
         let now = Instant::now();
-        let meter = Meter::new(machine, meter, (now, duration(interval)));
+        let meter = Meter::new(machine, meter, (now, rhythm));
         let mut node = Self {
             spec,
             meter,
@@ -194,10 +192,10 @@ impl Node {
             Input::Metered(answer) => self.metered(answer),
             Input::Capped(done) => self.capped(done),
             Input::Deadline => self.deadline_passed(Instant::now()),
-            Input::Reconfigured { interval } => {
-                info!(reading_interval = %interval, "settings re-read");
+            Input::Reconfigured(rhythm) => {
+                info!(reading_interval = ?rhythm.readings, meter_interval = ?rhythm.looks, "settings re-read");
                 if let Some(meter) = &mut self.meter {
-                    meter.set_interval(Instant::now(), duration(interval));
+                    meter.set_rhythm(Instant::now(), rhythm);
                 }
             }
             Input::Terminate => self.terminate(),

@@ -1,5 +1,6 @@
-//! What this machine has, for an operator who sets it up: its processor and memory, each meter with what it shows
-//! now, and each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state.
+//! What this machine has, for an operator who sets it up: its processor and memory, each meter with what it shows now, and
+//! each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state, and
+//! changes nothing.
 
 mod caps;
 
@@ -7,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use limo_power::{Hwmon, Interfaces, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, sensors};
+use limo_power::{
+    Access, AccessError, Chip, Hwmon, Ipmi, Mcp39f511, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, Site,
+    Wattmeter, sensors, wattmeters,
+};
 
-use crate::config::{Arguments, DEFAULT_SYSFS};
+use crate::config::{Arguments, DEFAULT_DEV, DEFAULT_SYSFS};
 use crate::hardware;
 
 /// Between two looks at a counter of energy: the shortest after which one that has not moved is said to stand still.
@@ -23,14 +27,42 @@ pub fn report(arguments: &Arguments) -> String {
     text += &line("memory", &memory);
     text += &powercap(&sysfs);
     text += &hwmon(&sysfs);
-    if let Some(choice @ MeterChoice::Command(command)) = &arguments.meter {
-        text += &line("command", &format!("`{command}`: {}", shown(read(choice.meter(&sysfs).as_mut()))));
+    let dev = arguments.dev.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DEV));
+    text += &ipmi(&dev);
+    text += &mcp39f511(&sysfs, &dev);
+    match &arguments.meter {
+        // Shown above already.
+        None | Some(MeterChoice::Powercap | MeterChoice::Hwmon(_)) => {}
+        Some(choice) => text += &given(choice, site(arguments, &sysfs)),
     }
-    let mut interfaces = Interfaces::at(&sysfs);
+    text + &caps::report(site(arguments, &sysfs), &arguments.caps)
+}
+
+/// What meters and caps need to know.
+fn site(arguments: &Arguments, sysfs: &Path) -> Result<Site, AccessError> {
+    let mut site = Site::new(sysfs);
+    if let Some(access) = &arguments.meter_access {
+        site.access = Access::read(access)?;
+    }
     if let Some(library) = &arguments.caps.nvml {
-        interfaces.nvml.clone_from(library);
+        site.nvml.clone_from(library);
     }
-    text + &caps::report(&interfaces, &arguments.caps)
+    if let Some(program) = &arguments.caps.nvidia_smi {
+        site.nvidia_smi.clone_from(program);
+    }
+    Ok(site)
+}
+
+/// The meter that was asked for.
+fn given(choice: &MeterChoice, site: Result<Site, AccessError>) -> String {
+    let reading = match site {
+        Ok(site) => shown(read(choice.meter(&site).as_mut())),
+        Err(error) => format!("no reading: {error}"),
+    };
+    match choice {
+        MeterChoice::Command(command) => line("command", &format!("`{command}`: {reading}")),
+        _ => line("meter", &format!("as `--meter` says: {reading}")),
+    }
 }
 
 fn line(what: &str, value: &str) -> String {
@@ -64,6 +96,41 @@ fn hwmon(sysfs: &Path) -> String {
     found.into_iter().map(each).collect()
 }
 
+fn ipmi(dev: &Path) -> String {
+    let device = dev.join("ipmi0");
+    if !device.exists() {
+        let missing = "load its modules with `modprobe ipmi_si ipmi_devintf`; desktops and virtual machines have none";
+        return line("ipmi", &format!("no {}: {missing}", device.display()));
+    }
+    line("ipmi", &offered(read(&mut Ipmi::new(Vec::new())), "ipmi"))
+}
+
+/// Which of both chips it is cannot be asked; the wrong one mostly refuses, or shows what cannot be.
+fn mcp39f511(sysfs: &Path, dev: &Path) -> String {
+    let devices = match wattmeters(sysfs, dev) {
+        Ok(devices) => devices,
+        Err(error) => return line("mcp39f511", &shown(Err(error))),
+    };
+    if devices.is_empty() {
+        return line("mcp39f511", "no wattmeter on USB (04d8:00dd)");
+    }
+    let each = |device: Option<PathBuf>| {
+        let Some(path) = device else {
+            let missing = "a wattmeter on USB without a serial line: load its module with `modprobe cdc_acm`";
+            return line("mcp39f511", missing);
+        };
+        let as_chip = |chip: Chip| {
+            let wattmeter = Wattmeter { chip, path: path.clone(), channel: None };
+            let option = wattmeter.to_string();
+            // As seldom as can be, so that nothing of it is changed.
+            let mut meter = Mcp39f511::new(wattmeter, Duration::MAX);
+            line("mcp39f511", &format!("as {chip}: {}", offered(read(&mut meter), &option)))
+        };
+        [Chip::One, Chip::Two].map(as_chip).concat()
+    };
+    devices.into_iter().map(each).collect()
+}
+
 /// A second look where the first says nothing yet.
 fn read(meter: &mut dyn Meter) -> Result<Reading, MeterError> {
     let begin = Instant::now();
@@ -78,7 +145,7 @@ fn read(meter: &mut dyn Meter) -> Result<Reading, MeterError> {
 
 fn shown(reading: Result<Reading, MeterError>) -> String {
     match reading {
-        Ok(Reading::Draw(draw)) => draw.to_string(),
+        Ok(Reading::Draw(draw) | Reading::Mean { draw, .. }) => draw.to_string(),
         Ok(Reading::NotYet) => "its counter has just begun again: try once more".to_owned(),
         Err(error) => format!("no reading: {error}"),
     }

@@ -78,6 +78,20 @@ pub enum Meter {
     Hwmon,
     /// What a command prints.
     Command,
+    /// The machine's management controller, by IPMI DCMI.
+    Ipmi,
+    /// The machine's management controller, by Redfish.
+    Redfish,
+    /// A plug of Shelly.
+    Shelly,
+    /// A plug with Tasmota.
+    Tasmota,
+    /// A wattmeter on USB with the chip MCP39F511 or MCP39F511N.
+    Mcp39f511,
+    /// The accelerators of NVIDIA, through their driver.
+    Nvml,
+    /// A wattmeter at the master, which serves this node among others.
+    Shared,
 }
 
 /// More units than any machine has; bounds what one node can make the master keep.

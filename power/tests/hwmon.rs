@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use limo_model::Power;
-use limo_power::{Meter, MeterChoice, Reading, sensors};
+use limo_power::{Meter, MeterChoice, Reading, Site, sensors};
 use tempfile::TempDir;
 
 /// Its directory, its name, and its files with what they contain.
@@ -29,7 +29,7 @@ fn chip(root: &Path, dir: &str) -> PathBuf {
 }
 
 fn meter(root: &TempDir, choice: &str) -> Box<dyn Meter> {
-    choice.parse::<MeterChoice>().expect("a choice").meter(root.path())
+    choice.parse::<MeterChoice>().expect("a choice").meter(&Site::new(root.path()))
 }
 
 /// The text may begin within the tree.

@@ -62,7 +62,12 @@ impl Tree {
 
     /// A second later the meter must show this.
     fn shows(&mut self, watts: i64) {
-        assert_eq!(self.read_after(Duration::from_secs(1)), Ok(Reading::Draw(Power::from_watts(watts))));
+        self.shows_since(watts, 1);
+    }
+
+    /// The same as the mean of so many seconds, in all but the last of which it failed.
+    fn shows_since(&mut self, watts: i64, seconds: u64) {
+        assert_eq!(self.read_after(Duration::from_secs(1)), Ok(mean(watts * 1000, seconds * 1000)));
     }
 
     fn shows_nothing_yet(&mut self) {
@@ -77,6 +82,11 @@ impl Tree {
     }
 }
 
+/// The mean of so many milliseconds.
+fn mean(mw: i64, ms: u64) -> Reading {
+    Reading::Mean { draw: Power::from_mw(mw), over: Duration::from_millis(ms) }
+}
+
 #[test]
 fn one_package_without_its_parts() {
     let mut tree =
@@ -86,7 +96,7 @@ fn one_package_without_its_parts() {
     tree.shows(42);
     // The mean over the time that has really passed, in milliwatts.
     tree.count(&[("intel-rapl:0", 10)]);
-    assert_eq!(tree.read_after(Duration::from_millis(1500)), Ok(Reading::Draw(Power::from_mw(6_667))));
+    assert_eq!(tree.read_after(Duration::from_millis(1500)), Ok(mean(6_667, 1500)));
     assert_eq!(tree.read_after(Duration::ZERO), Ok(Reading::NotYet), "no time has passed");
 }
 
@@ -212,7 +222,7 @@ fn zones_that_go_are_waited_for_and_zones_that_come_count_from_then_on() {
     }
     tree.add("intel-rapl:1", "package-1");
     tree.count(&[("intel-rapl:0", 10), ("intel-rapl:1", 30)]);
-    tree.shows(20);
+    tree.shows_since(20, 3);
     tree.add("intel-rapl:2", "package-2");
     tree.fails("", " has a new zone `package-2`: it counts from the next reading on");
     tree.count(&[("intel-rapl:0", 10), ("intel-rapl:1", 10), ("intel-rapl:2", 10)]);
@@ -239,7 +249,7 @@ fn what_cannot_be_read_is_named() {
     fs::write(&counter, "lots\n").expect("written");
     tree.fails("", "/intel-rapl:0/energy_uj contains `lots`: a whole number was expected");
     tree.set("intel-rapl:0", 1_000_000 + 84_000_000);
-    tree.shows(21);
+    tree.shows_since(21, 4);
     fs::remove_file(tree.zone("intel-rapl:0").join("name")).expect("removed");
     tree.fails("cannot read ", "/intel-rapl:0/name: No such file");
 }

@@ -1,12 +1,14 @@
 //! Watts: the model of emulated hardware, which answers at once, or a meter, which is read beside the loop.
 //!
-//! A meter that fails sends nothing: the master lets its last reading grow stale and estimates. The log says when it
-//! begins to fail and when it works again.
+//! A meter is looked at in one rhythm and reported in another: what is sent is the mean of the looks since the reading
+//! before. A meter that fails sends nothing: the master lets its last reading grow stale and estimates. The log says when
+//! it begins to fail and when it works again. A meter that is late is not asked again until it has answered.
 
 use std::time::Duration;
 
-use limo_power::{Emulated, Machine, MeterError, Reading};
+use limo_power::{Batch, Emulated, Machine, MeterError, Reading, Summary};
 use limo_proto::{NodeToMaster, Sample};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -19,13 +21,32 @@ type Device = Box<dyn limo_power::Meter>;
 
 pub(super) struct Meter {
     source: Source,
-    interval: Duration,
+    rhythm: Rhythm,
+    /// When it is to be looked at.
     next: Instant,
+}
+
+/// How often something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rhythm {
+    /// Between two looks at a meter; the model is looked at where a reading is due.
+    pub looks: Duration,
+    /// Between two readings for the master.
+    pub readings: Duration,
 }
 
 enum Source {
     Model(Emulated),
-    Device { state: DeviceState, failing: bool },
+    Device(Measured),
+}
+
+/// A meter with what it has shown since the last reading that was sent.
+struct Measured {
+    state: DeviceState,
+    failing: bool,
+    batch: Batch,
+    /// When the next reading is due.
+    report: Instant,
 }
 
 enum DeviceState {
@@ -37,21 +58,28 @@ enum DeviceState {
 /// A meter that was read, and what it said.
 pub struct Answer {
     device: Device,
+    /// When it was asked, since the daemon began.
+    at: Duration,
     reading: Result<Reading, MeterError>,
 }
 
 impl Meter {
-    /// `None` where the node has neither. `timing` is now, and the time between two readings.
-    pub(super) fn new(machine: Option<Machine>, device: Option<Device>, timing: (Instant, Duration)) -> Option<Self> {
-        let (now, interval) = timing;
-        let source = match (machine, device) {
-            (Some(machine), _) => Source::Model(Emulated::new(machine)),
-            (None, Some(device)) => Source::Device { state: DeviceState::Idle(device), failing: false },
+    /// `None` where the node has neither.
+    pub(super) fn new(
+        machine: Option<Machine>,
+        device: Option<Device>,
+        (now, rhythm): (Instant, Rhythm),
+    ) -> Option<Self> {
+        let (source, next) = match (machine, device) {
+            (Some(machine), _) => (Source::Model(Emulated::new(machine)), now + rhythm.readings),
+            (None, Some(device)) => {
+                let (state, batch) = (DeviceState::Idle(device), Batch::new(rhythm.looks));
+                // The first reading is sent as soon as there is one.
+                (Source::Device(Measured { state, failing: false, batch, report: now }), now)
+            }
             (None, None) => return None,
         };
-        // A counter of energy tells a draw only at the second look, so the first one is not waited for.
-        let next = if matches!(source, Source::Model(_)) { now + interval } else { now };
-        Some(Self { source, interval, next })
+        Some(Self { source, rhythm, next })
     }
 
     /// When it is to be read. A meter is read without a master, too: its trouble is logged, and its counters stay in view.
@@ -59,9 +87,71 @@ impl Meter {
         (registered || matches!(self.source, Source::Device { .. })).then_some(self.next)
     }
 
-    pub(super) fn set_interval(&mut self, now: Instant, interval: Duration) {
-        self.interval = interval;
+    pub(super) fn set_rhythm(&mut self, now: Instant, rhythm: Rhythm) {
+        if let Source::Device(measured) = &mut self.source {
+            measured.report = measured.report.min(now + rhythm.readings);
+            measured.batch.set_interval(rhythm.looks);
+        }
+        self.rhythm = rhythm;
         self.next = now;
+    }
+
+    /// In step with the times before, unless that one is over.
+    fn schedule_next(&mut self, now: Instant) {
+        let interval = match self.source {
+            Source::Model(_) => self.rhythm.readings,
+            Source::Device(_) => self.rhythm.looks,
+        };
+        self.next += interval;
+        if self.next <= now {
+            self.next = now + interval;
+        }
+    }
+}
+
+impl Measured {
+    /// Takes what the meter said; whether it works.
+    fn take(&mut self, answer: Answer) {
+        self.state = DeviceState::Idle(answer.device);
+        match answer.reading {
+            Ok(reading) => {
+                self.batch.look(answer.at, reading);
+                if let Some(draw) = reading.draw()
+                    && std::mem::take(&mut self.failing)
+                {
+                    warn!(%draw, "the meter works again");
+                }
+            }
+            Err(error) => {
+                self.batch.interrupt();
+                if std::mem::replace(&mut self.failing, true) {
+                    debug!(%error, "the meter still fails");
+                } else {
+                    warn!(%error, "the meter fails: nothing is measured until it works again");
+                }
+            }
+        }
+    }
+
+    /// Asks the meter elsewhere, unless it still has to answer.
+    fn ask(&mut self, now: Instant, begin: Instant, inputs: mpsc::Sender<Input>) {
+        match std::mem::replace(&mut self.state, DeviceState::Reading(now)) {
+            DeviceState::Idle(mut device) => {
+                tokio::task::spawn_blocking(move || {
+                    let at = begin.elapsed();
+                    let reading = device.read(at);
+                    // A loop that is gone has ended with the daemon.
+                    let _ = inputs.blocking_send(Input::Metered(Answer { device, at, reading }));
+                });
+            }
+            DeviceState::Reading(since) => {
+                self.state = DeviceState::Reading(since);
+                if now - since >= PATIENCE && !self.failing {
+                    self.failing = true;
+                    warn!("the meter has not answered for {} s: nothing is measured", PATIENCE.as_secs());
+                }
+            }
+        }
     }
 }
 
@@ -81,60 +171,53 @@ impl Node {
 
     /// On emulated hardware, what it draws now.
     pub(super) fn send_reading(&self) {
-        if let Some(Meter { source: Source::Model(model), .. }) = &self.meter {
-            self.send_draw(model.reading(self.now()));
-        }
-    }
-
-    fn send_draw(&self, draw: limo_model::Power) {
-        if let Some(outgoing) = self.outgoing()
-            && !outgoing.is_behind()
+        if let Some(Meter { source: Source::Model(model), .. }) = &self.meter
+            && let Some(outgoing) = self.outgoing().filter(|outgoing| !outgoing.is_behind())
         {
-            outgoing.send(NodeToMaster::Reading(Sample::once(draw)));
+            outgoing.send(NodeToMaster::Reading(Sample::once(model.reading(self.now()))));
         }
     }
 
     /// Where it is time, sends a reading or asks for one.
     pub(super) fn read_meter(&mut self, now: Instant) {
         let Some(meter) = self.meter.as_mut().filter(|meter| meter.next <= now) else { return };
-        meter.next = now + meter.interval;
-        let Source::Device { state, failing } = &mut meter.source else { return self.send_reading() };
-        match std::mem::replace(state, DeviceState::Reading(now)) {
-            DeviceState::Idle(mut device) => {
+        meter.schedule_next(now);
+        match &mut meter.source {
+            Source::Model(_) => self.send_reading(),
+            Source::Device(measured) => {
                 let Some(inputs) = self.inputs.upgrade() else { return };
-                let begin = self.begin;
-                tokio::task::spawn_blocking(move || {
-                    let reading = device.read(begin.elapsed());
-                    // A loop that is gone has ended with the daemon.
-                    let _ = inputs.blocking_send(Input::Metered(Answer { device, reading }));
-                });
-            }
-            DeviceState::Reading(since) => {
-                *state = DeviceState::Reading(since);
-                if now - since >= PATIENCE && !*failing {
-                    *failing = true;
-                    warn!("the meter has not answered for {} s: nothing is measured", PATIENCE.as_secs());
-                }
+                measured.ask(now, self.begin, inputs);
             }
         }
     }
 
+    /// The meter was read: where it is time, sends what it has shown since the reading before.
     pub(super) fn metered(&mut self, answer: Answer) {
-        let Some(Meter { source: Source::Device { state, failing }, .. }) = &mut self.meter else { return };
-        *state = DeviceState::Idle(answer.device);
-        match answer.reading {
-            Ok(Reading::Draw(draw)) => {
-                if std::mem::take(failing) {
-                    warn!(%draw, "the meter works again");
-                }
-                self.send_draw(draw);
-            }
-            Ok(Reading::NotYet) => {}
-            Err(error) if *failing => debug!(%error, "the meter still fails"),
-            Err(error) => {
-                *failing = true;
-                warn!(%error, "the meter fails: nothing is measured until it works again");
-            }
+        let (registered, behind) = match self.outgoing() {
+            Some(outgoing) => (true, outgoing.is_behind()),
+            None => (false, false),
+        };
+        let Some(Meter { source: Source::Device(measured), rhythm, .. }) = &mut self.meter else { return };
+        measured.take(answer);
+        let now = Instant::now();
+        // Half a look early is in time: otherwise a look that is early by a hair would wait for the next one. While the
+        // way to the master is full, the looks go on.
+        if behind || now + rhythm.looks / 2 < measured.report {
+            return;
+        }
+        let Some(summary) = measured.batch.close() else { return };
+        measured.report += rhythm.readings;
+        if measured.report <= now {
+            measured.report = now + rhythm.readings;
+        }
+        // What nobody can hear is over: after registering, a new reading begins.
+        if registered {
+            self.send(NodeToMaster::Reading(sample(summary)));
         }
     }
+}
+
+fn sample(summary: Summary) -> Sample {
+    let Summary { draw, low, high, last, looks, .. } = summary;
+    Sample { draw, low, high, last, looks }
 }

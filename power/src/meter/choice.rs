@@ -1,14 +1,22 @@
-//! What an operator writes to choose a meter: `powercap`, `hwmon:CHIP`, `hwmon:CHIP/CHANNEL` or `command:COMMAND`.
+//! What an operator writes to choose a meter: its kind, and after a colon which one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use thiserror::Error;
 
 use super::Meter;
 use super::command::Command;
 use super::hwmon::{Channel, Hwmon, Sensor};
+use super::ipmi::Ipmi;
+use super::mcp39f511::{Chip, Mcp39f511, Wattmeter};
 use super::powercap::Powercap;
+use super::redfish::Redfish;
+use super::shelly::Shelly;
+use super::tasmota::Tasmota;
+use crate::access::Access;
+use crate::http::{HttpError, check_url};
 
 /// Which meter a node has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +25,42 @@ pub enum MeterChoice {
     Hwmon(Sensor),
     /// For `sh -c`.
     Command(String),
+    /// The arguments of `ipmitool` that say how to reach the controller.
+    Ipmi(Vec<String>),
+    /// The address of a chassis.
+    Redfish(String),
+    /// `switch` counts from 0.
+    Shelly {
+        url: String,
+        switch: u32,
+    },
+    /// `channel` counts from 1.
+    Tasmota {
+        url: String,
+        channel: Option<u32>,
+    },
+    Mcp39f511(Wattmeter),
+}
+
+/// What a meter needs to know beside which one it is.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// Where sysfs is mounted: `/sys`.
+    pub sysfs: PathBuf,
+    /// How to get into devices on the network.
+    pub access: Access,
+    /// How often the meter will be read.
+    pub interval: Duration,
 }
 
 /// Why a choice was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 pub enum ChoiceError {
-    #[error("there is no meter `{0}`: write `powercap`, `hwmon:CHIP`, `hwmon:CHIP/CHANNEL` or `command:COMMAND`")]
+    #[error(
+        "there is no meter `{0}`: write `powercap`, `hwmon:CHIP[/CHANNEL]`, `command:COMMAND`, `ipmi[:ARGUMENTS]`, \
+         `redfish:URL`, `shelly:URL[#SWITCH]`, `tasmota:URL[#CHANNEL]`, `mcp39f511:DEVICE` or \
+         `mcp39f511n:DEVICE[/CHANNEL]`"
+    )]
     Unknown(String),
     #[error("the meter `{0}` names no chip: write for example `hwmon:power_meter`; `lslave --probe` lists them")]
     NoChip(String),
@@ -30,6 +68,23 @@ pub enum ChoiceError {
     Channel { meter: String, channel: String },
     #[error("the meter `{0}` has no command: write for example `command:/usr/local/bin/watts`")]
     NoCommand(String),
+    #[error("the meter `{0}` has a quote that is not closed")]
+    Quote(String),
+    #[error("a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for `{0}`")]
+    Password(String),
+    #[error(transparent)]
+    Url(#[from] HttpError),
+    #[error("the meter `{meter}` has `{found}` after `#`: write a whole number from {lowest} on")]
+    Number { meter: String, found: String, lowest: u32 },
+    #[error("the meter `{meter}` names no device{hint}: write for example `{scheme}:/dev/ttyACM0`")]
+    Device { meter: String, scheme: &'static str, hint: &'static str },
+}
+
+impl Site {
+    /// With no way into devices on the network, and one reading a second.
+    pub fn new(sysfs: &Path) -> Self {
+        Self { sysfs: sysfs.to_owned(), access: Access::default(), interval: Duration::from_secs(1) }
+    }
 }
 
 impl MeterChoice {
@@ -39,15 +94,25 @@ impl MeterChoice {
             Self::Powercap => limo_model::Meter::Powercap,
             Self::Hwmon(_) => limo_model::Meter::Hwmon,
             Self::Command(_) => limo_model::Meter::Command,
+            Self::Ipmi(_) => limo_model::Meter::Ipmi,
+            Self::Redfish(_) => limo_model::Meter::Redfish,
+            Self::Shelly { .. } => limo_model::Meter::Shelly,
+            Self::Tasmota { .. } => limo_model::Meter::Tasmota,
+            Self::Mcp39f511(_) => limo_model::Meter::Mcp39f511,
         }
     }
 
-    /// The meter itself. Opens nothing: what is not there is told when it is read. `sysfs` is where sysfs is mounted.
-    pub fn meter(&self, sysfs: &Path) -> Box<dyn Meter> {
+    /// The meter itself. Opens nothing: what is not there is told when it is read.
+    pub fn meter(&self, site: &Site) -> Box<dyn Meter> {
         match self {
-            Self::Powercap => Box::new(Powercap::new(sysfs)),
-            Self::Hwmon(sensor) => Box::new(Hwmon::new(sysfs, sensor.clone())),
+            Self::Powercap => Box::new(Powercap::new(&site.sysfs)),
+            Self::Hwmon(sensor) => Box::new(Hwmon::new(&site.sysfs, sensor.clone())),
             Self::Command(command) => Box::new(Command::new(command)),
+            Self::Ipmi(arguments) => Box::new(Ipmi::new(arguments.clone())),
+            Self::Redfish(chassis) => Box::new(Redfish::new(chassis, &site.access)),
+            Self::Shelly { url, switch } => Box::new(Shelly::new(url, *switch, &site.access)),
+            Self::Tasmota { url, channel } => Box::new(Tasmota::new(url, *channel, &site.access)),
+            Self::Mcp39f511(wattmeter) => Box::new(Mcp39f511::new(wattmeter.clone(), site.interval)),
         }
     }
 }
@@ -59,20 +124,70 @@ impl FromStr for MeterChoice {
         let text = text.trim();
         match text.split_once(':') {
             None if text == "powercap" => Ok(Self::Powercap),
-            Some(("hwmon", sensor)) => {
-                let (chip, channel) = sensor.split_once('/').unwrap_or((sensor, "power1"));
-                if chip.is_empty() {
-                    return Err(ChoiceError::NoChip(text.to_owned()));
-                }
-                let wrong = || ChoiceError::Channel { meter: text.to_owned(), channel: channel.to_owned() };
-                let channel = Channel::parse(channel).ok_or_else(wrong)?;
-                Ok(Self::Hwmon(Sensor { chip: chip.to_owned(), channel }))
-            }
+            None if text == "ipmi" => Ok(Self::Ipmi(Vec::new())),
+            Some(("hwmon", sensor)) => hwmon(text, sensor),
             Some(("command", command)) if command.trim().is_empty() => Err(ChoiceError::NoCommand(text.to_owned())),
             Some(("command", command)) => Ok(Self::Command(command.trim().to_owned())),
+            Some(("ipmi", arguments)) => ipmi(arguments),
+            Some(("redfish", url)) => Ok(Self::Redfish(address(url)?)),
+            Some(("shelly", url)) => {
+                let (url, switch) = numbered(text, url, 0)?;
+                Ok(Self::Shelly { url, switch: switch.unwrap_or(0) })
+            }
+            Some(("tasmota", url)) => {
+                let (url, channel) = numbered(text, url, 1)?;
+                Ok(Self::Tasmota { url, channel })
+            }
+            Some(("mcp39f511", device)) => wattmeter(text, Chip::One, device),
+            Some(("mcp39f511n", device)) => wattmeter(text, Chip::Two, device),
             _ => Err(ChoiceError::Unknown(text.to_owned())),
         }
     }
+}
+
+fn hwmon(text: &str, sensor: &str) -> Result<MeterChoice, ChoiceError> {
+    let (chip, channel) = sensor.split_once('/').unwrap_or((sensor, "power1"));
+    if chip.is_empty() {
+        return Err(ChoiceError::NoChip(text.to_owned()));
+    }
+    let wrong = || ChoiceError::Channel { meter: text.to_owned(), channel: channel.to_owned() };
+    let channel = Channel::parse(channel).ok_or_else(wrong)?;
+    Ok(MeterChoice::Hwmon(Sensor { chip: chip.to_owned(), channel }))
+}
+
+fn ipmi(arguments: &str) -> Result<MeterChoice, ChoiceError> {
+    let words = shell_words::split(arguments).map_err(|_| ChoiceError::Quote(format!("ipmi:{arguments}")))?;
+    // `-Psecret` is the same to it. What is shown again ends before the password.
+    match words.iter().position(|word| word.starts_with("-P")) {
+        Some(at) => Err(ChoiceError::Password(format!("ipmi:{}", words[..at].join(" ")))),
+        None => Ok(MeterChoice::Ipmi(words)),
+    }
+}
+
+/// Without a slash at its end.
+fn address(url: &str) -> Result<String, ChoiceError> {
+    let url = url.trim().trim_end_matches('/');
+    check_url(url)?;
+    Ok(url.to_owned())
+}
+
+/// An address, and the number behind its `#`.
+fn numbered(meter: &str, text: &str, lowest: u32) -> Result<(String, Option<u32>), ChoiceError> {
+    let Some((url, number)) = text.rsplit_once('#') else { return Ok((address(text)?, None)) };
+    let url = address(url)?;
+    match number.parse() {
+        Ok(number) if number >= lowest => Ok((url, Some(number))),
+        _ => Err(ChoiceError::Number { meter: meter.to_owned(), found: number.to_owned(), lowest }),
+    }
+}
+
+fn wattmeter(meter: &str, chip: Chip, device: &str) -> Result<MeterChoice, ChoiceError> {
+    let hint = match chip {
+        Chip::One if device.ends_with("/2") => " of this chip, which has one channel; the one with two is `mcp39f511n`",
+        _ => "",
+    };
+    let wrong = || ChoiceError::Device { meter: meter.to_owned(), scheme: chip.scheme(), hint };
+    Wattmeter::parse(chip, device).map(MeterChoice::Mcp39f511).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -92,10 +207,11 @@ mod tests {
         check("hwmon:amdgpu/power2", hwmon("amdgpu", Channel::Number(2)));
         check("hwmon:amdgpu/power1_input", hwmon("amdgpu", Channel::File("power1_input".into())));
         check("command: watts --of n1:8", Ok(MeterChoice::Command("watts --of n1:8".into())));
-        let ways = "write `powercap`, `hwmon:CHIP`, `hwmon:CHIP/CHANNEL` or `command:COMMAND`";
-        check("rapl", Err(&format!("there is no meter `rapl`: {ways}")));
-        check("hwmon", Err(&format!("there is no meter `hwmon`: {ways}")));
-        check("powercap:0", Err(&format!("there is no meter `powercap:0`: {ways}")));
+        for unknown in ["rapl", "hwmon", "powercap:0", "redfish", "nvml", ""] {
+            let error = unknown.parse::<MeterChoice>().expect_err("no choice").to_string();
+            let expected = format!("there is no meter `{unknown}`: write `powercap`, `hwmon:CHIP[/CHANNEL]`, ");
+            assert!(error.starts_with(&expected), "{error}");
+        }
         check(
             "hwmon:",
             Err("the meter `hwmon:` names no chip: write for example `hwmon:power_meter`; `lslave --probe` lists them"),
@@ -113,8 +229,63 @@ mod tests {
     }
 
     #[test]
+    fn devices_elsewhere() {
+        let words = |words: &[&str]| Ok(MeterChoice::Ipmi(words.iter().map(|word| (*word).to_owned()).collect()));
+        check("ipmi", words(&[]));
+        check("ipmi:-I lanplus -f '/etc/limo/a b'", words(&["-I", "lanplus", "-f", "/etc/limo/a b"]));
+        check("ipmi:-H 'bmc1", Err("the meter `ipmi:-H 'bmc1` has a quote that is not closed"));
+        let password = "a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for";
+        check("ipmi:-H bmc1 -P secret", Err(&format!("{password} `ipmi:-H bmc1`")));
+        check("ipmi:-Psecret -H bmc1", Err(&format!("{password} `ipmi:`")));
+        let url = "http://plug7";
+        check("redfish:https://bmc1/redfish/v1/Chassis/1/", {
+            Ok(MeterChoice::Redfish("https://bmc1/redfish/v1/Chassis/1".into()))
+        });
+        check("shelly:http://plug7", Ok(MeterChoice::Shelly { url: url.into(), switch: 0 }));
+        check("shelly:http://plug7/#3", Ok(MeterChoice::Shelly { url: url.into(), switch: 3 }));
+        check("tasmota:http://plug7", Ok(MeterChoice::Tasmota { url: url.into(), channel: None }));
+        check("tasmota:http://plug7#2", Ok(MeterChoice::Tasmota { url: url.into(), channel: Some(2) }));
+        let number = "after `#`: write a whole number from";
+        check("shelly:http://p#a", Err(&format!("the meter `shelly:http://p#a` has `a` {number} 0 on")));
+        check("tasmota:http://p#0", Err(&format!("the meter `tasmota:http://p#0` has `0` {number} 1 on")));
+        check(
+            "shelly:plug7",
+            Err("`plug7` is no address of a device: it must begin `http://` or `https://`; write for example \
+                 `https://bmc1/redfish/v1/Chassis/1`"),
+        );
+    }
+
+    #[test]
+    fn serial_lines() {
+        let wattmeter =
+            |chip, path: &str, channel| Ok(MeterChoice::Mcp39f511(Wattmeter { chip, path: path.into(), channel }));
+        check("mcp39f511:/dev/ttyACM0", wattmeter(Chip::One, "/dev/ttyACM0", None));
+        check("mcp39f511n:/dev/ttyACM1/2", wattmeter(Chip::Two, "/dev/ttyACM1", Some(2)));
+        check(
+            "mcp39f511n:ttyACM0",
+            Err("the meter `mcp39f511n:ttyACM0` names no device: write for example `mcp39f511n:/dev/ttyACM0`"),
+        );
+        check(
+            "mcp39f511:/dev/ttyACM0/2",
+            Err(
+                "the meter `mcp39f511:/dev/ttyACM0/2` names no device of this chip, which has one channel; the one with \
+                 two is `mcp39f511n`: write for example `mcp39f511:/dev/ttyACM0`",
+            ),
+        );
+    }
+
+    #[test]
     fn kinds_are_written_in_lower_case() {
-        for (text, kind) in [("powercap", "powercap"), ("hwmon:psu", "hwmon"), ("command:watts", "command")] {
+        for (text, kind) in [
+            ("powercap", "powercap"),
+            ("hwmon:psu", "hwmon"),
+            ("command:watts", "command"),
+            ("ipmi", "ipmi"),
+            ("redfish:http://b", "redfish"),
+            ("shelly:http://p", "shelly"),
+            ("tasmota:http://p", "tasmota"),
+            ("mcp39f511n:/dev/ttyACM0", "mcp39f511"),
+        ] {
             let choice: MeterChoice = text.parse().expect("a choice");
             assert_eq!(toml::Value::try_from(choice.kind()).expect("a value").as_str(), Some(kind));
         }

@@ -7,6 +7,11 @@ use std::time::Duration;
 use limo_model::Power;
 use thiserror::Error;
 
+use super::ipmi::IpmiError;
+use super::json::JsonError;
+use super::mcp39f511::Mcp39f511Error;
+use crate::http::HttpError;
+
 /// Why there is no reading.
 #[derive(Debug, Error)]
 pub enum MeterError {
@@ -50,6 +55,15 @@ pub enum MeterError {
     Silent { command: String },
     #[error("the meter command `{command}` printed {printed}: the first number must be watts, for example `41.5 W`")]
     Nonsense { command: String, printed: String },
+
+    #[error(transparent)]
+    Ipmi(#[from] IpmiError),
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    #[error(transparent)]
+    Mcp39f511(#[from] Mcp39f511Error),
 }
 
 /// What helps against a file that cannot be read, as the end of a sentence.

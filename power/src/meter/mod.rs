@@ -2,22 +2,37 @@
 //!
 //! A meter that cannot tell what is drawn says so; it never shows a zero in place of "unknown".
 
+mod batch;
 mod choice;
 mod command;
 mod error;
 pub(crate) mod files;
 mod hwmon;
+mod ipmi;
+mod json;
+mod mcp39f511;
 mod powercap;
+mod redfish;
+mod run;
+mod shelly;
+mod tasmota;
 
 use std::time::Duration;
 
 use limo_model::Power;
 
-pub use choice::{ChoiceError, MeterChoice};
+pub use batch::{Batch, Summary};
+pub use choice::{ChoiceError, MeterChoice, Site};
 pub use command::Command;
 pub use error::MeterError;
 pub use hwmon::{Channel, Hwmon, Sensor, sensors};
+pub use ipmi::{Ipmi, IpmiError};
+pub use json::JsonError;
+pub use mcp39f511::{Chip, Mcp39f511, Mcp39f511Error, Wattmeter, wattmeters};
 pub use powercap::Powercap;
+pub use redfish::Redfish;
+pub use shelly::Shelly;
+pub use tasmota::Tasmota;
 
 /// More than one node draws: whole racks are rated for about this much.
 const NODE_LIMIT: Power = Power::from_watts(100_000);
@@ -25,10 +40,22 @@ const NODE_LIMIT: Power = Power::from_watts(100_000);
 /// What a meter says when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// Draw of the whole of what it measures: now, or the mean since it was asked before. Above zero.
+    /// Draw of the whole of what it measures, now. Above zero.
     Draw(Power),
+    /// The mean over the time before it, which a counter of energy tells exactly. Above zero.
+    Mean { draw: Power, over: Duration },
     /// Too early to say: the draw follows from two looks at a counter, and this was the first that counts.
     NotYet,
+}
+
+impl Reading {
+    /// What is drawn, where it is known.
+    pub fn draw(self) -> Option<Power> {
+        match self {
+            Self::Draw(draw) | Self::Mean { draw, .. } => Some(draw),
+            Self::NotYet => None,
+        }
+    }
 }
 
 /// Something that measures the draw of this machine.

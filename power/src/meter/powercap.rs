@@ -97,7 +97,7 @@ impl Powercap {
     }
 
     fn sample(&self, at: Duration) -> Result<Sample, MeterError> {
-        let look = |(name, dir): (String, PathBuf)| {
+        let look = |(name, dir): (String, PathBuf)| -> Result<_, MeterError> {
             let energy_uj = files::number(&dir.join("energy_uj"))?;
             Ok((name, Zone { dir, energy_uj }))
         };
@@ -142,7 +142,10 @@ impl Meter for Powercap {
         }
         self.last = Some(new);
         match drawn? {
-            Some(draw) => plausible(draw, || format!("the sum of the zones in {}", self.dir.display())),
+            Some(draw) => {
+                plausible(draw, || format!("the sum of the zones in {}", self.dir.display()))?;
+                Ok(Reading::Mean { draw, over: elapsed })
+            }
             None => Ok(Reading::NotYet),
         }
     }

@@ -1,0 +1,233 @@
+//! Several looks at a meter as one sample: their mean, weighted by time, with the lowest, the highest and the newest.
+//!
+//! A look counts for the time since the look before it (a step, not a trapezoid). For counters of energy that is exact:
+//! what they show is the mean of just that time. For meters that show an instant it is as good as a trapezoid to within
+//! half an interval at the very first and last look, because what a step adds at a rise it takes away at a fall.
+//!
+//! Time without looks is not filled in: after a failed read, or a gap, a look counts for no time. The mean is then that of
+//! the time that was seen. What the rounding of one mean to milliwatts leaves over goes into the next, so that draw times
+//! time, summed over samples, is the integral.
+
+use std::time::Duration;
+
+use limo_model::{Energy, Power};
+
+use super::Reading;
+
+/// A meter that is slow, or read every few seconds, leaves no gap.
+const SHORTEST_GAP: Duration = Duration::from_secs(10);
+
+/// Looks that are not summed up yet.
+#[derive(Debug)]
+pub struct Batch {
+    /// A look that is later than this after the one before follows a gap.
+    gap: Duration,
+    /// The look before, unless something failed since.
+    before: Option<Duration>,
+    /// Milliwatts times nanoseconds.
+    drawn: i128,
+    covered: Duration,
+    /// Of the looks alone, in milliwatts: their mean where no time is covered.
+    sum: i128,
+    looks: u32,
+    low: Power,
+    high: Power,
+    last: Power,
+}
+
+/// What some looks come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// The mean over the time that is covered, rounded to milliwatts; the mean of the looks where none is.
+    pub draw: Power,
+    pub low: Power,
+    pub high: Power,
+    pub last: Power,
+    /// At least 1.
+    pub looks: u32,
+    /// The time that the looks count for.
+    pub covered: Duration,
+}
+
+impl Summary {
+    /// What was drawn in the time that is covered.
+    pub fn energy(&self) -> Energy {
+        let nanos = i128::try_from(self.covered.as_nanos()).unwrap_or(i128::MAX);
+        // 1 mW in 1 ns is a picojoule, and a millijoule has a thousand million of them.
+        let mj = divided(i128::from(self.draw.mw()).saturating_mul(nanos), 1_000_000_000);
+        Energy::from_mj(i64::try_from(mj).unwrap_or(i64::MAX))
+    }
+}
+
+impl Batch {
+    /// `interval` is how often the meter is looked at.
+    pub fn new(interval: Duration) -> Self {
+        let gap = gap(interval);
+        let (low, high, last) = (Power::ZERO, Power::ZERO, Power::ZERO);
+        Self { gap, before: None, drawn: 0, covered: Duration::ZERO, sum: 0, looks: 0, low, high, last }
+    }
+
+    /// Another interval, from the next look on.
+    pub fn set_interval(&mut self, interval: Duration) {
+        self.gap = gap(interval);
+    }
+
+    /// What a meter said at `at`, by a clock that is never set.
+    pub fn look(&mut self, at: Duration, reading: Reading) {
+        let since = self.before.map(|before| at.saturating_sub(before)).filter(|since| *since <= self.gap);
+        let (draw, over) = match reading {
+            Reading::Draw(draw) => (draw, since.unwrap_or_default()),
+            Reading::Mean { draw, over } => (draw, over),
+            // The next reading says by itself how long it is for.
+            Reading::NotYet => return,
+        };
+        self.before = Some(at);
+        let nanos = i128::try_from(over.as_nanos()).unwrap_or(i128::MAX);
+        self.drawn = self.drawn.saturating_add(i128::from(draw.mw()).saturating_mul(nanos));
+        self.covered = self.covered.saturating_add(over);
+        self.sum = self.sum.saturating_add(i128::from(draw.mw()));
+        (self.low, self.high) = if self.looks == 0 { (draw, draw) } else { (self.low.min(draw), self.high.max(draw)) };
+        self.last = draw;
+        self.looks = self.looks.saturating_add(1);
+    }
+
+    /// The meter failed: what was drawn since the look before is not known.
+    pub fn interrupt(&mut self) {
+        self.before = None;
+    }
+
+    /// What came since this was asked before; `None` where nothing did.
+    pub fn close(&mut self) -> Option<Summary> {
+        if self.looks == 0 {
+            return None;
+        }
+        let nanos = i128::try_from(self.covered.as_nanos()).unwrap_or(i128::MAX);
+        let mw = if nanos == 0 { divided(self.sum, self.looks.into()) } else { divided(self.drawn, nanos) };
+        let draw = Power::from_mw(i64::try_from(mw).unwrap_or(i64::MAX));
+        let Self { low, high, last, looks, covered, .. } = *self;
+        (self.drawn, self.covered) = (self.drawn - mw.saturating_mul(nanos), Duration::ZERO);
+        (self.sum, self.looks) = (0, 0);
+        Some(Summary { draw, low, high, last, looks, covered })
+    }
+}
+
+fn gap(interval: Duration) -> Duration {
+    SHORTEST_GAP.max(interval.saturating_mul(2))
+}
+
+/// Rounded half away from zero. `divisor` is positive.
+fn divided(number: i128, divisor: i128) -> i128 {
+    let half = divisor / 2;
+    if number < 0 { number.saturating_sub(half) / divisor } else { number.saturating_add(half) / divisor }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn batch(looks: &[(u64, i64)]) -> Batch {
+        let mut batch = Batch::new(ms(100));
+        looks.iter().for_each(|(at, mw)| batch.look(ms(*at), Reading::Draw(Power::from_mw(*mw))));
+        batch
+    }
+
+    fn check(batch: &mut Batch, draw_mw: i64, covered_ms: u64, looks: u32) -> Summary {
+        let summary = batch.close().expect("looks");
+        assert_eq!((summary.draw.mw(), summary.covered, summary.looks), (draw_mw, ms(covered_ms), looks));
+        assert_eq!(batch.close(), None, "it is empty now");
+        summary
+    }
+
+    #[test]
+    fn the_mean_is_weighted_by_time() {
+        // 20 W for 100 ms and 50 W for 300 ms: 17 J in 400 ms.
+        let mut batch = batch(&[(0, 10_000), (100, 20_000), (400, 50_000)]);
+        let summary = check(&mut batch, 42_500, 400, 3);
+        assert_eq!((summary.low.mw(), summary.high.mw(), summary.last.mw()), (10_000, 50_000, 50_000));
+        assert_eq!(summary.energy(), Energy::from_joules(17));
+        // The next one goes on where this one ended, and knows nothing of its lowest.
+        batch.look(ms(500), Reading::Draw(Power::from_mw(30_000)));
+        let summary = check(&mut batch, 30_000, 100, 1);
+        assert_eq!(summary.low, Power::from_watts(30));
+    }
+
+    #[test]
+    fn one_look_is_its_own_mean() {
+        check(&mut batch(&[(700, 41_500)]), 41_500, 0, 1);
+        assert_eq!(Batch::new(ms(1)).close(), None);
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_filled_in() {
+        let mut failed = batch(&[(0, 10_000), (100, 10_000)]);
+        failed.interrupt();
+        failed.look(ms(5000), Reading::Draw(Power::from_watts(90)));
+        failed.look(ms(5100), Reading::Draw(Power::from_watts(30)));
+        let summary = check(&mut failed, 20_000, 200, 4);
+        assert_eq!(summary.high, Power::from_watts(90));
+        check(&mut batch(&[(0, 10_000), (100, 10_000), (10_101, 90_000), (10_201, 30_000)]), 20_000, 200, 4);
+        // Ten seconds are a slow meter.
+        check(&mut batch(&[(0, 10_000), (10_000, 30_000)]), 30_000, 10_000, 2);
+        let mut rare = Batch::new(Duration::from_secs(60));
+        for at in [0, 90] {
+            rare.look(Duration::from_secs(at), Reading::Draw(Power::from_watts(5)));
+        }
+        check(&mut rare, 5_000, 90_000, 2);
+    }
+
+    #[test]
+    fn a_counter_says_how_long_it_counted() {
+        let mut batch = Batch::new(ms(100));
+        batch.look(ms(0), Reading::NotYet);
+        assert_eq!(batch.close(), None);
+        batch.interrupt();
+        batch.look(ms(30_000), Reading::Mean { draw: Power::from_watts(8), over: ms(30_000) });
+        batch.look(ms(30_100), Reading::NotYet);
+        batch.look(ms(30_200), Reading::Mean { draw: Power::from_watts(311), over: ms(100) });
+        // 240 J and 31.1 J in 30.1 s.
+        let summary = check(&mut batch, 9_007, 30_100, 2);
+        assert_eq!(summary.last, Power::from_watts(311));
+    }
+
+    #[test]
+    fn absurd_numbers_do_not_wrap() {
+        let mut batch = batch(&[(0, i64::MAX), (10_000, i64::MAX), (5, i64::MAX)]);
+        check(&mut batch, i64::MAX, 10_000, 3);
+        batch.look(Duration::MAX, Reading::Mean { draw: Power::MAX, over: Duration::MAX });
+        assert_eq!(batch.close().map(|summary| summary.looks), Some(1));
+    }
+
+    proptest! {
+        /// However the looks are cut into samples, draw times time is the integral, to half a milliwatt of the last one.
+        #[test]
+        fn samples_add_up_to_the_integral(
+            looks in prop::collection::vec((1_u64..3_000_000_000, 1_i64..100_000_000, any::<bool>()), 1..200),
+        ) {
+            let mut batch = Batch::new(ms(100));
+            let (mut at, mut integral, mut summed) = (0, 0_i128, 0_i128);
+            batch.look(Duration::ZERO, Reading::Draw(Power::from_watts(1)));
+            let mut add = |summary: Option<Summary>| {
+                let part = summary.map_or((0, 0), |part| (i128::from(part.draw.mw()), part.covered.as_nanos() as i128));
+                summed += part.0 * part.1;
+                part.1
+            };
+            let last = looks.len() - 1;
+            let mut longest = 0;
+            for (index, (nanos, mw, close)) in looks.into_iter().enumerate() {
+                at += nanos;
+                integral += i128::from(mw) * i128::from(nanos);
+                batch.look(Duration::from_nanos(at), Reading::Draw(Power::from_mw(mw)));
+                if close || index == last {
+                    longest = add(batch.close());
+                }
+            }
+            prop_assert!((integral - summed).abs() * 2 <= longest, "{integral} and {summed}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The serial line to the chip: raw, 115,200 baud, and a limit for each exchange. Garbage, silence and refusals lead to the
+//! next attempt, and after some of them to an error; nothing is waited for without end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{self, BaudRate, ControlFlags, FlushArg, SetArg};
+
+use super::error::Mcp39f511Error as Error;
+use super::frame::{Ask, Refusal, Reply};
+
+/// For one attempt. A reply is under way for 3 ms at most; the rest is for USB and a busy machine.
+pub const LIMIT: Duration = Duration::from_millis(300);
+
+/// A chip that waits for the rest of a request that was cut short takes the next one for it and refuses that: the third
+/// is whole.
+const ATTEMPTS: usize = 3;
+
+/// What is no answer only if something follows is one after this; the bytes of a reply lie 0.1 ms apart.
+const QUIET: Duration = Duration::from_millis(20);
+
+/// How much of what came an error shows, in bytes.
+const SHOWN: usize = 16;
+
+/// Longer than any reply with whatever stands before it.
+const LONGEST: usize = 256;
+
+/// An open line.
+#[derive(Debug)]
+pub struct Line {
+    file: File,
+    path: PathBuf,
+    limit: Duration,
+}
+
+impl Line {
+    pub fn open(path: &Path, limit: Duration) -> Result<Self, Error> {
+        let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags.bits()).open(path);
+        let file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
+        let line = Self { file, path: path.to_owned(), limit };
+        line.make_raw().map_err(|error| match error {
+            nix::Error::ENOTTY | nix::Error::EINVAL => Error::NoLine { path: path.to_owned() },
+            error => Error::Open { path: path.to_owned(), source: error.into() },
+        })?;
+        Ok(line)
+    }
+
+    fn make_raw(&self) -> nix::Result<()> {
+        let mut settings = termios::tcgetattr(&self.file)?;
+        termios::cfmakeraw(&mut settings);
+        termios::cfsetspeed(&mut settings, BaudRate::B115200)?;
+        settings.control_flags |= ControlFlags::CLOCAL | ControlFlags::CREAD;
+        settings.control_flags &= !(ControlFlags::CSTOPB | ControlFlags::CRTSCTS);
+        termios::tcsetattr(&self.file, SetArg::TCSANOW, &settings)
+    }
+
+    /// The data that answers `ask`; nothing for a write.
+    pub fn exchange(&mut self, ask: Ask) -> Result<Vec<u8>, Error> {
+        let mut attempt = 1;
+        loop {
+            match self.attempt(ask) {
+                Err(error) if attempt < ATTEMPTS && error.is_passing() => attempt += 1,
+                other => return other,
+            }
+        }
+    }
+
+    fn attempt(&mut self, ask: Ask) -> Result<Vec<u8>, Error> {
+        let end = Instant::now() + self.limit;
+        // What came after its time would be taken for the answer.
+        termios::tcflush(&self.file, FlushArg::TCIFLUSH).map_err(|error| self.gone(error.into()))?;
+        self.send(&ask.frame(), end)?;
+        let mut bytes = Vec::new();
+        loop {
+            let reply = ask.reply(&bytes);
+            let until = match reply {
+                Reply::Done(data) => return Ok(data),
+                Reply::Unless(_) => end.min(Instant::now() + QUIET),
+                Reply::Begun | Reply::Nothing => end,
+            };
+            if bytes.len() < LONGEST && self.wait(PollFlags::POLLIN, until)? {
+                self.receive(&mut bytes)?;
+                continue;
+            }
+            let path = self.path.clone();
+            return match reply {
+                Reply::Unless(Refusal::Accepted) => Ok(Vec::new()),
+                Reply::Unless(Refusal::Refused) => Err(Error::Refused { path, ask }),
+                Reply::Unless(Refusal::ChecksumFailed) => Err(Error::Checksum { path }),
+                _ if bytes.is_empty() => Err(Error::Silent { path, limit: self.limit }),
+                _ => Err(Error::Garbled { path, found: hex(&bytes) }),
+            };
+        }
+    }
+
+    fn send(&mut self, frame: &[u8], end: Instant) -> Result<(), Error> {
+        let mut left = frame;
+        while !left.is_empty() {
+            match self.file.write(left) {
+                Ok(count) => left = &left[count..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if !self.wait(PollFlags::POLLOUT, end)? {
+                        return Err(Error::Silent { path: self.path.clone(), limit: self.limit });
+                    }
+                }
+                Err(error) => return Err(self.gone(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What is there now.
+    fn receive(&mut self, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        let mut buffer = [0; LONGEST];
+        match self.file.read(&mut buffer) {
+            Ok(0) => Err(self.gone(ErrorKind::UnexpectedEof.into())),
+            Ok(count) => {
+                bytes.extend_from_slice(&buffer[..count]);
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => Ok(()),
+            Err(error) => Err(self.gone(error)),
+        }
+    }
+
+    /// Whether the line is ready before `end`.
+    fn wait(&self, what: PollFlags, end: Instant) -> Result<bool, Error> {
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            // One millisecond more than what is rounded off, so that the last round does not spin.
+            let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            match poll(&mut [PollFd::new(self.file.as_fd(), what)], timeout) {
+                Ok(0) | Err(nix::Error::EINTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(self.gone(error.into())),
+            }
+        }
+    }
+
+    fn gone(&self, source: io::Error) -> Error {
+        Error::Gone { path: self.path.clone(), source }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let words: Vec<String> = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    let more = if bytes.len() > SHOWN { " …" } else { "" };
+    format!("`{}{more}`", words.join(" "))
+}

@@ -1,0 +1,153 @@
+//! Runs a command for a meter, with a limit for its time and for what it prints.
+//!
+//! A clock is looked at here, for the time limit alone. Whoever reads waits for the command; its processes are a group,
+//! which is killed where it does not end in time.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::error::MeterError;
+
+/// Long for any meter, and half of the age at which the master no longer counts a reading.
+pub const LIMIT: Duration = Duration::from_secs(5);
+
+/// More than that is no answer to a question for watts.
+const LONGEST_OUTPUT: usize = 4096;
+
+/// How much of what a command printed an error shows, in characters.
+const SHOWN: usize = 200;
+
+/// Between two looks whether a command that has closed its output has ended.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How long a command that was killed is waited for. One that the kernel holds longer is left to the daemon to collect.
+const KILLED: Duration = Duration::from_millis(200);
+
+/// What a command printed, and how it ended; `None` where it did not in time.
+pub struct Ran {
+    pub stdout: String,
+    pub stderr: String,
+    pub status: Option<ExitStatus>,
+}
+
+/// How `command` ended within `limit`, and what it printed.
+fn run(mut command: Command, limit: Duration) -> io::Result<Ran> {
+    command.process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let end = Instant::now() + limit;
+    let mut child = command.spawn()?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let read = match (child.stdout.take(), child.stderr.take()) {
+        (Some(out), Some(err)) => collect((out, &mut stdout), (err, &mut stderr), end),
+        _ => Ok(true),
+    };
+    let ended = match read {
+        Ok(true) => await_end(&mut child, end),
+        // Something of it still runs, even where the command itself has ended.
+        other => other.map(|_| None),
+    };
+    if !matches!(ended, Ok(Some(_))) {
+        // Not collected yet, so the number is its own. A group that is gone needs no signal.
+        let _ = i32::try_from(child.id()).map(|group| killpg(Pid::from_raw(group), Signal::SIGKILL));
+        let _ = await_end(&mut child, Instant::now() + KILLED);
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Ran { stdout: text(stdout), stderr: text(stderr), status: ended? })
+}
+
+/// What `command` printed, if it ended well and in time. `shown` is how errors name it.
+///
+/// # Errors
+/// [`MeterError::Run`], [`MeterError::Late`], [`MeterError::Failed`].
+pub fn succeeded(command: Command, shown: &str, limit: Duration) -> Result<Ran, MeterError> {
+    let command = run(command, limit).map_err(|source| MeterError::Run { command: shown.to_owned(), source });
+    let ran = command?;
+    let (command, printed) = (shown.to_owned(), ran.shown());
+    match ran.status {
+        None => Err(MeterError::Late { command, limit, printed }),
+        Some(status) if !status.success() => Err(MeterError::Failed { command, status: status.to_string(), printed }),
+        Some(_) => Ok(ran),
+    }
+}
+
+impl Ran {
+    /// On one line.
+    pub fn shown(&self) -> String {
+        let words: Vec<&str> = self.stdout.split_whitespace().chain(self.stderr.split_whitespace()).collect();
+        let text = words.join(" ");
+        match text.chars().count() {
+            0 => "nothing".to_owned(),
+            count if count <= SHOWN => format!("`{text}`"),
+            _ => format!("`{}…`", text.chars().take(SHOWN).collect::<String>()),
+        }
+    }
+}
+
+/// Reads both to their ends, or until `end`; whether they ended. What is too long is read and dropped.
+fn collect<A, B>(
+    (mut out, to_out): (A, &mut Vec<u8>),
+    (mut err, to_err): (B, &mut Vec<u8>),
+    end: Instant,
+) -> io::Result<bool>
+where
+    A: Read + AsFd,
+    B: Read + AsFd,
+{
+    let (mut out_open, mut err_open) = (true, true);
+    while out_open || err_open {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(false);
+        }
+        // One millisecond more than what is rounded off, so that the last round does not spin.
+        let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        let mut waited = Vec::new();
+        waited.extend(out_open.then(|| PollFd::new(out.as_fd(), PollFlags::POLLIN)));
+        waited.extend(err_open.then(|| PollFd::new(err.as_fd(), PollFlags::POLLIN)));
+        match poll(&mut waited, timeout) {
+            Ok(_) => {}
+            Err(nix::Error::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<bool> = waited.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        let mut ready = ready.into_iter();
+        if out_open && ready.next() == Some(true) {
+            out_open = take(&mut out, to_out)?;
+        }
+        if err_open && ready.next() == Some(true) {
+            err_open = take(&mut err, to_err)?;
+        }
+    }
+    Ok(true)
+}
+
+/// What is there now; what is too long is dropped. Whether there may be more.
+fn take(from: &mut impl Read, to: &mut Vec<u8>) -> io::Result<bool> {
+    let mut buffer = [0; 1024];
+    let count = match from.read(&mut buffer) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+        other => other?,
+    };
+    let room = LONGEST_OUTPUT.saturating_sub(to.len());
+    to.extend_from_slice(&buffer[..count.min(room)]);
+    Ok(count > 0)
+}
+
+/// Whether it ended, and how.
+fn await_end(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
+    loop {
+        let status = child.try_wait()?;
+        if status.is_some() || Instant::now() >= end {
+            return Ok(status);
+        }
+        thread::sleep(PAUSE);
+    }
+}

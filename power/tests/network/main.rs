@@ -1,0 +1,7 @@
+//! Meters on the network, against real servers on loopback that answer well, badly, slowly or not at all.
+
+mod http;
+mod plugs;
+mod redfish;
+mod tls;
+mod web;

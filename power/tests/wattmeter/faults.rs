@@ -1,0 +1,224 @@
+//! What the chip shows, what it is set to, and what goes wrong between it and its reader.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use limo_model::Power;
+use limo_power::{Chip, Mcp39f511, Meter, MeterChoice, Reading, Site, Wattmeter, wattmeters};
+
+use crate::chip::{Emulated, Fault};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// For each attempt: long for a busy machine.
+const LONG: Duration = Duration::from_secs(20);
+
+/// For each attempt, where silence is waited for.
+const SHORT: Duration = Duration::from_millis(150);
+
+fn meter(chip: &Emulated, channel: Option<u8>) -> Mcp39f511 {
+    chip.meter(channel, SECOND).with_limit(LONG)
+}
+
+fn shows(meter: &mut Mcp39f511, mw: i64) {
+    let reading = meter.read(Duration::ZERO).expect("a reading");
+    assert_eq!(reading, Reading::Draw(Power::from_mw(mw)));
+}
+
+/// The error begins so, where `LINE` stands for the device.
+fn fails(meter: &mut Mcp39f511, path: &Path, expected: &str) {
+    let error = meter.read(Duration::ZERO).expect_err("no reading").to_string();
+    let error = error.replace(&path.display().to_string(), "LINE");
+    assert!(error.starts_with(expected), "`{expected}` begins\n`{error}`");
+}
+
+#[test]
+fn one_channel() {
+    let chip = Emulated::new(Chip::One);
+    let mut meter = meter(&chip, None);
+    shows(&mut meter, 41_500);
+    chip.set_power(0, 12_345);
+    shows(&mut meter, 123_450);
+    assert_eq!(chip.cycles(), 4, "nobody asked for more");
+    let written = chip.with(|state| state.asked.iter().filter(|frame| frame[5] != 0x4e).count());
+    assert_eq!(written, 0);
+}
+
+#[test]
+fn two_channels_alone_and_together() {
+    let chip = Emulated::new(Chip::Two);
+    chip.set_power(1, 1_000);
+    shows(&mut meter(&chip, Some(1)), 41_500);
+    shows(&mut meter(&chip, Some(2)), 10_000);
+    shows(&mut meter(&chip, None), 51_500);
+    // Another range on the second one.
+    chip.set_range(1, 21);
+    shows(&mut meter(&chip, None), 81_500);
+}
+
+#[test]
+fn a_sign_is_in_the_status() {
+    let chip = Emulated::new(Chip::Two);
+    chip.set_power(1, 1_000);
+    // The second channel gives power back.
+    chip.set(0x02, &[0b001_0000, 0]);
+    shows(&mut meter(&chip, None), 31_500);
+    fails(&mut meter(&chip, Some(2)), &chip.path, "the wattmeter at LINE shows -10.0 W: a running machine draws more");
+    chip.set(0x02, &[0b100_0000, 0]);
+    fails(&mut meter(&chip, Some(1)), &chip.path, "the wattmeter at LINE shows -41.5 W");
+    shows(&mut meter(&chip, Some(2)), 10_000);
+}
+
+/// Other programs set it when they start.
+#[test]
+fn the_range_is_looked_at_again() {
+    let chip = Emulated::new(Chip::One);
+    let mut meter = meter(&chip, None);
+    shows(&mut meter, 41_500);
+    chip.set_range(0, 6);
+    chip.set_power(0, 41_500 * 8192 / 10);
+    let reading = meter.read(SECOND).expect("a reading");
+    assert_eq!(reading, Reading::Draw(Power::from_mw(41_500)));
+}
+
+#[test]
+fn the_interval_is_set_where_readings_are_wanted_often() {
+    let after = |found: u16, interval: Duration| {
+        let chip = Emulated::new(Chip::Two);
+        chip.set_cycles(found);
+        let mut meter = chip.meter(Some(1), interval).with_limit(LONG);
+        meter.read(Duration::ZERO).expect("a reading");
+        chip.cycles()
+    };
+    let ms = Duration::from_millis;
+    assert_eq!(after(4, SECOND), 4);
+    assert_eq!(after(6, SECOND), 6);
+    assert_eq!(after(4, ms(20)), 1);
+    assert_eq!(after(4, ms(100)), 2);
+    assert_eq!(after(1, ms(100)), 1);
+    // That one gives wrong power, whoever set it.
+    assert_eq!(after(0, SECOND), 4);
+    assert_eq!(after(0, ms(20)), 1);
+}
+
+#[test]
+fn what_passes_is_asked_again() {
+    for fault in [
+        Fault::Nack,
+        Fault::ChecksumFailed,
+        Fault::Before(vec![0x00, 0x15, 0x51, 0x06, 0x06, 0xff]),
+        // The rest of an older answer.
+        Fault::Before(vec![0x00, 0x00, 0x7a]),
+        Fault::Split,
+    ] {
+        let chip = Emulated::new(Chip::Two);
+        let mut meter = meter(&chip, Some(1));
+        shows(&mut meter, 41_500);
+        chip.fail(&[fault.clone(), fault]);
+        shows(&mut meter, 41_500);
+    }
+    // These are only known by their silence.
+    for fault in [Fault::WrongSum, Fault::Cut(3), Fault::Silence] {
+        let chip = Emulated::new(Chip::One);
+        let mut meter = chip.meter(None, SECOND).with_limit(SECOND);
+        shows(&mut meter, 41_500);
+        chip.fail(&[fault]);
+        shows(&mut meter, 41_500);
+    }
+}
+
+#[test]
+fn what_stays_is_said() {
+    let check = |fault: Fault, expected: &str| {
+        let chip = Emulated::new(Chip::Two);
+        chip.fail(&[fault.clone(), fault.clone(), fault]);
+        let mut meter = chip.meter(None, SECOND).with_limit(SHORT);
+        let begin = Instant::now();
+        fails(&mut meter, &chip.path, expected);
+        assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
+        assert_eq!(chip.with(|state| state.asked.len()), 3);
+        // Afterwards it works.
+        let mut meter = meter.with_limit(LONG);
+        shows(&mut meter, 41_500);
+    };
+    check(Fault::Nack, "the wattmeter at LINE refuses to show 2 bytes from 0xa8 on: is it an MCP39F511 or MCP39F511N?");
+    check(Fault::ChecksumFailed, "the wattmeter at LINE finds the checksum of a request wrong");
+    check(Fault::Silence, "the wattmeter at LINE did not answer within 150 ms: is this the device of a wattmeter?");
+    check(Fault::WrongSum, "the wattmeter at LINE answers with `06 05 04 00 f0`, which is no whole reply");
+    check(Fault::Cut(2), "the wattmeter at LINE answers with `06 05 04`, which is no whole reply");
+    check(Fault::Before(vec![0x33; 300]), "the wattmeter at LINE answers with `33 33 33 33 33 33");
+}
+
+/// A request that was cut short leaves the chip waiting; it takes the begin of the next one for the rest of it.
+#[test]
+fn a_chip_that_waits_for_the_rest_of_a_request() {
+    let chip = Emulated::new(Chip::One);
+    let other = std::fs::OpenOptions::new().write(true).open(&chip.path).expect("a line");
+    std::io::Write::write_all(&mut &other, &[0xa5, 0x08, 0x41]).expect("written");
+    let mut meter = chip.meter(None, SECOND).with_limit(SECOND);
+    shows(&mut meter, 41_500);
+}
+
+#[test]
+fn the_wrong_chip_is_noticed() {
+    let chip = Emulated::new(Chip::Two);
+    // Where the other one has its interval.
+    chip.set(0x9e, &[0x00, 0x40]);
+    let mut wrong = Mcp39f511::new(Wattmeter { chip: Chip::One, path: chip.path.clone(), channel: None }, SECOND);
+    fails(
+        &mut wrong,
+        &chip.path,
+        "the wattmeter at LINE shows 16384 as the accumulation interval of an MCP39F511, where at most 15 can be: it may \
+         be an MCP39F511N, so write `mcp39f511n:LINE`",
+    );
+}
+
+#[test]
+fn a_device_that_is_no_wattmeter() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let read = |path: &Path| {
+        let choice: MeterChoice = format!("mcp39f511:{}", path.display()).parse().expect("a choice");
+        choice.meter(&Site::new("/sys".as_ref())).read(Duration::ZERO).expect_err("no reading").to_string()
+    };
+    let missing = dir.path().join("ttyACM0");
+    assert!(
+        read(&missing)
+            .ends_with("No such file or directory (os error 2); is it plugged in, and is the module `cdc_acm` loaded?")
+    );
+    std::fs::write(&missing, "").expect("written");
+    assert!(read(&missing).contains("is no serial line: name the device of the wattmeter"));
+
+    // Unplugged, and plugged in again elsewhere under the same name.
+    let link = dir.path().join("wattmeter");
+    let chip = Emulated::new(Chip::One);
+    std::os::unix::fs::symlink(&chip.path, &link).expect("linked");
+    let wattmeter = Wattmeter { chip: Chip::One, path: link.clone(), channel: None };
+    let mut meter = Mcp39f511::new(wattmeter, SECOND).with_limit(SECOND);
+    shows(&mut meter, 41_500);
+    chip.fail(&[Fault::Silence, Fault::Silence, Fault::Silence]);
+    fails(&mut meter, &link, "the wattmeter at LINE did not answer within 1000 ms");
+    let other = Emulated::new(Chip::One);
+    other.set_power(0, 700);
+    std::fs::remove_file(&link).expect("removed");
+    std::os::unix::fs::symlink(&other.path, &link).expect("linked");
+    shows(&mut meter, 7_000);
+}
+
+#[test]
+fn wattmeters_on_usb() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |path: &str, content: &str| {
+        let path = dir.path().join("bus/usb/devices").join(path);
+        std::fs::create_dir_all(path.parent().expect("below it")).expect("made");
+        std::fs::write(path, content).expect("written");
+    };
+    let found = || wattmeters(dir.path(), "/dev".as_ref()).expect("readable");
+    assert_eq!(found(), []);
+    for (device, vendor, product) in [("1-1", "046d", "00dd"), ("1-2", "04d8", "00dd"), ("2-1.3", "04d8", "00dd")] {
+        write(&format!("{device}/idVendor"), &format!("{vendor}\n"));
+        write(&format!("{device}/idProduct"), &format!("{product}\n"));
+    }
+    write("1-1/1-1:1.0/tty/ttyACM0/dev", "166:0\n");
+    write("2-1.3/2-1.3:1.0/tty/ttyACM7/dev", "166:7\n");
+    assert_eq!(found(), [None, Some("/dev/ttyACM7".into())]);
+}
