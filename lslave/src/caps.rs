@@ -1,12 +1,11 @@
 //! The caps of this node's hardware, from the settings to a keeper, and back to what was there when the daemon ends.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use limo_model::NodeSpec;
-use limo_power::{CapFailure, Interfaces, Keeper};
+use limo_power::{CapFailure, Keeper, Site};
 use tracing::{error, info, warn};
 
 use crate::config::Settings;
@@ -15,19 +14,22 @@ use crate::config::Settings;
 /// back then is by the next daemon.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// What was there before, in the state directory.
+const FILE: &str = "caps.json";
+
 /// In use by one thread at a time, beside the loop.
 pub type Shared = Arc<Mutex<Keeper>>;
 
 /// Puts back what an earlier daemon left, and writes into `spec` which caps its units obey. `None` where what was there
 /// before is not known: then nothing may be capped.
-pub fn open(settings: &Settings, spec: &mut NodeSpec) -> Option<Shared> {
+pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Shared> {
     for unit in settings.caps.keys().filter(|unit| spec.unit(unit).is_none()) {
         let units: Vec<&str> = spec.units.iter().map(|unit| unit.name.as_str()).collect();
         warn!("there is no unit `{unit}` to be capped: this node has {}", units.join(", "));
     }
     let known = settings.caps.iter().filter(|(unit, _)| spec.unit(unit).is_some());
     let units = known.map(|(unit, cap)| (unit.clone(), cap.clone())).collect();
-    let (keeper, failures) = match Keeper::open(&file(settings), &interfaces(settings), units) {
+    let (keeper, failures) = match Keeper::open(&settings.state_dir.join(FILE), site, units) {
         Ok(opened) => opened,
         Err(error) => {
             error!(%error, "no unit is capped");
@@ -45,14 +47,6 @@ pub fn open(settings: &Settings, spec: &mut NodeSpec) -> Option<Shared> {
         }
     }
     Some(Arc::new(Mutex::new(keeper)))
-}
-
-pub fn interfaces(settings: &Settings) -> Interfaces {
-    Interfaces { nvml: settings.nvml.clone(), ..Interfaces::at(&settings.sysfs) }
-}
-
-fn file(settings: &Settings) -> PathBuf {
-    settings.state_dir.join("caps.json")
 }
 
 /// Puts everything back, for good. A device that does not answer does not keep the daemon.

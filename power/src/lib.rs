@@ -19,6 +19,7 @@ mod model;
 mod noise;
 mod nvml;
 mod percent;
+mod site;
 
 pub use access::{Access, AccessError};
 pub use cap::{
@@ -30,9 +31,10 @@ pub use http::{Http, HttpError, Scheme, check_url};
 pub use machine::{Application, Hardware, Machine, Unit};
 pub use meter::{
     Batch, Channel, Chip, ChoiceError, Command, Hwmon, Ipmi, IpmiError, JsonError, Mcp39f511, Mcp39f511Error, Meter,
-    MeterChoice, MeterError, Powercap, Reading, Redfish, Sensor, Shelly, Site, Summary, Tasmota, Wattmeter, sensors,
-    wattmeters,
+    MeterChoice, MeterError, NvidiaSmi, Nvml, Powercap, Reading, Redfish, Sensor, Shelly, Sum, Summary, Tasmota,
+    Wattmeter, sensors, wattmeters,
 };
 pub use model::{Emulated, Plan, Share};
 pub use nvml::{Gpu, GpuError, GpuId, Gpus, LIBRARY as NVML_LIBRARY};
 pub use percent::{Percent, PercentError};
+pub use site::Site;

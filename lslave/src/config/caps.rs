@@ -15,8 +15,8 @@ pub const DEFAULT_CAP_LEASE: Span = Span::from_secs(60);
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct CapArguments {
-    /// How a unit is capped: UNIT=rapl, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU or nvml-clocks:GPU, each with ,LOW..HIGH where
-    /// the range is not to be what was found; may be repeated; not for emulated hardware
+    /// How a unit is capped: UNIT=rapl, hsmp, hwmon:CHIP[@DEVICE], nvml:GPU, nvml-clocks:GPU,
+    /// nvidia-smi:GPU, ipmi[:ARGUMENTS] or redfish:URL, each with ,LOW..HIGH where the range is not to be what was found; may be repeated; not for emulated hardware
     #[arg(long = "cap", value_name = "UNIT=CAP")]
     pub caps: Vec<UnitCap>,
     /// How long caps hold without a master; then what was there before is put back [default: 1min]
@@ -28,6 +28,9 @@ pub struct CapArguments {
     /// The library of NVIDIA's driver [default: libnvidia-ml.so.1]
     #[arg(long, env = "LIMO_NVML", value_name = "FILE")]
     pub nvml: Option<PathBuf>,
+    /// NVIDIA's program, where the library is not to be had [default: nvidia-smi]
+    #[arg(long, env = "LIMO_NVIDIA_SMI", value_name = "PROGRAM")]
+    pub nvidia_smi: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]

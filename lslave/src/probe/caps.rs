@@ -1,35 +1,39 @@
 //! What of this machine can be capped: its GPUs, and each control with its range and what it holds, or why not. What is
 //! asked is written with the value that it has, because only that tells whether it can be.
 
-use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Interfaces, Originals};
+use limo_power::{AccessError, CapChoice, CapError, Gpu, Gpus, HwmonCap, Originals, Site};
 
 use super::line;
 use crate::config::{CapArguments, GpuSource};
 use crate::hardware::{self, gpu_name};
 
 /// The lines of the report.
-pub fn report(interfaces: &Interfaces, arguments: &CapArguments) -> String {
-    let mut text = control("cpu", "rapl", interfaces);
-    if hardware::processor().starts_with("amd-") || is_found("hsmp", interfaces) {
-        text += &control("cpu", "hsmp", interfaces);
+pub fn report(site: Result<Site, AccessError>, arguments: &CapArguments) -> String {
+    let site = &match site {
+        Ok(site) => site,
+        Err(error) => return line("cap", &format!("not tried: {error}")),
+    };
+    let mut text = control("cpu", "rapl", site);
+    if hardware::processor().starts_with("amd-") || is_found("hsmp", site) {
+        text += &control("cpu", "hsmp", site);
     }
-    match HwmonCap::cards(&interfaces.sysfs) {
-        Ok(cards) => text.extend(cards.iter().map(|card| control("UNIT", &format!("hwmon:{card}"), interfaces))),
+    match HwmonCap::cards(&site.sysfs) {
+        Ok(cards) => text.extend(cards.iter().map(|card| control("UNIT", &format!("hwmon:{card}"), site))),
         Err(error) => text += &line("cap", &format!("hwmon: no cap: {error}")),
     }
     if arguments.gpus != Some(GpuSource::None) {
-        text += &gpus(interfaces);
+        text += &gpus(site);
     }
     text
 }
 
-fn is_found(choice: &str, interfaces: &Interfaces) -> bool {
-    choice.parse::<CapChoice>().is_ok_and(|choice| choice.cap(interfaces).capture().is_ok())
+fn is_found(choice: &str, site: &Site) -> bool {
+    choice.parse::<CapChoice>().is_ok_and(|choice| choice.cap(site).capture().is_ok())
 }
 
-fn control(unit: &str, choice: &str, interfaces: &Interfaces) -> String {
+fn control(unit: &str, choice: &str, site: &Site) -> String {
     let text = match choice.parse::<CapChoice>() {
-        Ok(parsed) => described(&parsed, interfaces).map_or_else(
+        Ok(parsed) => described(&parsed, site).map_or_else(
             |error| format!("{choice}: no cap: {error}"),
             |text| format!("{choice}: {text} (use it: --cap {unit}={choice})"),
         ),
@@ -38,8 +42,8 @@ fn control(unit: &str, choice: &str, interfaces: &Interfaces) -> String {
     line("cap", &text)
 }
 
-fn described(choice: &CapChoice, interfaces: &Interfaces) -> Result<String, CapError> {
-    let mut cap = choice.cap(interfaces);
+fn described(choice: &CapChoice, site: &Site) -> Result<String, CapError> {
+    let mut cap = choice.cap(site);
     let ((low, high), held) = (cap.range()?, cap.capture()?);
     Ok(format!("{low} to {high}; now {}", shown(&held)))
 }
@@ -48,15 +52,15 @@ fn shown(held: &Originals) -> String {
     held.iter().map(|(control, value)| format!("{control} = {value}")).collect::<Vec<_>>().join(", ")
 }
 
-fn gpus(interfaces: &Interfaces) -> String {
-    match Gpus::new(&interfaces.nvml).list() {
+fn gpus(site: &Site) -> String {
+    match Gpus::new(&site.nvml).list() {
         Ok(found) if found.is_empty() => line("gpus", "the NVIDIA library knows none"),
-        Ok(found) => found.iter().map(|gpu| gpu_lines(gpu, interfaces)).collect(),
+        Ok(found) => found.iter().map(|gpu| gpu_lines(gpu, site)).collect(),
         Err(error) => line("gpus", &format!("none of NVIDIA: {error}")),
     }
 }
 
-fn gpu_lines(gpu: &Gpu, interfaces: &Interfaces) -> String {
+fn gpu_lines(gpu: &Gpu, site: &Site) -> String {
     let unit = format!("gpu{}", gpu.index);
     let watts = |power: Option<limo_model::Power>, what: &str| {
         power.map_or_else(|| format!("does not tell its {what}"), |power| format!("{what} {power}"))
@@ -72,7 +76,7 @@ fn gpu_lines(gpu: &Gpu, interfaces: &Interfaces) -> String {
         ),
     );
     if gpu.limits.is_some() {
-        text += &control(&unit, &format!("nvml:{}", gpu.index), interfaces);
+        text += &control(&unit, &format!("nvml:{}", gpu.index), site);
     } else {
         let hint = format!("--cap {unit}=nvml-clocks:{},LOW..HIGH", gpu.index);
         text += &line("cap", &format!("nvml:{}: no power limit; its clocks may be locked instead: {hint}", gpu.index));

@@ -1,6 +1,6 @@
 //! What an operator writes to choose the cap of a unit: `rapl`, `nvml:0`, `hwmon:amdgpu,50W..180W` and so on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use limo_model::{Power, UnitError};
@@ -9,18 +9,15 @@ use thiserror::Error;
 use super::Cap;
 use super::clocks::ClockCap;
 use super::hwmon::{HSMP, HwmonCap};
+use super::ipmi::IpmiCap;
+use super::nvidia_smi::SmiCap;
 use super::nvml::NvmlCap;
 use super::rapl::Rapl;
-use crate::nvml::{GpuId, LIBRARY};
-
-/// Where the interfaces of this machine are.
-#[derive(Debug, Clone)]
-pub struct Interfaces {
-    /// Where sysfs is mounted.
-    pub sysfs: PathBuf,
-    /// The library of NVIDIA's driver: a path, or a name for the dynamic loader.
-    pub nvml: PathBuf,
-}
+use super::redfish::RedfishCap;
+use crate::http::{HttpError, check_url};
+use crate::meter::{ChoiceError, MeterChoice, choice};
+use crate::nvml::GpuId;
+use crate::site::Site;
 
 /// How a unit is capped, and within which limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,15 +32,26 @@ pub struct CapChoice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Rapl,
-    Hwmon { chip: String, device: Option<String> },
+    Hwmon {
+        chip: String,
+        device: Option<String>,
+    },
     Nvml(GpuId),
     Clocks(GpuId),
+    Smi(GpuId),
+    /// What stands before `raw`.
+    Ipmi(Vec<String>),
+    /// The address of a chassis.
+    Redfish(String),
 }
 
 /// Why a choice was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Error)]
 pub enum CapChoiceError {
-    #[error("there is no cap `{0}`: write `rapl`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU` or `nvml-clocks:GPU`")]
+    #[error(
+        "there is no cap `{0}`: write `rapl`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU`, `nvml-clocks:GPU`, \
+         `nvidia-smi:GPU`, `ipmi[:ARGUMENTS]` or `redfish:URL`"
+    )]
     Unknown(String),
     #[error("the cap `{0}` names no chip: write for example `hwmon:amdgpu` or `hwmon:amdgpu@0000:03:00.0`")]
     NoChip(String),
@@ -57,15 +65,18 @@ pub enum CapChoiceError {
         "the range of the cap `{cap}` goes from {low} to {high}: the first must be the lower, and more than nothing"
     )]
     Crossed { cap: String, low: Power, high: Power },
+    #[error(
+        "the cap `{0}` needs a range, because the controller does not tell which limits it obeys: for example `,80W..400W`"
+    )]
+    NoLimits(String),
+    #[error("the cap `{0}` has a quote that is not closed")]
+    Quote(String),
+    #[error("a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for `{0}`")]
+    Password(String),
+    #[error(transparent)]
+    Url(#[from] HttpError),
     #[error("the cap `{0}` needs a range: what the GPU draws at its lowest and highest clock, for example `,20W..75W`")]
     NoRange(String),
-}
-
-impl Interfaces {
-    /// Those of a usual machine, with sysfs mounted there.
-    pub fn at(sysfs: &Path) -> Self {
-        Self { sysfs: sysfs.to_owned(), nvml: PathBuf::from(LIBRARY) }
-    }
 }
 
 impl CapChoice {
@@ -75,13 +86,16 @@ impl CapChoice {
     }
 
     /// The cap itself. Opens nothing: what is not there is told when it is asked.
-    pub fn cap(&self, interfaces: &Interfaces) -> Box<dyn Cap> {
+    pub fn cap(&self, site: &Site) -> Box<dyn Cap> {
         let range = self.range;
         match &self.kind {
-            Kind::Rapl => Box::new(Rapl::new(&interfaces.sysfs, range)),
-            Kind::Hwmon { chip, device } => Box::new(HwmonCap::new(&interfaces.sysfs, chip, device.as_deref(), range)),
-            Kind::Nvml(gpu) => Box::new(NvmlCap::new(&interfaces.nvml, gpu.clone(), range)),
-            Kind::Clocks(gpu) => Box::new(ClockCap::new(&interfaces.nvml, gpu.clone(), range)),
+            Kind::Rapl => Box::new(Rapl::new(&site.sysfs, range)),
+            Kind::Hwmon { chip, device } => Box::new(HwmonCap::new(&site.sysfs, chip, device.as_deref(), range)),
+            Kind::Nvml(gpu) => Box::new(NvmlCap::new(&site.nvml, gpu.clone(), range)),
+            Kind::Clocks(gpu) => Box::new(ClockCap::new(&site.nvml, gpu.clone(), range)),
+            Kind::Smi(gpu) => Box::new(SmiCap::new(&site.nvidia_smi, gpu.clone(), range)),
+            Kind::Ipmi(arguments) => Box::new(IpmiCap::new(Path::new("ipmitool"), arguments.clone(), range)),
+            Kind::Redfish(chassis) => Box::new(RedfishCap::new(chassis, &site.access, range)),
         }
     }
 }
@@ -96,6 +110,9 @@ impl FromStr for CapChoice {
             Some((what, range)) if range.contains("..") => (what.trim(), Some(parse_range(text, range.trim())?)),
             _ => (text, None),
         };
+        if range.is_none() && (what == "ipmi" || what.starts_with("ipmi:")) {
+            return Err(CapChoiceError::NoLimits(text.to_owned()));
+        }
         let gpu = |gpu: &str| gpu.parse::<GpuId>().map_err(|()| CapChoiceError::NoGpu(text.to_owned()));
         let kind = match what.split_once(':') {
             None if what == "rapl" => Kind::Rapl,
@@ -110,9 +127,27 @@ impl FromStr for CapChoice {
             Some(("nvml", id)) => Kind::Nvml(gpu(id)?),
             Some(("nvml-clocks", _)) if range.is_none() => return Err(CapChoiceError::NoRange(text.to_owned())),
             Some(("nvml-clocks", id)) => Kind::Clocks(gpu(id)?),
+            Some(("nvidia-smi", id)) => Kind::Smi(gpu(id)?),
+            None if what == "ipmi" => Kind::Ipmi(Vec::new()),
+            Some(("ipmi", arguments)) => Kind::Ipmi(words(text, arguments)?),
+            Some(("redfish", url)) => {
+                let url = url.trim().trim_end_matches('/');
+                check_url(url)?;
+                Kind::Redfish(url.to_owned())
+            }
             _ => return Err(CapChoiceError::Unknown(text.to_owned())),
         };
         Ok(Self { text: text.to_owned(), kind, range })
+    }
+}
+
+/// How to reach a controller; the same rules as for its meter.
+fn words(cap: &str, arguments: &str) -> Result<Vec<String>, CapChoiceError> {
+    match choice::ipmi(arguments) {
+        Ok(MeterChoice::Ipmi(words)) => Ok(words),
+        Err(ChoiceError::Password(shown)) => Err(CapChoiceError::Password(shown)),
+        Err(ChoiceError::Quote(shown)) => Err(CapChoiceError::Quote(shown)),
+        _ => Err(CapChoiceError::Unknown(cap.to_owned())),
     }
 }
 

@@ -6,7 +6,11 @@ use std::path::PathBuf;
 use limo_model::Power;
 use thiserror::Error;
 
+use super::ipmi::IpmiCapError;
+use super::program::ProgramError;
+use crate::http::HttpError;
 use crate::meter::MeterError;
+use crate::meter::json::JsonError;
 use crate::nvml::GpuError;
 
 /// Why a cap is not what it should be.
@@ -53,6 +57,23 @@ pub enum CapError {
     Clock { gpu: String, wanted: u32, found: u32 },
     #[error("{gpu} names no clocks that it can be locked to: cap it with `nvml:` where it has a power limit")]
     NoClocks { gpu: String },
+
+    #[error("{place} has no power limit")]
+    NoLimit { place: String },
+    #[error("{place} is still capped to {found} after its cap was lifted")]
+    StillCapped { place: String, found: Power },
+    #[error(
+        "{place} does not enforce the limit of {wanted} that it holds: enable power limits in the controller's settings"
+    )]
+    Disabled { place: String, wanted: Power },
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Ipmi(#[from] IpmiCapError),
+    #[error(transparent)]
+    Http(Box<HttpError>),
+    #[error(transparent)]
+    Json(#[from] JsonError),
 
     #[error("unit `{unit}` has no cap: start lslave with `--cap {unit}=CHOICE`; `lslave --probe` says which there are")]
     NoCap { unit: String },

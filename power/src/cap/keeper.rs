@@ -17,7 +17,8 @@ use limo_model::Power;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Cap, CapChoice, CapChoiceError, CapError, Interfaces, Originals};
+use super::{Cap, CapChoice, CapChoiceError, CapError, Originals};
+use crate::site::Site;
 
 /// Of the file's form.
 const SCHEMA: u32 = 1;
@@ -71,7 +72,7 @@ struct Unit {
 /// The caps of one node.
 pub struct Keeper {
     path: PathBuf,
-    interfaces: Interfaces,
+    site: Site,
     units: Vec<Unit>,
     /// What an earlier daemon left and could not be put back.
     left: Vec<(SavedUnit, CapChoice)>,
@@ -86,15 +87,15 @@ impl Keeper {
     /// [`KeeperError`] where the file cannot be understood: then nothing may be capped.
     pub fn open(
         path: &Path,
-        interfaces: &Interfaces,
+        site: &Site,
         units: Vec<(String, CapChoice)>,
     ) -> Result<(Self, Vec<CapFailure>), KeeperError> {
-        let (path, interfaces, left) = (path.to_owned(), interfaces.clone(), read(path)?);
-        let mut keeper = Self { path, interfaces, units: Vec::new(), left, closed: false };
+        let (path, site, left) = (path.to_owned(), site.clone(), read(path)?);
+        let mut keeper = Self { path, site, units: Vec::new(), left, closed: false };
         let mut failures = keeper.restore();
         for (name, choice) in units {
             let mut unit =
-                Unit { cap: choice.cap(&keeper.interfaces), name, choice, range: None, originals: Originals::new() };
+                Unit { cap: choice.cap(&keeper.site), name, choice, range: None, originals: Originals::new() };
             match keeper.check(&mut unit) {
                 Ok(range) => unit.range = Some(range),
                 Err(error) => failures.push(CapFailure { unit: unit.name.clone(), error }),
@@ -181,7 +182,7 @@ impl Keeper {
             failures.extend(errors.into_iter().map(|error| CapFailure { unit: unit.to_owned(), error }));
         };
         for (saved, choice) in &mut self.left {
-            let mut cap = choice.cap(&self.interfaces);
+            let mut cap = choice.cap(&self.site);
             failed(&saved.unit, put_back(cap.as_mut(), &mut saved.originals));
         }
         for unit in &mut self.units {

@@ -8,21 +8,28 @@ mod clocks;
 mod error;
 mod files;
 mod hwmon;
+mod ipmi;
 mod keeper;
+mod nvidia_smi;
 mod nvml;
+mod program;
 mod rapl;
+mod redfish;
 
 use std::collections::BTreeMap;
 
 use limo_model::Power;
 
-pub use choice::{CapChoice, CapChoiceError, Interfaces};
+pub use choice::{CapChoice, CapChoiceError};
 pub use clocks::ClockCap;
 pub use error::CapError;
 pub use hwmon::HwmonCap;
+pub use ipmi::IpmiCap;
 pub use keeper::{CapFailure, Keeper, KeeperError};
+pub use nvidia_smi::{PROGRAM as NVIDIA_SMI, SmiCap};
 pub use nvml::NvmlCap;
 pub use rapl::Rapl;
+pub use redfish::RedfishCap;
 
 /// The lowest cap of a processor package or socket where nothing says otherwise: limo-2018 (section 4.3) saw no effect of
 /// caps below about 10 W, because the processor draws that doing nothing.

@@ -3,20 +3,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use limo_power::{CapFailure, Interfaces, Keeper, KeeperError};
+use limo_power::{CapFailure, Keeper, KeeperError, Site};
 
 use crate::fake::FakeGpus;
 use crate::tree::{Tree, watts};
 
-fn interfaces(tree: &Tree, fake: Option<&FakeGpus>) -> Interfaces {
-    let mut interfaces = Interfaces::at(tree.path());
-    interfaces.nvml = fake.map_or_else(|| PathBuf::from("/no/such/library"), FakeGpus::library);
-    interfaces
+fn site(tree: &Tree, fake: Option<&FakeGpus>) -> Site {
+    let mut site = Site::new(tree.path());
+    site.nvml = fake.map_or_else(|| PathBuf::from("/no/such/library"), FakeGpus::library);
+    site
 }
 
-fn open(file: &Path, interfaces: &Interfaces, units: &[(&str, &str)]) -> (Keeper, Vec<String>) {
+fn open(file: &Path, site: &Site, units: &[(&str, &str)]) -> (Keeper, Vec<String>) {
     let units = units.iter().map(|(unit, cap)| ((*unit).to_owned(), cap.parse().expect("a cap"))).collect();
-    let (keeper, failures) = Keeper::open(file, interfaces, units).expect("a keeper");
+    let (keeper, failures) = Keeper::open(file, site, units).expect("a keeper");
     (keeper, texts(failures))
 }
 
@@ -43,7 +43,7 @@ fn before() -> (String, String) {
 fn what_was_there_is_saved_and_put_back() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
-    let (mut keeper, failures) = open(&file, &interfaces(&tree, None), &[("cpu", "rapl")]);
+    let (mut keeper, failures) = open(&file, &site(&tree, None), &[("cpu", "rapl")]);
     assert!(failures.is_empty(), "{failures:?}");
     assert_eq!((keeper.range("cpu"), keeper.range("gpu0")), (Some((watts(10), watts(95))), None));
     keeper.set("cpu", None).expect("nothing to lift");
@@ -83,7 +83,7 @@ fn what_was_there_is_saved_and_put_back() {
 fn the_next_one_puts_back_what_a_killed_one_left() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
-    let places = interfaces(&tree, None);
+    let places = site(&tree, None);
     let (mut keeper, _) = open(&file, &places, &[("cpu", "rapl")]);
     keeper.set("cpu", Some(watts(40))).expect("set");
     drop(keeper);
@@ -98,7 +98,7 @@ fn the_next_one_puts_back_what_a_killed_one_left() {
 fn what_cannot_be_put_back_is_kept_and_never_taken_for_an_original() {
     let (mut tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
-    let places = interfaces(&tree, None);
+    let places = site(&tree, None);
     let (mut keeper, _) = open(&file, &places, &[("cpu", "rapl")]);
     keeper.set("cpu", Some(watts(40))).expect("set");
     if !tree.fix(&Tree::limit("intel-rapl:0")) {
@@ -126,7 +126,7 @@ fn one_unit_that_fails_keeps_no_other_back() {
     let Some(fake) = FakeGpus::new() else { return };
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
-    let places = interfaces(&tree, Some(&fake));
+    let places = site(&tree, Some(&fake));
     let units = [("gpu0", "nvml:0"), ("cpu", "rapl"), ("gpu1", "nvml:1"), ("twin", "rapl")];
     let (mut keeper, failures) = open(&file, &places, &units);
     assert_eq!((keeper.range("gpu0"), keeper.range("gpu1")), (Some((watts(200), watts(700))), None));
@@ -150,7 +150,7 @@ fn one_unit_that_fails_keeps_no_other_back() {
 fn nothing_is_capped_that_could_not_be_saved() {
     let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
-    let (mut keeper, _) = open(&file, &interfaces(&tree, None), &[("cpu", "rapl")]);
+    let (mut keeper, _) = open(&file, &site(&tree, None), &[("cpu", "rapl")]);
     // In the way of the file that it is written to first.
     fs::create_dir(dir.path().join("caps.json.tmp")).expect("made");
     let error = keeper.set("cpu", Some(watts(40))).expect_err("not saved").to_string();
@@ -169,7 +169,7 @@ fn a_file_that_says_nothing_stops_all_caps() {
     let file = dir.path().join("caps.json");
     let check = |content: &str, expected: &str| {
         fs::write(&file, content).expect("written");
-        let error = match Keeper::open(&file, &interfaces(&tree, None), Vec::new()) {
+        let error = match Keeper::open(&file, &site(&tree, None), Vec::new()) {
             Err(error @ KeeperError::Form { .. }) => error.to_string(),
             other => panic!("{:?}", other.map(|_| "a keeper")),
         };
