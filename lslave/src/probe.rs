@@ -1,6 +1,5 @@
 //! What this machine has, for an operator who sets it up: its processor and memory, each meter with what it shows now, and
-//! each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state, and
-//! changes nothing.
+//! each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state.
 
 mod caps;
 
@@ -122,7 +121,7 @@ fn mcp39f511(sysfs: &Path, dev: &Path) -> String {
         let as_chip = |chip: Chip| {
             let wattmeter = Wattmeter { chip, path: path.clone(), channel: None };
             let option = wattmeter.to_string();
-            // As seldom as can be, so that nothing of it is changed.
+            // As seldom as can be, so that the interval of its own stays.
             let mut meter = Mcp39f511::new(wattmeter, Duration::MAX);
             line("mcp39f511", &format!("as {chip}: {}", offered(read(&mut meter), &option)))
         };

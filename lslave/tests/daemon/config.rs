@@ -1,6 +1,7 @@
 //! Settings: where they come from, and what is said about bad ones.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
 use limo_proto::MasterToNode;
@@ -28,6 +29,8 @@ fn check(output: &Output, expected: &str) {
 fn bad_settings() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("lslave.toml");
+    fs::write(&file, "").expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("own file");
     let path = file.to_str().expect("UTF-8");
     let with = |content: &str, expected: &str| {
         fs::write(&file, content).expect("written");
@@ -35,11 +38,25 @@ fn bad_settings() {
     };
     with("idel = \"5 W\"", "lslave.toml:1: unknown field `idel`");
     with("# power\nidle = 5", "lslave.toml:2: `5` has no unit: write for example `90 W`");
-    with("reading_interval = \"0s\"", "the reading interval is 0s: it must be positive");
+    with("reading_interval = \"0s\"", "the reading interval is 0s: it must be at least 20ms, for example `1s`");
+    with("reading_interval = \"19ms\"", "the reading interval is 19ms: it must be at least 20ms");
+    with("meter_interval = \"19ms\"", "the meter interval is 19ms: it must be at least 20ms");
+    with("meter_interval = \"61s\"", "the meter interval is 1min1s: a meter must be read at least every 1min");
+    with("meter = \"shelly:plug7\"", "lslave.toml:1: `plug7` is no address of a device: it must begin `http://`");
+    with("meter_access = \"/no/such/file\"", "cannot read /no/such/file: No such file");
+    // This very file may be read by everybody.
+    let open = format!("meter_access = \"{path}\"");
+    with(&open, &format!("{path} may be read by others (mode 644): do `chmod 600 {path}`"));
     with("idle = \"-5 W\"", "the idle draw is -5.0 W: it must not be negative");
     with("name = \"n1\"\nmachine = \"m\"", "the machine `m` is named, but no hardware file");
-    with("# watts\nmeter = \"rapl\"", "lslave.toml:2: there is no meter `rapl`: write `powercap`, `hwmon:CHIP`,");
-    with("meter = \"powercap\"\nreading_interval = \"61s\"", "is 1min1s: a meter must be read at least every 1min");
+    with(
+        "# watts\nmeter = \"rapl\"",
+        "lslave.toml:2: there is no meter `rapl`: write `powercap`, `hwmon:CHIP[/CHANNEL]`,",
+    );
+    with(
+        "meter = \"powercap\"\nreading_interval = \"61s\"",
+        "is 1min1s: the master must know what a meter shows at least",
+    );
     with("meter = \"powercap\"\nhardware = \"hw.toml\"", "a meter is set, but emulated hardware has its own");
     with("[caps]\ncpu = \"magic\"", "lslave.toml:2: there is no cap `magic`: write `rapl`, `hsmp`, ");
     with("[caps]\n\"a b\" = \"rapl\"", "the unit name `a b` has the character ` `");
@@ -137,7 +154,7 @@ async fn settings_are_read_again() {
     // A broken file changes nothing, and ends nothing.
     fs::write(&file, "nonsense = 1").expect("written");
     daemon.signal(nix::sys::signal::Signal::SIGHUP);
-    fs::write(&file, content("10ms")).expect("written");
+    fs::write(&file, content("20ms")).expect("written");
     daemon.signal(nix::sys::signal::Signal::SIGHUP);
     for _ in 0..5 {
         reading().await;

@@ -1,6 +1,8 @@
 //! The real daemon against a master that is played by the test, over real TCP, with real processes.
 
 mod caps;
+#[path = "../../../power/tests/wattmeter/chip.rs"]
+mod chip;
 mod config;
 mod emulated;
 #[allow(dead_code, reason = "each crate's tests use what they need of it")]

@@ -5,14 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use limo_model::{Meter, Outcome, Power};
-use limo_proto::{Channel, NodeToMaster};
+use limo_power::Chip;
+use limo_proto::{Channel, NodeToMaster, Sample};
 
+use crate::chip::Emulated;
 use crate::master::{Daemon, Master, Session, exec, shell, within};
 
 /// A daemon with a meter that is read every 20 ms, and with its log in `log`.
 fn daemon(master: &Master, log: &Path, more: &[&str]) -> Daemon {
     let file = File::create(log).expect("a log");
-    let options = [&["--reading-interval", "20ms", "--idle", "9 W", "--log", "debug"], more].concat();
+    let often: &[&str] = if more.contains(&"--reading-interval") { &[] } else { &["--reading-interval", "20ms"] };
+    let options = [&["--idle", "9 W", "--log", "debug"], often, more].concat();
     Daemon::start_changed(master, &options, |command| {
         command.stderr(file);
     })
@@ -91,6 +94,62 @@ async fn a_command_is_read_beside_jobs() {
     assert!(!said.contains("the meter"), "{said}");
     fs::write(&watts, "41.5 W broken").expect("written");
     logged(&log, "failed with exit status: 1; it printed `41.5 W broken`", 2).await;
+}
+
+async fn sample(node: &mut Session) -> Sample {
+    node.message(|message| match message {
+        NodeToMaster::Reading(sample) => Some(*sample),
+        _ => None,
+    })
+    .await
+}
+
+/// A reading is the mean of several looks, and says so.
+#[tokio::test]
+async fn several_looks_are_one_reading() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let (log, toggle) = (dir.path().join("log"), dir.path().join("toggle"));
+    // 10 W and 30 W by turns.
+    let script = "if [ -e TOGGLE ]; then rm TOGGLE; echo 10; else : > TOGGLE; echo 30; fi";
+    let command = format!("command:{}", script.replace("TOGGLE", &toggle.display().to_string()));
+    let options = ["--meter", &command, "--reading-interval", "400ms", "--meter-interval", "20ms"];
+    let _daemon = daemon(&master, &log, &options);
+    let (mut node, _) = master.welcome().await;
+    // The first one may be of a single look.
+    sample(&mut node).await;
+    let mut looks = 0;
+    for _ in 0..3 {
+        let Sample { draw, low, high, last, looks: more } = sample(&mut node).await;
+        looks += more;
+        assert!(low <= draw && draw <= high && low <= last && last <= high, "{low} {draw} {high} {last}");
+        if more > 1 {
+            assert_eq!((low, high), (Power::from_watts(10), Power::from_watts(30)));
+            assert!(low < draw && draw < high, "{draw}");
+        }
+    }
+    // However slow the machine, some of twenty looks are done.
+    assert!(looks > 3, "{looks}");
+}
+
+#[tokio::test]
+async fn a_wattmeter_on_a_serial_line_is_read_often() {
+    let master = Master::new().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = dir.path().join("log");
+    let chip = Emulated::new(Chip::Two);
+    let choice = format!("mcp39f511n:{}/1", chip.path.display());
+    let _daemon = daemon(&master, &log, &["--meter", &choice]);
+    let (mut node, new) = master.welcome().await;
+    assert_eq!(new.spec.meter, Meter::Mcp39f511);
+    for _ in 0..50 {
+        assert_eq!(reading(&mut node).await, Power::from_mw(41_500));
+    }
+    // 20 ms are one cycle of the mains, and two are the least that the chip measures well.
+    assert_eq!(chip.cycles(), 1);
+    chip.set_power(0, 700);
+    while reading(&mut node).await != Power::from_watts(7) {}
+    assert!(!fs::read_to_string(&log).expect("readable").contains("the meter fails"));
 }
 
 #[tokio::test]

@@ -1,23 +1,38 @@
 //! `--probe`: what an operator is told about a machine.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use limo_power::Chip;
+
+use crate::chip::Emulated;
 use crate::fake::FakeGpus;
 
-/// Ends with 0 and nothing on stderr; the lines on stdout, with `SYSFS` for the directory.
+/// The lines about meters.
 fn probe(sysfs: &Path, more: &[&str]) -> Vec<String> {
+    probe_with(sysfs, more, "/usr/bin:/bin")
+}
+
+/// The same with another `PATH`.
+fn probe_with(sysfs: &Path, more: &[&str], path: &str) -> Vec<String> {
+    probed(sysfs, more, path).0
+}
+
+/// Ends with 0 and nothing on stderr; the lines on stdout, with `SYSFS` for the directory: first all but those about caps
+/// and GPUs, then these.
+fn probed(sysfs: &Path, more: &[&str], path: &str) -> (Vec<String>, Vec<String>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
-    command.arg("--probe").arg("--sysfs").arg(sysfs).args(more).env_clear().env("PATH", "/usr/bin:/bin");
+    command.arg("--probe").arg("--sysfs").arg(sysfs).args(more).env_clear().env("PATH", path);
     let output = command.output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     let stdout = text(&output.stdout).replace(&sysfs.display().to_string(), "SYSFS");
-    stdout.lines().map(str::to_owned).collect()
+    stdout.lines().map(str::to_owned).partition(|line| !line.starts_with("cap ") && !line.starts_with("gpu"))
 }
 
 fn write(sysfs: &Path, files: &[(&str, &str)]) {
@@ -31,10 +46,10 @@ fn write(sysfs: &Path, files: &[(&str, &str)]) {
 #[test]
 fn a_machine_without_meters() {
     let sysfs = tempfile::tempdir().expect("a directory");
-    let lines = probe(
-        sysfs.path(),
-        &["--config", "/no/such/file", "--meter", "command:echo no sensor; exit 1", "--nvml", "/no/such/library"],
-    );
+    let dev = sysfs.path().join("dev");
+    let dev = dev.to_str().expect("UTF-8");
+    let lines =
+        probe(sysfs.path(), &["--dev", dev, "--config", "/no/such/file", "--meter", "command:echo no sensor; exit 1"]);
     assert!(lines[0].starts_with("processor   ") && lines[0].ends_with(" cores"), "{lines:?}");
     assert!(lines[1].starts_with("memory      ") && lines[1].ends_with("iB"), "{lines:?}");
     assert_eq!(
@@ -45,11 +60,19 @@ fn a_machine_without_meters() {
     assert_eq!(lines[3], "hwmon       no chip in SYSFS/class/hwmon shows watts");
     assert_eq!(
         lines[4],
+        "ipmi        no SYSFS/dev/ipmi0: load its modules with `modprobe ipmi_si ipmi_devintf`; desktops and virtual \
+         machines have none"
+    );
+    assert_eq!(lines[5], "mcp39f511   no wattmeter on USB (04d8:00dd)");
+    assert_eq!(
+        lines[6],
         "command     `echo no sensor; exit 1`: no reading: the meter command `echo no sensor; exit 1` failed with exit \
          status: 1; it printed `no sensor`"
     );
+    assert_eq!(lines.len(), 7);
+    let (_, lines) = probed(sysfs.path(), &["--nvml", "/no/such/library"], "/usr/bin:/bin");
     // On an AMD processor there is one more, about its own way.
-    let lines: Vec<String> = lines.into_iter().skip(5).filter(|line| !line.starts_with("cap         hsmp:")).collect();
+    let lines: Vec<String> = lines.into_iter().filter(|line| !line.starts_with("cap         hsmp:")).collect();
     assert_eq!(
         lines[0],
         "cap         rapl: no cap: SYSFS/class/powercap has no zone `package-N` with a long_term limit: load the kernel \
@@ -109,7 +132,51 @@ fn what_is_there_is_shown_with_its_draw_and_how_to_use_it() {
             && counted[2].ends_with(" W (use it: --meter powercap)"),
         "{counted:?}"
     );
-    assert_eq!(counted[5], "command     `echo 7`: 7.0 W");
+    assert_eq!(counted.last().map(String::as_str), Some("command     `echo 7`: 7.0 W"));
+}
+
+#[test]
+fn a_controller_and_a_wattmeter() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let sysfs = dir.path();
+    let chip = Emulated::new(Chip::Two);
+    // Where the other chip has its interval.
+    chip.set(0x9e, &[0xff, 0xff]);
+    write(
+        sysfs,
+        &[
+            ("dev/ipmi0", ""),
+            ("bin/ipmitool", "#!/bin/sh\necho dc 39 00 04 00 2c 01 3c 00 00 00 00 00 e8 03 00 00 40\n"),
+            ("bus/usb/devices/1-2/idVendor", "04d8\n"),
+            ("bus/usb/devices/1-2/idProduct", "00dd\n"),
+            ("bus/usb/devices/1-2/1-2:1.0/tty/ttyACM3/dev", "166:3\n"),
+            ("bus/usb/devices/1-4/idVendor", "04d8\n"),
+            ("bus/usb/devices/1-4/idProduct", "00dd\n"),
+        ],
+    );
+    let tool = sysfs.join("bin/ipmitool");
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).expect("own file");
+    std::os::unix::fs::symlink(&chip.path, sysfs.join("dev/ttyACM3")).expect("linked");
+    let dev = sysfs.join("dev");
+    let path = format!("{}:/usr/bin:/bin", sysfs.join("bin").display());
+    let more = ["--dev", dev.to_str().expect("UTF-8"), "--meter", "redfish:http://127.0.0.1:1/redfish/v1/Chassis/1"];
+    let lines = probe_with(sysfs, &more, &path);
+    assert_eq!(lines[4], "ipmi        57.0 W (use it: --meter ipmi)");
+    assert!(
+        lines[5]
+            .starts_with("mcp39f511   as MCP39F511: no reading: the wattmeter at SYSFS/dev/ttyACM3 shows 65535 as "),
+        "{lines:?}"
+    );
+    assert_eq!(lines[6], "mcp39f511   as MCP39F511N: 41.5 W (use it: --meter mcp39f511n:SYSFS/dev/ttyACM3)");
+    assert_eq!(
+        lines[7],
+        "mcp39f511   a wattmeter on USB without a serial line: load its module with `modprobe cdc_acm`"
+    );
+    assert!(
+        lines[8].starts_with("meter       as `--meter` says: no reading: http://127.0.0.1:1/redfish/"),
+        "{lines:?}"
+    );
+    assert_eq!(chip.cycles(), 4);
 }
 
 #[test]
@@ -135,10 +202,9 @@ fn caps_are_shown_with_their_range_what_they_hold_and_how_to_use_them() {
         ],
     );
     let library = fake.library();
-    let lines = probe(sysfs, &["--nvml", library.to_str().expect("UTF-8")]);
-    let at = lines.iter().position(|line| line.starts_with("cap ")).expect("caps");
+    let (_, lines) = probed(sysfs, &["--nvml", library.to_str().expect("UTF-8")], "/usr/bin:/bin");
     assert_eq!(
-        lines[at..],
+        lines,
         [
             "cap         rapl: 10.0 W to 95.0 W; now intel-rapl/package-0/enabled = 0, \
              intel-rapl/package-0/long_term_uw = 95000000 (use it: --cap cpu=rapl)",
@@ -155,6 +221,6 @@ fn caps_are_shown_with_their_range_what_they_hold_and_how_to_use_them() {
             "cap         nvml:1: no power limit; its clocks may be locked instead: --cap gpu1=nvml-clocks:1,LOW..HIGH",
         ]
     );
-    let none = probe(sysfs, &["--gpus", "none"]);
+    let (_, none) = probed(sysfs, &["--gpus", "none"], "/usr/bin:/bin");
     assert!(none.last().expect("lines").starts_with("cap         hwmon:amdgpu"), "{none:?}");
 }

@@ -1,5 +1,7 @@
 //! The MCP39F511 and MCP39F511N on a pty: answers requests as the chip does, or as it does not.
 
+#![allow(dead_code, reason = "two tests and a bench include it, and each uses a part")]
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Write};

@@ -126,7 +126,7 @@ impl Wattmeter {
             _ => (text, None),
         };
         let path = PathBuf::from(path);
-        let is_device = path.is_absolute() && path.file_name().is_some_and(|name| name.len() > 1);
+        let is_device = path.is_absolute() && path.file_name().is_some();
         is_device.then_some(Self { chip, path, channel })
     }
 }
