@@ -26,6 +26,8 @@ pub enum State {
     /// The intent is recorded; waits for `Go`.
     Held(Box<DoExec>),
     Running(Running),
+    /// Its processes are stopped, until they are let go on.
+    Suspended(Running),
     /// TERM was sent; `kill_at` is when KILL follows, `None` once it has.
     Stopping {
         running: Running,
@@ -48,7 +50,7 @@ impl Attempt {
     /// The processes, while the command runs.
     pub fn running(&self) -> Option<Running> {
         match &self.state {
-            State::Running(running) | State::Stopping { running, .. } => Some(*running),
+            State::Running(running) | State::Suspended(running) | State::Stopping { running, .. } => Some(*running),
             State::Held(_) | State::Sweeping(_) | State::Ended(_) => None,
         }
     }
@@ -67,7 +69,9 @@ impl Attempt {
     pub fn report(&self) -> AttemptState {
         match &self.state {
             State::Held(_) => AttemptState::Held,
-            State::Running(_) | State::Stopping { .. } | State::Sweeping(_) => AttemptState::Running,
+            State::Running(_) | State::Suspended(_) | State::Stopping { .. } | State::Sweeping(_) => {
+                AttemptState::Running
+            }
             State::Ended(end) => AttemptState::Ended { outcome: end.outcome.clone(), usage: end.usage },
         }
     }

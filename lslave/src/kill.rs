@@ -1,4 +1,5 @@
-//! Finds and kills what belongs to a job: its process group, and every process that carries its cookie.
+//! Finds what belongs to a job, its process group and every process that carries its cookie, and kills, stops or continues
+//! it.
 //!
 //! The cookie is a random value of `LIMO_ATTEMPT` in the environment, which children inherit, so that a process that
 //! starts a session of its own is found too. One that also clears its environment is not; that takes control groups.
@@ -13,7 +14,7 @@ use nix::unistd::Pid;
 
 pub const COOKIE: &str = "LIMO_ATTEMPT";
 
-/// Between two looks at processes that were killed and are not gone yet.
+/// Between two looks at processes that got their signal and have not obeyed yet.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Sends `signal` to the process group of `leader`. Whether there was anyone to get it.
@@ -28,12 +29,39 @@ pub fn group(leader: Pid, signal: i32) -> bool {
 ///
 /// Blocks; reads the environment of every process that it may.
 pub fn sweep(cookie: &str, patience: Duration) -> usize {
-    let entry = format!("{COOKIE}={cookie}");
+    until_none(patience, || carriers(cookie).filter(|process| process.signal(libc::SIGKILL)).count())
+}
+
+/// Stops every process with this cookie and waits until none runs, at most `patience`. How many still run.
+///
+/// Blocks, as [`sweep`].
+pub fn halt(cookie: &str, patience: Duration) -> usize {
+    let ran = |process: &Carrier| match process.state() {
+        Some('T' | 't') => false,
+        // In a wait that no signal ends, as for a child that was stopped between vfork and exec: with the signal pending,
+        // no instruction of its own follows.
+        Some('D') => !process.signal(libc::SIGSTOP),
+        _ => process.signal(libc::SIGSTOP),
+    };
+    until_none(patience, || carriers(cookie).filter(ran).count())
+}
+
+/// Continues every process with this cookie. One pass: a process that is stopped starts no other.
+///
+/// Blocks, as [`sweep`].
+pub fn go_on(cookie: &str) {
+    carriers(cookie).for_each(|process| {
+        process.signal(libc::SIGCONT);
+    });
+}
+
+/// Looks again and again until nothing is found, at most for `patience`; how many were found last.
+fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
     let end = Instant::now() + patience;
     // A process that forks and ends while the list is read can slip through once, so two looks must find nothing.
     let mut clean = 0;
     loop {
-        let found = processes().filter(|pid| kill_carrier(*pid, entry.as_bytes())).count();
+        let found = look();
         clean = if found == 0 { clean + 1 } else { 0 };
         if clean == 2 || Instant::now() > end {
             return found;
@@ -49,17 +77,37 @@ fn processes() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Kills `pid` if it carries the cookie; whether it does.
-fn kill_carrier(pid: i32, entry: &[u8]) -> bool {
-    // The descriptor is taken first: if the number passes to another process in between, the signal does not reach it.
-    let Some(process) = open_process(pid) else { return false };
-    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-    if !environment.split(|byte| *byte == 0).any(|one| one == entry) {
-        return false;
+/// A process that carries a cookie.
+struct Carrier {
+    pid: i32,
+    process: OwnedFd,
+}
+
+fn carriers(cookie: &str) -> impl Iterator<Item = Carrier> {
+    let entry = format!("{COOKIE}={cookie}");
+    processes().filter_map(move |pid| {
+        // The descriptor is taken first: if the number passes to another process in between, no signal reaches that.
+        let process = open_process(pid)?;
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let carries = environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes());
+        carries.then_some(Carrier { pid, process })
+    })
+}
+
+impl Carrier {
+    /// True, so that those that got it can be counted; one that has just ended is not there at the next look.
+    fn signal(&self, signal: i32) -> bool {
+        // SAFETY: a descriptor that is open, no siginfo, no flags.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.process.as_raw_fd(), signal, 0, 0) };
+        true
     }
-    // SAFETY: a descriptor that is open, no siginfo, no flags.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, 0, 0) };
-    true
+
+    /// The kernel's letter for it; `None` where it is gone.
+    fn state(&self) -> Option<char> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        // The name before it may hold anything, a bracket too.
+        stat.rsplit_once(") ")?.1.chars().next()
+    }
 }
 
 fn open_process(pid: i32) -> Option<OwnedFd> {

@@ -5,13 +5,13 @@
 //! before the fork, where allocating is allowed.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io::{self, Read};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use limo_model::{NodeSpec, Span};
+use limo_model::NodeSpec;
 use limo_proto::{DoExec, Io, Launch};
 use nix::libc;
 use nix::unistd::{Pid, Uid, User, geteuid, getgrouplist};
@@ -19,12 +19,15 @@ use thiserror::Error;
 
 use crate::kill::COOKIE;
 
+/// Names the descriptor on which a job on emulated hardware reads the end of its work.
+const WORK_FD: &str = "LIMO_EMULATED_WORK_FD";
+
 /// What is needed besides the assignment itself.
 pub struct Surroundings<'a> {
     pub spec: &'a NodeSpec,
     pub cookie: &'a str,
-    /// How long the run takes on emulated hardware, where that is known.
-    pub emulated_duration: Option<Span>,
+    /// Whether emulated hardware says when its work is done.
+    pub emulated_work: bool,
 }
 
 pub struct Process {
@@ -32,6 +35,8 @@ pub struct Process {
     pub leader: Pid,
     /// The other ends of its stdio; `None` where it goes to files.
     pub pipes: Option<Pipes>,
+    /// On emulated hardware: closed when its work is done.
+    pub work: Option<PipeWriter>,
 }
 
 pub struct Pipes {
@@ -85,16 +90,20 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     };
     let mut command = Command::new(OsStr::from_bytes(program));
     command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
-    command.env_clear().envs(environment(exec, around));
+    // Both ends are close-on-exec: no other job inherits one, and the job itself only that which it is given below.
+    let pipe = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?;
+    let (work_end, work) = pipe.unzip();
+    command.env_clear().envs(environment(exec, around, work_end.as_ref()));
     let stdio = || if launch.io == Io::Attached { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdio()).stdout(stdio()).stderr(stdio());
     let (mut failure, report) = io::pipe().map_err(LaunchError::Spawn)?;
-    let steps = Steps::prepare(exec, report.as_raw_fd())?;
+    let kept = work_end.as_ref().map(AsRawFd::as_raw_fd);
+    let steps = Steps { kept, ..Steps::prepare(exec, report.as_raw_fd())? };
     // SAFETY: `Steps::run` only makes system calls that are safe after a fork, and allocates nothing.
     unsafe { command.pre_exec(move || steps.run()) };
     // While this waits for the exec, nothing else of the daemon's loop runs, so nobody else collects the child.
     let spawned = command.spawn();
-    drop(report);
+    drop((report, work_end));
     match spawned {
         Ok(mut child) => {
             let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
@@ -104,7 +113,7 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
                 stderr: stderr.into(),
             });
             // A process number is positive and fits.
-            Ok(Process { leader: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)), pipes })
+            Ok(Process { leader: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)), pipes, work })
         }
         Err(source) => {
             let mut step = [0];
@@ -131,13 +140,14 @@ fn explain(step: Option<u8>, source: io::Error, exec: &DoExec, program: &[u8]) -
         Some(DIRECTORY) => format!("enter the directory {}", cwd()),
         Some(STDOUT) => format!("open {}/limo-{}.out", cwd(), exec.job),
         Some(STDERR) => format!("open {}/limo-{}.err", cwd(), exec.job),
+        Some(KEPT) => "hand over the end of its work".to_owned(),
         Some(_) => "prepare the process".to_owned(),
     };
     LaunchError::Step { what, source }
 }
 
 /// The submitter's environment, and what Limo tells the job.
-fn environment(exec: &DoExec, around: &Surroundings) -> Vec<(OsString, OsString)> {
+fn environment(exec: &DoExec, around: &Surroundings, work_end: Option<&PipeReader>) -> Vec<(OsString, OsString)> {
     let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
     let units: Vec<_> =
         exec.placement.iter().filter_map(|part| around.spec.units.get(usize::from(part.unit.unit))).collect();
@@ -153,10 +163,12 @@ fn environment(exec: &DoExec, around: &Surroundings) -> Vec<(OsString, OsString)
         ("LIMO_CPUS", cores.to_string().into()),
         ("LIMO_SUBMIT_DIR", text(&exec.launch.cwd)),
     ];
-    if let Some(duration) = around.emulated_duration {
-        own.push(("LIMO_EMULATED_DURATION_MS", duration.ms().to_string().into()));
+    if let Some(end) = work_end {
+        own.push((WORK_FD, end.as_raw_fd().to_string().into()));
     }
-    let given = exec.launch.env.iter().map(|(key, value)| (text(key), text(value)));
+    // A number that means something in the job which submits this one would mean something else here.
+    let inherited = exec.launch.env.iter().filter(|(key, _)| key != WORK_FD.as_bytes());
+    let given = inherited.map(|(key, value)| (text(key), text(value)));
     // Later ones win, so a job started from inside a job does not carry the other's names.
     given.chain(own.into_iter().map(|(key, value)| (key.into(), value))).collect()
 }
@@ -186,6 +198,7 @@ const IDENTITY: u8 = 2;
 const DIRECTORY: u8 = 3;
 const STDOUT: u8 = 4;
 const STDERR: u8 = 5;
+const KEPT: u8 = 6;
 
 /// What the child does between fork and exec.
 struct Steps {
@@ -194,6 +207,8 @@ struct Steps {
     directory: CString,
     /// For stdout and stderr, relative to `directory`.
     files: Option<[CString; 2]>,
+    /// A descriptor that the command inherits.
+    kept: Option<RawFd>,
     report: RawFd,
 }
 
@@ -206,7 +221,14 @@ impl Steps {
             Io::Attached => None,
             Io::Detached => Some([file("out")?, file("err")?]),
         };
-        Ok(Self { identity: identity(*uid)?, umask: umask & 0o777, directory: text(cwd.clone())?, files, report })
+        Ok(Self {
+            identity: identity(*uid)?,
+            umask: umask & 0o777,
+            directory: text(cwd.clone())?,
+            files,
+            kept: None,
+            report,
+        })
     }
 
     /// Runs in the child after the fork: only system calls, no allocation, no lock.
@@ -229,6 +251,9 @@ impl Steps {
             if let Some([out, err]) = &self.files {
                 self.redirect(STDOUT, out, libc::STDOUT_FILENO)?;
                 self.redirect(STDERR, err, libc::STDERR_FILENO)?;
+            }
+            if let Some(kept) = self.kept {
+                self.check(KEPT, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
             }
         }
         Ok(())

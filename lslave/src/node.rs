@@ -1,14 +1,16 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `meter` (watts), `caps` (limits of watts).
+//! `suspend` (jobs that stand still), `meter` (watts), `caps` (limits of watts), `emulated` (hardware that is not there).
 
 mod caps;
+mod emulated;
 mod master;
 mod meter;
 mod process;
 mod stop;
 mod stream;
+mod suspend;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,6 +30,7 @@ use crate::link::Outgoing;
 use crate::spool::{End, Spool};
 use caps::Caps;
 pub use caps::Done;
+use emulated::Emulation;
 use meter::Meter;
 pub use meter::{Answer, Rhythm};
 use stop::Closing;
@@ -42,6 +45,10 @@ pub enum Input {
     FromMaster(Frame<MasterToNode>),
     /// Some child ended.
     ChildEnded,
+    /// A pass over all processes of the job, which stopped or continued them, is over.
+    Reached {
+        job: JobId,
+    },
     /// Nothing of the job is left.
     Swept {
         job: JobId,
@@ -87,9 +94,12 @@ pub struct Node {
     spec: NodeSpec,
     meter: Option<Meter>,
     caps: Caps,
+    emulation: Emulation,
     spool: Spool,
     boot: String,
     attempts: Attempts,
+    /// Jobs whose processes are being stopped or continued, and whether that must be done once more.
+    reaching: BTreeMap<JobId, bool>,
     /// Of attached jobs, from the assignment until the output is delivered.
     streams: BTreeMap<JobId, JobIo>,
     link: Option<Link>,
@@ -126,9 +136,11 @@ impl Node {
             spec,
             meter,
             caps: Caps::new(caps, duration(cap_lease)),
+            emulation: Emulation::default(),
             spool,
             boot,
             attempts: Attempts::default(),
+            reaching: BTreeMap::new(),
             streams: BTreeMap::new(),
             link: None,
             connected: false,
@@ -186,6 +198,7 @@ impl Node {
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
             Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
             Input::ChildEnded => self.collect_children(),
+            Input::Reached { job } => self.reached(job),
             Input::Swept { job } => self.swept(job),
             Input::Output { stream, bytes } => self.output_read(stream, bytes),
             Input::StdinTaken { job, count } => self.stdin_taken(job, count),
@@ -211,11 +224,12 @@ impl Node {
         });
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
-        kills.chain(reading).chain(closing).chain(self.caps.due()).min()
+        kills.chain(reading).chain(self.work_due()).chain(closing).chain(self.caps.due()).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
         self.kill_overdue(now);
+        self.end_work();
         self.read_meter(now);
         self.end_lease(now);
     }
@@ -242,6 +256,7 @@ impl Node {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
         self.caps.registered();
+        self.emulation.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {

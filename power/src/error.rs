@@ -1,4 +1,4 @@
-//! What can be wrong with a hardware file, and with a question to the model.
+//! What can be wrong with a hardware file, with a question to the model, and with a cap.
 
 use std::io;
 use std::path::PathBuf;
@@ -53,4 +53,15 @@ pub enum PlanError {
     Unit { unit: usize, units: usize },
     #[error("{cores} cores of unit {unit} are asked for: it has {has}")]
     Cores { unit: usize, cores: u32, has: u32 },
+}
+
+/// Why an emulated unit does not hold a cap.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CapRefused {
+    #[error("the machine has no unit {unit}: it has {units}")]
+    Unit { unit: usize, units: usize },
+    #[error("unit `{unit}` cannot be capped, at {cap} or otherwise: its machine names no `caps`")]
+    Never { unit: String, cap: Power },
+    #[error("unit `{unit}` cannot be capped at {cap}: it is held at {low}, its lowest cap")]
+    Low { unit: String, cap: Power, low: Power },
 }

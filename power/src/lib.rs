@@ -26,7 +26,7 @@ pub use cap::{
     Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, HwmonCap, IpmiCap, Keeper, KeeperError, NVIDIA_SMI,
     NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
 };
-pub use error::{HardwareError, Mistake, PlanError};
+pub use error::{CapRefused, HardwareError, Mistake, PlanError};
 pub use http::{Http, HttpError, Scheme, check_url};
 pub use machine::{Application, Hardware, Machine, Unit};
 pub use meter::{

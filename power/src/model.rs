@@ -1,20 +1,27 @@
-//! What runs on an emulated machine draw, how long they take and what energy they used.
+//! What runs on an emulated machine draw, when their work is done and what energy they used, under caps that move and
+//! while they are suspended.
 //!
 //! - A run on a share of a unit's cores draws that share of what the application draws on the whole unit, for the same
 //!   time: each core has its own part of the work.
-//! - A cap holds the unit, so a run may draw its share of the cap. Where that lowers its draw from P to P' = M P, its
-//!   duration D becomes D' = max(D, F D / M) (power-capping-2018, section 5.1.1). The paper's D' = F D / M would make a
-//!   run shorter than without a cap wherever M is above F; no cap speeds a job up, so D is the least here. Like the
-//!   paper, P is the draw above idle.
+//! - A cap belongs to a unit, and a run may draw its share of it. Where that lowers the draw of a run, its work goes on at
+//!   the pace of [`limo_model::pace`] (power-capping-2018, section 5.1.1). Of several shares the slowest counts. Like the
+//!   paper, all draws are above idle.
+//! - A suspended run draws nothing and does no work.
 //! - An application that the file does not know draws its share of the unit's nameplate, and how long it takes is up to it.
+//!
+//! A run whose work is done draws on until its owner says that it has ended: that is when its process is gone.
+
+mod run;
 
 use std::collections::BTreeMap;
 
-use limo_model::{Energy, Power, Span, Time};
+use limo_model::{Energy, Power, Time};
 
-use crate::error::PlanError;
+use crate::error::{CapRefused, PlanError};
 use crate::machine::Machine;
 use crate::noise::Noise;
+pub use run::Plan;
+use run::{Load, Run};
 
 /// A run's share of one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,32 +30,26 @@ pub struct Share {
     pub unit: usize,
     /// 1 up to the unit's cores.
     pub cores: u32,
-    /// The cap on the whole unit, held to what the unit obeys; no effect on a unit that cannot be capped.
+    /// A cap on the whole unit for as long as the run lasts, or until [`Emulated::set_caps`] says otherwise.
     pub cap: Option<Power>,
 }
 
-/// What one run will do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
-    /// Of the slowest of its shares; `None` for an application that the file does not know.
-    pub duration: Option<Span>,
-    /// Draw above idle, of all its shares.
-    pub power: Power,
-}
-
-/// The state of one emulated machine.
+/// The state of one emulated machine. Times that are handed in never go back.
 #[derive(Debug, Clone)]
 pub struct Emulated {
     machine: Machine,
     noise: Noise,
-    /// Power and start of each run, by its owner's token.
-    runs: BTreeMap<u64, (Power, Time)>,
+    /// Of each unit, as [`Emulated::set_caps`] had it last.
+    caps: Vec<Option<Power>>,
+    /// By their owner's token.
+    runs: BTreeMap<u64, Run>,
 }
 
 impl Emulated {
     pub fn new(machine: Machine) -> Self {
         let noise = Noise::new(machine.seed);
-        Self { machine, noise, runs: BTreeMap::new() }
+        let caps = vec![None; machine.units.len()];
+        Self { machine, noise, caps, runs: BTreeMap::new() }
     }
 
     pub fn machine(&self) -> &Machine {
@@ -60,57 +61,101 @@ impl Emulated {
     /// # Errors
     /// [`PlanError`] where the machine has no such share.
     pub fn plan(&mut self, application: &str, size: &str, shares: &[Share]) -> Result<Plan, PlanError> {
-        let mut plan = Plan { duration: None, power: Power::ZERO };
+        let mut plan = Plan { work: None, loads: Vec::with_capacity(shares.len()) };
         for share in shares {
-            let one = self.plan_share(application, size, share)?;
-            plan.duration = plan.duration.max(one.duration);
-            plan.power += one.power;
+            let units = self.machine.units.len();
+            let missing = PlanError::Unit { unit: share.unit, units };
+            let (spec, unit) =
+                self.machine.spec.units.get(share.unit).zip(self.machine.units.get(share.unit)).ok_or(missing)?;
+            if share.cores == 0 || share.cores > spec.cores {
+                return Err(PlanError::Cores { unit: share.unit, cores: share.cores, has: spec.cores });
+            }
+            let known = unit.application(application, size);
+            // Both are drawn for every run, so that an unknown application does not shift the noise of later runs.
+            let (power_factor, duration_factor) =
+                (self.noise.factor(unit.power_noise), self.noise.factor(unit.duration_noise));
+            let whole = known.map_or(spec.nameplate, |application| application.power);
+            let power = whole.scaled(share.cores.into(), spec.cores.into()).scaled(power_factor, 1_000_000);
+            let work = known.map(|application| application.duration.scaled(duration_factor, 1_000_000));
+            plan.work = plan.work.max(work);
+            plan.loads.push(Load { share: *share, power });
         }
         Ok(plan)
     }
 
-    fn plan_share(&mut self, application: &str, size: &str, share: &Share) -> Result<Plan, PlanError> {
-        let units = self.machine.units.len();
-        let missing = PlanError::Unit { unit: share.unit, units };
-        let (spec, unit) =
-            self.machine.spec.units.get(share.unit).zip(self.machine.units.get(share.unit)).ok_or(missing)?;
-        if share.cores == 0 || share.cores > spec.cores {
-            return Err(PlanError::Cores { unit: share.unit, cores: share.cores, has: spec.cores });
-        }
-        let known = unit.application(application, size);
-        let part = |whole: Power| whole.scaled(share.cores.into(), spec.cores.into());
-        // Both are drawn for every run, so that a cap or an unknown application does not shift the noise of later runs.
-        let (power_factor, duration_factor) =
-            (self.noise.factor(unit.power_noise), self.noise.factor(unit.duration_noise));
-        let power = part(known.map_or(spec.nameplate, |application| application.power)).scaled(power_factor, 1_000_000);
-        let duration = known.map(|application| application.duration.scaled(duration_factor, 1_000_000));
-        let cap = share.cap.zip(spec.caps).map(|(cap, (low, high))| part(cap.max(low).min(high)));
-        Ok(match cap {
-            Some(cap) if cap < power => {
-                let factor = i64::from(unit.cap_factor_permille);
-                let longer = |duration: Span| {
-                    duration.max(duration.scaled(power.mw().saturating_mul(factor), cap.mw().saturating_mul(1000)))
-                };
-                Plan { duration: duration.map(longer), power: cap }
-            }
-            _ => Plan { duration, power },
-        })
-    }
-
-    /// A run began at `now`, drawing `power`. A token that is in use is taken over.
-    pub fn start(&mut self, token: u64, power: Power, now: Time) {
-        self.runs.insert(token, (power, now));
+    /// A run began at `now`. A token that is in use is taken over.
+    pub fn start(&mut self, token: u64, plan: Plan, now: Time) {
+        self.advance(now);
+        self.runs.insert(token, Run::new(plan, now));
+        self.settle();
     }
 
     /// A run ended at `now`: the energy above idle that it used. `None` where no such run is known.
     pub fn end(&mut self, token: u64, now: Time) -> Option<Energy> {
-        let (power, since) = self.runs.remove(&token)?;
-        Some(power * (now - since).max(Span::ZERO))
+        self.advance(now);
+        let run = self.runs.remove(&token)?;
+        self.settle();
+        Some(run.energy())
+    }
+
+    /// From `now` on each unit has the cap of its index, or none; those that runs brought with them end. Returns the units,
+    /// by index, that do not hold theirs.
+    pub fn set_caps(&mut self, caps: &[Option<Power>], now: Time) -> Vec<(usize, CapRefused)> {
+        self.advance(now);
+        for (unit, held) in self.caps.iter_mut().enumerate() {
+            *held = caps.get(unit).copied().flatten();
+        }
+        self.runs.values_mut().for_each(Run::drop_caps);
+        self.settle();
+        let asked = caps.iter().enumerate().filter_map(|(unit, cap)| cap.map(|cap| (unit, cap)));
+        asked.filter_map(|(unit, cap)| self.refusal(unit, cap).map(|refusal| (unit, refusal))).collect()
+    }
+
+    fn refusal(&self, unit: usize, cap: Power) -> Option<CapRefused> {
+        let Some(spec) = self.machine.spec.units.get(unit) else {
+            return Some(CapRefused::Unit { unit, units: self.machine.units.len() });
+        };
+        match spec.caps {
+            None => Some(CapRefused::Never { unit: spec.name.clone(), cap }),
+            Some((low, _)) if cap < low => Some(CapRefused::Low { unit: spec.name.clone(), cap, low }),
+            Some(_) => None,
+        }
+    }
+
+    /// The run stands still from `now` on. Nothing where it does already, or is not known.
+    pub fn suspend(&mut self, token: u64, now: Time) {
+        self.set_suspended(token, true, now);
+    }
+
+    /// The run goes on from `now` on. Nothing where it does already, or is not known.
+    pub fn resume(&mut self, token: u64, now: Time) {
+        self.set_suspended(token, false, now);
+    }
+
+    fn set_suspended(&mut self, token: u64, suspended: bool, now: Time) {
+        self.advance(now);
+        if let Some(run) = self.runs.get_mut(&token) {
+            run.set_suspended(suspended);
+        }
+        self.settle();
+    }
+
+    /// The next run whose work will be done, and when, rounded up to a millisecond: `now` where that time has come. Those
+    /// that [`Emulated::take_done`] has named are not meant.
+    pub fn next_end(&self, now: Time) -> Option<(Time, u64)> {
+        let ends = self.runs.iter().filter_map(|(token, run)| Some((run.done_at()?.max(now), *token)));
+        ends.min()
+    }
+
+    /// The runs whose work is done by `now`, each once.
+    pub fn take_done(&mut self, now: Time) -> Vec<u64> {
+        self.advance(now);
+        self.runs.iter_mut().filter_map(|(token, run)| run.take_done().then_some(*token)).collect()
     }
 
     /// The draw of the whole machine: idle and every run.
     pub fn draw(&self) -> Power {
-        self.machine.spec.idle + self.runs.values().map(|(power, _)| *power).sum()
+        self.machine.spec.idle + self.runs.values().map(Run::draw).sum()
     }
 
     /// What the machine's meter would show at `now`: the draw, off by at most the reading noise. Equal times give
@@ -119,5 +164,26 @@ impl Emulated {
         // One number of a sequence that starts at this time; nothing is kept, so reading often changes nothing.
         let mut noise = Noise::new(self.machine.seed ^ now.unix_ms().unsigned_abs());
         self.draw().scaled(noise.factor(self.machine.reading_noise), 1_000_000)
+    }
+
+    /// Counts what the runs did up to `now`.
+    fn advance(&mut self, now: Time) {
+        self.runs.values_mut().for_each(|run| run.advance(now));
+    }
+
+    /// Gives every run the draw and the pace that it has from here on.
+    fn settle(&mut self) {
+        let caps: Vec<_> = (0..self.machine.units.len()).map(|unit| self.held(unit)).collect();
+        for run in self.runs.values_mut() {
+            run.settle(&self.machine, &caps);
+        }
+    }
+
+    /// The cap that holds a unit: the lowest of all, brought between those that it obeys.
+    fn held(&self, unit: usize) -> Option<Power> {
+        let (low, high) = self.machine.spec.units[unit].caps?;
+        let brought = self.runs.values().flat_map(|run| run.caps(unit));
+        let cap = self.caps[unit].into_iter().chain(brought).min()?;
+        Some(cap.max(low).min(high))
     }
 }

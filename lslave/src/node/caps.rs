@@ -70,13 +70,13 @@ impl Caps {
 impl Node {
     /// The master says what each unit may draw.
     pub(super) fn caps(&mut self, generation: u64, caps: Vec<Option<Power>>) {
+        if self.model().is_some() {
+            return self.emulated_caps(generation, &caps);
+        }
         if self.caps.newest.is_some_and(|newest| generation < newest) {
             return debug!(generation, "older caps than those that are known");
         }
         self.caps.newest = Some(generation);
-        if self.model().is_some() {
-            return self.emulated_caps(generation, &caps);
-        }
         self.caps.capping = true;
         self.work(Work::Cap { generation, caps });
     }

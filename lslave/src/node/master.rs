@@ -2,6 +2,7 @@
 
 use limo_model::{Attempt as Number, JobId};
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
+use nix::libc;
 use tracing::{debug, error, info, warn};
 
 use super::Node;
@@ -25,7 +26,8 @@ impl Node {
             MasterToNode::Discard { job } => self.discard(job),
             MasterToNode::StreamAck { stream, offset } => self.output_taken(stream, offset),
             MasterToNode::Caps { generation, caps } => self.caps(generation, caps),
-            MasterToNode::Suspend { .. } | MasterToNode::Resume { .. } => todo!(),
+            MasterToNode::Suspend { job, attempt } => self.suspend_job(job, attempt),
+            MasterToNode::Resume { job, attempt } => self.resume_job(job, attempt),
         }
     }
 
@@ -117,7 +119,7 @@ impl Node {
                 self.start(&exec, &cookie);
             }
             // Said twice: the answer may have been lost with a connection.
-            State::Running(_) | State::Stopping { .. } | State::Sweeping(_) => {
+            State::Running(_) | State::Suspended(_) | State::Stopping { .. } | State::Sweeping(_) => {
                 self.send(NodeToMaster::Started { job, attempt: number });
             }
             State::Ended(_) => self.tell_end_again(job),
@@ -149,7 +151,11 @@ impl Node {
     }
 
     fn signal(&mut self, job: JobId, number: Number, signal: i32) {
-        match self.attempts.find(job, number).and_then(|attempt| attempt.running()) {
+        let attempt = self.attempts.find(job, number);
+        let suspended = attempt.as_ref().is_some_and(|attempt| matches!(attempt.state, State::Suspended(_)));
+        match attempt.and_then(|attempt| attempt.running()) {
+            // Only `Resume` lets a suspended job go on; what else is sent to it waits for that, but KILL.
+            Some(_) if suspended && signal == libc::SIGCONT => debug!(%job, "no signal continues a suspended job"),
             // 0 and below would mean something else to the kernel.
             Some(running) if signal > 0 => {
                 info!(%job, signal, "signal");

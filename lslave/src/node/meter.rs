@@ -164,14 +164,17 @@ impl Node {
         }
     }
 
-    /// Emulated hardware holds whatever cap it is given.
-    pub(super) fn emulated_caps(&mut self, generation: u64, _caps: &[Option<limo_model::Power>]) {
-        self.send(NodeToMaster::Capped { generation, failed: Vec::new() });
+    /// The same, to look at.
+    pub(super) fn as_model(&self) -> Option<&Emulated> {
+        match &self.meter.as_ref()?.source {
+            Source::Model(model) => Some(model),
+            Source::Device { .. } => None,
+        }
     }
 
     /// On emulated hardware, what it draws now.
     pub(super) fn send_reading(&self) {
-        if let Some(Meter { source: Source::Model(model), .. }) = &self.meter
+        if let Some(model) = self.as_model()
             && let Some(outgoing) = self.outgoing().filter(|outgoing| !outgoing.is_behind())
         {
             outgoing.send(NodeToMaster::Reading(Sample::once(model.reading(self.now()))));

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use limo_model::{Attempt as Number, JobId, Outcome, Span, Usage};
-use limo_power::{Plan, Share};
 use limo_proto::{DoExec, NodeToMaster};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -28,8 +27,8 @@ impl Node {
             return self.not_started(job, number, 126, error.to_string());
         }
         let plan = self.plan(exec);
-        let emulated_duration = plan.and_then(|plan| plan.duration);
-        match spawn(exec, &Surroundings { spec: &self.spec, cookie, emulated_duration }) {
+        let emulated_work = plan.as_ref().is_some_and(|plan| plan.work.is_some());
+        match spawn(exec, &Surroundings { spec: &self.spec, cookie, emulated_work }) {
             Ok(process) => {
                 info!(%job, attempt = %number, pid = process.leader.as_raw(), "job started");
                 let running = Running { leader: process.leader, since: Instant::now() };
@@ -39,24 +38,14 @@ impl Node {
                 if let Some(pipes) = process.pipes {
                     self.connect_pipes(job, pipes);
                 }
-                let now = self.now();
-                if let (Some(model), Some(plan)) = (self.model(), plan) {
-                    model.start(job.0, plan.power, now);
+                if let Some(plan) = plan {
+                    self.work_begins(job, plan, process.work);
                 }
                 self.send(NodeToMaster::Started { job, attempt: number });
                 self.send_reading();
             }
             Err(error) => self.not_started(job, number, error.code(), error.to_string()),
         }
-    }
-
-    /// What emulated hardware says of a run.
-    fn plan(&mut self, exec: &DoExec) -> Option<Plan> {
-        let share =
-            |part: &limo_model::Part| Share { unit: usize::from(part.unit.unit), cores: part.cores, cap: part.cap };
-        let shares: Vec<Share> = exec.placement.iter().map(share).collect();
-        let plan = self.model()?.plan(&exec.application, &exec.size, &shares);
-        plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()
     }
 
     fn connect_pipes(&mut self, job: JobId, pipes: Pipes) {
@@ -107,8 +96,7 @@ impl Node {
     }
 
     fn leader_ended(&mut self, job: JobId, running: Running, collected: &Collected) {
-        let now = self.now();
-        let energy = self.model().and_then(|model| model.end(job.0, now));
+        let energy = self.run_ends(job);
         let elapsed = i64::try_from(running.since.elapsed().as_millis()).unwrap_or(i64::MAX);
         let usage = Usage {
             elapsed: Span::from_ms(elapsed),

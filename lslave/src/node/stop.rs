@@ -34,13 +34,17 @@ impl Node {
         };
         let deadline = Instant::now() + grace;
         match &mut attempt.state {
-            State::Running(running) => {
+            State::Running(running) | State::Suspended(running) => {
                 let running = *running;
+                let suspended = matches!(attempt.state, State::Suspended(_));
                 info!(%job, ?grace, "stopping the job");
                 attempt.state = State::Stopping { running, kill_at: Some(deadline) };
                 kill::group(running.leader, libc::SIGTERM);
                 // A job that is stopped would otherwise get it only with the KILL.
                 kill::group(running.leader, libc::SIGCONT);
+                if suspended {
+                    self.goes_on(job);
+                }
             }
             State::Stopping { kill_at: Some(kill_at), .. } => *kill_at = deadline.min(*kill_at),
             State::Held(_) => {

@@ -12,7 +12,7 @@ async fn node() -> (Session, Daemon) {
 }
 
 /// The numbers that a job has printed as one line.
-async fn numbers(node: &mut Session, job: u64) -> Vec<i32> {
+pub async fn numbers(node: &mut Session, job: u64) -> Vec<i32> {
     let mut text = String::new();
     while !text.ends_with('\n') {
         let data = node.data(job, Channel::Stdout).await;

@@ -67,7 +67,7 @@ async fn environment_and_directory() {
     }
     let cookie = lines.iter().find_map(|line| line.strip_prefix("LIMO_ATTEMPT=")).expect("a cookie");
     assert_eq!(cookie.len(), 32, "a new one, although the submitter had one: {cookie}");
-    assert!(!output.contains("LIMO_EMULATED_DURATION_MS"), "this machine is real");
+    assert!(!output.contains("LIMO_EMULATED_WORK_FD"), "this machine is real");
     // The process group and the session are those of the shell, not the daemon's.
     let stat: Vec<&str> = lines.last().and_then(|line| line.split_once(") ")).expect("stat").1.split(' ').collect();
     assert_eq!(stat[2], stat[3], "group and session");

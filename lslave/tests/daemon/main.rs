@@ -16,6 +16,7 @@ mod probe;
 mod protocol;
 mod recovery;
 mod streams;
+mod suspend;
 #[allow(dead_code, reason = "each crate's tests use what they need of it")]
 #[path = "../../../power/tests/cap/tree.rs"]
 mod tree;

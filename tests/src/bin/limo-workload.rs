@@ -1,11 +1,13 @@
-//! Stands for an application on emulated hardware: runs for as long as the unit's profile says and really uses its
+//! Stands for an application on emulated hardware: runs until the model says that its work is done, and really uses its
 //! stdin and stdout. It computes nothing, so many of them fit on one machine.
 
+use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Parser;
 use limo_model::Span;
 
@@ -15,29 +17,52 @@ struct Arguments {
     /// What it calls itself in its output.
     #[arg(default_value = "workload")]
     name: String,
-    /// How long it runs, such as `2s`; otherwise as LIMO_EMULATED_DURATION_MS says.
+    /// How long it runs, such as `2s`; otherwise until the emulated hardware says that its work is done.
     #[arg(long)]
     duration: Option<Span>,
-    /// How long it runs in milliseconds, as the node's emulated hardware has it.
-    #[arg(long, env = "LIMO_EMULATED_DURATION_MS", hide = true)]
-    emulated_duration_ms: Option<i64>,
+    /// The descriptor whose end is the end of its work on emulated hardware.
+    #[arg(long, env = "LIMO_EMULATED_WORK_FD", hide = true)]
+    emulated_work_fd: Option<RawFd>,
 }
 
 fn main() -> anyhow::Result<()> {
     let begin = Instant::now();
     let arguments = Arguments::parse();
-    let duration = arguments.duration.or(arguments.emulated_duration_ms.map(Span::from_ms)).context(
-        "how long to run is not known: this application is not in the node's hardware file; give `--duration 2s`",
-    )?;
     let name = &arguments.name;
-    say(&format!("{name} begins, for {duration}"))?;
-    let input = thread::spawn(read_all);
-    let rest = Duration::from_millis(u64::try_from(duration.ms()).unwrap_or(0)).saturating_sub(begin.elapsed());
-    thread::sleep(rest);
+    let input = match (arguments.duration, arguments.emulated_work_fd) {
+        (Some(duration), _) => {
+            say(&format!("{name} begins, for {duration}"))?;
+            let input = thread::spawn(read_all);
+            let whole = Duration::from_millis(u64::try_from(duration.ms()).unwrap_or(0));
+            thread::sleep(whole.saturating_sub(begin.elapsed()));
+            input
+        }
+        (None, Some(fd)) => {
+            let work = work(fd)?;
+            say(&format!("{name} begins"))?;
+            let input = thread::spawn(read_all);
+            io::copy(&mut fs::File::from(work), &mut io::sink()).context("cannot read the end of the work")?;
+            input
+        }
+        (None, None) => bail!(
+            "how long to run is not known: this application is not in the node's hardware file; give `--duration 2s`"
+        ),
+    };
     // The thread ends at the end of stdin; it does not panic, since it only counts.
-    let Ok(seen) = input.join() else { anyhow::bail!("the thread that reads stdin is gone") };
+    let Ok(seen) = input.join() else { bail!("the thread that reads stdin is gone") };
     let (bytes, checksum) = seen.context("cannot read stdin")?;
     say(&format!("{name} ends: {bytes} bytes of stdin, checksum {checksum:016x}"))
+}
+
+/// The descriptor that was inherited, if there is one of that number.
+fn work(fd: RawFd) -> anyhow::Result<OwnedFd> {
+    let none = || format!("LIMO_EMULATED_WORK_FD is {fd}, and no such descriptor is open; give `--duration 2s`");
+    if fd < 0 {
+        bail!(none());
+    }
+    // SAFETY: no descriptor of this process has been closed, and a number that is not open is refused by the kernel.
+    let inherited = unsafe { BorrowedFd::borrow_raw(fd) };
+    inherited.try_clone_to_owned().with_context(none)
 }
 
 fn say(line: &str) -> anyhow::Result<()> {

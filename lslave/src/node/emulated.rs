@@ -1,0 +1,106 @@
+//! Emulated hardware: what the model says of the jobs, the caps that it obeys, and how a job learns that its work is done.
+//!
+//! A job whose application the hardware file knows inherits the read end of a pipe. The write end stays here, and is
+//! closed when the model says that the work is done: caps that move and suspension change when that is. What a job makes of
+//! it is its own business; it is over when its process is gone.
+
+use std::collections::BTreeMap;
+use std::io::PipeWriter;
+
+use limo_model::{Energy, JobId, Power};
+use limo_power::{Plan, Share};
+use limo_proto::{DoExec, NodeToMaster};
+use tokio::time::Instant;
+use tracing::{debug, error, info, warn};
+
+use super::{Node, duration};
+
+#[derive(Debug, Default)]
+pub(super) struct Emulation {
+    /// Of the caps that the master sent last on this connection.
+    generation: Option<u64>,
+    /// Of jobs whose work is not done.
+    work: BTreeMap<JobId, PipeWriter>,
+}
+
+impl Emulation {
+    /// The master took the node. What it says now is newer than all before, even where it has lost count.
+    pub(super) fn registered(&mut self) {
+        self.generation = None;
+    }
+}
+
+impl Node {
+    /// What emulated hardware says of a run.
+    pub(super) fn plan(&mut self, exec: &DoExec) -> Option<Plan> {
+        let share =
+            |part: &limo_model::Part| Share { unit: usize::from(part.unit.unit), cores: part.cores, cap: part.cap };
+        let shares: Vec<Share> = exec.placement.iter().map(share).collect();
+        let plan = self.model()?.plan(&exec.application, &exec.size, &shares);
+        plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()
+    }
+
+    /// The job runs; `work` is to be closed when its work is done.
+    pub(super) fn work_begins(&mut self, job: JobId, plan: Plan, work: Option<PipeWriter>) {
+        let now = self.now();
+        let Some(model) = self.model() else { return };
+        model.start(job.0, plan, now);
+        if let Some(work) = work {
+            self.emulation.work.insert(job, work);
+        }
+    }
+
+    /// When the next work will be done.
+    pub(super) fn work_due(&self) -> Option<Instant> {
+        let (at, _) = self.as_model()?.next_end(self.now())?;
+        Some(self.begin + duration(at - limo_model::Time::from_unix_ms(0)))
+    }
+
+    /// Tells the jobs whose work is done.
+    pub(super) fn end_work(&mut self) {
+        let now = self.now();
+        let Some(model) = self.model() else { return };
+        for job in model.take_done(now).into_iter().map(JobId) {
+            debug!(%job, "the work of the job is done");
+            self.emulation.work.remove(&job);
+        }
+    }
+
+    /// The job's process is gone: what it used, where that is known.
+    pub(super) fn run_ends(&mut self, job: JobId) -> Option<Energy> {
+        self.emulation.work.remove(&job);
+        let now = self.now();
+        self.model()?.end(job.0, now)
+    }
+
+    /// The job stands still, or goes on.
+    pub(super) fn run_suspended(&mut self, job: JobId, suspended: bool) {
+        let now = self.now();
+        let Some(model) = self.model() else { return };
+        if suspended {
+            model.suspend(job.0, now);
+        } else {
+            model.resume(job.0, now);
+        }
+        self.send_reading();
+    }
+
+    /// The master set the caps of the units.
+    pub(super) fn emulated_caps(&mut self, generation: u64, caps: &[Option<Power>]) {
+        let now = self.now();
+        if self.emulation.generation.is_some_and(|newest| generation < newest) {
+            return debug!(generation, "older caps are ignored");
+        }
+        let Some(model) = self.model() else { return };
+        let failed = model.set_caps(caps, now);
+        self.emulation.generation = Some(generation);
+        info!(generation, ?caps, "caps of the emulated units");
+        for (_, reason) in &failed {
+            warn!(generation, %reason, "a cap does not hold");
+        }
+        let failed =
+            failed.into_iter().filter_map(|(unit, reason)| Some((u16::try_from(unit).ok()?, reason.to_string())));
+        self.send(NodeToMaster::Capped { generation, failed: failed.collect() });
+        self.send_reading();
+    }
+}

@@ -1,0 +1,88 @@
+//! Jobs that stand still, and go on.
+//!
+//! The process group gets the signal at once; processes outside of it are found by their cookie, beside the loop, because
+//! that reads all of /proc. One such pass of a job runs at a time, and after it another where the job has changed
+//! meanwhile, so that the last word counts.
+
+use std::time::Duration;
+
+use limo_model::{Attempt as Number, JobId};
+use nix::libc;
+use tracing::{debug, info, warn};
+
+use super::{Input, Node};
+use crate::attempt::State;
+use crate::kill;
+
+/// How long processes get to stand still: only one that something else continues takes longer.
+const HALT: Duration = Duration::from_secs(2);
+
+impl Node {
+    /// Stops the job's processes. Twice is once.
+    pub(super) fn suspend_job(&mut self, job: JobId, number: Number) {
+        let Some(attempt) = self.attempts.find(job, number) else {
+            return self.not_here(job, number);
+        };
+        let State::Running(running) = attempt.state else {
+            return debug!(%job, attempt = %number, "nothing to suspend");
+        };
+        info!(%job, "suspending the job");
+        attempt.state = State::Suspended(running);
+        kill::group(running.leader, libc::SIGSTOP);
+        self.reach_all(job);
+        self.run_suspended(job, true);
+    }
+
+    /// Lets the job's processes go on. Twice is once.
+    pub(super) fn resume_job(&mut self, job: JobId, number: Number) {
+        let Some(attempt) = self.attempts.find(job, number) else {
+            return self.not_here(job, number);
+        };
+        let State::Suspended(running) = attempt.state else {
+            return debug!(%job, attempt = %number, "nothing to resume");
+        };
+        info!(%job, "resuming the job");
+        attempt.state = State::Running(running);
+        kill::group(running.leader, libc::SIGCONT);
+        self.goes_on(job);
+    }
+
+    /// A suspended job is no more: its group runs, and the rest of it follows.
+    pub(super) fn goes_on(&mut self, job: JobId) {
+        self.reach_all(job);
+        self.run_suspended(job, false);
+    }
+
+    /// Has every process of the job stopped or continued, as its state is.
+    fn reach_all(&mut self, job: JobId) {
+        if let Some(again) = self.reaching.get_mut(&job) {
+            *again = true;
+            return;
+        }
+        let Some(attempt) = self.attempts.known.get(&job) else { return };
+        let suspended = match attempt.state {
+            State::Suspended(_) => true,
+            State::Running(_) | State::Stopping { .. } => false,
+            State::Held(_) | State::Sweeping(_) | State::Ended(_) => return,
+        };
+        let Some(inputs) = self.inputs.upgrade() else { return };
+        let cookie = attempt.cookie.clone();
+        self.reaching.insert(job, false);
+        tokio::task::spawn_blocking(move || {
+            if !suspended {
+                kill::go_on(&cookie);
+            } else if let left @ 1.. = kill::halt(&cookie, HALT) {
+                warn!(%job, left, "processes of the suspended job have not stopped yet");
+            }
+            // A loop that is gone has ended with the daemon.
+            let _ = inputs.blocking_send(Input::Reached { job });
+        });
+    }
+
+    /// A pass over the processes of a job is over.
+    pub(super) fn reached(&mut self, job: JobId) {
+        if self.reaching.remove(&job) == Some(true) {
+            self.reach_all(job);
+        }
+    }
+}

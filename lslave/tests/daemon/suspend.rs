@@ -1,0 +1,261 @@
+//! Jobs that are suspended stand still, in their group and out of it, and go on, end or die as they should.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use limo_model::{Attempt, JobId, Outcome, Span};
+use limo_proto::{Channel, MasterToNode, NodeToMaster};
+use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::kill::numbers;
+use crate::master::{Daemon, Master, Session, is_running, shell, within};
+
+async fn node() -> (Session, Daemon) {
+    let master = Master::new().await;
+    let daemon = Daemon::start(&master, &[]);
+    (master.welcome().await.0, daemon)
+}
+
+async fn until(wanted: impl Fn() -> bool) {
+    let look = async {
+        let mut between = tokio::time::interval(Duration::from_millis(5));
+        while !wanted() {
+            between.tick().await;
+        }
+    };
+    within(look).await;
+}
+
+/// Stopped, or waiting for a child that is: a shell that was just starting one waits until that child is no shell any more.
+fn is_stopped(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    match stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
+        Some('T') => true,
+        Some('D') => {
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            children.split_whitespace().any(|child| child.parse().is_ok_and(is_stopped))
+        }
+        _ => false,
+    }
+}
+
+async fn all_stopped(pids: &[i32]) {
+    until(|| pids.iter().all(|pid| is_stopped(*pid))).await;
+}
+
+async fn suspend(node: &mut Session, job: u64) {
+    node.send(MasterToNode::Suspend { job: JobId(job), attempt: Attempt(1) }).await;
+}
+
+async fn resume(node: &mut Session, job: u64) {
+    node.send(MasterToNode::Resume { job: JobId(job), attempt: Attempt(1) }).await;
+}
+
+async fn signal(node: &mut Session, job: u64, signal: i32) {
+    node.send(MasterToNode::Signal { job: JobId(job), attempt: Attempt(1), signal }).await;
+}
+
+/// Runs another job to its end: whatever was asked before has been heard.
+async fn heard(node: &mut Session, job: u64) {
+    node.run(shell(job, "true")).await;
+    assert_eq!(node.ended(job).await.0, Outcome::Exited(0));
+}
+
+/// A shell that appends to a file again and again, for ever.
+fn counting(file: &Path) -> String {
+    format!("while :; do echo >> {}; sleep 0.005; done", file.display())
+}
+
+fn count(file: &Path) -> usize {
+    fs::read(file).map_or(0, |bytes| bytes.len())
+}
+
+async fn counts_on(files: &[PathBuf]) {
+    let before: Vec<usize> = files.iter().map(|file| count(file)).collect();
+    until(|| files.iter().zip(&before).all(|(file, before)| count(file) > before + 2)).await;
+}
+
+/// Leader, a child in its group and one in a session of its own, which all count; and their numbers.
+async fn three(node: &mut Session, daemon: &Daemon, trap: &str) -> (Vec<PathBuf>, Vec<i32>) {
+    let files: Vec<PathBuf> = ["a", "b", "c"].map(|name| daemon.path(name)).into();
+    let loops: Vec<String> = files.iter().map(|file| counting(file)).collect();
+    let script =
+        format!("{trap}\nsh -c '{}' & a=$!; setsid sh -c '{}' & echo $$ $a $!; {}", loops[0], loops[1], loops[2]);
+    node.run(shell(1, &script)).await;
+    let processes = numbers(node, 1).await;
+    counts_on(&files).await;
+    (files, processes)
+}
+
+#[tokio::test]
+async fn everything_of_a_job_stands_still_and_goes_on() {
+    let (mut node, daemon) = node().await;
+    let (files, processes) = three(&mut node, &daemon, "").await;
+    // What is not suspended is not resumed, either.
+    resume(&mut node, 1).await;
+    for _ in 0..2 {
+        suspend(&mut node, 1).await;
+    }
+    all_stopped(&processes).await;
+    let before: Vec<usize> = files.iter().map(|file| count(file)).collect();
+    heard(&mut node, 2).await;
+    assert_eq!(files.iter().map(|file| count(file)).collect::<Vec<_>>(), before);
+    for _ in 0..2 {
+        resume(&mut node, 1).await;
+    }
+    counts_on(&files).await;
+    suspend(&mut node, 1).await;
+    all_stopped(&processes).await;
+    resume(&mut node, 1).await;
+    counts_on(&files).await;
+    node.stop(1, Span::from_secs(3600)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGTERM));
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+}
+
+/// However fast they follow each other, the last one counts for every process.
+#[tokio::test]
+async fn the_last_word_counts() {
+    let (mut node, daemon) = node().await;
+    let (files, processes) = three(&mut node, &daemon, "").await;
+    for round in 0..30 {
+        suspend(&mut node, 1).await;
+        resume(&mut node, 1).await;
+        if round % 3 == 0 {
+            suspend(&mut node, 1).await;
+            all_stopped(&processes).await;
+            resume(&mut node, 1).await;
+        }
+        if round % 5 == 0 {
+            counts_on(&files).await;
+        }
+    }
+    counts_on(&files).await;
+    suspend(&mut node, 1).await;
+    all_stopped(&processes).await;
+    node.stop(1, Span::from_ms(1)).await;
+    node.ended(1).await;
+}
+
+/// The leader ends only when its child has, which was stopped in a session of its own.
+#[tokio::test]
+async fn a_suspended_job_that_is_stopped_can_end_in_order() {
+    let (mut node, daemon) = node().await;
+    let go = daemon.path("go");
+    let script = format!(
+        "setsid sh -c 'while [ ! -e {0} ]; do sleep 0.01; done' & child=$!
+        trap 'touch {0}; wait $child; exit 12' TERM; echo $$ $child; while :; do sleep 0.01; done",
+        go.display()
+    );
+    node.run(shell(1, &script)).await;
+    let processes = numbers(&mut node, 1).await;
+    suspend(&mut node, 1).await;
+    all_stopped(&processes).await;
+    node.stop(1, Span::from_secs(3600)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(12));
+    // Late ones find nothing, and harm nobody.
+    suspend(&mut node, 1).await;
+    resume(&mut node, 1).await;
+    heard(&mut node, 2).await;
+}
+
+#[tokio::test]
+async fn a_suspended_job_that_ignores_term_is_killed() {
+    let (mut node, daemon) = node().await;
+    let (_, processes) = three(&mut node, &daemon, "trap '' TERM").await;
+    suspend(&mut node, 1).await;
+    all_stopped(&processes).await;
+    node.stop(1, Span::from_ms(1)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGKILL));
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+}
+
+#[tokio::test]
+async fn signals_wait_for_the_job_to_go_on() {
+    let (mut node, _daemon) = node().await;
+    node.run(shell(1, "trap 'echo 1001' USR1; echo $$; while :; do sleep 0.01; done")).await;
+    let leader = numbers(&mut node, 1).await;
+    suspend(&mut node, 1).await;
+    all_stopped(&leader).await;
+    signal(&mut node, 1, libc::SIGUSR1).await;
+    signal(&mut node, 1, libc::SIGCONT).await;
+    heard(&mut node, 2).await;
+    assert!(is_stopped(leader[0]), "only the master lets it go on");
+    assert!(!node.has_early_data(1, Channel::Stdout));
+    resume(&mut node, 1).await;
+    assert_eq!(numbers(&mut node, 1).await, [1001]);
+    // A job that stopped itself is continued by a signal, as before.
+    signal(&mut node, 1, libc::SIGSTOP).await;
+    all_stopped(&leader).await;
+    signal(&mut node, 1, libc::SIGCONT).await;
+    signal(&mut node, 1, libc::SIGUSR1).await;
+    assert_eq!(numbers(&mut node, 1).await, [1001]);
+    suspend(&mut node, 1).await;
+    all_stopped(&leader).await;
+    signal(&mut node, 1, libc::SIGKILL).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGKILL), "no process waits with that one");
+}
+
+/// Killed by somebody else while it is suspended: it is over, and what it left behind ends though it stands still.
+#[tokio::test]
+async fn a_job_may_die_while_it_is_suspended() {
+    let (mut node, daemon) = node().await;
+    let (_, processes) = three(&mut node, &daemon, "").await;
+    suspend(&mut node, 1).await;
+    all_stopped(&processes).await;
+    kill(Pid::from_raw(processes[0]), Signal::SIGKILL).expect("it is there");
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGKILL));
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+}
+
+#[tokio::test]
+async fn no_stopped_process_survives_a_killed_daemon() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    let (_, processes) = three(&mut node, &daemon, "").await;
+    suspend(&mut node, 1).await;
+    all_stopped(&processes).await;
+    daemon.kill();
+    drop(node);
+    assert!(processes.iter().all(|pid| is_stopped(*pid)), "{processes:?} outlive their daemon");
+    daemon.restart(&master);
+    let (mut node, _) = master.welcome().await;
+    assert!(matches!(node.ended(1).await.0, Outcome::Lost { .. }));
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+}
+
+#[tokio::test]
+async fn a_daemon_that_ends_ends_its_suspended_jobs() {
+    let (mut node, mut daemon) = node().await;
+    let (_, processes) = three(&mut node, &daemon, "trap 'exit 12' TERM").await;
+    suspend(&mut node, 1).await;
+    all_stopped(&processes).await;
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(12));
+    drop(node);
+    assert!(tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic").success());
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+}
+
+/// Nothing of an attempt that is not let go can be suspended; one that the node does not know is lost.
+#[tokio::test]
+async fn attempts_that_do_not_run() {
+    let (mut node, _daemon) = node().await;
+    node.send(MasterToNode::DoExec(Box::new(shell(1, "exit 5")))).await;
+    suspend(&mut node, 1).await;
+    node.expect(NodeToMaster::JobAck { job: JobId(1), attempt: Attempt(1) }).await;
+    node.send(MasterToNode::Go { job: JobId(1), attempt: Attempt(1) }).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(5));
+    for job in [7, 8] {
+        if job == 7 {
+            suspend(&mut node, job).await
+        } else {
+            resume(&mut node, job).await
+        }
+        assert!(matches!(node.ended(job).await.0, Outcome::Lost { .. }));
+    }
+}

@@ -1,0 +1,144 @@
+//! How fast a run goes under a cap, and how much of its work that leaves: power-capping-2018, section 5.1.1. Knows neither
+//! units nor machines: whose cap it is, and which share of it a run has, is the business of the caller.
+//!
+//! A cap that lowers a run's draw from P to P' = M P makes its duration D' = F D / M, with F from 0 (a cap costs no time) to
+//! 1 (as much time as power is taken). For M above F that would be shorter than without a cap; no cap speeds a job up, so
+//! here D' is at least D. As work that is done at a pace, which may change at any time: the pace is min(1, M / F).
+
+use crate::time::Span;
+use crate::units::Power;
+
+/// One, in steps of a [`Pace`]. An error of one step makes a millisecond in 30 years.
+const ONE: i64 = 1_000_000_000_000;
+
+/// Work done in a time, compared with no cap: 0 (nothing) to 1 (everything), in steps of 1e-12.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pace(i64);
+
+/// An amount of work, exactly: how long it takes at full pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Work(i128);
+
+/// What a run draws, and its pace, where it draws `full` without a cap and its share of the cap is `cap`. The factor F is
+/// in thousandths, 0 to 1000. Rounded up to a step of the pace, so that a pace such as 1/3 costs no extra millisecond.
+pub fn pace(full: Power, cap: Option<Power>, factor_permille: u32) -> (Power, Pace) {
+    let Some(cap) = cap.map(Power::at_least_zero).filter(|cap| *cap < full) else { return (full, Pace::FULL) };
+    let (kept, due) = (i128::from(cap.mw()) * 1000, i128::from(full.mw()) * i128::from(factor_permille));
+    if kept >= due {
+        return (cap, Pace::FULL);
+    }
+    let steps = divided_up(kept * i128::from(ONE), due);
+    (cap, Pace(i64::try_from(steps).map_or(ONE, |steps| steps.min(ONE))))
+}
+
+impl Pace {
+    /// No cap, or none that matters.
+    pub const FULL: Self = Self(ONE);
+    /// Suspended, for example.
+    pub const STOPPED: Self = Self(0);
+
+    /// What is done at this pace in `span`; nothing in a negative one.
+    pub fn over(self, span: Span) -> Work {
+        Work(i128::from(self.0) * i128::from(span.ms().max(0)))
+    }
+}
+
+impl Work {
+    pub const ZERO: Self = Self(0);
+
+    /// What takes `span` at full pace.
+    pub fn lasting(span: Span) -> Self {
+        Pace::FULL.over(span)
+    }
+
+    /// What is left after `done`; not below nothing.
+    pub fn less(self, done: Self) -> Self {
+        Self((self.0 - done.0).max(0))
+    }
+
+    pub fn is_done(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How long it takes at `pace`, rounded up to a millisecond. `None` where it is never done.
+    pub fn takes(self, pace: Pace) -> Option<Span> {
+        if self.is_done() {
+            return Some(Span::ZERO);
+        }
+        let ms = (pace.0 > 0).then(|| divided_up(self.0, i128::from(pace.0)))?;
+        Some(i64::try_from(ms).map_or(Span::MAX, Span::from_ms))
+    }
+}
+
+/// Of numbers that are not negative, and a `denominator` above 0.
+fn divided_up(numerator: i128, denominator: i128) -> i128 {
+    numerator / denominator + i128::from(numerator % denominator != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What 40 s of work become at 40 W under a cap in watts: the draw in watts and the duration in milliseconds.
+    fn check(cap: Option<i64>, factor: u32, draw: i64, ms: Option<i64>) {
+        let (drawn, pace) = pace(Power::from_watts(40), cap.map(Power::from_watts), factor);
+        let takes = Work::lasting(Span::from_secs(40)).takes(pace);
+        assert_eq!((drawn, takes), (Power::from_watts(draw), ms.map(Span::from_ms)), "{cap:?} {factor}");
+    }
+
+    #[test]
+    fn as_in_the_paper() {
+        check(None, 1000, 40, Some(40_000));
+        check(Some(40), 1000, 40, Some(40_000));
+        check(Some(50), 1000, 40, Some(40_000));
+        // M = 1/2: twice as long with F = 1, F times that below, and never less than without a cap.
+        check(Some(20), 1000, 20, Some(80_000));
+        check(Some(20), 750, 20, Some(60_000));
+        check(Some(20), 500, 20, Some(40_000));
+        check(Some(20), 250, 20, Some(40_000));
+        check(Some(20), 0, 20, Some(40_000));
+        // M = 3/40: a pace that is no decimal fraction still takes whole milliseconds where it should: 40 s * 40 / 3.
+        check(Some(3), 1000, 3, Some(533_334));
+        check(Some(30), 1000, 30, Some(53_334));
+        check(Some(0), 1000, 0, None);
+        check(Some(-5), 1000, 0, None);
+    }
+
+    #[test]
+    fn a_third_costs_no_extra_millisecond() {
+        let (_, third) = pace(Power::from_watts(60), Some(Power::from_watts(20)), 1000);
+        assert_eq!(Work::lasting(Span::from_secs(30)).takes(third), Some(Span::from_secs(90)));
+    }
+
+    #[test]
+    fn what_is_done_is_done() {
+        assert_eq!(Work::lasting(Span::from_ms(5)).less(Pace::FULL.over(Span::from_ms(7))), Work::ZERO);
+        assert_eq!(Work::ZERO.takes(Pace::STOPPED), Some(Span::ZERO));
+        assert_eq!(Work::lasting(Span::from_ms(1)).takes(Pace::STOPPED), None);
+        assert_eq!(Pace::FULL.over(Span::from_ms(-3)), Work::ZERO);
+        assert_eq!(Work::lasting(Span::MAX).takes(Pace(1)), Some(Span::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn of_two_caps_the_lower_one_is_not_faster(
+            full in 0..=i64::MAX, a in any::<i64>(), b in any::<i64>(), factor in 0_u32..=1000,
+        ) {
+            let of = |cap| pace(Power::from_mw(full), Some(Power::from_mw(cap)), factor);
+            let ((low, slow), (high, fast)) = (of(a.min(b)), of(a.max(b)));
+            prop_assert!(low <= high && slow <= fast && fast <= Pace::FULL && slow >= Pace::STOPPED);
+            prop_assert!(low >= Power::ZERO && high <= Power::from_mw(full));
+        }
+
+        /// Cut into pieces as one likes: nothing is lost or gained.
+        #[test]
+        fn work_adds_up(pieces in proptest::collection::vec(0_i64..1_000_000_000, 0..50), cap in 1_i64..100) {
+            let (_, pace) = pace(Power::from_mw(97), Some(Power::from_mw(cap)), 1000);
+            let total: i64 = pieces.iter().sum();
+            let whole = pace.over(Span::from_ms(total + 1));
+            let left = pieces.iter().fold(whole, |left, ms| left.less(pace.over(Span::from_ms(*ms))));
+            prop_assert_eq!(left, pace.over(Span::from_ms(1)));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! One run: what is left of its work, what it has used, and how both go on until something changes.
+
+use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
+
+use super::Share;
+use crate::machine::Machine;
+
+/// What one run will do where no cap holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// How long its work takes; that of the slowest of its shares. `None` for an application that the file does not know.
+    pub work: Option<Span>,
+    pub(super) loads: Vec<Load>,
+}
+
+impl Plan {
+    /// Draw above idle, of all its shares.
+    pub fn power(&self) -> Power {
+        self.loads.iter().map(|load| load.power).sum()
+    }
+}
+
+/// A share of a unit, and what the run draws there without a cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Load {
+    pub(super) share: Share,
+    pub(super) power: Power,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    loads: Vec<Load>,
+    left: Option<Work>,
+    suspended: bool,
+    /// Somebody was told that its work is done.
+    told: bool,
+    /// Up to when `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
+    counted: Time,
+    draw: Power,
+    pace: Pace,
+    /// In microjoules, so that no change on the way rounds anything.
+    used: i128,
+}
+
+impl Run {
+    pub(super) fn new(plan: Plan, now: Time) -> Self {
+        let left = plan.work.map(Work::lasting);
+        let (draw, pace) = (Power::ZERO, Pace::STOPPED);
+        Self { loads: plan.loads, left, suspended: false, told: false, counted: now, draw, pace, used: 0 }
+    }
+
+    pub(super) fn advance(&mut self, now: Time) {
+        let span = now - self.counted;
+        if span <= Span::ZERO {
+            return;
+        }
+        self.counted = now;
+        // mW times ms.
+        self.used = self.used.saturating_add(i128::from(self.draw.mw()) * i128::from(span.ms()));
+        self.left = self.left.map(|left| left.less(self.pace.over(span)));
+    }
+
+    /// Takes the draw and the pace that `caps`, one for each unit of `machine`, leave from here on.
+    pub(super) fn settle(&mut self, machine: &Machine, caps: &[Option<Power>]) {
+        (self.draw, self.pace) = (Power::ZERO, if self.suspended { Pace::STOPPED } else { Pace::FULL });
+        if self.suspended {
+            return;
+        }
+        for Load { share, power } in &self.loads {
+            // The units of its shares were checked when it was planned.
+            let (spec, unit) = (&machine.spec.units[share.unit], &machine.units[share.unit]);
+            let cap = caps[share.unit].map(|cap| cap.scaled(share.cores.into(), spec.cores.into()));
+            let (draw, pace) = pace(*power, cap, unit.cap_factor_permille);
+            self.draw += draw;
+            self.pace = self.pace.min(pace);
+        }
+    }
+
+    pub(super) fn set_suspended(&mut self, suspended: bool) {
+        self.suspended = suspended;
+    }
+
+    /// The caps that the run has brought with it for this unit.
+    pub(super) fn caps(&self, unit: usize) -> impl Iterator<Item = Power> + '_ {
+        self.loads.iter().filter(move |load| load.share.unit == unit).filter_map(|load| load.share.cap)
+    }
+
+    pub(super) fn drop_caps(&mut self) {
+        self.loads.iter_mut().for_each(|load| load.share.cap = None);
+    }
+
+    /// When its work will be done as things are. `None` where it never is, has none, or that was told.
+    pub(super) fn done_at(&self) -> Option<Time> {
+        let left = self.left.filter(|_| !self.told)?;
+        Some(self.counted + left.takes(self.pace)?)
+    }
+
+    /// Whether its work is done and nobody was told yet.
+    pub(super) fn take_done(&mut self) -> bool {
+        let done = !self.told && self.left.is_some_and(Work::is_done);
+        self.told |= done;
+        done
+    }
+
+    pub(super) fn draw(&self) -> Power {
+        self.draw
+    }
+
+    /// Rounded once, half up.
+    pub(super) fn energy(&self) -> Energy {
+        Energy::from_mj(i64::try_from(self.used.saturating_add(500) / 1000).unwrap_or(i64::MAX))
+    }
+}
