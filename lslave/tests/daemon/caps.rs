@@ -71,7 +71,12 @@ async fn a_cap_is_set_and_put_back_when_the_daemon_ends() {
     assert_eq!((tree.limit_of("intel-rapl:0"), tree.enabled("intel-rapl:0")), ("40000000".into(), "1".into()));
     // An older one, late, and the same one again.
     node.send(MasterToNode::Caps { generation: 2, caps: vec![None] }).await;
-    assert_eq!(cap(&mut node, 3, &[Some(40)]).await, []);
+    node.send(MasterToNode::Caps { generation: 3, caps: vec![Some(watts(40))] }).await;
+    let answered = |message: &NodeToMaster| match message {
+        NodeToMaster::Capped { generation, .. } => Some(*generation),
+        _ => None,
+    };
+    assert_eq!(node.message(answered).await, 3, "the older one has no answer");
     assert_eq!(tree.limit_of("intel-rapl:0"), "40000000");
     assert_eq!(cap(&mut node, 4, &[None]).await, []);
     assert!(is_original(&tree) && !daemon.path("state/caps.json").exists());

@@ -38,9 +38,10 @@ fn draw_and_energy_of_gpus() {
     assert_eq!(meter.read(ms(4000)).expect("a mean"), mean(watts(165), ms(2000)));
     // Set back by another driver, and then too long ago.
     fake.set(0, "energy_mj", "0");
+    fake.set(1, "energy_mj", "36000");
     assert_eq!(meter.read(ms(5000)).expect("a reading"), shown);
     fake.set(0, "energy_mj", "100000");
-    fake.set(1, "energy_mj", "36000");
+    fake.set(1, "energy_mj", "37000");
     assert_eq!(meter.read(ms(6000)).expect("a mean"), mean(watts(101), ms(1000)));
     fake.set(0, "energy_mj", "200000");
     assert_eq!(meter.read(ms(6000 + 120_001)).expect("a reading"), shown);
