@@ -126,7 +126,9 @@ impl Wattmeter {
             _ => (text, None),
         };
         let path = PathBuf::from(path);
-        let is_device = path.is_absolute() && path.file_name().is_some();
+        // Of a number alone it is more likely that it was meant as a channel.
+        let is_name = |name: &str| channel.is_some() || !name.bytes().all(|byte| byte.is_ascii_digit());
+        let is_device = path.is_absolute() && path.file_name().and_then(|name| name.to_str()).is_some_and(is_name);
         is_device.then_some(Self { chip, path, channel })
     }
 }
@@ -346,6 +348,7 @@ mod tests {
         check(Chip::One, "/dev/ttyACM0/2", None);
         check(Chip::Two, "/dev/ttyACM0/2", Some(("/dev/ttyACM0", Some(2))));
         check(Chip::Two, "/dev/ttyACM0/3", None);
+        check(Chip::Two, "/dev/pts/7/1", Some(("/dev/pts/7", Some(1))));
         check(Chip::Two, "/dev/serial/by-id/usb-x", Some(("/dev/serial/by-id/usb-x", None)));
         check(Chip::Two, "ttyACM0", None);
         check(Chip::Two, "", None);
