@@ -1,5 +1,8 @@
 //! Settings of the daemon: flags, then `LIMO_*`, then the TOML file, then defaults. Reads the file; opens nothing else.
 
+mod caps;
+
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -8,8 +11,11 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
-use limo_power::{Access, MeterChoice, Site};
+use limo_power::{Access, CapChoice, MeterChoice, Site};
 use serde::Deserialize;
+
+pub use caps::{CapArguments, GpuSource};
+use caps::{DEFAULT_CAP_LEASE, Written, merged};
 
 use crate::node::Rhythm;
 
@@ -80,6 +86,8 @@ pub struct Arguments {
     /// [default: 1s]
     #[arg(long, env = "LIMO_READING_INTERVAL", value_name = "SPAN")]
     pub reading_interval: Option<Span>,
+    #[command(flatten)]
+    pub caps: CapArguments,
     /// What is logged: error, warn, info, debug, trace, or by module [default: info]
     #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
     pub log: Option<String>,
@@ -122,6 +130,14 @@ struct File {
     sysfs: Option<PathBuf>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     reading_interval: Option<Span>,
+    /// By unit.
+    #[serde(default)]
+    caps: BTreeMap<String, Written>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    cap_lease: Option<Span>,
+    gpus: Option<GpuSource>,
+    nvml: Option<PathBuf>,
+    nvidia_smi: Option<PathBuf>,
     log: Option<String>,
     log_format: Option<LogFormat>,
 }
@@ -144,6 +160,15 @@ pub struct Settings {
     pub sysfs: PathBuf,
     /// Between two readings for the master: at least 20 ms.
     pub reading_interval: Span,
+    /// By unit.
+    pub caps: BTreeMap<String, CapChoice>,
+    /// Positive.
+    pub cap_lease: Span,
+    pub gpus: GpuSource,
+    /// The library of NVIDIA's driver.
+    pub nvml: PathBuf,
+    /// NVIDIA's program, where the library is not to be had.
+    pub nvidia_smi: PathBuf,
     pub log: String,
     pub log_format: Option<LogFormat>,
 }
@@ -175,6 +200,11 @@ impl Settings {
             meter_interval: meter_interval.unwrap_or(DEFAULT_METER_INTERVAL.min(reading_interval)),
             sysfs: given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into()),
             reading_interval,
+            caps: merged(file.caps, given.caps.caps)?,
+            cap_lease: given.caps.cap_lease.or(file.cap_lease).unwrap_or(DEFAULT_CAP_LEASE),
+            gpus: given.caps.gpus.or(file.gpus).unwrap_or(GpuSource::Auto),
+            nvml: given.caps.nvml.or(file.nvml).unwrap_or_else(|| limo_power::NVML_LIBRARY.into()),
+            nvidia_smi: given.caps.nvidia_smi.or(file.nvidia_smi).unwrap_or_else(|| limo_power::NVIDIA_SMI.into()),
             log: given.log.or(file.log).unwrap_or_else(|| "info".to_owned()),
             log_format: given.log_format.or(file.log_format),
         };
@@ -182,7 +212,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What the meter needs to know.
+    /// What meters and caps need to know.
     ///
     /// # Errors
     /// Where the file with the password cannot be used.
@@ -191,7 +221,13 @@ impl Settings {
             Some(path) => Access::read(path)?,
             None => Access::default(),
         };
-        Ok(Site { sysfs: self.sysfs.clone(), access, interval: duration(self.meter_interval) })
+        Ok(Site {
+            access,
+            interval: duration(self.meter_interval),
+            nvml: self.nvml.clone(),
+            nvidia_smi: self.nvidia_smi.clone(),
+            ..Site::new(&self.sysfs)
+        })
     }
 
     /// Of the meter.
@@ -204,6 +240,12 @@ impl Settings {
             if interval < SHORTEST_INTERVAL {
                 bail!("the {what} interval is {interval}: it must be at least {SHORTEST_INTERVAL}, for example `1s`");
             }
+        }
+        if self.cap_lease <= Span::ZERO {
+            bail!("the lease of caps is {}: it must be positive, for example `1min`", self.cap_lease);
+        }
+        if let (Some(unit), Some(_)) = (self.caps.keys().next(), &self.hardware) {
+            bail!("unit `{unit}` has a cap, but emulated hardware has its own: leave out the cap or `hardware`");
         }
         if self.meter.is_some() && self.hardware.is_some() {
             bail!("a meter is set, but emulated hardware has its own: leave out `meter` or `hardware`");

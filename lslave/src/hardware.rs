@@ -5,19 +5,24 @@ use std::thread;
 
 use anyhow::Context;
 use limo_model::{Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
-use limo_power::{Hardware, Machine, MeterChoice};
+use limo_power::{Gpu, GpuError, Gpus, Hardware, Machine, MeterChoice};
+use tracing::warn;
 
-use crate::config::Settings;
+use crate::config::{GpuSource, Settings};
 
 /// Above idle and for each core the kernel shows. The Xeon E3-1275 v5 of limo-2018 is rated 80 W for 8 of them; with
 /// nothing else known that is the right size for a server's core.
 const NAMEPLATE_PER_CORE: Power = Power::from_watts(10);
 
+/// What an accelerator draws that does not tell its limit: as much as its slot gives without cables, which is also what
+/// the Quadro P2000 of limo-2018 is rated.
+const ACCELERATOR_NAMEPLATE: Power = Power::from_watts(75);
+
 /// Longest hardware name made of a processor's model name; the limit for names is 64.
 const HARDWARE_LENGTH: usize = 48;
 
 /// # Errors
-/// Where the hardware file cannot be used, or the machine's memory cannot be read.
+/// Where the hardware file cannot be used, the machine's memory cannot be read, or GPUs are asked for and do not answer.
 pub fn describe(settings: &Settings) -> anyhow::Result<(NodeSpec, Option<Machine>)> {
     let Some(path) = &settings.hardware else {
         let spec = discover(settings)?;
@@ -48,15 +53,49 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
         nameplate: settings.nameplate.unwrap_or(NAMEPLATE_PER_CORE.scaled(cores.into(), 1)),
         caps: None,
     };
+    let mut units = vec![cpu];
+    match (settings.gpus, accelerators(settings)) {
+        (GpuSource::None, _) => {}
+        (_, Ok(found)) => units.extend(found),
+        (GpuSource::Nvml, Err(error)) => return Err(error.into()),
+        // Without the library there are no GPUs; whatever else is wrong with it is trouble.
+        (GpuSource::Auto, Err(error)) if error.is_absence() => {}
+        (GpuSource::Auto, Err(error)) => warn!(%error, "the node has no GPUs"),
+    }
     Ok(NodeSpec {
         name: settings.name.clone(),
-        units: vec![cpu],
+        units,
         memory: memory()?,
         // What a machine draws doing nothing cannot be guessed within a factor of ten, and draws anyway.
         idle: settings.idle.unwrap_or(Power::ZERO),
         meter: settings.meter.as_ref().map_or(Meter::None, MeterChoice::kind),
         rest: None,
     })
+}
+
+/// A unit for each GPU, in the driver's order.
+fn accelerators(settings: &Settings) -> Result<Vec<UnitSpec>, GpuError> {
+    if settings.gpus == GpuSource::None {
+        return Ok(Vec::new());
+    }
+    Ok(Gpus::new(&settings.nvml).list()?.iter().map(accelerator).collect())
+}
+
+fn accelerator(gpu: &Gpu) -> UnitSpec {
+    let nameplate = gpu.default_limit.or(gpu.limits.map(|(_, high)| high));
+    UnitSpec {
+        name: format!("gpu{}", gpu.index),
+        hardware: gpu_name(&gpu.name),
+        kind: UnitKind::Accelerator,
+        cores: 1,
+        nameplate: nameplate.unwrap_or(ACCELERATOR_NAMEPLATE),
+        caps: None,
+    }
+}
+
+/// `NVIDIA H200` becomes `nvidia-h200`.
+pub fn gpu_name(name: &str) -> String {
+    dashed(&name.to_lowercase()).unwrap_or_else(|| "gpu".to_owned())
 }
 
 /// As many as this process may use.
@@ -81,6 +120,11 @@ fn hardware_name(processors: &str) -> String {
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, v)| v));
     let model = model.unwrap_or_default().to_lowercase();
     let model = model.split('@').next().unwrap_or_default().replace("(r)", " ").replace("(tm)", " ");
+    dashed(&model).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// The words of a product's name, as a name; `None` where it has none.
+fn dashed(model: &str) -> Option<String> {
     let mut words: Vec<&str> = model
         .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')))
         .filter(|word| !word.is_empty() && !matches!(*word, "cpu" | "processor"))
@@ -88,7 +132,7 @@ fn hardware_name(processors: &str) -> String {
     while words.iter().map(|word| word.len() + 1).sum::<usize>() > HARDWARE_LENGTH {
         words.pop();
     }
-    if words.is_empty() { std::env::consts::ARCH.to_owned() } else { words.join("-") }
+    (!words.is_empty()).then(|| words.join("-"))
 }
 
 fn memory_total(meminfo: &str) -> Option<Memory> {
@@ -110,6 +154,8 @@ mod tests {
         check("AMD EPYC 7763 64-Core Processor", "amd-epyc-7763-64-core");
         check("x (y/z) ??", "x-y-z");
         assert_eq!(hardware_name("no model here"), std::env::consts::ARCH);
+        assert_eq!(gpu_name("NVIDIA A100-SXM4-80GB"), "nvidia-a100-sxm4-80gb");
+        assert_eq!(gpu_name(" "), "gpu");
         assert!(hardware_name(&format!("model name: {}", "abcd ".repeat(40))).len() <= 64);
     }
 

@@ -4,6 +4,7 @@
 //! nothing about which job runs where.
 
 mod attempt;
+mod caps;
 mod config;
 mod hardware;
 mod io;
@@ -51,9 +52,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return Ok(());
     }
     let settings = Settings::load(arguments)?;
-    let (spec, machine) = hardware::describe(&settings)?;
     let site = settings.site()?;
     let relevel = log::start(&settings.log, settings.log_format)?;
+    let (mut spec, machine) = hardware::describe(&settings)?;
     if arguments.check_config {
         println!("node `{}`: {} units, master {}", spec.name, spec.units.len(), settings.master);
         return Ok(());
@@ -64,12 +65,16 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // Processes that a job leaves behind become children of the daemon, which collects them.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // The state directory is held now: no other daemon puts back what this one caps.
+    let keeper = caps::open(&settings, &site, &mut spec);
+    let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
     let result = runtime.block_on(async {
         let (sender, inputs) = mpsc::channel(INPUTS);
         let (rhythm, master) = (settings.rhythm(), settings.master);
         let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
         let boot = boot.trim().to_owned();
-        let node = Node::open(node::Parts { spec, machine, meter, spool, boot, rhythm }, &sender)?;
+        let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm };
+        let node = Node::open(parts, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         tokio::spawn(link::keep(master, sender));
         let reload = || {
@@ -81,6 +86,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     });
     // A command that measures ends before that; a read that the kernel holds keeps no daemon.
     runtime.shutdown_timeout(UNFINISHED);
+    if let Some(keeper) = keeper {
+        caps::close(keeper);
+    }
     result
 }
 

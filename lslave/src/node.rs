@@ -1,8 +1,9 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `suspend` (jobs that stand still), `meter` (watts), `emulated` (hardware that is not there).
+//! `suspend` (jobs that stand still), `meter` (watts), `caps` (limits of watts), `emulated` (hardware that is not there).
 
+mod caps;
 mod emulated;
 mod master;
 mod meter;
@@ -27,6 +28,8 @@ use crate::io::JobIo;
 use crate::kill;
 use crate::link::Outgoing;
 use crate::spool::{End, Spool};
+use caps::Caps;
+pub use caps::Done;
 use emulated::Emulation;
 use meter::Meter;
 pub use meter::{Answer, Rhythm};
@@ -64,6 +67,8 @@ pub enum Input {
     Deadline,
     /// The meter was read.
     Metered(Answer),
+    /// Caps were set or put back.
+    Capped(Done),
     Reconfigured(Rhythm),
     Terminate,
 }
@@ -75,6 +80,10 @@ pub struct Parts {
     pub machine: Option<Machine>,
     /// What measures a real machine.
     pub meter: Option<Box<dyn limo_power::Meter>>,
+    /// What caps a real machine; `None` where nothing may be capped.
+    pub caps: Option<crate::caps::Shared>,
+    /// How long caps hold without a master.
+    pub cap_lease: Span,
     pub spool: Spool,
     pub boot: String,
     /// Of the meter.
@@ -84,6 +93,7 @@ pub struct Parts {
 pub struct Node {
     spec: NodeSpec,
     meter: Option<Meter>,
+    caps: Caps,
     emulation: Emulation,
     spool: Spool,
     boot: String,
@@ -119,12 +129,13 @@ impl Node {
     /// # Errors
     /// Where the records cannot be read.
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
-        let Parts { spec, machine, meter, spool, boot, rhythm } = parts;
+        let Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm } = parts;
         let now = Instant::now();
         let meter = Meter::new(machine, meter, (now, rhythm));
         let mut node = Self {
             spec,
             meter,
+            caps: Caps::new(caps, duration(cap_lease)),
             emulation: Emulation::default(),
             spool,
             boot,
@@ -182,6 +193,7 @@ impl Node {
             Input::Disconnected => {
                 self.link = None;
                 self.connected = false;
+                self.caps.disconnected(Instant::now());
             }
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
             Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
@@ -191,6 +203,7 @@ impl Node {
             Input::Output { stream, bytes } => self.output_read(stream, bytes),
             Input::StdinTaken { job, count } => self.stdin_taken(job, count),
             Input::Metered(answer) => self.metered(answer),
+            Input::Capped(done) => self.capped(done),
             Input::Deadline => self.deadline_passed(Instant::now()),
             Input::Reconfigured(rhythm) => {
                 info!(reading_interval = ?rhythm.readings, meter_interval = ?rhythm.looks, "settings re-read");
@@ -211,13 +224,14 @@ impl Node {
         });
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
-        kills.chain(reading).chain(self.work_due()).chain(closing).min()
+        kills.chain(reading).chain(self.work_due()).chain(closing).chain(self.caps.due()).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
         self.kill_overdue(now);
         self.end_work();
         self.read_meter(now);
+        self.end_lease(now);
     }
 
     fn connected(&mut self, outgoing: Outgoing) {
@@ -241,6 +255,7 @@ impl Node {
     fn registered(&mut self) {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
+        self.caps.registered();
         self.emulation.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");

@@ -1,5 +1,7 @@
-//! What this machine has, for an operator who sets it up: its processor and memory, and each meter with what it shows
-//! now, or why it cannot be read and what helps. Needs no settings, no master and no state.
+//! What this machine has, for an operator who sets it up: its processor and memory, each meter with what it shows now, and
+//! each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state.
+
+mod caps;
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -29,16 +31,31 @@ pub fn report(arguments: &Arguments) -> String {
     text += &mcp39f511(&sysfs, &dev);
     match &arguments.meter {
         // Shown above already.
-        None | Some(MeterChoice::Powercap | MeterChoice::Hwmon(_)) => text,
-        Some(choice) => text + &given(choice, &sysfs, arguments.meter_access.as_deref()),
+        None | Some(MeterChoice::Powercap | MeterChoice::Hwmon(_)) => {}
+        Some(choice) => text += &given(choice, site(arguments, &sysfs)),
     }
+    text + &caps::report(site(arguments, &sysfs), &arguments.caps)
+}
+
+/// What meters and caps need to know.
+fn site(arguments: &Arguments, sysfs: &Path) -> Result<Site, AccessError> {
+    let mut site = Site::new(sysfs);
+    if let Some(access) = &arguments.meter_access {
+        site.access = Access::read(access)?;
+    }
+    if let Some(library) = &arguments.caps.nvml {
+        site.nvml.clone_from(library);
+    }
+    if let Some(program) = &arguments.caps.nvidia_smi {
+        site.nvidia_smi.clone_from(program);
+    }
+    Ok(site)
 }
 
 /// The meter that was asked for.
-fn given(choice: &MeterChoice, sysfs: &Path, access: Option<&Path>) -> String {
-    let access: Result<Access, AccessError> = access.map_or(Ok(Access::default()), Access::read);
-    let reading = match access {
-        Ok(access) => shown(read(choice.meter(&Site { access, ..Site::new(sysfs) }).as_mut())),
+fn given(choice: &MeterChoice, site: Result<Site, AccessError>) -> String {
+    let reading = match site {
+        Ok(site) => shown(read(choice.meter(&site).as_mut())),
         Err(error) => format!("no reading: {error}"),
     };
     match choice {

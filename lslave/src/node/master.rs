@@ -25,7 +25,7 @@ impl Node {
             MasterToNode::ReadFrom { job, stdout, stderr } => self.resume(job, stdout, stderr),
             MasterToNode::Discard { job } => self.discard(job),
             MasterToNode::StreamAck { stream, offset } => self.output_taken(stream, offset),
-            MasterToNode::Caps { generation, caps } => self.emulated_caps(generation, &caps),
+            MasterToNode::Caps { generation, caps } => self.caps(generation, caps),
             MasterToNode::Suspend { job, attempt } => self.suspend_job(job, attempt),
             MasterToNode::Resume { job, attempt } => self.resume_job(job, attempt),
         }

@@ -58,6 +58,11 @@ fn bad_settings() {
         "is 1min1s: the master must know what a meter shows at least",
     );
     with("meter = \"powercap\"\nhardware = \"hw.toml\"", "a meter is set, but emulated hardware has its own");
+    with("[caps]\ncpu = \"magic\"", "lslave.toml:2: there is no cap `magic`: write `rapl`, `hsmp`, ");
+    with("[caps]\n\"a b\" = \"rapl\"", "the unit name `a b` has the character ` `");
+    with("cap_lease = \"0s\"", "the lease of caps is 0s: it must be positive");
+    with("hardware = \"hw.toml\"\n[caps]\ncpu = \"rapl\"", "unit `cpu` has a cap, but emulated hardware has its own");
+    with("gpus = \"amd\"", "lslave.toml:1: unknown variant `amd`, expected one of `auto`, `nvml`, `none`");
     let run = |arguments: &[&str], expected: &str| check(&lslave(arguments).output().expect("it runs"), expected);
     run(&["--config", "/no/such/file", "--check-config"], "cannot read the settings /no/such/file: No such file");
     run(
@@ -67,6 +72,11 @@ fn bad_settings() {
     run(&["--master", "nowhere"], "the master `nowhere` is no address: write for example `127.0.0.1:6817`");
     run(&["--name", "a b"], "the node name `a b` has the character ` `");
     run(&["--hardware", "/no/such/file"], "cannot read the hardware file /no/such/file");
+    run(&["--cap", "cpu=rapl", "--cap", "cpu=hsmp"], "the unit `cpu` is given two caps");
+    run(
+        &["--gpus", "nvml", "--nvml", "/no/such/library"],
+        "cannot use the NVIDIA library /no/such/library: a libloading error occurred: /no/such/library: cannot open",
+    );
     run(&["--log", "a=b=c"], "`a=b=c` is no log level");
     let unknown = lslave(&["--no-such-option"]).output().expect("it runs");
     assert_eq!(unknown.status.code(), Some(2), "as clap has it");

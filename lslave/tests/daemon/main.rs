@@ -1,9 +1,13 @@
 //! The real daemon against a master that is played by the test, over real TCP, with real processes.
 
+mod caps;
 #[path = "../../../power/tests/wattmeter/chip.rs"]
 mod chip;
 mod config;
 mod emulated;
+#[allow(dead_code, reason = "each crate's tests use what they need of it")]
+#[path = "../../../power/tests/fake/mod.rs"]
+mod fake;
 mod kill;
 mod launch;
 mod master;
@@ -13,3 +17,6 @@ mod protocol;
 mod recovery;
 mod streams;
 mod suspend;
+#[allow(dead_code, reason = "each crate's tests use what they need of it")]
+#[path = "../../../power/tests/cap/tree.rs"]
+mod tree;

@@ -39,7 +39,12 @@ impl Daemon {
 
     /// Starts another one in the same place.
     pub fn restart(&mut self, master: &Master) {
-        self.child = command(self.dir.path(), master, &[]).spawn().expect("lslave starts");
+        self.restart_with(master, &[]);
+    }
+
+    /// The same with options.
+    pub fn restart_with(&mut self, master: &Master, more: &[&str]) {
+        self.child = command(self.dir.path(), master, more).spawn().expect("lslave starts");
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -87,6 +92,11 @@ pub struct Master {
 impl Master {
     pub async fn new() -> Self {
         Self { listener: TcpListener::bind("127.0.0.1:0").await.expect("a port") }
+    }
+
+    /// Another master where one was.
+    pub async fn at(address: &str) -> Self {
+        Self { listener: TcpListener::bind(address).await.expect("the port is free again") }
     }
 
     pub fn address(&self) -> String {

@@ -11,21 +11,28 @@ use std::time::Duration;
 use limo_power::Chip;
 
 use crate::chip::Emulated;
+use crate::fake::FakeGpus;
 
-/// Ends with 0 and nothing on stderr; the lines on stdout, with `SYSFS` for the directory.
+/// The lines about meters.
 fn probe(sysfs: &Path, more: &[&str]) -> Vec<String> {
     probe_with(sysfs, more, "/usr/bin:/bin")
 }
 
 /// The same with another `PATH`.
 fn probe_with(sysfs: &Path, more: &[&str], path: &str) -> Vec<String> {
+    probed(sysfs, more, path).0
+}
+
+/// Ends with 0 and nothing on stderr; the lines on stdout, with `SYSFS` for the directory: first all but those about caps
+/// and GPUs, then these.
+fn probed(sysfs: &Path, more: &[&str], path: &str) -> (Vec<String>, Vec<String>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
     command.arg("--probe").arg("--sysfs").arg(sysfs).args(more).env_clear().env("PATH", path);
     let output = command.output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     let stdout = text(&output.stdout).replace(&sysfs.display().to_string(), "SYSFS");
-    stdout.lines().map(str::to_owned).collect()
+    stdout.lines().map(str::to_owned).partition(|line| !line.starts_with("cap ") && !line.starts_with("gpu"))
 }
 
 fn write(sysfs: &Path, files: &[(&str, &str)]) {
@@ -63,6 +70,21 @@ fn a_machine_without_meters() {
          status: 1; it printed `no sensor`"
     );
     assert_eq!(lines.len(), 7);
+    let (_, lines) = probed(sysfs.path(), &["--nvml", "/no/such/library"], "/usr/bin:/bin");
+    // On an AMD processor there is one more, about its own way.
+    let lines: Vec<String> = lines.into_iter().filter(|line| !line.starts_with("cap         hsmp:")).collect();
+    assert_eq!(
+        lines[0],
+        "cap         rapl: no cap: SYSFS/class/powercap has no zone `package-N` with a long_term limit: load the kernel \
+         module with `modprobe intel_rapl_msr`; AMD processors are capped by `hsmp`; virtual machines and containers \
+         often have neither"
+    );
+    assert!(
+        lines[1].starts_with("gpus        none of NVIDIA: cannot use the NVIDIA library /no/such/library: ")
+            && lines[1].ends_with("say where its library is with `--nvml FILE`"),
+        "{lines:?}"
+    );
+    assert_eq!(lines.len(), 2);
 }
 
 #[test]
@@ -155,4 +177,50 @@ fn a_controller_and_a_wattmeter() {
         "{lines:?}"
     );
     assert_eq!(chip.cycles(), 4);
+}
+
+#[test]
+fn caps_are_shown_with_their_range_what_they_hold_and_how_to_use_them() {
+    let Some(fake) = FakeGpus::new() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let sysfs = dir.path();
+    write(
+        sysfs,
+        &[
+            ("class/powercap/intel-rapl:0/name", "package-0\n"),
+            ("class/powercap/intel-rapl:0/energy_uj", "1\n"),
+            ("class/powercap/intel-rapl:0/enabled", "0\n"),
+            ("class/powercap/intel-rapl:0/constraint_0_name", "long_term\n"),
+            ("class/powercap/intel-rapl:0/constraint_0_power_limit_uw", "95000000\n"),
+            ("class/hwmon/hwmon1/name", "amd_hsmp_hwmon\n"),
+            ("class/hwmon/hwmon1/power1_cap", "280000000\n"),
+            ("class/hwmon/hwmon1/power1_cap_max", "320000000\n"),
+            ("class/hwmon/hwmon3/name", "amdgpu\n"),
+            ("class/hwmon/hwmon3/power1_cap", "35000000\n"),
+            ("class/hwmon/hwmon3/power1_cap_min", "35000000\n"),
+            ("class/hwmon/hwmon3/power1_cap_max", "35000000\n"),
+        ],
+    );
+    let library = fake.library();
+    let (_, lines) = probed(sysfs, &["--nvml", library.to_str().expect("UTF-8")], "/usr/bin:/bin");
+    assert_eq!(
+        lines,
+        [
+            "cap         rapl: 10.0 W to 95.0 W; now intel-rapl/package-0/enabled = 0, \
+             intel-rapl/package-0/long_term_uw = 95000000 (use it: --cap cpu=rapl)",
+            "cap         hsmp: 10.0 W to 320.0 W; now amd_hsmp_hwmon@hwmon1/power1_cap_uw = 280000000 (use it: --cap \
+             cpu=hsmp)",
+            "cap         hwmon:amdgpu@hwmon3: no cap: SYSFS/class/hwmon/hwmon3 obeys no cap: the lowest is 35.0 W and \
+             the highest 35.0 W; a range can be set, for example `,20W..90W`",
+            "gpu0        nvidia-h200, GPU-11111111-2222-3333-4444-555555555555: draw 120.5 W, limit 700.0 W",
+            "cap         nvml:0: 200.0 W to 700.0 W; now GPU-11111111-2222-3333-4444-555555555555/power_limit_mw = \
+             700000 (use it: --cap gpu0=nvml:0)",
+            "gpu0        persistence mode is off: a cap ends with the last program that uses the GPU, lslave included; \
+             turn it on with `nvidia-smi -i 0 -pm 1`",
+            "gpu1        quadro-p2000, GPU-66666666-7777-8888-9999-000000000000: draw 17.3 W, does not tell its limit",
+            "cap         nvml:1: no power limit; its clocks may be locked instead: --cap gpu1=nvml-clocks:1,LOW..HIGH",
+        ]
+    );
+    let (_, none) = probed(sysfs, &["--gpus", "none"], "/usr/bin:/bin");
+    assert!(none.last().expect("lines").starts_with("cap         hwmon:amdgpu"), "{none:?}");
 }

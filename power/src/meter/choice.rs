@@ -1,8 +1,6 @@
 //! What an operator writes to choose a meter: its kind, and after a colon which one.
 
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 
 use thiserror::Error;
 
@@ -11,12 +9,15 @@ use super::command::Command;
 use super::hwmon::{Channel, Hwmon, Sensor};
 use super::ipmi::Ipmi;
 use super::mcp39f511::{Chip, Mcp39f511, Wattmeter};
+use super::nvidia_smi::NvidiaSmi;
+use super::nvml::Nvml;
 use super::powercap::Powercap;
 use super::redfish::Redfish;
 use super::shelly::Shelly;
+use super::sum::Sum;
 use super::tasmota::Tasmota;
-use crate::access::Access;
 use crate::http::{HttpError, check_url};
+use crate::site::Site;
 
 /// Which meter a node has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,17 +41,12 @@ pub enum MeterChoice {
         channel: Option<u32>,
     },
     Mcp39f511(Wattmeter),
-}
-
-/// What a meter needs to know beside which one it is.
-#[derive(Debug, Clone)]
-pub struct Site {
-    /// Where sysfs is mounted: `/sys`.
-    pub sysfs: PathBuf,
-    /// How to get into devices on the network.
-    pub access: Access,
-    /// How often the meter will be read.
-    pub interval: Duration,
+    /// All GPUs of NVIDIA, through their driver's library.
+    Nvml,
+    /// The same, through NVIDIA's program.
+    NvidiaSmi,
+    /// Two or more, which measure different parts of the machine.
+    Sum(Vec<MeterChoice>),
 }
 
 /// Why a choice was refused.
@@ -58,8 +54,8 @@ pub struct Site {
 pub enum ChoiceError {
     #[error(
         "there is no meter `{0}`: write `powercap`, `hwmon:CHIP[/CHANNEL]`, `command:COMMAND`, `ipmi[:ARGUMENTS]`, \
-         `redfish:URL`, `shelly:URL[#SWITCH]`, `tasmota:URL[#CHANNEL]`, `mcp39f511:DEVICE` or \
-         `mcp39f511n:DEVICE[/CHANNEL]`"
+         `redfish:URL`, `shelly:URL[#SWITCH]`, `tasmota:URL[#CHANNEL]`, `mcp39f511:DEVICE`, \
+         `mcp39f511n:DEVICE[/CHANNEL]`, `nvml`, `nvidia-smi` or a sum such as `powercap+nvml`"
     )]
     Unknown(String),
     #[error("the meter `{0}` names no chip: write for example `hwmon:power_meter`; `lslave --probe` lists them")]
@@ -80,15 +76,8 @@ pub enum ChoiceError {
     Device { meter: String, scheme: &'static str, hint: &'static str },
 }
 
-impl Site {
-    /// With no way into devices on the network, and one reading a second.
-    pub fn new(sysfs: &Path) -> Self {
-        Self { sysfs: sysfs.to_owned(), access: Access::default(), interval: Duration::from_secs(1) }
-    }
-}
-
 impl MeterChoice {
-    /// How the master knows it.
+    /// How the master knows it: a sum by its first part.
     pub fn kind(&self) -> limo_model::Meter {
         match self {
             Self::Powercap => limo_model::Meter::Powercap,
@@ -99,6 +88,8 @@ impl MeterChoice {
             Self::Shelly { .. } => limo_model::Meter::Shelly,
             Self::Tasmota { .. } => limo_model::Meter::Tasmota,
             Self::Mcp39f511(_) => limo_model::Meter::Mcp39f511,
+            Self::Nvml | Self::NvidiaSmi => limo_model::Meter::Nvml,
+            Self::Sum(parts) => parts.first().map_or(limo_model::Meter::None, Self::kind),
         }
     }
 
@@ -113,6 +104,9 @@ impl MeterChoice {
             Self::Shelly { url, switch } => Box::new(Shelly::new(url, *switch, &site.access)),
             Self::Tasmota { url, channel } => Box::new(Tasmota::new(url, *channel, &site.access)),
             Self::Mcp39f511(wattmeter) => Box::new(Mcp39f511::new(wattmeter.clone(), site.interval)),
+            Self::Nvml => Box::new(Nvml::new(&site.nvml)),
+            Self::NvidiaSmi => Box::new(NvidiaSmi::new(&site.nvidia_smi)),
+            Self::Sum(parts) => Box::new(Sum::new(parts.iter().map(|part| part.meter(site)).collect())),
         }
     }
 }
@@ -122,8 +116,16 @@ impl FromStr for MeterChoice {
 
     fn from_str(text: &str) -> Result<Self, ChoiceError> {
         let text = text.trim();
+        if let Some((first, rest)) = parts(text) {
+            return Ok(match (first.parse()?, rest.parse()?) {
+                (first, Self::Sum(rest)) => Self::Sum([vec![first], rest].concat()),
+                (first, rest) => Self::Sum(vec![first, rest]),
+            });
+        }
         match text.split_once(':') {
             None if text == "powercap" => Ok(Self::Powercap),
+            None if text == "nvml" => Ok(Self::Nvml),
+            None if text == "nvidia-smi" => Ok(Self::NvidiaSmi),
             None if text == "ipmi" => Ok(Self::Ipmi(Vec::new())),
             Some(("hwmon", sensor)) => hwmon(text, sensor),
             Some(("command", command)) if command.trim().is_empty() => Err(ChoiceError::NoCommand(text.to_owned())),
@@ -145,6 +147,13 @@ impl FromStr for MeterChoice {
     }
 }
 
+/// The first part of a sum, and the others. A command, an address or what else may have a plus of its own comes last.
+fn parts(text: &str) -> Option<(&str, &str)> {
+    let (first, rest) = text.split_once('+')?;
+    let kind = first.split(':').next().unwrap_or_default().trim();
+    ["powercap", "hwmon", "nvml", "nvidia-smi"].contains(&kind).then_some((first, rest))
+}
+
 fn hwmon(text: &str, sensor: &str) -> Result<MeterChoice, ChoiceError> {
     let (chip, channel) = sensor.split_once('/').unwrap_or((sensor, "power1"));
     if chip.is_empty() {
@@ -155,7 +164,7 @@ fn hwmon(text: &str, sensor: &str) -> Result<MeterChoice, ChoiceError> {
     Ok(MeterChoice::Hwmon(Sensor { chip: chip.to_owned(), channel }))
 }
 
-fn ipmi(arguments: &str) -> Result<MeterChoice, ChoiceError> {
+pub(crate) fn ipmi(arguments: &str) -> Result<MeterChoice, ChoiceError> {
     let words = shell_words::split(arguments).map_err(|_| ChoiceError::Quote(format!("ipmi:{arguments}")))?;
     // `-Psecret` is the same to it. What is shown again ends before the password.
     match words.iter().position(|word| word.starts_with("-P")) {
@@ -207,7 +216,7 @@ mod tests {
         check("hwmon:amdgpu/power2", hwmon("amdgpu", Channel::Number(2)));
         check("hwmon:amdgpu/power1_input", hwmon("amdgpu", Channel::File("power1_input".into())));
         check("command: watts --of n1:8", Ok(MeterChoice::Command("watts --of n1:8".into())));
-        for unknown in ["rapl", "hwmon", "powercap:0", "redfish", "nvml", ""] {
+        for unknown in ["rapl", "hwmon", "powercap:0", "redfish", "nvml:0", ""] {
             let error = unknown.parse::<MeterChoice>().expect_err("no choice").to_string();
             let expected = format!("there is no meter `{unknown}`: write `powercap`, `hwmon:CHIP[/CHANNEL]`, ");
             assert!(error.starts_with(&expected), "{error}");
@@ -256,6 +265,19 @@ mod tests {
     }
 
     #[test]
+    fn sums() {
+        let command = || MeterChoice::Command("cat a+b".into());
+        check("powercap + nvml", Ok(MeterChoice::Sum(vec![MeterChoice::Powercap, MeterChoice::Nvml])));
+        let three = vec![MeterChoice::Powercap, MeterChoice::NvidiaSmi, command()];
+        check("powercap+nvidia-smi+command:cat a+b", Ok(MeterChoice::Sum(three)));
+        check("command:cat a+b", Ok(command()));
+        for (text, unknown) in [("powercap+", ""), ("nvml+watts", "watts"), ("+nvml", "+nvml")] {
+            let error = text.parse::<MeterChoice>().expect_err("no choice").to_string();
+            assert!(error.starts_with(&format!("there is no meter `{unknown}`: ")), "{error}");
+        }
+    }
+
+    #[test]
     fn serial_lines() {
         let wattmeter =
             |chip, path: &str, channel| Ok(MeterChoice::Mcp39f511(Wattmeter { chip, path: path.into(), channel }));
@@ -285,6 +307,8 @@ mod tests {
             ("shelly:http://p", "shelly"),
             ("tasmota:http://p", "tasmota"),
             ("mcp39f511n:/dev/ttyACM0", "mcp39f511"),
+            ("nvidia-smi", "nvml"),
+            ("powercap+nvml", "powercap"),
         ] {
             let choice: MeterChoice = text.parse().expect("a choice");
             assert_eq!(toml::Value::try_from(choice.kind()).expect("a value").as_str(), Some(kind));

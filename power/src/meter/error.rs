@@ -11,6 +11,7 @@ use super::ipmi::IpmiError;
 use super::json::JsonError;
 use super::mcp39f511::Mcp39f511Error;
 use crate::http::HttpError;
+use crate::nvml::GpuError;
 
 /// Why there is no reading.
 #[derive(Debug, Error)]
@@ -55,6 +56,17 @@ pub enum MeterError {
     Silent { command: String },
     #[error("the meter command `{command}` printed {printed}: the first number must be watts, for example `41.5 W`")]
     Nonsense { command: String, printed: String },
+
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+    #[error(
+        "the NVIDIA library knows no GPU: choose another meter, or look whether its driver sees the card with `nvidia-smi -L`"
+    )]
+    NoGpus,
+    #[error(
+        "`{command}` printed {printed}: the draw of each GPU in watts was expected, one a line; `[N/A]` is a GPU that does not tell it"
+    )]
+    NoDraws { command: String, printed: String },
 
     #[error(transparent)]
     Ipmi(#[from] IpmiError),

@@ -3,18 +3,21 @@
 //! A meter that cannot tell what is drawn says so; it never shows a zero in place of "unknown".
 
 mod batch;
-mod choice;
+pub(crate) mod choice;
 mod command;
 mod error;
-mod files;
+pub(crate) mod files;
 mod hwmon;
 mod ipmi;
-mod json;
+pub(crate) mod json;
 mod mcp39f511;
+mod nvidia_smi;
+mod nvml;
 mod powercap;
 mod redfish;
-mod run;
+pub(crate) mod run;
 mod shelly;
+mod sum;
 mod tasmota;
 
 use std::time::Duration;
@@ -22,16 +25,19 @@ use std::time::Duration;
 use limo_model::Power;
 
 pub use batch::{Batch, Summary};
-pub use choice::{ChoiceError, MeterChoice, Site};
+pub use choice::{ChoiceError, MeterChoice};
 pub use command::Command;
 pub use error::MeterError;
 pub use hwmon::{Channel, Hwmon, Sensor, sensors};
 pub use ipmi::{Ipmi, IpmiError};
 pub use json::JsonError;
 pub use mcp39f511::{Chip, Mcp39f511, Mcp39f511Error, Wattmeter, wattmeters};
+pub use nvidia_smi::NvidiaSmi;
+pub use nvml::Nvml;
 pub use powercap::Powercap;
 pub use redfish::Redfish;
 pub use shelly::Shelly;
+pub use sum::Sum;
 pub use tasmota::Tasmota;
 
 /// More than one node draws: whole racks are rated for about this much.

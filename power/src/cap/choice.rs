@@ -1,0 +1,163 @@
+//! What an operator writes to choose the cap of a unit: `rapl`, `nvml:0`, `hwmon:amdgpu,50W..180W` and so on.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use limo_model::{Power, UnitError};
+use thiserror::Error;
+
+use super::Cap;
+use super::clocks::ClockCap;
+use super::hwmon::{HSMP, HwmonCap};
+use super::ipmi::IpmiCap;
+use super::nvidia_smi::SmiCap;
+use super::nvml::NvmlCap;
+use super::rapl::Rapl;
+use super::redfish::RedfishCap;
+use crate::http::{HttpError, check_url};
+use crate::meter::{ChoiceError, MeterChoice, choice};
+use crate::nvml::GpuId;
+use crate::site::Site;
+
+/// How a unit is capped, and within which limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapChoice {
+    /// As it was written; the keeper saves it.
+    text: String,
+    kind: Kind,
+    /// In place of what the hardware tells.
+    range: Option<(Power, Power)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Rapl,
+    Hwmon {
+        chip: String,
+        device: Option<String>,
+    },
+    Nvml(GpuId),
+    Clocks(GpuId),
+    Smi(GpuId),
+    /// What stands before `raw`.
+    Ipmi(Vec<String>),
+    /// The address of a chassis.
+    Redfish(String),
+}
+
+/// Why a choice was refused.
+#[derive(Debug, Error)]
+pub enum CapChoiceError {
+    #[error(
+        "there is no cap `{0}`: write `rapl`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU`, `nvml-clocks:GPU`, \
+         `nvidia-smi:GPU`, `ipmi[:ARGUMENTS]` or `redfish:URL`"
+    )]
+    Unknown(String),
+    #[error("the cap `{0}` names no chip: write for example `hwmon:amdgpu` or `hwmon:amdgpu@0000:03:00.0`")]
+    NoChip(String),
+    #[error(
+        "the cap `{0}` names no GPU: write its index or its UUID, for example `nvml:0`; `nvidia-smi -L` lists them"
+    )]
+    NoGpu(String),
+    #[error("the cap `{cap}` has the range `{range}`: {source}; write for example `20W..90W`")]
+    Range { cap: String, range: String, source: UnitError },
+    #[error(
+        "the range of the cap `{cap}` goes from {low} to {high}: the first must be the lower, and more than nothing"
+    )]
+    Crossed { cap: String, low: Power, high: Power },
+    #[error(
+        "the cap `{0}` needs a range, because the controller does not tell which limits it obeys: for example `,80W..400W`"
+    )]
+    NoLimits(String),
+    #[error("the cap `{0}` has a quote that is not closed")]
+    Quote(String),
+    #[error("a password of ipmitool would be seen by everybody: write it into a file and `-f FILE` for `{0}`")]
+    Password(String),
+    #[error(transparent)]
+    Url(#[from] HttpError),
+    #[error("the cap `{0}` needs a range: what the GPU draws at its lowest and highest clock, for example `,20W..75W`")]
+    NoRange(String),
+}
+
+impl CapChoice {
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The cap itself. Opens nothing: what is not there is told when it is asked.
+    pub fn cap(&self, site: &Site) -> Box<dyn Cap> {
+        let range = self.range;
+        match &self.kind {
+            Kind::Rapl => Box::new(Rapl::new(&site.sysfs, range)),
+            Kind::Hwmon { chip, device } => Box::new(HwmonCap::new(&site.sysfs, chip, device.as_deref(), range)),
+            Kind::Nvml(gpu) => Box::new(NvmlCap::new(&site.nvml, gpu.clone(), range)),
+            Kind::Clocks(gpu) => Box::new(ClockCap::new(&site.nvml, gpu.clone(), range)),
+            Kind::Smi(gpu) => Box::new(SmiCap::new(&site.nvidia_smi, gpu.clone(), range)),
+            Kind::Ipmi(arguments) => Box::new(IpmiCap::new(Path::new("ipmitool"), arguments.clone(), range)),
+            Kind::Redfish(chassis) => Box::new(RedfishCap::new(chassis, &site.access, range)),
+        }
+    }
+}
+
+impl FromStr for CapChoice {
+    type Err = CapChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, CapChoiceError> {
+        let text = text.trim();
+        // A URL may have commas of its own.
+        let (what, range) = match text.rsplit_once(',') {
+            Some((what, range)) if range.contains("..") => (what.trim(), Some(parse_range(text, range.trim())?)),
+            _ => (text, None),
+        };
+        if range.is_none() && (what == "ipmi" || what.starts_with("ipmi:")) {
+            return Err(CapChoiceError::NoLimits(text.to_owned()));
+        }
+        let gpu = |gpu: &str| gpu.parse::<GpuId>().map_err(|()| CapChoiceError::NoGpu(text.to_owned()));
+        let kind = match what.split_once(':') {
+            None if what == "rapl" => Kind::Rapl,
+            None if what == "hsmp" => Kind::Hwmon { chip: HSMP.to_owned(), device: None },
+            Some(("hwmon", chip)) => {
+                let (chip, device) = chip.split_once('@').map_or((chip, None), |(chip, device)| (chip, Some(device)));
+                if chip.is_empty() || device == Some("") {
+                    return Err(CapChoiceError::NoChip(text.to_owned()));
+                }
+                Kind::Hwmon { chip: chip.to_owned(), device: device.map(str::to_owned) }
+            }
+            Some(("nvml", id)) => Kind::Nvml(gpu(id)?),
+            Some(("nvml-clocks", _)) if range.is_none() => return Err(CapChoiceError::NoRange(text.to_owned())),
+            Some(("nvml-clocks", id)) => Kind::Clocks(gpu(id)?),
+            Some(("nvidia-smi", id)) => Kind::Smi(gpu(id)?),
+            None if what == "ipmi" => Kind::Ipmi(Vec::new()),
+            Some(("ipmi", arguments)) => Kind::Ipmi(words(text, arguments)?),
+            Some(("redfish", url)) => {
+                let url = url.trim().trim_end_matches('/');
+                check_url(url)?;
+                Kind::Redfish(url.to_owned())
+            }
+            _ => return Err(CapChoiceError::Unknown(text.to_owned())),
+        };
+        Ok(Self { text: text.to_owned(), kind, range })
+    }
+}
+
+/// How to reach a controller; the same rules as for its meter.
+fn words(cap: &str, arguments: &str) -> Result<Vec<String>, CapChoiceError> {
+    match choice::ipmi(arguments) {
+        Ok(MeterChoice::Ipmi(words)) => Ok(words),
+        Err(ChoiceError::Password(shown)) => Err(CapChoiceError::Password(shown)),
+        Err(ChoiceError::Quote(shown)) => Err(CapChoiceError::Quote(shown)),
+        _ => Err(CapChoiceError::Unknown(cap.to_owned())),
+    }
+}
+
+/// `20W..90W`.
+fn parse_range(cap: &str, range: &str) -> Result<(Power, Power), CapChoiceError> {
+    let wrong = |source| CapChoiceError::Range { cap: cap.to_owned(), range: range.to_owned(), source };
+    let (low, high) = range.split_once("..").unwrap_or((range, ""));
+    let (low, high): (Power, Power) = (low.parse().map_err(wrong)?, high.parse().map_err(wrong)?);
+    if low <= Power::ZERO || low >= high {
+        return Err(CapChoiceError::Crossed { cap: cap.to_owned(), low, high });
+    }
+    Ok((low, high))
+}

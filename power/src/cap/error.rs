@@ -1,0 +1,102 @@
+//! Why a cap cannot be set, lifted or looked at. Each text says what an operator can do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use limo_model::Power;
+use thiserror::Error;
+
+use super::ipmi::IpmiCapError;
+use super::program::ProgramError;
+use crate::http::HttpError;
+use crate::meter::MeterError;
+use crate::meter::json::JsonError;
+use crate::nvml::GpuError;
+
+/// Why a cap is not what it should be.
+#[derive(Debug, Error)]
+pub enum CapError {
+    /// A file that a meter would have trouble with, too.
+    #[error(transparent)]
+    Read(#[from] MeterError),
+    #[error("cannot write `{value}` to {}: {source}{}", path.display(), remedy(source))]
+    Write { path: PathBuf, value: String, source: io::Error },
+    #[error(
+        "{place} holds {found} after {wanted} was written: the firmware has locked it, or something else sets it, too"
+    )]
+    NotKept { place: String, wanted: Power, found: Power },
+    #[error(
+        "{} reads `{found}` after `{wanted}` was written: the firmware has locked this limit; look for the lock of the \
+         power limit in its setup",
+        path.display()
+    )]
+    Locked { path: PathBuf, wanted: String, found: String },
+    #[error(
+        "{place} obeys no cap: the lowest is {low} and the highest {high}; a range can be set, for example `,20W..90W`"
+    )]
+    NoRoom { place: String, low: Power, high: Power },
+    #[error("{place} does not tell which caps it obeys: add the range, for example `,20W..90W`")]
+    NoRange { place: String },
+    #[error("{control} held `{value}`, which is no value of it: set it by hand")]
+    Captured { control: String, value: String },
+    #[error("{place} has no control `{control}`, which held `{value}` before it was capped: it may be gone")]
+    Gone { place: String, control: String, value: String },
+
+    #[error(
+        "{} has no zone `package-N` with a long_term limit: load the kernel module with `modprobe intel_rapl_msr`; AMD \
+         processors are capped by `hsmp`; virtual machines and containers often have neither",
+        path.display()
+    )]
+    NoPackages { path: PathBuf },
+    #[error("{} has no chip named `{chip}` with a power1_cap{remedy}", path.display())]
+    NoChip { path: PathBuf, chip: String, remedy: &'static str },
+
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+    #[error("{gpu} runs at {found} MHz although its clocks are locked to at most {wanted} MHz")]
+    Clock { gpu: String, wanted: u32, found: u32 },
+    #[error("{gpu} names no clocks that it can be locked to: cap it with `nvml:` where it has a power limit")]
+    NoClocks { gpu: String },
+
+    #[error("{place} has no power limit")]
+    NoLimit { place: String },
+    #[error("{place} is still capped to {found} after its cap was lifted")]
+    StillCapped { place: String, found: Power },
+    #[error(
+        "{place} does not enforce the limit of {wanted} that it holds: enable power limits in the controller's settings"
+    )]
+    Disabled { place: String, wanted: Power },
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error(transparent)]
+    Ipmi(#[from] IpmiCapError),
+    #[error(transparent)]
+    Http(Box<HttpError>),
+    #[error(transparent)]
+    Json(#[from] JsonError),
+
+    #[error("unit `{unit}` has no cap: start lslave with `--cap {unit}=CHOICE`; `lslave --probe` says which there are")]
+    NoCap { unit: String },
+    #[error("{limit} is below the lowest cap of unit `{unit}`: it holds {low}")]
+    TooLow { unit: String, limit: Power, low: Power },
+    #[error("unit `{unit}` and unit `{other}` have the same control `{control}`: a cap is for one unit")]
+    Taken { unit: String, other: String, control: String },
+    #[error("cannot save what was there before the cap in {}: {source}; nothing is capped", path.display())]
+    Save { path: PathBuf, source: io::Error },
+    #[error("the node is ending: nothing is capped any more")]
+    Closed,
+}
+
+/// What helps against a file that cannot be written, as the end of a sentence.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": run lslave as root; if it is, the firmware has locked the limit: look for the lock in its setup"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            ": it is mounted read-only, as in containers: run lslave where /sys can be written"
+        }
+        io::ErrorKind::InvalidInput => ": the device takes no such value",
+        _ => "",
+    }
+}

@@ -1,0 +1,191 @@
+//! The power limit of a whole machine, by its management controller (BMC): IPMI DCMI through `ipmitool raw`.
+//!
+//! - The commands are Get (3), Set (4) and Activate (5) Power Limit. A limit may be stored and not active.
+//! - The controller does not tell which limits it obeys, so the range must be given. Limits are whole watts.
+//! - Where the machine draws more, nothing is to happen but that it is throttled: the controller could also switch it off.
+//! - A limit outlives the machine's boot, so it is put back whenever the daemon is started again.
+
+use std::path::{Path, PathBuf};
+
+use limo_model::Power;
+use thiserror::Error;
+
+use super::program::{Program, ProgramError};
+use super::{Cap, CapError, Originals, checked};
+
+/// The first byte of all data of DCMI.
+const GROUP: u8 = 0xdc;
+
+/// Group, two reserved bytes, action, limit (2), correction time (4), two reserved bytes, period (2).
+const REPLY_LENGTH: usize = 14;
+/// Where the settings begin: the action. From there on a request to set them is the same.
+const SETTINGS: usize = 3;
+
+/// Where none is stored: how long the controller may take, in milliseconds, and over how many seconds it averages. As
+/// long as a reading at the master is good for.
+const CORRECTION_MS: u32 = 10_000;
+const PERIOD_S: u16 = 5;
+
+/// A completion code of Get Power Limit: there is none that is active.
+const NOT_ACTIVE: u8 = 0x80;
+
+/// What is captured where no limit was active.
+const INACTIVE: &str = "inactive";
+/// What begins the captured settings of one that was.
+const ACTIVE: &str = "active ";
+
+/// Why a controller does not limit the machine.
+#[derive(Debug, Error)]
+pub enum IpmiCapError {
+    #[error("the controller refuses `{command}` with the completion code {code:#04x}: {meaning}")]
+    Refused { command: String, code: u8, meaning: &'static str },
+    #[error("{place} holds no active limit after {wanted} was set")]
+    Inactive { place: String, wanted: Power },
+}
+
+/// The cap on one machine.
+#[derive(Debug)]
+pub struct IpmiCap {
+    program: PathBuf,
+    arguments: Vec<String>,
+    range: Option<(Power, Power)>,
+}
+
+/// From the action to the period.
+type Settings = [u8; REPLY_LENGTH - SETTINGS];
+
+impl IpmiCap {
+    /// `program` is `ipmitool`; `arguments` stand before `raw`: none for the machine's own controller.
+    pub fn new(program: &Path, arguments: Vec<String>, range: Option<(Power, Power)>) -> Self {
+        Self { program: program.to_owned(), arguments, range }
+    }
+
+    fn place(&self) -> String {
+        if self.arguments.is_empty() { "ipmi".to_owned() } else { format!("ipmi {}", self.arguments.join(" ")) }
+    }
+
+    fn control(&self) -> String {
+        format!("{}/power_limit", self.place())
+    }
+
+    /// The data of the reply.
+    fn send(&self, command: u8, data: &[u8]) -> Result<Vec<u8>, CapError> {
+        let bytes: Vec<String> = [0x2c, command, GROUP].iter().chain(data).map(|byte| format!("{byte:#04x}")).collect();
+        let words = self.arguments.iter().map(String::as_str).chain(["raw"]);
+        let words: Vec<&str> = words.chain(bytes.iter().map(String::as_str)).collect();
+        let program = Program { path: &self.program, remedy: "install ipmitool" };
+        let (ran, command) = program.run(&words).map_err(refusal)?;
+        let expected = "bytes such as `dc 00 00`, of which the first is `dc`, were expected";
+        let reply: Option<Vec<u8>> =
+            ran.stdout.split_whitespace().map(|word| u8::from_str_radix(word, 16).ok()).collect();
+        match reply {
+            Some(reply) if reply.first() == Some(&GROUP) => Ok(reply),
+            _ => Err(ProgramError::Nonsense { command, printed: ran.shown(), expected }.into()),
+        }
+    }
+
+    /// `None` where no limit is active.
+    fn settings(&self) -> Result<Option<Settings>, CapError> {
+        let reply = match self.send(3, &[0, 0]) {
+            Err(CapError::Ipmi(IpmiCapError::Refused { code: NOT_ACTIVE, .. })) => return Ok(None),
+            other => other?,
+        };
+        let settings = reply.get(SETTINGS..).and_then(|settings| settings.try_into().ok());
+        settings.map(Some).ok_or_else(|| {
+            let printed = format!("{} bytes", reply.len());
+            let expected = "the 14 bytes of a power limit were expected";
+            ProgramError::Nonsense { command: format!("{} raw 0x2c 0x03", self.place()), printed, expected }.into()
+        })
+    }
+
+    /// Sets, makes it active and reads back.
+    fn apply(&self, settings: Settings) -> Result<(), CapError> {
+        let wanted = limit(&settings);
+        let data: Vec<u8> = [0, 0, 0].into_iter().chain(settings).collect();
+        self.send(4, &data)?;
+        self.send(5, &[1, 0, 0])?;
+        match self.settings()? {
+            Some(held) if limit(&held) == wanted => Ok(()),
+            Some(held) => Err(CapError::NotKept { place: self.place(), wanted, found: limit(&held) }),
+            None => Err(IpmiCapError::Inactive { place: self.place(), wanted }.into()),
+        }
+    }
+}
+
+fn limit(settings: &Settings) -> Power {
+    Power::from_watts(i64::from(u16::from_le_bytes([settings[1], settings[2]])))
+}
+
+/// What `ipmitool` says of a controller that does not do it.
+fn refusal(error: CapError) -> CapError {
+    let CapError::Program(ProgramError::Failed { command, status, printed }) = error else { return error };
+    let digits = printed.split_once("rsp=0x").and_then(|(_, rest)| rest.split(')').next());
+    match digits.and_then(|digits| u8::from_str_radix(digits.trim(), 16).ok()) {
+        Some(code) => IpmiCapError::Refused { command, code, meaning: meaning(code) }.into(),
+        None => ProgramError::Failed { command, status, printed }.into(),
+    }
+}
+
+/// Of a completion code (DCMI 1.5, section 6.6; IPMI 2.0, table 5-2), and what helps.
+fn meaning(code: u8) -> &'static str {
+    match code {
+        0x84 => "it does not obey such a limit; set another range",
+        0x85 => "it cannot correct the draw in that time",
+        0x89 => "it cannot average over that period",
+        0xc1 => "it does not know the command, so it has no power limit; try `redfish`",
+        0xd4 => "the user may not do that; give it the right OPERATOR or ADMINISTRATOR",
+        0xd5 => "not in its present state",
+        _ => "see DCMI 1.5, section 6.6, and table 5-2 of IPMI 2.0",
+    }
+}
+
+impl Cap for IpmiCap {
+    fn range(&mut self) -> Result<(Power, Power), CapError> {
+        let range = self.range.ok_or_else(|| CapError::NoRange { place: self.place() })?;
+        // Whether it has the commands at all.
+        self.settings()?;
+        checked(|| self.place(), range)
+    }
+
+    fn capture(&mut self) -> Result<Originals, CapError> {
+        let value = match self.settings()? {
+            None => INACTIVE.to_owned(),
+            Some(settings) => {
+                let bytes: Vec<String> = settings.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("{ACTIVE}{}", bytes.join(" "))
+            }
+        };
+        Ok(Originals::from([(self.control(), value)]))
+    }
+
+    fn set(&mut self, limit: Power) -> Result<(), CapError> {
+        // Whole watts, and never more than asked.
+        let watts = u16::try_from(limit.mw() / 1000).unwrap_or(u16::MAX);
+        let mut settings = self.settings()?.unwrap_or_else(|| {
+            let mut fresh = Settings::default();
+            fresh[3..7].copy_from_slice(&CORRECTION_MS.to_le_bytes());
+            fresh[9..].copy_from_slice(&PERIOD_S.to_le_bytes());
+            fresh
+        });
+        settings[0] = 0;
+        settings[1..3].copy_from_slice(&watts.to_le_bytes());
+        self.apply(settings)
+    }
+
+    fn restore(&mut self, control: &str, value: &str) -> Result<(), CapError> {
+        let captured = || CapError::Captured { control: control.to_owned(), value: value.to_owned() };
+        if control != self.control() {
+            return Err(captured());
+        }
+        if value == INACTIVE {
+            self.send(5, &[0, 0, 0])?;
+            return match self.settings()? {
+                None => Ok(()),
+                Some(held) => Err(CapError::StillCapped { place: self.place(), found: limit(&held) }),
+            };
+        }
+        let bytes = value.strip_prefix(ACTIVE).ok_or_else(captured)?.split(' ');
+        let bytes: Option<Vec<u8>> = bytes.map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
+        self.apply(bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(captured)?)
+    }
+}

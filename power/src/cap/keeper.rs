@@ -1,0 +1,273 @@
+//! Keeps the caps of a node, and puts back what was there before them.
+//!
+//! - What a unit's controls held is saved in a file, and that is on disk, before the first of them is written. The file is
+//!   there for as long as anything may differ from what was there.
+//! - A daemon that finds the file puts back what it says before anything else, by the caps that the file names, whatever is
+//!   configured now.
+//! - Each control is put back on its own. What cannot be put back stays in the file, and counts as what was there when
+//!   the unit is capped again; a value that a cap left behind never does.
+//! - Nothing here reads a clock or waits, except for the hardware.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use limo_model::Power;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{Cap, CapChoice, CapChoiceError, CapError, Originals};
+use crate::site::Site;
+
+/// Of the file's form.
+const SCHEMA: u32 = 1;
+
+/// Why there is no keeper.
+#[derive(Debug, Error)]
+pub enum KeeperError {
+    #[error("cannot read {}, which says what was there before the caps: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error(
+        "{} does not say what was there before the caps: {detail}; set the limits by hand and remove the file",
+        path.display()
+    )]
+    Form { path: PathBuf, detail: String },
+}
+
+/// A control that was not put back, or a file that was not kept up.
+#[derive(Debug, Error)]
+#[error("unit `{unit}`: {error}")]
+pub struct CapFailure {
+    pub unit: String,
+    pub error: CapError,
+}
+
+/// The file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    schema: u32,
+    units: Vec<SavedUnit>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedUnit {
+    unit: String,
+    /// As the operator wrote it.
+    cap: String,
+    originals: Originals,
+}
+
+struct Unit {
+    name: String,
+    choice: CapChoice,
+    cap: Box<dyn Cap>,
+    range: Option<(Power, Power)>,
+    /// What is to be put back.
+    originals: Originals,
+}
+
+/// The caps of one node.
+pub struct Keeper {
+    path: PathBuf,
+    site: Site,
+    units: Vec<Unit>,
+    /// What an earlier daemon left and could not be put back.
+    left: Vec<(SavedUnit, CapChoice)>,
+    closed: bool,
+}
+
+impl Keeper {
+    /// Puts back what an earlier daemon left, and asks each unit's cap for its range. `path` is where what was there is
+    /// saved: nobody else may use it. The failures harm nothing else: they are to be told.
+    ///
+    /// # Errors
+    /// [`KeeperError`] where the file cannot be understood: then nothing may be capped.
+    pub fn open(
+        path: &Path,
+        site: &Site,
+        units: Vec<(String, CapChoice)>,
+    ) -> Result<(Self, Vec<CapFailure>), KeeperError> {
+        let (path, site, left) = (path.to_owned(), site.clone(), read(path)?);
+        let mut keeper = Self { path, site, units: Vec::new(), left, closed: false };
+        let mut failures = keeper.restore();
+        for (name, choice) in units {
+            let mut unit =
+                Unit { cap: choice.cap(&keeper.site), name, choice, range: None, originals: Originals::new() };
+            match keeper.check(&mut unit) {
+                Ok(range) => unit.range = Some(range),
+                Err(error) => failures.push(CapFailure { unit: unit.name.clone(), error }),
+            }
+            keeper.units.push(unit);
+        }
+        Ok((keeper, failures))
+    }
+
+    /// The range of a unit, which must not have the controls of another.
+    fn check(&mut self, unit: &mut Unit) -> Result<(Power, Power), CapError> {
+        let controls = unit.cap.capture()?;
+        for other in self.units.iter_mut().filter(|other| other.range.is_some()) {
+            let theirs = other.cap.capture()?;
+            if let Some(control) = theirs.into_keys().find(|control| controls.contains_key(control)) {
+                return Err(CapError::Taken { unit: unit.name.clone(), other: other.name.clone(), control });
+            }
+        }
+        unit.cap.range()
+    }
+
+    /// The lowest and highest cap of a unit; `None` where it cannot be capped.
+    pub fn range(&self, unit: &str) -> Option<(Power, Power)> {
+        self.units.iter().find(|known| known.name == unit)?.range
+    }
+
+    /// Caps a unit, or puts back what was there before. A limit above the range is its highest, which holds as well; of
+    /// one below it, the lowest is set and the error says so. Set twice is set once.
+    ///
+    /// # Errors
+    /// [`CapError`] where the limit is not held afterwards.
+    pub fn set(&mut self, unit: &str, limit: Option<Power>) -> Result<(), CapError> {
+        if self.closed {
+            return Err(CapError::Closed);
+        }
+        let index = self.units.iter().position(|known| known.name == unit);
+        let (index, limit) = match (index, limit) {
+            (Some(index), Some(limit)) => (index, limit),
+            (Some(index), None) => return self.lift(index),
+            (None, Some(_)) => return Err(CapError::NoCap { unit: unit.to_owned() }),
+            (None, None) => return Ok(()),
+        };
+        let known = &mut self.units[index];
+        let (low, high) = match known.range {
+            Some(range) => range,
+            // Its error says why.
+            None => known.cap.range()?,
+        };
+        self.capture(index)?;
+        self.units[index].cap.set(limit.max(low).min(high))?;
+        if limit < low { Err(CapError::TooLow { unit: unit.to_owned(), limit, low }) } else { Ok(()) }
+    }
+
+    /// Saves what the controls hold, where that is not known yet.
+    fn capture(&mut self, index: usize) -> Result<(), CapError> {
+        let found = self.units[index].cap.capture()?;
+        let known = &self.units[index].originals;
+        if found.keys().all(|control| known.contains_key(control)) {
+            return Ok(());
+        }
+        let before = (self.units[index].originals.clone(), self.left.clone());
+        for (control, value) in found {
+            let mut earlier = self.left.iter_mut().filter_map(|(left, _)| left.originals.remove(&control));
+            let value = earlier.next().unwrap_or(value);
+            self.units[index].originals.entry(control).or_insert(value);
+        }
+        self.save().map_err(|source| {
+            (self.units[index].originals, self.left) = before;
+            CapError::Save { path: self.path.clone(), source }
+        })
+    }
+
+    fn lift(&mut self, index: usize) -> Result<(), CapError> {
+        let unit = &mut self.units[index];
+        let errors = put_back(unit.cap.as_mut(), &mut unit.originals);
+        let failures = errors.into_iter().map(|error| CapFailure { unit: String::new(), error }).collect();
+        self.save_after(failures).into_iter().next().map_or(Ok(()), |failure| Err(failure.error))
+    }
+
+    /// Puts everything back. What fails is tried again by the next call, or by the next daemon.
+    pub fn restore(&mut self) -> Vec<CapFailure> {
+        let mut failures = Vec::new();
+        let mut failed = |unit: &str, errors: Vec<CapError>| {
+            failures.extend(errors.into_iter().map(|error| CapFailure { unit: unit.to_owned(), error }));
+        };
+        for (saved, choice) in &mut self.left {
+            let mut cap = choice.cap(&self.site);
+            failed(&saved.unit, put_back(cap.as_mut(), &mut saved.originals));
+        }
+        for unit in &mut self.units {
+            failed(&unit.name, put_back(unit.cap.as_mut(), &mut unit.originals));
+        }
+        self.save_after(failures)
+    }
+
+    /// The same, for good: nothing can be capped any more.
+    pub fn close(&mut self) -> Vec<CapFailure> {
+        self.closed = true;
+        self.restore()
+    }
+
+    /// Saves what is still to be put back; a file that cannot be written is one more failure.
+    fn save_after(&mut self, mut failures: Vec<CapFailure>) -> Vec<CapFailure> {
+        self.left.retain(|(left, _)| !left.originals.is_empty());
+        if let Err(source) = self.save() {
+            let error = CapError::Save { path: self.path.clone(), source };
+            failures.push(CapFailure { unit: "all".to_owned(), error });
+        }
+        failures
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let capped = self.units.iter().filter(|unit| !unit.originals.is_empty()).map(|unit| SavedUnit {
+            unit: unit.name.clone(),
+            cap: unit.choice.as_str().to_owned(),
+            originals: unit.originals.clone(),
+        });
+        let left = self.left.iter().map(|(left, _)| left).filter(|left| !left.originals.is_empty()).cloned();
+        let units: Vec<SavedUnit> = capped.chain(left).collect();
+        if units.is_empty() { remove(&self.path) } else { write(&self.path, &Saved { schema: SCHEMA, units }) }
+    }
+}
+
+/// Puts back what it can, and leaves the rest in `originals`.
+fn put_back(cap: &mut dyn Cap, originals: &mut Originals) -> Vec<CapError> {
+    let mut errors = Vec::new();
+    originals.retain(|control, value| match cap.restore(control, value) {
+        Ok(()) => false,
+        Err(error) => {
+            errors.push(error);
+            true
+        }
+    });
+    errors
+}
+
+fn read(path: &Path) -> Result<Vec<(SavedUnit, CapChoice)>, KeeperError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(KeeperError::Read { path: path.to_owned(), source }),
+    };
+    let form = |detail: String| KeeperError::Form { path: path.to_owned(), detail };
+    let saved: Saved = serde_json::from_str(&text).map_err(|error| form(error.to_string()))?;
+    if saved.schema != SCHEMA {
+        return Err(form(format!("it has the schema {}, and this version knows {SCHEMA}", saved.schema)));
+    }
+    let parsed = |saved: SavedUnit| match saved.cap.parse() {
+        Ok(choice) => Ok((saved, choice)),
+        Err(error) => Err(form(CapChoiceError::to_string(&error))),
+    };
+    saved.units.into_iter().map(parsed).collect()
+}
+
+/// Whole and on disk, or as it was.
+fn write(path: &Path, saved: &Saved) -> io::Result<()> {
+    let unfinished = path.with_added_extension("tmp");
+    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(&serde_json::to_vec_pretty(saved)?)?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    sync_directory(path)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Ok(()) => sync_directory(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+}

@@ -1,0 +1,60 @@
+//! Runs the programs that set limits, and says in a cap's words what went wrong. Understands nothing of what they print.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use thiserror::Error;
+
+use super::CapError;
+use crate::meter::MeterError;
+use crate::meter::run::{LIMIT, Ran, succeeded};
+
+/// Why a program did not do what it was asked. `command` is what was run.
+#[derive(Debug, Error)]
+pub enum ProgramError {
+    #[error("`{program}` is not there: {remedy}")]
+    Missing { program: String, remedy: &'static str },
+    #[error("cannot run `{command}`: {source}")]
+    Run { command: String, source: io::Error },
+    #[error("`{command}` did not end within 5 s and was killed; it printed {printed}")]
+    Late { command: String, printed: String },
+    /// `status` is as the operating system says it: `exit status: 1`.
+    #[error("`{command}` failed with {status}; it printed {printed}")]
+    Failed { command: String, status: String, printed: String },
+    #[error("`{command}` printed {printed}: {expected}")]
+    Nonsense { command: String, printed: String, expected: &'static str },
+}
+
+/// A program, and what helps where it is missing.
+#[derive(Debug, Clone)]
+pub struct Program<'a> {
+    pub path: &'a Path,
+    pub remedy: &'static str,
+}
+
+impl Program<'_> {
+    /// What it printed, if it ended well and in time, and how errors name the command.
+    pub fn run(&self, arguments: &[&str]) -> Result<(Ran, String), CapError> {
+        let shown = format!("{} {}", self.path.display(), arguments.join(" "));
+        let mut command = Command::new(self.path);
+        command.args(arguments);
+        match succeeded(command, &shown, LIMIT) {
+            Ok(ran) => Ok((ran, shown)),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&self, error: MeterError) -> CapError {
+        let program = match error {
+            MeterError::Run { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                ProgramError::Missing { program: self.path.display().to_string(), remedy: self.remedy }
+            }
+            MeterError::Run { command, source } => ProgramError::Run { command, source },
+            MeterError::Late { command, printed, .. } => ProgramError::Late { command, printed },
+            MeterError::Failed { command, status, printed } => ProgramError::Failed { command, status, printed },
+            other => return other.into(),
+        };
+        program.into()
+    }
+}

@@ -1,0 +1,83 @@
+//! The GPUs of NVIDIA, through the library of their driver.
+//!
+//! All GPUs of the machine are added; nothing else of the machine is in it, so it is made for sums such as
+//! `powercap+nvml`. A GPU that counts energy tells the mean since the look before; of others, and between looks that lie
+//! close together, the draw that the driver shows counts, which on some GPUs is itself a mean over a second.
+
+use std::path::Path;
+use std::time::Duration;
+
+use limo_model::Power;
+
+use super::{Meter, MeterError, Reading, plausible};
+use crate::nvml::{GpuError, GpuId, Gpus, milliwatts};
+
+/// The counters are renewed some ten times a second: looks that are less far apart say little.
+const SHORTEST: Duration = Duration::from_millis(500);
+
+/// Further apart than any two looks of a daemon; what lies between may be another driver that began to count anew.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// Draw of all GPUs.
+#[derive(Debug)]
+pub struct Nvml {
+    gpus: Gpus,
+    /// When the counters were looked at, and what they showed: millijoules by index, `None` without a counter.
+    last: Option<(Duration, Vec<Option<u64>>)>,
+}
+
+impl Nvml {
+    /// `library` is a path, or a name that the dynamic loader knows. Loads nothing yet.
+    pub fn new(library: &Path) -> Self {
+        Self { gpus: Gpus::new(library), last: None }
+    }
+
+    /// The draw shown and the energy counted of one GPU.
+    fn look(&mut self, index: u32) -> Result<(Power, Option<u64>), GpuError> {
+        self.gpus.ask(&GpuId::Index(index), "read the draw of", |gpu| {
+            Ok((milliwatts(gpu.power_usage()?), gpu.total_energy_consumption().ok()))
+        })
+    }
+}
+
+impl Meter for Nvml {
+    fn read(&mut self, now: Duration) -> Result<Reading, MeterError> {
+        let whence = || "the NVIDIA library".to_owned();
+        let count = self.gpus.count()?;
+        if count == 0 {
+            return Err(MeterError::NoGpus);
+        }
+        let looks: Vec<(Power, Option<u64>)> =
+            (0..count).map(|index| self.look(index)).collect::<Result<_, GpuError>>()?;
+        let shown = looks.iter().map(|(draw, _)| *draw).sum();
+        let counters: Vec<Option<u64>> = looks.into_iter().map(|(_, counter)| counter).collect();
+        let Some((since, before)) = &self.last else {
+            self.last = Some((now, counters));
+            return plausible(shown, whence);
+        };
+        let over = now.saturating_sub(*since);
+        if over < SHORTEST {
+            return plausible(shown, whence);
+        }
+        let mean = if over <= LONGEST { mean(before, &counters, over) } else { None };
+        self.last = Some((now, counters));
+        match mean {
+            Some(draw) => plausible(draw, whence).map(|_| Reading::Mean { draw, over }),
+            None => plausible(shown, whence),
+        }
+    }
+}
+
+/// `None` where a GPU has no counter, or one that was set back, or is another GPU.
+fn mean(before: &[Option<u64>], now: &[Option<u64>], over: Duration) -> Option<Power> {
+    if before.len() != now.len() {
+        return None;
+    }
+    let mut energy_mj: u64 = 0;
+    for (before, now) in before.iter().zip(now) {
+        energy_mj = energy_mj.checked_add((*now)?.checked_sub((*before)?)?)?;
+    }
+    let nanos = over.as_nanos().max(1);
+    let mw = (u128::from(energy_mj) * 1_000_000_000 + nanos / 2) / nanos;
+    Some(Power::from_mw(i64::try_from(mw).ok()?)).filter(|draw| *draw > Power::ZERO)
+}

@@ -1,0 +1,44 @@
+//! Several meters that measure different parts of a machine, as one: processors and GPUs, say. A part that fails makes the
+//! sum fail: without it the machine would seem to draw less. Whether parts cover anything twice is up to who chooses them.
+
+use std::time::Duration;
+
+use limo_model::Power;
+
+use super::{Meter, MeterError, Reading, plausible};
+
+/// The sum of what its parts show.
+pub struct Sum {
+    parts: Vec<Box<dyn Meter>>,
+}
+
+impl Sum {
+    pub fn new(parts: Vec<Box<dyn Meter>>) -> Self {
+        Self { parts }
+    }
+}
+
+impl Meter for Sum {
+    fn read(&mut self, now: Duration) -> Result<Reading, MeterError> {
+        // All of them, even where one fails: counters must stay in view.
+        let readings: Vec<_> = self.parts.iter_mut().map(|part| part.read(now)).collect();
+        let (mut total, mut mean) = (Power::ZERO, None::<Duration>);
+        let mut complete = true;
+        for reading in readings {
+            match reading? {
+                Reading::NotYet => complete = false,
+                Reading::Draw(draw) => total += draw,
+                Reading::Mean { draw, over } => {
+                    total += draw;
+                    mean = Some(mean.map_or(over, |other| other.min(over)));
+                }
+            }
+        }
+        if !complete {
+            return Ok(Reading::NotYet);
+        }
+        let draw = plausible(total, || "the sum of the meters".to_owned())?;
+        // What is drawn now stands for the same time as the means beside it.
+        Ok(mean.map_or(draw, |over| Reading::Mean { draw: total, over }))
+    }
+}

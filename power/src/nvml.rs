@@ -1,0 +1,211 @@
+//! GPUs of NVIDIA through the library of their driver (NVML), which is loaded when it is first asked for something.
+//!
+//! A library that says that it or the GPU is gone is let go and loaded again with the next question, because a driver may
+//! be replaced while the daemon runs. What is asked is up to the meter and the caps.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use limo_model::Power;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+use thiserror::Error;
+
+/// Where the dynamic loader finds the library that comes with the driver.
+pub const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// Which GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GpuId {
+    /// As the driver counts them, which may change with the next boot.
+    Index(u32),
+    /// `GPU-...`, which never changes.
+    Uuid(String),
+}
+
+/// A GPU as its driver describes it; `None` is what it does not tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gpu {
+    pub index: u32,
+    pub uuid: String,
+    /// `NVIDIA H200`.
+    pub name: String,
+    /// The lowest and the highest power limit that it takes.
+    pub limits: Option<(Power, Power)>,
+    /// The power limit after a boot.
+    pub default_limit: Option<Power>,
+    /// What limits it now, whoever set it.
+    pub enforced: Option<Power>,
+    pub draw: Option<Power>,
+    /// Whether settings outlast the last program that uses it.
+    pub persistent: Option<bool>,
+}
+
+/// Why the GPUs do not tell or do something.
+#[derive(Debug, Error)]
+pub enum GpuError {
+    #[error("cannot use the NVIDIA library {}: {source}{}", library.display(), missing(source))]
+    Load { library: PathBuf, source: NvmlError },
+    #[error("cannot {what} GPU {gpu}: {source}{}", remedy(source))]
+    Call { what: &'static str, gpu: String, source: NvmlError },
+    #[error("there is no GPU {gpu}: {source}; `lslave --probe` lists those that there are")]
+    NoGpu { gpu: String, source: NvmlError },
+}
+
+impl GpuError {
+    /// Whether there is no such library, as on machines without a GPU.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Load { source: NvmlError::LibloadingError(_), .. })
+    }
+}
+
+/// The library, and whatever GPUs it knows.
+#[derive(Debug)]
+pub struct Gpus {
+    library: PathBuf,
+    nvml: Option<Nvml>,
+}
+
+impl Gpus {
+    /// `library` is a path, or a name that the dynamic loader knows. Loads nothing yet.
+    pub fn new(library: &Path) -> Self {
+        Self { library: library.to_owned(), nvml: None }
+    }
+
+    /// How many there are.
+    ///
+    /// # Errors
+    /// [`GpuError`] where the library or its driver is not there.
+    pub fn count(&mut self) -> Result<u32, GpuError> {
+        let library = self.library.clone();
+        let count = self.load()?.device_count();
+        count.map_err(|source| self.failed(source, |source| GpuError::Load { library, source }))
+    }
+
+    /// All of them, in the driver's order.
+    ///
+    /// # Errors
+    /// [`GpuError`] where the library is not there, or a GPU does not tell its name.
+    pub fn list(&mut self) -> Result<Vec<Gpu>, GpuError> {
+        (0..self.count()?).map(|index| self.ask(&GpuId::Index(index), "describe", |gpu| describe(index, gpu))).collect()
+    }
+
+    /// Asks one GPU for something; `what` follows "cannot" and comes before "GPU" in the text of an error.
+    ///
+    /// # Errors
+    /// [`GpuError`] where the library, the GPU or what it is asked for is not there.
+    pub(crate) fn ask<T>(
+        &mut self,
+        id: &GpuId,
+        what: &'static str,
+        question: impl FnOnce(&mut Device<'_>) -> Result<T, NvmlError>,
+    ) -> Result<T, GpuError> {
+        let nvml = self.load()?;
+        let device = match id {
+            GpuId::Index(index) => nvml.device_by_index(*index),
+            GpuId::Uuid(uuid) => nvml.device_by_uuid(uuid.as_str()),
+        };
+        let answer = match device {
+            Ok(mut device) => Ok(question(&mut device)),
+            Err(source) => Err(source),
+        };
+        let gpu = id.to_string();
+        match answer {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(source)) => Err(self.failed(source, |source| GpuError::Call { what, gpu, source })),
+            Err(source @ (NvmlError::NotFound | NvmlError::InvalidArg)) => Err(GpuError::NoGpu { gpu, source }),
+            Err(source) => Err(self.failed(source, |source| GpuError::Call { what, gpu, source })),
+        }
+    }
+
+    fn load(&mut self) -> Result<&Nvml, GpuError> {
+        if self.nvml.is_none() {
+            let nvml = Nvml::builder().lib_path(self.library.as_os_str()).init();
+            self.nvml = Some(nvml.map_err(|source| GpuError::Load { library: self.library.clone(), source })?);
+        }
+        // It was just loaded where it was not.
+        Ok(self.nvml.as_ref().expect("loaded above"))
+    }
+
+    fn failed(&mut self, source: NvmlError, error: impl FnOnce(NvmlError) -> GpuError) -> GpuError {
+        let gone = matches!(
+            source,
+            NvmlError::Uninitialized
+                | NvmlError::DriverNotLoaded
+                | NvmlError::GpuLost
+                | NvmlError::ResetRequired
+                | NvmlError::LibRmVersionMismatch
+                | NvmlError::Unknown
+        );
+        if gone {
+            self.nvml = None;
+        }
+        error(source)
+    }
+}
+
+fn describe(index: u32, gpu: &Device<'_>) -> Result<Gpu, NvmlError> {
+    let told = |limit: Result<u32, NvmlError>| limit.ok().map(milliwatts);
+    let limits = gpu.power_management_limit_constraints().ok();
+    Ok(Gpu {
+        index,
+        uuid: gpu.uuid()?,
+        name: gpu.name()?,
+        limits: limits.map(|limits| (milliwatts(limits.min_limit), milliwatts(limits.max_limit))),
+        default_limit: told(gpu.power_management_limit_default()),
+        enforced: told(gpu.enforced_power_limit()),
+        draw: told(gpu.power_usage()),
+        persistent: gpu.is_in_persistent_mode().ok(),
+    })
+}
+
+/// As the library counts them.
+pub fn milliwatts(mw: u32) -> Power {
+    Power::from_mw(i64::from(mw))
+}
+
+fn missing(error: &NvmlError) -> &'static str {
+    match error {
+        NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound => {
+            ": install NVIDIA's driver, or say where its library is with `--nvml FILE`"
+        }
+        NvmlError::DriverNotLoaded => ": load it with `modprobe nvidia`",
+        NvmlError::LibRmVersionMismatch => ": the driver was replaced; restart the machine, or load its new module",
+        _ => "",
+    }
+}
+
+/// What helps against a GPU that does not do it, as the end of a sentence.
+fn remedy(error: &NvmlError) -> &'static str {
+    match error {
+        NvmlError::NoPermission => ": run lslave as root; a container needs the capability SYS_ADMIN",
+        NvmlError::NotSupported => ": this GPU cannot; one without a power limit may be capped by `nvml-clocks:INDEX`",
+        NvmlError::GpuLost | NvmlError::ResetRequired => {
+            ": reset it with `nvidia-smi --gpu-reset`, or restart the machine"
+        }
+        _ => "",
+    }
+}
+
+impl fmt::Display for GpuId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => write!(f, "{index}"),
+            Self::Uuid(uuid) => f.write_str(uuid),
+        }
+    }
+}
+
+/// A number is an index; `GPU-...` a UUID.
+impl FromStr for GpuId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if let Ok(index) = text.parse() {
+            return Ok(Self::Index(index));
+        }
+        let is_uuid = text.starts_with("GPU-") && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        if is_uuid { Ok(Self::Uuid(text.to_owned())) } else { Err(()) }
+    }
+}

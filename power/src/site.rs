@@ -1,0 +1,36 @@
+//! What meters and caps need to know of the machine beside which ones they are. Opens nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::access::Access;
+use crate::cap::NVIDIA_SMI;
+use crate::nvml::LIBRARY;
+
+/// Where the interfaces of this machine are, and how to get into those elsewhere.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// Where sysfs is mounted: `/sys`.
+    pub sysfs: PathBuf,
+    /// How to get into devices on the network.
+    pub access: Access,
+    /// How often the meter will be read.
+    pub interval: Duration,
+    /// The library of NVIDIA's driver: a path, or a name for the dynamic loader.
+    pub nvml: PathBuf,
+    /// NVIDIA's program: a path, or a name to be found in `PATH`.
+    pub nvidia_smi: PathBuf,
+}
+
+impl Site {
+    /// With no way into devices on the network, one reading a second, and everything else where it usually is.
+    pub fn new(sysfs: &Path) -> Self {
+        Self {
+            sysfs: sysfs.to_owned(),
+            access: Access::default(),
+            interval: Duration::from_secs(1),
+            nvml: LIBRARY.into(),
+            nvidia_smi: NVIDIA_SMI.into(),
+        }
+    }
+}

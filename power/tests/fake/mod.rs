@@ -1,0 +1,94 @@
+//! NVIDIA GPUs that are directories of files: the stand-in for the library, compiled beside its state. Shared by tests
+//! of several crates, each of which uses what it needs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// Two GPUs of which the second has no power limit.
+pub struct FakeGpus {
+    dir: TempDir,
+}
+
+impl FakeGpus {
+    /// `None`, with the reason printed, where nothing compiles C.
+    pub fn new() -> Option<Self> {
+        let gpus = Self { dir: tempfile::tempdir().expect("a directory") };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../power/tests/fake/nvml.c");
+        let mut compile = Command::new("cc");
+        compile.args(["-shared", "-fPIC", "-o"]).arg(gpus.library()).arg(source).arg("-ldl");
+        match compile.output() {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+            Err(error) => {
+                println!("skipped: no C compiler: {error}");
+                return None;
+            }
+        }
+        let first = [
+            ("name", "NVIDIA H200"),
+            ("uuid", "GPU-11111111-2222-3333-4444-555555555555"),
+            ("power_mw", "120500"),
+            ("energy_mj", "1000000"),
+            ("limit_mw", "700000"),
+            ("min_mw", "200000"),
+            ("max_mw", "700000"),
+            ("default_mw", "700000"),
+            ("persistence", "0"),
+        ];
+        let second = [
+            ("name", "Quadro P2000"),
+            ("uuid", "GPU-66666666-7777-8888-9999-000000000000"),
+            ("power_mw", "17250"),
+            ("persistence", "1"),
+            ("clock_mhz", "1720"),
+            ("memory_mhz", "3504"),
+            ("graphics_mhz", "1720 1240 1075 810 139"),
+        ];
+        first.iter().for_each(|(name, value)| gpus.set(0, name, value));
+        second.iter().for_each(|(name, value)| gpus.set(1, name, value));
+        Some(gpus)
+    }
+
+    pub fn library(&self) -> PathBuf {
+        self.dir.path().join("libnvidia-ml.so.1")
+    }
+
+    fn value(&self, gpu: u32, name: &str) -> PathBuf {
+        self.dir.path().join(format!("gpu{gpu}/{name}"))
+    }
+
+    /// Whole at once, since the library may be reading.
+    pub fn set(&self, gpu: u32, name: &str, value: &str) {
+        let (path, aside) = (self.value(gpu, name), self.value(gpu, &format!("{name}.new")));
+        fs::create_dir_all(path.parent().expect("a GPU")).expect("made");
+        fs::write(&aside, format!("{value}\n")).expect("written");
+        fs::rename(aside, path).expect("renamed");
+    }
+
+    pub fn unset(&self, gpu: u32, name: &str) {
+        fs::remove_file(self.value(gpu, name)).expect("removed");
+    }
+
+    pub fn read(&self, gpu: u32, name: &str) -> String {
+        fs::read_to_string(self.value(gpu, name)).expect("readable").trim().to_owned()
+    }
+
+    /// Something that is not of one GPU.
+    pub fn set_all(&self, name: &str, value: Option<&str>) {
+        let path = self.dir.path().join(name);
+        match value {
+            Some(value) => fs::write(path, value).expect("written"),
+            None => fs::remove_file(path).expect("removed"),
+        }
+    }
+
+    /// The GPUs in the other order, as after a boot.
+    pub fn swap(&self) {
+        let [first, second, aside] = ["gpu0", "gpu1", "aside"].map(|name| self.dir.path().join(name));
+        for (from, to) in [(&first, &aside), (&second, &first), (&aside, &second)] {
+            fs::rename(from, to).expect("renamed");
+        }
+    }
+}
