@@ -47,9 +47,11 @@ pub struct Request {
     pub accepts: &'static [&'static str],
     /// Texts that must not be shown where they are part of the address or of an answer.
     pub secrets: Vec<String>,
+    /// Statuses beside 2xx whose body is an answer, too.
+    pub tolerates: &'static [u16],
 }
 
-/// What came: a status of 2xx, or 304 to a request with `If-None-Match`.
+/// What came: a status of 2xx, one that the request tolerates, or 304 to a request with `If-None-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     pub status: u16,
@@ -119,7 +121,7 @@ fn remedy(status: u16) -> &'static str {
 impl Request {
     /// A GET that takes any answer.
     pub fn get(url: impl Into<String>) -> Self {
-        Self { url: url.into(), headers: Vec::new(), post: None, accepts: &[], secrets: Vec::new() }
+        Self { url: url.into(), headers: Vec::new(), post: None, accepts: &[], secrets: Vec::new(), tolerates: &[] }
     }
 
     pub fn post(url: impl Into<String>, json: impl Into<String>) -> Self {
@@ -129,6 +131,11 @@ impl Request {
     #[must_use]
     pub fn accepting(self, accepts: &'static [&'static str]) -> Self {
         Self { accepts, ..self }
+    }
+
+    #[must_use]
+    pub fn tolerating(self, tolerates: &'static [u16]) -> Self {
+        Self { tolerates, ..self }
     }
 
     #[must_use]
@@ -226,10 +233,11 @@ impl Fetcher {
         }
         let body = self.body(request, response).await?;
         let (url, code) = (request.shown(), status.as_u16());
-        if status.is_server_error() {
+        let tolerated = request.tolerates.contains(&code);
+        if status.is_server_error() && !tolerated {
             return Err(FetchError::Server { url, status: code, said: request.quoted(&body) });
         }
-        if !status.is_success() && status != StatusCode::NOT_MODIFIED {
+        if !status.is_success() && status != StatusCode::NOT_MODIFIED && !tolerated {
             return Err(FetchError::Refused { url, status: code, said: request.quoted(&body) });
         }
         match found.filter(|found| !body.is_empty() && !is_accepted(found, request.accepts)) {
