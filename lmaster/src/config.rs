@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
+use limo_feeds::config::FeedTables;
 use limo_model::{Band, Power, Price, Span, as_text};
 use limo_sched::{Allocation, ModeSetting, Options, Preset, PriceRule};
 use serde::Deserialize;
@@ -80,6 +81,9 @@ struct Layer {
     policy: PolicyLayer,
     #[command(flatten)]
     initial: InitialLayer,
+    /// Only in the file.
+    #[arg(skip)]
+    feed: FeedTables,
 }
 
 /// The numbers of the policies: `[policy]`.
@@ -153,13 +157,15 @@ struct InitialLayer {
 }
 
 /// All settings, with defaults filled in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub state_dir: PathBuf,
     pub listen: SocketAddr,
     pub log: String,
     pub log_format: LogFormat,
     pub desk: desk::Settings,
+    /// Good, as far as can be told without asking.
+    pub feeds: FeedTables,
 }
 
 impl Cli {
@@ -217,6 +223,7 @@ impl Layer {
                 high: self.initial.high.or(below.initial.high),
                 mode: self.initial.mode.or(below.initial.mode),
             },
+            feed: below.feed,
         }
     }
 
@@ -233,6 +240,7 @@ impl Layer {
         let low = self.initial.low.unwrap_or(Power::ZERO);
         let band =
             Band::new(low, self.initial.high.unwrap_or(Power::MAX)).context("the initial limits make no band")?;
+        let feeds = self.feed.build()?;
         let desk = desk::Settings {
             ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,
             kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
@@ -245,9 +253,11 @@ impl Layer {
                 band,
                 mode: self.initial.mode.unwrap_or_default(),
             },
+            has_feeds: !feeds.is_empty(),
         };
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
-        Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk })
+        let log_format = self.log_format.unwrap_or(LogFormat::Human);
+        Ok(Settings { state_dir, listen, log, log_format, desk, feeds: self.feed })
     }
 }
 
@@ -356,6 +366,8 @@ mod tests {
         refused("", &["--allocation", "neighbours"], "is not an allocation: any, contiguous");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");
+        let feed = "[[feed.price]]\nsource = \"awattar\"\nzone = \"FR\"\n";
+        refused(feed, &[], "feed.price, number 1: unknown variant `FR`");
         refused("listen = \n", &[], "FILE is not a configuration of lmaster");
     }
 }

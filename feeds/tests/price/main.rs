@@ -1,6 +1,7 @@
 //! Sources against real servers on loopback, which speak the exact formats, and fail in every way that servers fail in.
 
 mod bytes;
+mod docs;
 mod faults;
 mod server;
 mod sources;
