@@ -197,7 +197,8 @@ where
     })?;
     let every = span(&mut table, "every", EVERY)?;
     let stale_after = span(&mut table, "stale_after", STALE_AFTER)?;
-    let fallback = text(&mut table, "fallback")?.map(|text| text.parse()).transpose();
+    let said = text(&mut table, "fallback")?;
+    let fallback = said.as_ref().map(|text| text.parse()).transpose();
     let fallback = fallback.map_err(|reason| ConfigError::Value { key: "fallback", reason })?.unwrap_or_default();
     let authorities = text(&mut table, "authorities")?.map(|path| read(Path::new(&path), 1 << 20)).transpose()?;
     let base = text(&mut table, "base")?.map(|base| base.trim_end_matches('/').to_owned());
@@ -205,6 +206,10 @@ where
     let name = text(&mut table, "name")?.unwrap_or_else(|| format!("{source}{zone}"));
     let day_ahead = !["json", "csv", "uk", "electricity-maps"].contains(&source.as_str());
     let source = build(&source, base, table)?;
+    if let Some(currency) = said.as_deref().and_then(currency_of).filter(|currency| currency != source.currency()) {
+        let reason = format!("it is in {currency}, and the feed is in {}", source.currency());
+        return Err(ConfigError::Value { key: "fallback", reason });
+    }
     if let Some(authorities) = &authorities {
         let fetcher = crate::fetch::Fetcher::new(crate::fetch::TIMEOUT, Some(authorities));
         fetcher.map_err(|error| ConfigError::Value { key: "authorities", reason: error.to_string() })?;
@@ -309,6 +314,12 @@ impl FromStr for Fallback<Intensity> {
     fn from_str(text: &str) -> Result<Self, String> {
         fallback(text, "400 g/kWh", |unit| Unit::grams().is_called(unit).then(Unit::grams))
     }
+}
+
+/// Of a fixed price.
+fn currency_of(fallback: &str) -> Option<String> {
+    let unit: Unit = fallback[fallback.find(|c: char| c.is_alphabetic())?..].parse().ok()?;
+    Some(unit.currency().to_owned())
 }
 
 fn fallback<V: Quantity>(text: &str, example: &str, unit: fn(&str) -> Option<Unit>) -> Result<Fallback<V>, String> {

@@ -6,6 +6,7 @@
 //! a request names as secret is cut out of its address and of what the server said.
 
 use std::error::Error as _;
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use limo_model::{Span, Time};
@@ -35,7 +36,7 @@ const REDIRECT_LIMIT: usize = 5;
 const SHOWN: usize = 200;
 
 /// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// `http` or `https`.
     pub url: String,
@@ -115,6 +116,13 @@ fn remedy(status: u16) -> &'static str {
         401 | 403 => "; check the token",
         404 => "; check the zone, the product and the base of the address",
         _ => "",
+    }
+}
+
+/// Without secrets.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request").field("url", &self.shown()).finish_non_exhaustive()
     }
 }
 

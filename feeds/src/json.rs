@@ -16,8 +16,8 @@ use crate::source::{Page, Source};
 use crate::template::Template;
 use crate::unit::{Unit, quantity};
 
-/// A feed over HTTP whose answers are JSON.
-#[derive(Debug, Clone)]
+/// A feed over HTTP whose answers are JSON. Holds secrets, so it is never shown.
+#[derive(Clone)]
 pub struct JsonFeed {
     pub url: Template,
     /// May hold secrets.

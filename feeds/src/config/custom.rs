@@ -120,7 +120,10 @@ fn unit(said: Option<Unit>, given: Option<Unit>) -> Result<Unit, ConfigError> {
 }
 
 fn template(url: &str, secret: Option<&str>) -> Result<Template, ConfigError> {
-    let hidden = |text: String| secret.map_or(text.clone(), |secret| text.replace(secret, "***"));
+    let hidden = |text: String| match secret {
+        Some(secret) => text.replace(&escaped(secret), "***").replace(secret, "***"),
+        None => text,
+    };
     Template::new(url).map_err(|error| ConfigError::Value { key: "url", reason: hidden(error.to_string()) })
 }
 

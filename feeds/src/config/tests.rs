@@ -55,6 +55,9 @@ fn refusals_name_the_table_and_the_key() {
         "stale_after: it is 10ms: at least 1s",
     );
     refused(&one("source = \"energy-charts\"\nzone = \"FR\"\nfallback = 5"), "fallback: it is `5`: text was expected");
+    let kroner = |fallback: &str| one(&format!("source = \"energinet\"\nzone = \"DK1\"\nfallback = \"{fallback}\""));
+    refused(&kroner("90 EUR/MWh"), "fallback: it is in EUR, and the feed is in DKK");
+    assert!(built(&kroner("90 DKK/MWh")).is_ok() && built(&kroner("last-day")).is_ok());
     refused(&one("source = \"awattar\"\nzone = \"FR\""), "unknown variant `FR`");
     refused(&one("source = \"entsoe\"\nzone = \"X\"\ntoken_file = \"/nowhere\""), "cannot read /nowhere: No such file");
     refused(
@@ -99,6 +102,11 @@ fn described_sources() {
         &json("url = \"http://h/{when}\"\nunit = \"EUR/MWh\"\n"),
         "url: the address `http://h/{when}` has the unknown place",
     );
+    let token = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(token.path(), "s3c/ret").expect("written");
+    let token = format!("token_file = \"{}\"", token.path().display());
+    let broken = json(&format!("url = \"http://h/{{token}}{{when}}\"\nunit = \"EUR/MWh\"\n{token}\n"));
+    refused(&broken, "the address `http://h/***{when}`");
     let csv = |rest: &str| format!("[[price]]\nsource = \"csv\"\n{rest}\n");
     assert!(built(&csv("file = \"/p.csv\"")).is_ok());
     refused(&csv(""), "file: say either `file` or `url`");

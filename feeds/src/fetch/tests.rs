@@ -65,6 +65,8 @@ fn secrets_are_not_shown() {
     assert_eq!(request.shown(), "https://example.org/api?securityToken=***&zone=DE");
     let escaped = Request::get("https://example.org/?t=a%2Bb%2F").hiding("a+b/");
     assert_eq!(escaped.shown(), "https://example.org/?t=***");
+    let debugged = format!("{:?}", request.clone().with_header("authorization", "s3cret"));
+    assert!(!debugged.contains("s3cret") && !debugged.contains("word"), "{debugged}");
     assert_eq!(request.quoted(b"no  token\ns3cret"), "`no token ***`");
     assert_eq!(request.quoted(b" "), "nothing");
     let long = request.quoted("ä".repeat(300).as_bytes());
