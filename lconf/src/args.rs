@@ -69,9 +69,9 @@ pub enum Setting {
         #[arg(value_name = "NAME")]
         policy: Preset,
     },
-    /// Prices from a CSV file with the columns time,price; or none
+    /// Prices from a CSV file with the columns time,price; or none; or what the feeds tell
     Price {
-        #[arg(value_name = "FILE.csv|none")]
+        #[arg(value_name = "FILE.csv|none|feed")]
         file: PathBuf,
     },
 }

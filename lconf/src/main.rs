@@ -2,6 +2,7 @@
 
 mod args;
 mod budget;
+mod feeds;
 mod gauge;
 mod nodes;
 mod profiles;

@@ -5,6 +5,7 @@ use limo_proto::Status;
 use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
+use crate::feeds::{self, FeedJson};
 use crate::gauge::{band_in_words, gauge};
 use crate::show::{SettingsJson, mode_in_words, price_in_words};
 
@@ -32,6 +33,9 @@ struct StatusJson {
     in_band_share: Option<f64>,
     rejected_plans: u64,
     trouble: Option<String>,
+    /// The operator whose prices hold; `null` where that are those of the feeds, or none.
+    prices_by: Option<String>,
+    feeds: Vec<FeedJson>,
 }
 
 /// # Errors
@@ -65,6 +69,8 @@ fn as_json(status: &Status) -> StatusJson {
         in_band_share: status.in_band_permille.map(|share| f64::from(share) / 1e3),
         rejected_plans: status.rejected_plans,
         trouble: status.trouble.clone(),
+        prices_by: status.prices_by.clone(),
+        feeds: status.feeds.iter().map(FeedJson::from).collect(),
     }
 }
 
@@ -89,6 +95,9 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     fact("policy", status.policy.to_string());
     fact("mode", mode_in_words(status));
     fact("price", price_in_words(status, clock));
+    for (name, value) in feeds::facts(status, clock) {
+        fact(name, value);
+    }
     fact("jobs", format!("{} running, {} waiting", status.running, status.waiting));
     fact("nodes", format!("{} of {} up", status.nodes_up, status.nodes));
     fact("energy", format!("{}, {}", marked(status.energy, status.emulated), status.cost));

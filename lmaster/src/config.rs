@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, ValueEnum};
+use limo_feeds::config::FeedTables;
 use limo_model::{Band, Power, Span, as_text};
 use limo_sched::{ModeSetting, Preset};
 use serde::Deserialize;
@@ -83,6 +84,9 @@ struct Layer {
     policy: PolicyLayer,
     #[command(flatten)]
     initial: InitialLayer,
+    /// Only in the file.
+    #[arg(skip)]
+    feed: FeedTables,
 }
 
 /// What holds when the journal begins; from then on `lconf` changes it: `[initial]`.
@@ -106,13 +110,15 @@ struct InitialLayer {
 }
 
 /// All settings, with defaults filled in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub state_dir: PathBuf,
     pub listen: SocketAddr,
     pub log: String,
     pub log_format: LogFormat,
     pub desk: desk::Settings,
+    /// Good, as far as can be told without asking.
+    pub feeds: FeedTables,
 }
 
 impl Cli {
@@ -152,6 +158,7 @@ impl Layer {
                 high: self.initial.high.or(below.initial.high),
                 mode: self.initial.mode.or(below.initial.mode),
             },
+            feed: below.feed,
         }
     }
 
@@ -168,6 +175,7 @@ impl Layer {
         let low = self.initial.low.unwrap_or(Power::ZERO);
         let band =
             Band::new(low, self.initial.high.unwrap_or(Power::MAX)).context("the initial limits make no band")?;
+        let feeds = self.feed.build()?;
         let desk = desk::Settings {
             ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,
             kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
@@ -180,6 +188,7 @@ impl Layer {
                 band,
                 mode: self.initial.mode.unwrap_or_default(),
             },
+            has_feeds: !feeds.is_empty(),
         };
         let (every, stale_after) = (desk.readings_every, desk.options.stale_after);
         ensure!(
@@ -187,7 +196,8 @@ impl Layer {
             "readings_every is {every}, and a reading counts for {stale_after} (stale_after): it must be recorded before"
         );
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
-        Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk })
+        let log_format = self.log_format.unwrap_or(LogFormat::Human);
+        Ok(Settings { state_dir, listen, log, log_format, desk, feeds: self.feed })
     }
 }
 
@@ -269,6 +279,8 @@ mod tests {
         refused("", &["--preempt", "kill"], "`kill` is not how far jobs are preempted");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");
+        let feed = "[[feed.price]]\nsource = \"awattar\"\nzone = \"FR\"\n";
+        refused(feed, &[], "feed.price, number 1: unknown variant `FR`");
         refused("listen = \n", &[], "FILE is not a configuration of lmaster");
     }
 }

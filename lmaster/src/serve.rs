@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 use crate::config::{Cli, Settings};
 use crate::connection::Link;
 use crate::desk::{Desk, Effect, Input, PeerId};
+use crate::feeds;
 use crate::listen::{self, Arrival, Place};
 use crate::lives::Lives;
 use crate::logging::Log;
@@ -44,6 +45,8 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
     let listening = tokio::spawn(listen::serve(listener, arriving));
+    let feeds = settings.feeds.build()?;
+    let telling = tokio::spawn(feeds::run(feeds, settings.state_dir.clone(), inputs.clone()));
     let mut shell = Shell { desk, store, lives, inputs, nodes: HashMap::new(), clients: HashMap::new(), next_peer: 0 };
     let sources = Sources {
         from_store,
@@ -55,12 +58,13 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     };
     let mut from_store = shell.serve(sources, &Configuration { cli, settings, log }).await;
     listening.abort();
+    telling.abort();
     shell.finish(&mut from_store).await;
     Ok(())
 }
 
 /// The time, as the desk is told it.
-fn now() -> Time {
+pub fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
@@ -75,7 +79,7 @@ struct Configuration {
 impl Configuration {
     /// What may change while running. Where the file is not good any more, all stays as it is.
     fn again(&self) -> Option<Input> {
-        let settings = match self.cli.settings() {
+        let mut settings = match self.cli.settings() {
             Ok(settings) => settings,
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "the configuration stays as it was");
@@ -86,10 +90,12 @@ impl Configuration {
             tracing::error!(error = format!("{error:#}"), "what is logged stays as it was");
         }
         let fixed = |settings: &Settings| (settings.listen, settings.state_dir.clone(), settings.log_format);
-        if fixed(&settings) != fixed(&self.settings) {
-            tracing::warn!("listen, state_dir and log_format change only with a restart");
+        if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
+            tracing::warn!("listen, state_dir, log_format and feeds change only with a restart");
         }
         tracing::info!("configuration read again");
+        // The feeds are those of the start.
+        settings.desk.has_feeds = self.settings.desk.has_feeds;
         Some(Input::Configured(Box::new(settings.desk)))
     }
 }

@@ -312,7 +312,7 @@ pub enum Change {
     Limits(Curve<Band>),
     Mode(ModeSetting),
     Policy(Preset),
-    /// `None` forgets the prices.
+    /// `None` forgets the prices. Either holds until [`Change::FollowFeeds`].
     Prices(Option<Curve<Price>>),
     Drain {
         node: String,
@@ -330,4 +330,6 @@ pub enum Change {
         budgets: Budgets,
         seen: Option<Budgets>,
     },
+    /// Prices as the feeds of the configuration tell them.
+    FollowFeeds,
 }

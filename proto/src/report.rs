@@ -192,6 +192,43 @@ pub struct Status {
     pub rejected_plans: u64,
     /// Why new jobs are refused at present.
     pub trouble: Option<String>,
+    /// Who set the prices, where that is an operator.
+    pub prices_by: Option<String>,
+    /// Of prices, then of carbon intensities.
+    pub feeds: Vec<FeedReport>,
+}
+
+/// What became of a feed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedReport {
+    /// As the configuration names it.
+    pub name: String,
+    pub of: FeedKind,
+    /// The currency, or `g`.
+    pub currency: String,
+    /// When it last told something.
+    pub last_success: Option<Time>,
+    /// What went wrong last, and when; `None` where the last look was good.
+    pub last_error: Option<(Time, String)>,
+    /// Until when it is known what holds; `None` where that is not known now. [`Time::MAX`] is until further notice.
+    pub known_until: Option<Time>,
+}
+
+/// What a feed tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FeedKind {
+    Price,
+    Carbon,
+}
+
+impl FeedKind {
+    /// The word of the JSON output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Price => "price",
+            Self::Carbon => "carbon",
+        }
+    }
 }
 
 /// What became of the budget whose period runs, until [`Status::now`].

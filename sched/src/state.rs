@@ -55,6 +55,9 @@ pub struct Settings {
     pub mode: Mode,
     pub limits: Curve<Band>,
     pub prices: Option<Curve<Price>>,
+    /// Who set or forgot the prices last; empty where nobody ever did.
+    #[serde(default)]
+    pub prices_by: String,
     pub budgets: Budgets,
 }
 
@@ -68,6 +71,7 @@ impl Default for Settings {
             mode: Mode::High,
             limits: Curve::constant(Band::UNLIMITED),
             prices: None,
+            prices_by: String::new(),
             budgets: Budgets::default(),
         }
     }

@@ -170,6 +170,8 @@ pub fn status() -> Status {
         in_band_permille: Some(975),
         rejected_plans: 0,
         trouble: None,
+        prices_by: None,
+        feeds: Vec::new(),
     }
 }
 

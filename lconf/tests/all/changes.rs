@@ -44,6 +44,7 @@ async fn mode_policy_and_price() {
     check(&["set", "mode", "low"], Change::Mode(ModeSetting::Low)).await;
     check(&["set", "policy", "limo-prototype"], Change::Policy(Preset::LimoPrototype)).await;
     check(&["set", "price", "none"], Change::Prices(None)).await;
+    check(&["set", "price", "feed"], Change::FollowFeeds).await;
     let prices = file("time,price_eur_per_mwh\n2026-10-26 00:00,80\n2026-10-26 01:00,-83.04\n");
     let at = |hour: i64| Time::from_unix_ms(1_792_972_800_000 + hour * 3_600_000);
     let price = Price::from_milli_per_mwh;

@@ -1,8 +1,8 @@
 //! What `lconf` shows of the settings, the cluster and its nodes.
 
 use limo_client::fake::{answer, node, status};
-use limo_model::{Band, Power};
-use limo_proto::{Answer, Query, Status};
+use limo_model::{Band, Power, Span, Time};
+use limo_proto::{Answer, FeedKind, FeedReport, Query, Status};
 use limo_sched::{Mode, ModeSetting};
 use serde_json::{Value, json};
 
@@ -82,13 +82,54 @@ async fn as_json() {
     let now = json!({
         "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
         "nodes_up": 3, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
-        "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null,
+        "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "prices_by": null,
+        "feeds": [],
     });
     let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
     all.extend(now);
     assert_eq!(parsed(&["status", "--json"], status()).await, expected);
     let unlimited = Status { band: Band::UNLIMITED, ..status() };
     assert_eq!(parsed(&["show", "--json"], unlimited).await["band_high_w"], Value::Null);
+}
+
+#[tokio::test]
+async fn feeds() {
+    let eleven = status().now;
+    let later = |hours: i64| eleven + Span::from_secs(hours * 3600);
+    let good = FeedReport {
+        name: "awattar DE".into(),
+        of: FeedKind::Price,
+        currency: "EUR".into(),
+        last_success: Some(eleven),
+        last_error: None,
+        known_until: Some(later(13)),
+    };
+    let bad = FeedReport {
+        name: "uk".into(),
+        of: FeedKind::Carbon,
+        currency: "g".into(),
+        last_success: None,
+        last_error: Some((eleven, "https://h/: status 500".into())),
+        known_until: None,
+    };
+    let open =
+        FeedReport { known_until: Some(Time::MAX), name: "octopus C".into(), currency: "GBP".into(), ..good.clone() };
+    let status = Status { prices_by: Some("ada".into()), feeds: vec![good, open, bad], ..status() };
+    let output = shown(&["status"], status.clone()).await;
+    let lines = "\
+        price by   ada, not by a feed; `lconf set price feed` follows the feeds again\n\
+        feed       awattar DE in EUR: heard 2017-10-26 11:00, known until 2017-10-27 00:00\n\
+        feed       octopus C in GBP: heard 2017-10-26 11:00, known until further notice\n\
+        carbon     uk in g/kWh: not heard yet, nothing is known now; failed 2017-10-26 11:00: https://h/: status 500\n";
+    assert!(output.contains(lines), "{output}");
+    let parsed = parsed(&["status", "--json"], status).await;
+    assert_eq!(parsed["prices_by"], "ada");
+    let expected = json!({
+        "name": "uk", "of": "carbon", "currency": "g", "last_success_unix_ms": null, "known_until_unix_ms": null,
+        "last_error": {"at_unix_ms": 1_509_015_600_000_i64, "reason": "https://h/: status 500"},
+    });
+    assert_eq!(parsed["feeds"][2], expected);
+    assert_eq!(parsed["feeds"][0]["known_until_unix_ms"], 1_509_062_400_000_i64);
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ impl Desk {
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
             Change::Policy(preset) => Ok(Event::PolicySet { preset, options: self.core.settings().options, by }),
+            Change::FollowFeeds => return self.follow_feeds(peer),
             Change::Prices(prices) => Ok(Event::PricesSet { prices, by }),
             Change::Drain { node, reason } => self.node(&node).map(|node| Event::NodeDrained { node, reason, by }),
             Change::Resume { node } => self.node(&node).map(|node| Event::NodeResumed { node, by }),

@@ -10,6 +10,7 @@ mod book;
 mod changes;
 mod clients;
 mod commit;
+mod feeds;
 mod nodes;
 mod queries;
 mod steer;
@@ -30,6 +31,7 @@ use crate::recover::Restored;
 use assign::Awaited;
 use book::Book;
 use clients::{Asked, ClientPeer};
+pub use feeds::News;
 use nodes::{Link, NodePeer};
 use queries::Waiter;
 use streams::Routes;
@@ -71,6 +73,8 @@ pub enum Input {
     Learned(ProfileKey, Profile),
     /// [`Desk::deadline`] has come.
     Timer,
+    /// What the feeds tell of prices now.
+    Feeds(Box<News>),
     /// The configuration was read again.
     Configured(Box<Settings>),
     /// Take no more in; what is under way is still committed.
@@ -156,6 +160,8 @@ pub struct Settings {
     pub readings_every: Span,
     pub options: Options,
     pub initial: Initial,
+    /// Whether feeds of prices are configured.
+    pub has_feeds: bool,
 }
 
 /// What holds when the journal begins.
@@ -201,6 +207,8 @@ pub struct Desk {
     answers: Vec<(Ticket, Result<Reply, String>)>,
     next_ticket: u64,
     waiters: BTreeMap<u64, Waiter>,
+    /// What the feeds told last.
+    news: Option<News>,
     effects: Vec<Effect>,
 }
 
@@ -227,6 +235,7 @@ impl Desk {
             answers: Vec::new(),
             next_ticket: 0,
             waiters: BTreeMap::new(),
+            news: None,
             effects: Vec::new(),
         };
         desk.take_up(restored.live);
@@ -257,6 +266,7 @@ impl Desk {
             Input::Answered(ticket, result) => self.answered(ticket, result),
             Input::Learned(key, profile) => self.learned(key, profile),
             Input::Timer => self.timer(),
+            Input::Feeds(news) => self.told(*news),
             Input::Configured(settings) => self.configured(*settings),
             Input::Stop => self.book.want_snapshot(),
         }
@@ -314,6 +324,7 @@ impl Desk {
             self.must(Event::ModeSet { mode, by: by() });
         }
         self.options_in_force();
+        self.feeds_in_force();
         let away: BTreeSet<NodeId> =
             self.core.nodes().iter().filter(|node| node.is_connected()).map(|n| n.id()).collect();
         for node in away {

@@ -42,7 +42,9 @@ impl Desk {
             }
             Query::Status => {
                 let trouble = self.book.trouble().map(str::to_owned);
-                self.say(peer, Answer::Status(Box::new(report::status(&self.core, self.now, trouble))));
+                let status = report::status(&self.core, self.now, trouble);
+                let (prices_by, feeds) = (self.prices_by_operator(), self.feed_reports());
+                self.say(peer, Answer::Status(Box::new(limo_proto::Status { prices_by, feeds, ..status })));
             }
             Query::Profiles => {
                 let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();

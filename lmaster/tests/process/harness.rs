@@ -9,7 +9,7 @@ use std::time::Duration;
 use limo_model::{JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Role, SendExec, connect,
+    NewSlave, NodeToMaster, Query, Role, SendExec, Status, connect,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,6 +64,11 @@ impl Master {
                 return line;
             }
         }
+    }
+
+    /// The lines that were logged and not waited for.
+    pub fn lines(&self) -> Vec<String> {
+        self.log.try_iter().collect()
     }
 
     pub fn signal(&self, signal: nix::sys::signal::Signal) {
@@ -195,6 +200,19 @@ impl Client {
             _ => None,
         })
         .await
+    }
+
+    /// Asks for the status again and again, until something about it is so.
+    pub async fn status_with(&mut self, what: &str, so: impl Fn(&Status) -> bool) -> Status {
+        let mut clock = tokio::time::interval(Duration::from_millis(20));
+        let end = std::time::Instant::now() + PATIENCE;
+        loop {
+            clock.tick().await;
+            match self.ask(Query::Status).await {
+                Answer::Status(status) if so(&status) => return *status,
+                last => assert!(std::time::Instant::now() < end, "waited in vain: {what}: {last:?}"),
+            }
+        }
     }
 
     pub async fn jobs(&mut self) -> Vec<JobReport> {

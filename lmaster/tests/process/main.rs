@@ -1,6 +1,7 @@
 //! The real master as a process, with nodes and clients over real sockets.
 
 mod bad_peers;
+mod feeds;
 mod full_disk;
 mod harness;
 mod jobs;

@@ -14,10 +14,11 @@ pub(super) fn limits(state: &mut State, now: Time, limits: &Curve<Band>) -> Resu
     Ok(())
 }
 
-pub(super) fn prices(state: &mut State, now: Time, prices: Option<&Curve<Price>>) -> Result<(), Refused> {
+pub(super) fn prices(state: &mut State, now: Time, prices: Option<&Curve<Price>>, by: &str) -> Result<(), Refused> {
     settle(state, now);
     settle_nodes(state, now);
     state.settings.prices = prices.cloned();
+    by.clone_into(&mut state.settings.prices_by);
     state.spending.release_again(state.index.idle, prices);
     state.index.mode_until = None;
     Ok(())

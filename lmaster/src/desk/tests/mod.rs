@@ -5,6 +5,7 @@ mod budgets;
 mod changes;
 mod chaos;
 mod disk;
+mod feeds;
 mod jobs;
 mod nodes;
 mod restarts;
@@ -123,6 +124,7 @@ fn settings() -> Settings {
         readings_every: Span::from_secs(1),
         options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
         initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
+        has_feeds: true,
     }
 }
 

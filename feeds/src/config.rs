@@ -1,0 +1,340 @@
+//! The feeds of a configuration file: `[[feed.price]]` and `[feed.carbon]`. Says what a table means and what is wrong with
+//! it; reads token files and files of certificate authorities, and nothing else.
+
+mod custom;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use limo_model::{Price, Span};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use toml::{Table, Value};
+
+use crate::carbon::{electricity_maps, uk};
+use crate::price::{awattar, elprisenligenu, energinet, energy_charts, entsoe, nordpool, octopus, tibber};
+use crate::slot::{Intensity, Quantity};
+use crate::source::Source;
+use crate::unit::Unit;
+
+/// Longer than any token.
+const TOKEN_LIMIT: u64 = 4096;
+
+/// Day-ahead prices change once a day.
+const EVERY: Span = Span::from_secs(3600);
+
+/// A server must have time to answer.
+const SHORTEST: Span = Span::from_secs(1);
+
+/// The last quarter of tomorrow is published 35 hours before it ends: what is known by then is never too old.
+const STALE_AFTER: Span = Span::from_secs(2 * 86_400);
+
+/// The table `[feed]`, as it was written.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FeedTables {
+    price: Vec<Table>,
+    carbon: Option<Table>,
+}
+
+/// Why a table is no feed. Every text says which table.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    #[error("{place}: {source}")]
+    In { place: String, source: Box<ConfigError> },
+    #[error("{reason}")]
+    Table { reason: String },
+    #[error("{key}: {reason}")]
+    Value { key: &'static str, reason: String },
+    #[error("cannot read {}: {reason}", path.display())]
+    File { path: PathBuf, reason: String },
+}
+
+/// What to do where nothing is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fallback<V> {
+    /// Nothing is known there, and nothing waits for it.
+    #[default]
+    RunNow,
+    /// What held 24 hours before, or as many days before as are needed.
+    LastDay,
+    Fixed(V),
+}
+
+/// A feed to be kept.
+#[derive(Clone)]
+pub struct Feed<V> {
+    /// The source, with its zone where it has one, unless the configuration says another name. No two are equal.
+    pub name: String,
+    /// Whether it tells prices of the next day once a day.
+    pub day_ahead: bool,
+    pub source: Arc<dyn Source<V>>,
+    pub every: Span,
+    /// What was received longer ago counts no more.
+    pub stale_after: Span,
+    pub fallback: Fallback<V>,
+    /// Certificates in PEM that are trusted beside those of the machine.
+    pub authorities: Option<Vec<u8>>,
+}
+
+/// All feeds of a master.
+#[derive(Clone, Default)]
+pub struct Feeds {
+    /// The first one that knows a price counts.
+    pub prices: Vec<Feed<Price>>,
+    pub carbon: Option<Feed<Intensity>>,
+    /// What a tonne of carbon dioxide counts, in thousandths of the currency; 0 without a feed.
+    pub weight_milli_per_t: i64,
+    /// Of all prices.
+    pub currency: String,
+}
+
+impl Feeds {
+    pub fn is_empty(&self) -> bool {
+        self.prices.is_empty() && self.carbon.is_none()
+    }
+}
+
+/// A file whose content is a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Token(pub(crate) PathBuf);
+
+impl Token {
+    /// The one line of the file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or is not one line of visible characters. What stands in it is not shown.
+    pub(crate) fn read(&self) -> Result<String, ConfigError> {
+        let text = read(&self.0, TOKEN_LIMIT)?;
+        let text = String::from_utf8_lossy(&text).trim().to_owned();
+        let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let reason = "it is not a token: one line of visible characters was expected";
+        is_token.then_some(text).ok_or_else(|| ConfigError::File { path: self.0.clone(), reason: reason.into() })
+    }
+}
+
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ConfigError> {
+    let failed = |reason: String| ConfigError::File { path: path.to_owned(), reason };
+    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    if bytes.len() as u64 > limit { Err(failed(format!("it is longer than {limit} bytes"))) } else { Ok(bytes) }
+}
+
+impl FeedTables {
+    /// The feeds that the tables mean.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the table and the key.
+    pub fn build(&self) -> Result<Feeds, ConfigError> {
+        let mut feeds = Feeds::default();
+        for (number, table) in (1..).zip(&self.price) {
+            let place = format!("feed.price, number {number}");
+            let feed = feed(table.clone(), price).map_err(|error| error.at(&place))?;
+            feeds.prices.push(feed);
+        }
+        let names: Vec<&String> = feeds.prices.iter().map(|feed| &feed.name).collect();
+        if let Some((index, name)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
+            let reason =
+                format!("`{name}` is one before it, too: give one of them another, for example `name = \"second\"`");
+            let error = ConfigError::Value { key: "name", reason };
+            return Err(error.at(&format!("feed.price, number {}", index + 1)));
+        }
+        if let Some((_, others)) = feeds.prices.split_last()
+            && let Some(index) = others.iter().position(|feed| feed.fallback != Fallback::RunNow)
+        {
+            let reason = "only the last feed of prices can have one: the others fall back to the next";
+            let error = ConfigError::Value { key: "fallback", reason: reason.into() };
+            return Err(error.at(&format!("feed.price, number {}", index + 1)));
+        }
+        if let Some(table) = &self.carbon {
+            let mut table = table.clone();
+            let weight = weight(&mut table).and_then(|weight| Ok((weight, feed(table, carbon)?)));
+            let ((weight, currency), feed) = weight.map_err(|error| error.at("feed.carbon"))?;
+            feeds.weight_milli_per_t = weight;
+            feeds.carbon = Some(feed);
+            feeds.currency = currency;
+        }
+        let mut named = feeds.prices.iter().map(|feed| feed.source.currency().to_owned());
+        let first = (!feeds.currency.is_empty()).then(|| feeds.currency.clone()).or_else(|| named.next());
+        feeds.currency = first.unwrap_or_default();
+        if let Some(other) =
+            feeds.prices.iter().map(|feed| feed.source.currency()).find(|other| **other != feeds.currency)
+        {
+            let reason = format!(
+                "the feeds are in {} and in {other}: nothing is exchanged, so all must be in one",
+                feeds.currency
+            );
+            return Err(ConfigError::Value { key: "feed", reason });
+        }
+        Ok(feeds)
+    }
+}
+
+impl ConfigError {
+    fn at(self, place: &str) -> Self {
+        Self::In { place: place.to_owned(), source: Box::new(self) }
+    }
+}
+
+/// From the name of a source, its base and the rest of the table.
+type Built<V> = Result<Arc<dyn Source<V>>, ConfigError>;
+
+/// A feed of one quantity: what all sources have, and what the source makes of the rest of the table.
+fn feed<V: Quantity>(
+    mut table: Table,
+    build: fn(&str, Option<String>, Table) -> Built<V>,
+) -> Result<Feed<V>, ConfigError>
+where
+    Fallback<V>: FromStr<Err = String> + Default,
+{
+    let source = text(&mut table, "source")?.ok_or_else(|| ConfigError::Value {
+        key: "source",
+        reason: "it is missing: say where the values come from".into(),
+    })?;
+    let every = span(&mut table, "every", EVERY)?;
+    let stale_after = span(&mut table, "stale_after", STALE_AFTER)?;
+    let said = text(&mut table, "fallback")?;
+    let fallback = said.as_ref().map(|text| text.parse()).transpose();
+    let fallback = fallback.map_err(|reason| ConfigError::Value { key: "fallback", reason })?.unwrap_or_default();
+    let authorities = text(&mut table, "authorities")?.map(|path| read(Path::new(&path), 1 << 20)).transpose()?;
+    let base = text(&mut table, "base")?.map(|base| base.trim_end_matches('/').to_owned());
+    let zone = table.get("zone").and_then(Value::as_str).map(|zone| format!(" {zone}")).unwrap_or_default();
+    let name = text(&mut table, "name")?.unwrap_or_else(|| format!("{source}{zone}"));
+    let day_ahead = !["json", "csv", "uk", "electricity-maps"].contains(&source.as_str());
+    let source = build(&source, base, table)?;
+    if let Some(currency) = said.as_deref().and_then(currency_of).filter(|currency| currency != source.currency()) {
+        let reason = format!("it is in {currency}, and the feed is in {}", source.currency());
+        return Err(ConfigError::Value { key: "fallback", reason });
+    }
+    if let Some(authorities) = &authorities {
+        let fetcher = crate::fetch::Fetcher::new(crate::fetch::TIMEOUT, Some(authorities));
+        fetcher.map_err(|error| ConfigError::Value { key: "authorities", reason: error.to_string() })?;
+    }
+    Ok(Feed { name, day_ahead, source, every, stale_after, fallback, authorities })
+}
+
+fn text(table: &mut Table, key: &'static str) -> Result<Option<String>, ConfigError> {
+    match table.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(ConfigError::Value { key, reason: format!("it is `{other}`: text was expected") }),
+    }
+}
+
+fn span(table: &mut Table, key: &'static str, default: Span) -> Result<Span, ConfigError> {
+    let text = match table.remove(key) {
+        None => return Ok(default),
+        Some(Value::String(text)) => text,
+        // A bare number goes to the parser, whose error names the units.
+        Some(other) => other.to_string(),
+    };
+    let span: Span =
+        text.parse().map_err(|error: limo_model::UnitError| ConfigError::Value { key, reason: error.to_string() })?;
+    if span >= SHORTEST {
+        Ok(span)
+    } else {
+        Err(ConfigError::Value { key, reason: format!("it is {span}: at least {SHORTEST} is possible") })
+    }
+}
+
+/// What is left of a table, for the source.
+fn options<T: DeserializeOwned>(table: Table) -> Result<T, ConfigError> {
+    Value::Table(table)
+        .try_into()
+        .map_err(|error: toml::de::Error| ConfigError::Table { reason: error.message().to_owned() })
+}
+
+/// For sources that have nothing to choose.
+fn unknown(known: &str, source: &str) -> ConfigError {
+    ConfigError::Value { key: "source", reason: format!("`{source}` is not known: {known} are") }
+}
+
+fn price(name: &str, base: Option<String>, table: Table) -> Built<Price> {
+    let base = |default: &str| base.clone().unwrap_or_else(|| default.to_owned());
+    Ok(match name {
+        "energy-charts" => Arc::new(energy_charts::source(&base(energy_charts::BASE), options(table)?)?),
+        "awattar" => {
+            let options: awattar::Options = options(table)?;
+            Arc::new(awattar::source(&base(options.base()))?)
+        }
+        "entsoe" => Arc::new(entsoe::source(&base(entsoe::BASE), options(table)?)?),
+        "nordpool" => Arc::new(nordpool::source(&base(nordpool::BASE), options(table)?)?),
+        "elprisenligenu" => Arc::new(elprisenligenu::source(&base(elprisenligenu::BASE), options(table)?)?),
+        "energinet" => Arc::new(energinet::source(&base(energinet::BASE), options(table)?)?),
+        "octopus" => Arc::new(octopus::source(&base(octopus::BASE), options(table)?)?),
+        "tibber" => Arc::new(tibber::source(&base(tibber::BASE), options(table)?)?),
+        "json" => Arc::new(custom::json(base(""), options(table)?, None)?),
+        "csv" => Arc::new(custom::csv(base(""), options(table)?, None)?),
+        other => {
+            let known =
+                "energy-charts, awattar, entsoe, nordpool, elprisenligenu, energinet, octopus, tibber, json and csv";
+            return Err(unknown(known, other));
+        }
+    })
+}
+
+fn carbon(name: &str, base: Option<String>, table: Table) -> Built<Intensity> {
+    let base = |default: &str| base.clone().unwrap_or_else(|| default.to_owned());
+    Ok(match name {
+        "electricity-maps" => Arc::new(electricity_maps::source(&base(electricity_maps::BASE), options(table)?)?),
+        "uk" => Arc::new(uk::source(&base(uk::BASE), &options(table)?)?),
+        "json" => Arc::new(custom::json(base(""), options(table)?, Some(Unit::grams()))?),
+        "csv" => Arc::new(custom::csv(base(""), options(table)?, Some(Unit::grams()))?),
+        other => return Err(unknown("electricity-maps, uk, json and csv", other)),
+    })
+}
+
+/// `80 EUR/t`, as thousandths and a currency.
+fn weight(table: &mut Table) -> Result<(i64, String), ConfigError> {
+    let text = text(table, "weight")?;
+    let error = |reason: String| ConfigError::Value { key: "weight", reason };
+    let text = text.ok_or_else(|| error("it is missing: say what a tonne counts, for example `80 EUR/t`".into()))?;
+    let parsed = text.strip_suffix("/t").and_then(|rest| {
+        let (number, currency) = rest.trim().rsplit_once(' ')?;
+        // Thousandths of a currency, of whatever.
+        let unit: Unit = format!("{currency}/MWh").parse().ok()?;
+        Some((unit.thousandths(number).filter(|weight| *weight >= 0)?, currency.to_owned()))
+    });
+    parsed.ok_or_else(|| error(format!("`{text}` is no price of a tonne: write for example `80 EUR/t`")))
+}
+
+impl FromStr for Fallback<Price> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        fallback(text, "80 EUR/MWh", |unit| unit.parse().ok())
+    }
+}
+
+impl FromStr for Fallback<Intensity> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        fallback(text, "400 g/kWh", |unit| Unit::grams().is_called(unit).then(Unit::grams))
+    }
+}
+
+/// Of a fixed price.
+fn currency_of(fallback: &str) -> Option<String> {
+    let unit: Unit = fallback[fallback.find(|c: char| c.is_alphabetic())?..].parse().ok()?;
+    Some(unit.currency().to_owned())
+}
+
+fn fallback<V: Quantity>(text: &str, example: &str, unit: fn(&str) -> Option<Unit>) -> Result<Fallback<V>, String> {
+    let fixed = || {
+        let (number, name) = text.trim().split_at(text.trim().find(|c: char| c.is_alphabetic())?);
+        V::from_thousandths(unit(name)?.thousandths(number.trim())?)
+    };
+    match text {
+        "run-now" => Ok(Fallback::RunNow),
+        "last-day" => Ok(Fallback::LastDay),
+        _ => fixed().map(Fallback::Fixed).ok_or_else(|| {
+            format!("`{text}` is no fallback: run-now, last-day, or a value such as `{example}`, are possible")
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

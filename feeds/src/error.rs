@@ -1,0 +1,65 @@
+//! Why a feed has no values. Each text names the place in the answer and what stands there.
+
+use jiff::Timestamp;
+use limo_model::Time;
+use thiserror::Error;
+
+use crate::fetch::FetchError;
+
+/// How much of a value an error shows, in characters.
+const SHOWN: usize = 60;
+
+/// Why there are no values, or not all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FeedError {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// Nothing is wrong: there are no values for that time, or not yet.
+    #[error("nothing is published: {said}")]
+    NotPublished { said: String },
+    #[error("the answer is not {kind}: {reason}")]
+    Syntax { kind: &'static str, reason: String },
+    #[error("{place} is {found}: {expected} was expected")]
+    Found { place: String, found: String, expected: String },
+    #[error("the server refuses: {said}")]
+    Said { said: String },
+    #[error("the slot from {} {reason}", shown(*from))]
+    Slot { from: Time, reason: String },
+    #[error("{found} slots are too many: {limit} are possible")]
+    TooMany { found: usize, limit: usize },
+    #[error("the list goes on after {limit} pages")]
+    Pages { limit: usize },
+    #[error("the next page is at {found}, not at {expected}: it is not followed")]
+    Elsewhere { found: String, expected: String },
+    #[error("cannot read {path}: {reason}")]
+    File { path: String, reason: String },
+}
+
+impl FeedError {
+    pub(crate) fn found(place: impl Into<String>, found: impl AsRef<str>, expected: impl Into<String>) -> Self {
+        Self::Found { place: place.into(), found: quoted(found.as_ref()), expected: expected.into() }
+    }
+
+    /// Whether asking again is of no use before somebody changes something.
+    pub fn is_permanent(&self) -> bool {
+        matches!(self, Self::Fetch(error) if error.is_permanent())
+    }
+}
+
+/// On one line, in quotes, not too long.
+pub(crate) fn quoted(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        return "nothing".into();
+    }
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("`{}…`", &text[..end]),
+        None => format!("`{text}`"),
+    }
+}
+
+/// RFC 3339 in UTC; milliseconds where that cannot be written.
+pub(crate) fn shown(time: Time) -> String {
+    Timestamp::from_millisecond(time.unix_ms())
+        .map_or_else(|_| format!("{} ms", time.unix_ms()), |time| time.to_string())
+}

@@ -1,0 +1,55 @@
+//! aWATTar: day-ahead prices of Germany and Austria, without a key.
+//!
+//! `GET /v1/marketdata?start=MS&end=MS` gives `{object, data: [{start_timestamp, end_timestamp, marketprice, unit}]}` with
+//! times in milliseconds and `unit` `Eur/MWh`.
+
+use serde::Deserialize;
+
+use super::json;
+use crate::config::ConfigError;
+use crate::json::{End, JsonFeed, Layout, Named};
+use crate::moment::TimeFormat;
+
+pub const BASE: &str = "https://api.awattar.de";
+pub const BASE_AT: &str = "https://api.awattar.at";
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    zone: Zone,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum Zone {
+    #[serde(rename = "DE")]
+    Germany,
+    #[serde(rename = "AT")]
+    Austria,
+}
+
+impl Options {
+    /// Each country has its server.
+    pub fn base(&self) -> &'static str {
+        match self.zone {
+            Zone::Germany => BASE,
+            Zone::Austria => BASE_AT,
+        }
+    }
+}
+
+/// # Errors
+/// Where the base is no address.
+pub fn source(base: &str) -> Result<JsonFeed, ConfigError> {
+    let layout = Layout::Rows {
+        at: vec!["/data".into()],
+        start: "/start_timestamp".into(),
+        end: End::At("/end_timestamp".into()),
+        value: "/marketprice".into(),
+        only: None,
+    };
+    let mut feed =
+        json(&format!("{base}/v1/marketdata?start={{start_ms}}&end={{end_ms}}"), "Europe/Vienna", "EUR/MWh", layout)?;
+    feed.mapping.times = TimeFormat::UnixMs;
+    feed.mapping.checked = Some(("/unit".into(), Named::Unit));
+    Ok(feed)
+}

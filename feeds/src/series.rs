@@ -1,0 +1,184 @@
+//! What one feed has told so far: slots with the time at which they were received. Newer ones replace what they overlap.
+//!
+//! Slots that were received too long ago count no more, unless they are over: then they are what was. Knows no clock.
+
+use limo_model::{Span, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Fallback;
+use crate::slot::{Quantity, Slot};
+
+/// A day, by which a fallback repeats what was: 24 hours, so that on the days on which clocks are changed it is one local
+/// hour off.
+const DAY: Span = Span::from_secs(86_400);
+
+/// How long slots are kept: for a fallback to the day before, while nothing comes for most of a week.
+const KEPT: Span = Span::from_secs(8 * 86_400);
+
+/// A slot and when it was received; times in milliseconds, the value in thousandths of its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Held {
+    from: Time,
+    until: Time,
+    value: i64,
+    received: Time,
+}
+
+/// The slots of one feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series<V> {
+    /// In order; none overlap.
+    held: Vec<Held>,
+    stale_after: Span,
+    fallback: Fallback<V>,
+}
+
+/// A piece of time in which one value holds, and whether it is known or put in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch<V> {
+    pub from: Time,
+    pub until: Time,
+    pub value: V,
+    pub is_fallback: bool,
+}
+
+impl<V: Quantity> Series<V> {
+    pub fn new(stale_after: Span, fallback: Fallback<V>) -> Self {
+        Self { held: Vec::new(), stale_after, fallback }
+    }
+
+    /// Takes slots in, in order and without overlaps, as sources give them. What was known of their time is replaced.
+    pub fn merge(&mut self, slots: &[Slot<V>], received: Time) {
+        let new =
+            |slot: &Slot<V>| Held { from: slot.from, until: slot.until, value: slot.value.thousandths(), received };
+        let mut rest = Vec::new();
+        for old in &self.held {
+            let mut from = old.from;
+            let first = slots.partition_point(|slot| slot.until <= old.from);
+            for slot in slots[first..].iter().take_while(|slot| slot.from < old.until) {
+                rest.extend((from < slot.from).then_some(Held { from, until: slot.from, ..*old }));
+                from = from.max(slot.until);
+            }
+            rest.extend((from < old.until).then_some(Held { from, ..*old }));
+        }
+        rest.extend(slots.iter().map(new));
+        rest.sort_by_key(|held| held.from);
+        self.held = rest;
+        self.held.retain(|held| held.until > received - KEPT);
+    }
+
+    /// Until when what is known now goes on without a gap; `None` where nothing is known now.
+    pub fn known_until(&self, now: Time) -> Option<Time> {
+        let mut end = None;
+        for held in self.held.iter().filter(|held| held.until > now && self.counts(held, now)) {
+            if held.from > end.unwrap_or(now) {
+                break;
+            }
+            end = Some(held.until);
+        }
+        end
+    }
+
+    /// The end of the last slot that counts, gaps or not.
+    pub fn last_until(&self, now: Time) -> Option<Time> {
+        self.held.iter().filter(|held| self.counts(held, now)).map(|held| held.until).max()
+    }
+
+    fn counts(&self, held: &Held, now: Time) -> bool {
+        held.until <= now || now - held.received < self.stale_after
+    }
+
+    /// The next time after `now` at which something that counts does not count any more, or is over.
+    pub fn next_change(&self, now: Time) -> Option<Time> {
+        let ends = self.held.iter().filter(|held| held.until > now && self.counts(held, now));
+        ends.flat_map(|held| [held.until, held.received + self.stale_after]).filter(|at| *at > now).min()
+    }
+
+    /// What is known of `[from, until)`, in order, without the fallback.
+    pub fn known(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
+        let within = self.held.iter().filter(|held| held.until > from && held.from < until && self.counts(held, now));
+        let stretch = |held: &Held| {
+            let value = V::from_thousandths(held.value)?;
+            Some(Stretch { from: held.from.max(from), until: held.until.min(until), value, is_fallback: false })
+        };
+        within.filter_map(stretch).collect()
+    }
+
+    /// The value of a fallback that has no end.
+    pub fn for_ever(&self) -> Option<V> {
+        if let Fallback::Fixed(value) = self.fallback { Some(value) } else { None }
+    }
+
+    /// What the fallback says of `[from, until)`, of which nothing is known.
+    pub fn fallback(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
+        match self.fallback {
+            Fallback::RunNow => Vec::new(),
+            Fallback::Fixed(value) => vec![Stretch { from, until, value, is_fallback: true }],
+            Fallback::LastDay => self.repeated(now, from, until),
+        }
+    }
+
+    /// Day after day is moved on until the stretch is filled; the newest day that knows an hour counts.
+    fn repeated(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
+        let mut found: Vec<Stretch<V>> = Vec::new();
+        let mut missing = vec![(from, until)];
+        let days = KEPT.ms() / DAY.ms() + (until - from).ms().min(KEPT.ms()) / DAY.ms() + 1;
+        for day in 1..=days {
+            let shift = Span::from_ms(DAY.ms() * day);
+            let mut still = Vec::new();
+            for (from, until) in missing {
+                let known = self.known(now, from - shift, until - shift).into_iter();
+                let moved = known.map(|piece| Stretch {
+                    from: piece.from + shift,
+                    until: piece.until + shift,
+                    is_fallback: true,
+                    ..piece
+                });
+                let moved: Vec<_> = moved.collect();
+                still.extend(gaps(&moved, from, until));
+                found.extend(moved);
+            }
+            missing = still;
+        }
+        found.sort_by_key(|stretch| stretch.from);
+        found
+    }
+
+    /// What is kept over a restart: JSON.
+    ///
+    /// # Errors
+    /// Only what serde reports.
+    pub fn stored(&self) -> Result<serde_json::Value, serde_json::Error> {
+        serde_json::to_value(&self.held)
+    }
+
+    /// Takes up what was stored. Slots that overlap or end before they begin are left out.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn take_up(&mut self, stored: serde_json::Value) -> Result<(), serde_json::Error> {
+        let mut held: Vec<Held> = serde_json::from_value(stored)?;
+        held.sort_by_key(|held| held.from);
+        self.held.clear();
+        for held in held {
+            let after = self.held.last().is_none_or(|last| last.until <= held.from);
+            self.held.extend((after && held.from < held.until).then_some(held));
+        }
+        Ok(())
+    }
+}
+
+/// What of `[from, until)` no stretch covers. Stretches are in order.
+pub(crate) fn gaps<V>(stretches: &[Stretch<V>], from: Time, until: Time) -> Vec<(Time, Time)> {
+    let mut at = from;
+    let mut gaps = Vec::new();
+    for stretch in stretches {
+        gaps.extend((at < stretch.from).then_some((at, stretch.from)));
+        at = at.max(stretch.until);
+    }
+    gaps.extend((at < until).then_some((at, until)));
+    gaps
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! What became of the feeds of prices and of carbon intensities: part of the status.
+
+use limo_client::Clock;
+use limo_model::Time;
+use limo_proto::{FeedKind, FeedReport, Status};
+use serde::Serialize;
+
+/// A feed as JSON.
+#[derive(Serialize)]
+pub struct FeedJson {
+    name: String,
+    /// `price` or `carbon`.
+    of: &'static str,
+    /// Of prices; `g` of carbon.
+    currency: String,
+    last_success_unix_ms: Option<i64>,
+    last_error: Option<ErrorJson>,
+    /// `null` where nothing is known now, and the largest number of 64 bits where that is until further notice.
+    known_until_unix_ms: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct ErrorJson {
+    at_unix_ms: i64,
+    reason: String,
+}
+
+impl From<&FeedReport> for FeedJson {
+    fn from(report: &FeedReport) -> Self {
+        let error = |(at, reason): &(Time, String)| ErrorJson { at_unix_ms: at.unix_ms(), reason: reason.clone() };
+        Self {
+            name: report.name.clone(),
+            of: report.of.name(),
+            currency: report.currency.clone(),
+            last_success_unix_ms: report.last_success.map(Time::unix_ms),
+            last_error: report.last_error.as_ref().map(error),
+            known_until_unix_ms: report.known_until.map(Time::unix_ms),
+        }
+    }
+}
+
+/// Who set the prices, where that matters, and each feed; each with its name.
+pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(by) = status.prices_by.as_ref().filter(|_| !status.feeds.is_empty()) {
+        facts.push(("price by", format!("{by}, not by a feed; `lconf set price feed` follows the feeds again")));
+    }
+    facts.extend(status.feeds.iter().map(|report| (title(report.of), in_words(report, clock))));
+    facts
+}
+
+fn title(of: FeedKind) -> &'static str {
+    match of {
+        FeedKind::Price => "feed",
+        FeedKind::Carbon => "carbon",
+    }
+}
+
+/// For example `awattar DE in EUR: heard 10:30, known until 2017-10-27 00:00`.
+fn in_words(report: &FeedReport, clock: &Clock) -> String {
+    let heard = report.last_success.map_or_else(|| "not heard yet".into(), |at| format!("heard {}", clock.show(at)));
+    let known = match report.known_until {
+        None => "nothing is known now".into(),
+        Some(Time::MAX) => "known until further notice".into(),
+        Some(until) => format!("known until {}", clock.show(until)),
+    };
+    let error = report.last_error.as_ref();
+    let error = error.map(|(at, reason)| format!("; failed {}: {reason}", clock.show(*at))).unwrap_or_default();
+    let unit = match report.of {
+        FeedKind::Price => format!("in {}", report.currency),
+        FeedKind::Carbon => "in g/kWh".into(),
+    };
+    format!("{} {unit}: {heard}, {known}{error}", report.name)
+}

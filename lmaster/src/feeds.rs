@@ -1,0 +1,7 @@
+//! What the world outside tells the master: feeds are asked here, and the desk is told. Decides nothing about jobs.
+
+mod kept;
+mod look;
+mod prices;
+
+pub use prices::run;

@@ -1,0 +1,126 @@
+//! One feed from the outside: when it is asked next, and what became of it so far. Says in the log when that changes, not
+//! each time.
+
+use std::time::Duration;
+
+use limo_feeds::config::Feed;
+use limo_feeds::error::FeedError;
+use limo_feeds::fetch::{FetchError, Fetcher, SKEW_LIMIT};
+use limo_feeds::moment::Window;
+use limo_feeds::poll::{Polled, next_look};
+use limo_feeds::slot::Quantity;
+use limo_feeds::source::{Loaded, load};
+use limo_model::{Span, Time};
+use limo_proto::{FeedKind, FeedReport};
+
+/// How a feed does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Not asked yet.
+    New,
+    Good,
+    /// It answers, but there is nothing.
+    Unpublished,
+    Failing,
+}
+
+/// A feed, and what became of it.
+pub struct Look<V> {
+    pub feed: Feed<V>,
+    kind: FeedKind,
+    fetcher: Fetcher,
+    /// When to ask next; `None` while it is being asked.
+    pub due: Option<Time>,
+    state: State,
+    failures: u32,
+    last_success: Option<Time>,
+    last_error: Option<(Time, String)>,
+    skewed: bool,
+}
+
+impl<V: Quantity> Look<V> {
+    /// To be asked at once.
+    ///
+    /// # Errors
+    /// Where its certificate authorities are none.
+    pub fn new(feed: Feed<V>, kind: FeedKind, now: Time) -> Result<Self, FetchError> {
+        let fetcher = Fetcher::new(limo_feeds::fetch::TIMEOUT, feed.authorities.as_deref())?;
+        let (state, failures) = (State::New, 0);
+        let (last_success, last_error, skewed) = (None, None, false);
+        Ok(Self { feed, kind, fetcher, due: Some(now), state, failures, last_success, last_error, skewed })
+    }
+
+    /// The look that is due, if one is.
+    pub fn begin(&mut self, now: Time) -> Option<impl Future<Output = Loaded<V>> + Send + 'static> {
+        self.due.take_if(|due| *due <= now)?;
+        let (fetcher, source) = (self.fetcher.clone(), self.feed.source.clone());
+        Some(async move {
+            let window = Window::around(now, source.zone());
+            load(&fetcher, source.as_ref(), &window).await
+        })
+    }
+
+    /// A look is over; `known_until` is with what it brought.
+    pub fn end(&mut self, now: Time, loaded: &Loaded<V>, known_until: Option<Time>) {
+        let state = match &loaded.failure {
+            None => State::Good,
+            Some(FeedError::NotPublished { .. }) => State::Unpublished,
+            Some(_) => State::Failing,
+        };
+        let (feed, of) = (self.feed.name.as_str(), self.kind.name());
+        let said = loaded.failure.as_ref().map(ToString::to_string);
+        let error = said.as_deref().unwrap_or_default();
+        match state {
+            _ if state == self.state => {}
+            State::Failing => tracing::warn!(feed, of, error, "a feed fails"),
+            State::Unpublished => tracing::info!(feed, of, error, "a feed has nothing to tell"),
+            State::Good | State::New => tracing::info!(feed, of, slots = loaded.slots.len(), "a feed tells"),
+        }
+        self.state = state;
+        if !loaded.slots.is_empty() {
+            self.last_success = Some(now);
+        }
+        self.last_error = said.map(|said| (now, said));
+        self.failures = if state == State::Failing { self.failures.saturating_add(1) } else { 0 };
+        self.skew(loaded.skew);
+        self.due = Some(self.next(now, loaded, known_until));
+    }
+
+    fn next(&self, now: Time, loaded: &Loaded<V>, known_until: Option<Time>) -> Time {
+        let retry_after: Option<Duration> = match &loaded.failure {
+            Some(FeedError::Fetch(error)) => error.retry_after(),
+            _ => None,
+        };
+        let Feed { every, day_ahead, .. } = self.feed;
+        let polled = Polled { now, every, known_until, failures: self.failures, retry_after, day_ahead };
+        // Different for each feed and each cluster, which is all that is asked of it.
+        let seed = now.unix_ms().unsigned_abs() ^ (u64::from(std::process::id()) << 32) ^ self.feed.name.len() as u64;
+        next_look(&polled, seed)
+    }
+
+    fn skew(&mut self, skew: Option<Span>) {
+        let Some(skew) = skew else { return };
+        let skewed = skew.ms().abs() > SKEW_LIMIT.ms();
+        if skewed && !self.skewed {
+            let feed = self.feed.name.as_str();
+            tracing::warn!(feed, ahead_by = %skew, "the clock of a feed and that of this machine differ: one of them is wrong");
+        }
+        self.skewed = skewed;
+    }
+
+    pub fn report(&self, known_until: Option<Time>) -> FeedReport {
+        FeedReport {
+            name: self.feed.name.clone(),
+            of: self.kind,
+            currency: self.feed.source.currency().to_owned(),
+            last_success: self.last_success,
+            last_error: self.last_error.clone(),
+            known_until,
+        }
+    }
+
+    /// What its slots are kept by.
+    pub fn key(&self) -> String {
+        super::kept::key(self.kind.name(), &self.feed.name, self.feed.source.currency())
+    }
+}

@@ -1,0 +1,158 @@
+//! Feeds of prices and of carbon intensities: asks each when it is due, in a task of its own, keeps what came, and tells the
+//! desk the curve that follows: whenever it may have changed, and once a minute, since the desk may have had to forget it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use limo_feeds::config::{Feed, Feeds};
+use limo_feeds::fetch::FetchError;
+use limo_feeds::outlook::Outlook;
+use limo_feeds::series::Series;
+use limo_feeds::slot::{Intensity, Quantity};
+use limo_feeds::source::Loaded;
+use limo_model::{Price, Span, Time};
+use limo_proto::FeedKind;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::kept::Kept;
+use super::look::Look;
+use crate::desk::{Input, News};
+use crate::serve::now;
+
+const LONGEST_PAUSE: Span = Span::from_secs(60);
+
+/// Between two rounds of this loop, whatever a feed says.
+const SHORTEST_PAUSE: Span = Span::from_ms(50);
+
+/// A look that is over.
+enum Came {
+    Prices(usize, Loaded<Price>),
+    Carbon(Loaded<Intensity>),
+}
+
+struct Telling {
+    prices: Vec<Look<Price>>,
+    carbon: Option<Look<Intensity>>,
+    outlook: Outlook,
+    kept: Kept,
+    came: Sender<Came>,
+}
+
+/// Tells the desk what the feeds say, for ever. Returns where there are none, or the desk is gone.
+pub async fn run(feeds: Feeds, state_dir: PathBuf, desk: Sender<Input>) {
+    if feeds.is_empty() {
+        return;
+    }
+    let (came, coming) = channel(feeds.prices.len() + 1);
+    match Telling::new(feeds, Kept::open(&state_dir), came) {
+        Ok(telling) => telling.serve(coming, desk).await,
+        Err(error) => tracing::error!(%error, "no feed is asked"),
+    }
+}
+
+/// What was kept of a feed.
+fn taken_up<V: Quantity>(feed: &Look<V>, kept: &Kept) -> Series<V> {
+    let Feed { stale_after, fallback, ref name, .. } = feed.feed;
+    let mut series = Series::new(stale_after, fallback);
+    if let Some(Err(error)) = kept.of(&feed.key()).map(|stored| series.take_up(stored)) {
+        tracing::warn!(%error, feed = name.as_str(), "what a feed told before is not known any more");
+    }
+    series
+}
+
+impl Telling {
+    fn new(feeds: Feeds, kept: Kept, came: Sender<Came>) -> Result<Self, FetchError> {
+        let at = now();
+        let Feeds { prices, carbon, weight_milli_per_t, .. } = feeds;
+        let prices: Vec<_> =
+            prices.into_iter().map(|feed| Look::new(feed, FeedKind::Price, at)).collect::<Result<_, _>>()?;
+        let carbon = carbon.map(|feed| Look::new(feed, FeedKind::Carbon, at)).transpose()?;
+        let outlook = Outlook {
+            prices: prices.iter().map(|look| taken_up(look, &kept)).collect(),
+            carbon: carbon.as_ref().map(|look| taken_up(look, &kept)),
+            weight_milli_per_t,
+        };
+        Ok(Self { prices, carbon, outlook, kept, came })
+    }
+
+    async fn serve(mut self, mut coming: Receiver<Came>, desk: Sender<Input>) {
+        loop {
+            self.ask();
+            if desk.send(Input::Feeds(Box::new(self.news()))).await.is_err() {
+                return;
+            }
+            let pause = self.pause(now());
+            tokio::select! {
+                Some(came) = coming.recv() => self.take(came),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Begins all looks that are due.
+    fn ask(&mut self) {
+        let at = now();
+        for (index, look) in self.prices.iter_mut().enumerate() {
+            if let Some(looking) = look.begin(at) {
+                let came = self.came.clone();
+                // Nobody listens any more when the process ends.
+                tokio::spawn(async move { drop(came.send(Came::Prices(index, looking.await)).await) });
+            }
+        }
+        if let Some(looking) = self.carbon.as_mut().and_then(|look| look.begin(at)) {
+            let came = self.came.clone();
+            tokio::spawn(async move { drop(came.send(Came::Carbon(looking.await)).await) });
+        }
+    }
+
+    fn take(&mut self, came: Came) {
+        let at = now();
+        match came {
+            Came::Prices(index, loaded) => {
+                let (Some(look), Some(series)) = (self.prices.get_mut(index), self.outlook.prices.get_mut(index))
+                else {
+                    return;
+                };
+                series.merge(&loaded.slots, at);
+                look.end(at, &loaded, series.known_until(at));
+            }
+            Came::Carbon(loaded) => {
+                let (Some(look), Some(series)) = (&mut self.carbon, &mut self.outlook.carbon) else { return };
+                series.merge(&loaded.slots, at);
+                look.end(at, &loaded, series.known_until(at));
+            }
+        }
+        self.keep();
+    }
+
+    fn keep(&mut self) {
+        let mut feeds = BTreeMap::new();
+        let prices = self.prices.iter().zip(&self.outlook.prices).map(|(look, series)| (look.key(), series.stored()));
+        let carbon = self.carbon.iter().zip(&self.outlook.carbon).map(|(look, series)| (look.key(), series.stored()));
+        for (key, stored) in prices.chain(carbon) {
+            match stored {
+                Ok(stored) => drop(feeds.insert(key, stored)),
+                Err(error) => tracing::error!(%error, key, "what a feed told cannot be written"),
+            }
+        }
+        self.kept.keep(feeds);
+    }
+
+    fn news(&self) -> News {
+        let at = now();
+        let prices = self.prices.iter().zip(&self.outlook.prices);
+        let prices = prices.map(|(look, series)| look.report(series.known_until(at)));
+        let carbon = self.carbon.iter().zip(&self.outlook.carbon);
+        let carbon = carbon.map(|(look, series)| look.report(series.known_until(at)));
+        News { prices: self.outlook.curve(at), reports: prices.chain(carbon).collect() }
+    }
+
+    fn pause(&self, at: Time) -> Duration {
+        let due = self.prices.iter().filter_map(|look| look.due);
+        let carbon = self.carbon.iter().filter_map(|look| look.due);
+        let next = due.chain(carbon).chain(self.outlook.next_change(at)).min().map_or(LONGEST_PAUSE, |next| next - at);
+        let pause = next.max(SHORTEST_PAUSE).min(LONGEST_PAUSE);
+        Duration::from_millis(u64::try_from(pause.ms()).unwrap_or(0))
+    }
+}
