@@ -1,1 +1,3 @@
 //! The world outside: what electricity costs, how clean it is, and what the grid allows.
+
+pub mod grid;
