@@ -1,6 +1,8 @@
 //! Settings: from flags, from `LIMO_*` variables, from a TOML file, from defaults, in this order. Knows what each setting
 //! means to the rest of the program and what values make no sense; opens nothing but the file.
 
+pub mod grid;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -78,8 +80,14 @@ struct Layer {
     readings_every: Option<Span>,
     #[command(flatten)]
     policy: PolicyLayer,
+    /// Where the operator's own limits stand among the sources of `[[grid]]`: before higher numbers [default: 100]
+    #[arg(long, value_name = "NUMBER", env = "LIMO_OPERATOR_PRIORITY")]
+    operator_priority: Option<u32>,
     #[command(flatten)]
     initial: InitialLayer,
+    /// Who may set limits from outside; in the file only: `[[grid]]`.
+    #[arg(skip)]
+    grid: Vec<grid::GridTable>,
 }
 
 /// The numbers of the policies: `[policy]`.
@@ -153,13 +161,14 @@ struct InitialLayer {
 }
 
 /// All settings, with defaults filled in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub state_dir: PathBuf,
     pub listen: SocketAddr,
     pub log: String,
     pub log_format: LogFormat,
     pub desk: desk::Settings,
+    pub grid: grid::Grid,
 }
 
 impl Cli {
@@ -217,6 +226,8 @@ impl Layer {
                 high: self.initial.high.or(below.initial.high),
                 mode: self.initial.mode.or(below.initial.mode),
             },
+            operator_priority: self.operator_priority.or(below.operator_priority),
+            grid: below.grid,
         }
     }
 
@@ -247,7 +258,8 @@ impl Layer {
             },
         };
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
-        Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk })
+        let grid = grid::resolve(self.grid, self.operator_priority)?;
+        Ok(Settings { state_dir, listen, log, log_format: self.log_format.unwrap_or(LogFormat::Human), desk, grid })
     }
 }
 

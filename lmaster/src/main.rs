@@ -6,6 +6,7 @@ mod budget;
 mod config;
 mod connection;
 mod desk;
+mod feeds;
 mod listen;
 mod lives;
 mod logging;

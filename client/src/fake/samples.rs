@@ -164,6 +164,8 @@ pub fn status() -> Status {
         in_band_permille: Some(975),
         rejected_plans: 0,
         trouble: None,
+        own_band: None,
+        grid: Vec::new(),
     }
 }
 

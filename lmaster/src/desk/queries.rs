@@ -42,7 +42,9 @@ impl Desk {
             }
             Query::Status => {
                 let trouble = self.book.trouble().map(str::to_owned);
-                self.say(peer, Answer::Status(Box::new(report::status(&self.core, self.now, trouble))));
+                let sources = self.grid.arbiter.reports(self.now);
+                let status = report::status(&self.core, self.now, trouble, &sources);
+                self.say(peer, Answer::Status(Box::new(status)));
             }
             Query::Profiles => {
                 let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();

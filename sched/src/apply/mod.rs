@@ -30,6 +30,7 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::Metered { energy } => settings::metered(state, now, *energy),
         Event::BudgetsSet { budgets, .. } => settings::budgets(state, now, budgets),
         Event::LimitsSet { limits, .. } => settings::limits(state, now, limits),
+        Event::GridLimited { limits } => settings::grid_limits(state, now, limits),
         Event::PricesSet { prices, .. } => settings::prices(state, now, prices.as_ref()),
         Event::ModeSet { mode, .. } => settings::mode(state, *mode),
         Event::PolicySet { preset, options, .. } => settings::policy(state, *preset, *options),

@@ -5,6 +5,7 @@ mod budgets;
 mod changes;
 mod chaos;
 mod disk;
+mod grid;
 mod jobs;
 mod nodes;
 mod restarts;
@@ -13,6 +14,7 @@ mod streams;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
+use limo_feeds::grid::{Arbiter, Kept, Source};
 use limo_journal::{Batch, CommitError, Entry, Recovered, Submission};
 use limo_model::{
     Attempt, Band, Cores, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec,
@@ -24,7 +26,9 @@ use limo_proto::{
 };
 use limo_sched::{ModeSetting, Options, Preset};
 
-use super::{Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, PeerId, Question, Reply, Settings, Ticket};
+use super::{
+    Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings, Ticket,
+};
 use crate::recover::restore;
 
 /// 2026-01-01 in milliseconds.
@@ -40,6 +44,9 @@ struct Disk {
     finished: BTreeMap<JobId, JobReport>,
     generation: u64,
     lives: HashMap<String, Life>,
+    /// The sources of limits of the configuration, and what was kept of them.
+    sources: Vec<Source>,
+    grid: Kept,
 }
 
 impl Disk {
@@ -60,6 +67,11 @@ impl Disk {
             self.snapshot = Some(snapshot);
             self.entries.clear();
         }
+    }
+
+    fn outside(&self, now: Time) -> Outside {
+        let grid = Arbiter::new(self.sources.clone(), 100, self.grid.clone(), now);
+        Outside { lives: self.lives.clone(), grid }
     }
 
     fn recover(&mut self) -> Recovered {
@@ -134,7 +146,7 @@ impl Bench {
     fn on(mut disk: Disk, now: Time) -> Self {
         let restored = restore(disk.recover(), now).expect("readable");
         assert_eq!(restored.mismatches, 0, "the journal does not replay");
-        let desk = Desk::new(restored, settings(), disk.lives.clone(), true);
+        let desk = Desk::new(restored, settings(), disk.outside(now), true);
         let mut bench = Self {
             desk,
             disk,
@@ -189,6 +201,7 @@ impl Bench {
             Effect::RestoreBallast => {}
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
+            Effect::KeepGrid(kept) => self.disk.grid = *kept,
             Effect::Remember(node, life) => drop(self.disk.lives.insert(node, life)),
         }
         None

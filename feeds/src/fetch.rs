@@ -1,0 +1,378 @@
+//! One HTTP exchange with somebody else's server: a time limit on the whole of it, a limit on the size of the answer, a
+//! check of its type, and errors that say whether another try can help. Proxies are as the environment names them
+//! (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
+//!
+//! Does not try again and does not know what an answer means. Secrets are in no error: headers are never shown, and what
+//! a request names as secret is cut out of its address and of what the server said.
+
+use std::error::Error as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use limo_model::{Span, Time};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use reqwest::header::{AGE, CONTENT_TYPE, DATE, ETAG, HeaderMap, HeaderName, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Response, StatusCode, Url};
+use thiserror::Error;
+
+/// A year of quarter hours of the wordiest feed is about 3 MiB.
+pub const BODY_LIMIT: usize = 4 << 20;
+
+/// Slow servers of grid operators answer within 20 s.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Clocks that are set by the network differ by less than a second; by a minute, prices of the wrong slot are near.
+pub const SKEW_LIMIT: Span = Span::from_secs(60);
+
+/// A server that asks for a longer pause is asked again after this one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
+
+/// Enough for `http` to `https` and a trailing slash.
+const REDIRECT_LIMIT: usize = 5;
+
+/// How much of what a server said an error shows, in characters.
+const SHOWN: usize = 200;
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// `http` or `https`.
+    pub url: String,
+    /// Never shown.
+    pub headers: Vec<(String, String)>,
+    /// JSON to POST; a GET without it.
+    pub post: Option<String>,
+    /// Media types that are understood, such as `application/json`; none is any.
+    pub accepts: &'static [&'static str],
+    /// Texts that must not be shown where they are part of the address or of an answer.
+    pub secrets: Vec<String>,
+}
+
+/// What came: a status of 2xx, or 304 to a request with `If-None-Match`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    pub status: u16,
+    pub body: Vec<u8>,
+    /// What to send as `If-None-Match` next time.
+    pub etag: Option<String>,
+    /// How far the server's clock is ahead of this machine's, by its `Date`; to a second, and half of the time that the
+    /// exchange took.
+    pub skew: Option<Span>,
+}
+
+/// Why there is no answer. Every text names the address.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FetchError {
+    #[error("{url}: cannot be asked: {reason}")]
+    Request { url: String, reason: String },
+    #[error("{url}: no whole answer within {} s", limit.as_secs_f32())]
+    Timeout { url: String, limit: Duration },
+    /// No connection, no TLS, or an answer that broke off.
+    #[error("{url}: {reason}")]
+    Transport { url: String, reason: String },
+    #[error("{url}: status {status}{}", pause_in_words(*retry_after))]
+    Busy { url: String, status: u16, retry_after: Option<Duration> },
+    #[error("{url}: status {status}: the server said {said}")]
+    Server { url: String, status: u16, said: String },
+    #[error("{url}: status {status}: the server said {said}{}", remedy(*status))]
+    Refused { url: String, status: u16, said: String },
+    #[error("{url}: the answer is `{found}`: {expected} was expected")]
+    Type { url: String, found: String, expected: String },
+    #[error("{url}: the answer is longer than {limit} bytes")]
+    TooLarge { url: String, limit: usize },
+    #[error("cannot speak TLS: {reason}")]
+    Tls { reason: String },
+}
+
+impl FetchError {
+    /// Whether the same request will fail again until somebody changes it.
+    pub fn is_permanent(&self) -> bool {
+        matches!(self, Self::Request { .. } | Self::Refused { .. } | Self::Tls { .. })
+    }
+
+    /// How long the server asked to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        if let Self::Busy { retry_after, .. } = self { *retry_after } else { None }
+    }
+
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Busy { status, .. } | Self::Server { status, .. } | Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+fn pause_in_words(pause: Option<Duration>) -> String {
+    pause.map_or_else(String::new, |pause| format!(": asked to be left alone for {} s", pause.as_secs()))
+}
+
+fn remedy(status: u16) -> &'static str {
+    match status {
+        401 | 403 => "; check the token",
+        404 => "; check the zone, the product and the base of the address",
+        _ => "",
+    }
+}
+
+impl Request {
+    /// A GET that takes any answer.
+    pub fn get(url: impl Into<String>) -> Self {
+        Self { url: url.into(), headers: Vec::new(), post: None, accepts: &[], secrets: Vec::new() }
+    }
+
+    pub fn post(url: impl Into<String>, json: impl Into<String>) -> Self {
+        Self { post: Some(json.into()), ..Self::get(url) }
+    }
+
+    #[must_use]
+    pub fn accepting(self, accepts: &'static [&'static str]) -> Self {
+        Self { accepts, ..self }
+    }
+
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// `text` is cut out wherever it would be shown, as it is and as addresses write it.
+    #[must_use]
+    pub fn hiding(mut self, text: &str) -> Self {
+        if !text.is_empty() {
+            self.secrets.push(text.to_owned());
+            self.secrets.push(Url::parse_with_params("http://h/", [("", text)]).map_or_else(
+                |_| text.to_owned(),
+                |url| url.query().unwrap_or_default().trim_start_matches('=').to_owned(),
+            ));
+        }
+        self
+    }
+
+    /// The address as it may be shown: without user, password and secrets.
+    pub fn shown(&self) -> String {
+        let text = match Url::parse(&self.url) {
+            Ok(mut url) => {
+                // Fails only for addresses that can have neither.
+                let _ = url.set_username("").and_then(|()| url.set_password(None));
+                url.to_string()
+            }
+            Err(_) => self.url.clone(),
+        };
+        self.censored(&text)
+    }
+
+    fn censored(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+
+    /// What a server said, on one line, in quotes.
+    fn quoted(&self, body: &[u8]) -> String {
+        let text = self.censored(&String::from_utf8_lossy(body));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match text.chars().count() {
+            0 => "nothing".to_owned(),
+            count if count <= SHOWN => format!("`{text}`"),
+            _ => format!("`{}…`", text.chars().take(SHOWN).collect::<String>()),
+        }
+    }
+}
+
+/// Speaks HTTP. Cheap to clone; connections are kept.
+#[derive(Debug, Clone)]
+pub struct Fetcher {
+    client: Client,
+    timeout: Duration,
+}
+
+impl Fetcher {
+    /// With the certificate authorities of this machine, and those of `authorities` (PEM) too.
+    ///
+    /// # Errors
+    /// [`FetchError::Tls`] where `authorities` holds no certificates, or TLS cannot be begun.
+    pub fn new(timeout: Duration, authorities: Option<&[u8]>) -> Result<Self, FetchError> {
+        let tls = |error: reqwest::Error| FetchError::Tls { reason: chain(&error) };
+        let mut builder = Client::builder()
+            .timeout(timeout)
+            .redirect(Policy::custom(same_host))
+            .user_agent(concat!("limo/", env!("CARGO_PKG_VERSION")));
+        if let Some(pem) = authorities {
+            let certificates = Certificate::from_pem_bundle(pem).map_err(tls)?;
+            if certificates.is_empty() {
+                return Err(FetchError::Tls { reason: "the file of authorities holds no certificate".into() });
+            }
+            builder = builder.tls_certs_merge(certificates);
+        }
+        Ok(Self { client: builder.build().map_err(tls)?, timeout })
+    }
+
+    /// One exchange.
+    ///
+    /// # Errors
+    /// [`FetchError`], which says whether asking again helps.
+    pub async fn fetch(&self, request: &Request) -> Result<Reply, FetchError> {
+        let sent = now();
+        let response = self.send(request).await?;
+        self.taken(request, sent, response).await
+    }
+
+    /// For a protocol whose own client makes the requests: the same authorities, time limit and rule for redirects.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What `response` to a request that was sent at `sent` is worth; of `request` only what is shown and accepted counts.
+    pub(crate) async fn taken(&self, request: &Request, sent: Time, response: Response) -> Result<Reply, FetchError> {
+        let headers = response.headers();
+        let middle = Time::from_unix_ms(sent.unix_ms().midpoint(now().unix_ms()));
+        let skew = header(headers, &DATE).and_then(|date| skew(date, header(headers, &AGE), middle));
+        let status = response.status();
+        let etag = header(headers, &ETAG).map(str::to_owned);
+        let retry_after = header(headers, &RETRY_AFTER).and_then(|text| pause_asked(text, middle));
+        let found = header(headers, &CONTENT_TYPE).map(str::to_owned);
+        if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            return Err(FetchError::Busy { url: request.shown(), status: status.as_u16(), retry_after });
+        }
+        let body = self.body(request, response).await?;
+        let (url, code) = (request.shown(), status.as_u16());
+        if status.is_server_error() {
+            return Err(FetchError::Server { url, status: code, said: request.quoted(&body) });
+        }
+        if !status.is_success() && status != StatusCode::NOT_MODIFIED {
+            return Err(FetchError::Refused { url, status: code, said: request.quoted(&body) });
+        }
+        match found.filter(|found| !body.is_empty() && !is_accepted(found, request.accepts)) {
+            Some(found) => Err(FetchError::Type { url, found, expected: request.accepts.join(" or ") }),
+            None => Ok(Reply { status: code, body, etag, skew }),
+        }
+    }
+
+    async fn send(&self, request: &Request) -> Result<Response, FetchError> {
+        let url = Url::parse(&request.url).map_err(|error| unusable(request, &error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(unusable(request, &format!("`{}` is neither http nor https", url.scheme())));
+        }
+        let mut built = match &request.post {
+            None => self.client.get(url),
+            Some(json) => self.client.post(url).header(CONTENT_TYPE, "application/json").body(json.clone()),
+        };
+        if !request.accepts.is_empty() {
+            built = built.header(reqwest::header::ACCEPT, request.accepts.join(", "));
+        }
+        for (name, value) in &request.headers {
+            built = built.header(name, value);
+        }
+        built.send().await.map_err(|error| self.failed(request, error))
+    }
+
+    async fn body(&self, request: &Request, mut response: Response) -> Result<Vec<u8>, FetchError> {
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(|error| self.failed(request, error))? {
+            if body.len() + piece.len() > BODY_LIMIT {
+                return Err(FetchError::TooLarge { url: request.shown(), limit: BODY_LIMIT });
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    pub(crate) fn failed(&self, request: &Request, error: reqwest::Error) -> FetchError {
+        let url = request.shown();
+        // The address may hold secrets, and stands before the reason already.
+        let error = error.without_url();
+        if error.is_timeout() {
+            FetchError::Timeout { url, limit: self.timeout }
+        } else if error.is_builder() {
+            FetchError::Request { url, reason: request.censored(&chain(&error)) }
+        } else {
+            FetchError::Transport { url, reason: request.censored(&chain(&error)) }
+        }
+    }
+}
+
+fn unusable(request: &Request, reason: &str) -> FetchError {
+    FetchError::Request { url: request.shown(), reason: reason.to_owned() }
+}
+
+/// A token that is meant for one host goes to no other, and nothing goes from TLS to plain text.
+fn same_host(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
+    let before = attempt.previous();
+    let next = attempt.url();
+    let elsewhere = before.last().is_none_or(|last| {
+        last.host_str() != next.host_str() || (last.scheme() == "https" && next.scheme() != "https")
+    });
+    if elsewhere {
+        return attempt.error("it sends to another host, which is not followed: set that host as the base");
+    }
+    if before.len() > REDIRECT_LIMIT {
+        return attempt.error("it sends in a circle");
+    }
+    attempt.follow()
+}
+
+/// An error and what it comes from; a cause that says the same as what stands before it is left out.
+fn chain(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn is_accepted(found: &str, accepts: &[&str]) -> bool {
+    let media = found.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let alike = |wanted: &&str| {
+        // `application/problem+json` is JSON, and `text/xml` is XML.
+        let (_, kind) = wanted.split_once('/').unwrap_or(("", wanted));
+        media == **wanted || media.ends_with(&format!("+{kind}")) || media == format!("text/{kind}")
+    };
+    accepts.is_empty() || accepts.iter().any(alike)
+}
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The date of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+fn http_date(text: &str) -> Option<Time> {
+    let zoned = jiff::fmt::rfc2822::parse(text).ok()?;
+    Some(Time::from_unix_ms(zoned.timestamp().as_millisecond()))
+}
+
+/// An answer out of a cache has been there for `age`.
+fn skew(date: &str, age: Option<&str>, now: Time) -> Option<Span> {
+    let age = age.and_then(|age| age.trim().parse::<u32>().ok()).unwrap_or(0);
+    Some(http_date(date)? + Span::from_secs(i64::from(age)) - now)
+}
+
+/// Seconds, or a date (RFC 9110, section 10.2.3).
+fn pause_asked(text: &str, now: Time) -> Option<Duration> {
+    let pause = match text.trim().parse::<u64>() {
+        Ok(secs) => Duration::from_secs(secs),
+        Err(_) => Duration::from_millis(u64::try_from((http_date(text)? - now).ms()).unwrap_or(0)),
+    };
+    Some(pause.min(LONGEST_PAUSE))
+}
+
+/// The pause after so many failures in a row, 1 or more: `first`, doubled with each up to `longest`, and of that half to all,
+/// by `seed`, so that not all who failed together come back together.
+pub fn backoff(failures: u32, first: Duration, longest: Duration, seed: u64) -> Duration {
+    let doubled = first.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
+    let half = doubled.min(longest) / 2;
+    let ms = u64::try_from(half.as_millis()).unwrap_or(u64::MAX - 1);
+    half + Duration::from_millis(SplitMix64::seed_from_u64(seed).next_u64() % (ms + 1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! Who outside is heard: tasks that bring the desk what they say. Decides nothing.
+
+pub mod grid;
