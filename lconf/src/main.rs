@@ -3,6 +3,7 @@
 mod args;
 mod budget;
 mod gauge;
+mod grid;
 mod nodes;
 mod profiles;
 mod set;

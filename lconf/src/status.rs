@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
 use crate::gauge::{band_in_words, gauge};
-use crate::show::{SettingsJson, mode_in_words, price_in_words};
+use crate::grid::{self, GridJson};
+use crate::show::{BandJson, SettingsJson, mode_in_words, price_in_words};
 
 #[derive(Serialize)]
 struct StatusJson {
@@ -32,6 +33,9 @@ struct StatusJson {
     in_band_share: Option<f64>,
     rejected_plans: u64,
     trouble: Option<String>,
+    /// The operator's own band, where the grid's limits hold in its place.
+    own_band: Option<BandJson>,
+    grid: Vec<GridJson>,
 }
 
 /// # Errors
@@ -65,6 +69,8 @@ fn as_json(status: &Status) -> StatusJson {
         in_band_share: status.in_band_permille.map(|share| f64::from(share) / 1e3),
         rejected_plans: status.rejected_plans,
         trouble: status.trouble.clone(),
+        own_band: status.own_band.map(BandJson::from),
+        grid: status.grid.iter().map(GridJson::from).collect(),
     }
 }
 
@@ -79,6 +85,12 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     fact("band", gauge(status.draw, status.band, status.emulated));
     if let Some((at, band)) = status.next_band {
         fact("then", format!("{} from {}", band_in_words(band), clock.show(at)));
+    }
+    if let Some(own) = status.own_band {
+        fact("own band", format!("{}; the grid has changed it", band_in_words(own)));
+    }
+    for source in &status.grid {
+        fact("grid", grid::in_words(source, clock));
     }
     if let Some(share) = status.in_band_permille {
         fact("in band", format!("{}.{} % of the time", share / 10, share % 10));

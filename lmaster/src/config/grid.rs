@@ -347,7 +347,7 @@ mod tests {
         let schedule =
             |zone: &str, line: &str| format!("{head}schedule = {{ zone = \"{zone}\", lines = [{{{line}}}] }}\n");
         let line = "from = \"17:00\", until = \"20:00\", high = \"5 W\"";
-        assert!(grid(&schedule("Europe/Berlin", line)).is_ok());
+        assert_eq!(grid(&schedule("Europe/Berlin", line)).map(|grid| grid.sources.len()), Ok(1));
         refused(&schedule("Europe/Atlantis", line), "`Europe/Atlantis` is no time zone");
         refused(
             &schedule("UTC", "from = \"17\", until = \"20:00\""),

@@ -2,6 +2,7 @@
 
 mod bad_peers;
 mod full_disk;
+mod grid;
 mod harness;
 mod jobs;
 mod program;

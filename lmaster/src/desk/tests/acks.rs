@@ -61,7 +61,7 @@ fn a_connection_that_breaks_after_go_moves_nothing() {
     let running =
         AttemptReport { job: JOB, attempt: Attempt(1), state: limo_proto::AttemptState::Running, stdin_offset: 0 };
     let n1 = bench.node_with("n1", "boot", vec![running]);
-    assert_eq!(words(&bench.orders(n1)), ["Registered", "Resume"]);
+    assert_eq!(words(&bench.orders(n1)), ["Registered", "ReadFrom"]);
     assert_eq!(bench.jobs()[0].state, limo_proto::JobState::Running);
 }
 

@@ -29,7 +29,7 @@ fn nothing_is_told_before_it_is_on_disk() {
     bench.report(node, ended(job, attempt, 3));
     bench.commit();
     assert_eq!(words(&bench.heard(client)), ["Running"]);
-    assert!(words(&bench.orders(node)).iter().all(|order| order == "Resume"), "the end is not on disk");
+    assert!(words(&bench.orders(node)).iter().all(|order| order == "ReadFrom"), "the end is not on disk");
     bench.commit();
     assert_eq!(words(&bench.orders(node)), ["EndedAck"]);
     let heard = bench.heard(client);
