@@ -229,6 +229,16 @@ impl Fetcher {
     pub async fn fetch(&self, request: &Request) -> Result<Reply, FetchError> {
         let sent = now();
         let response = self.send(request).await?;
+        self.taken(request, sent, response).await
+    }
+
+    /// For a protocol whose own client makes the requests: the same authorities, time limit and rule for redirects.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What `response` to a request that was sent at `sent` is worth; of `request` only what is shown and accepted counts.
+    pub(crate) async fn taken(&self, request: &Request, sent: Time, response: Response) -> Result<Reply, FetchError> {
         let headers = response.headers();
         let middle = Time::from_unix_ms(sent.unix_ms().midpoint(now().unix_ms()));
         let skew = header(headers, &DATE).and_then(|date| skew(date, header(headers, &AGE), middle));
@@ -283,7 +293,7 @@ impl Fetcher {
         Ok(body)
     }
 
-    fn failed(&self, request: &Request, error: reqwest::Error) -> FetchError {
+    pub(crate) fn failed(&self, request: &Request, error: reqwest::Error) -> FetchError {
         let url = request.shown();
         // The address may hold secrets, and stands before the reason already.
         let error = error.without_url();
@@ -345,7 +355,7 @@ fn is_accepted(found: &str, accepts: &[&str]) -> bool {
     accepts.is_empty() || accepts.iter().any(alike)
 }
 
-fn now() -> Time {
+pub(crate) fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -4,6 +4,7 @@ mod args;
 mod budget;
 mod feeds;
 mod gauge;
+mod grid;
 mod nodes;
 mod profiles;
 mod set;

@@ -29,7 +29,7 @@ pub struct SettingsJson {
 
 /// `null` is no limit.
 #[derive(Serialize)]
-struct BandJson {
+pub struct BandJson {
     band_low_w: Option<f64>,
     band_high_w: Option<f64>,
 }

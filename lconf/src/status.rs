@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::budget::{self, AccountJson};
 use crate::feeds::{self, FeedJson};
 use crate::gauge::{band_in_words, gauge};
-use crate::show::{SettingsJson, mode_in_words, price_in_words};
+use crate::grid::{self, GridJson};
+use crate::show::{BandJson, SettingsJson, mode_in_words, price_in_words};
 
 #[derive(Serialize)]
 struct StatusJson {
@@ -36,6 +37,9 @@ struct StatusJson {
     /// The operator whose prices hold; `null` where that are those of the feeds, or none.
     prices_by: Option<String>,
     feeds: Vec<FeedJson>,
+    /// The operator's own band, where the grid's limits hold in its place.
+    own_band: Option<BandJson>,
+    grid: Vec<GridJson>,
 }
 
 /// # Errors
@@ -71,6 +75,8 @@ fn as_json(status: &Status) -> StatusJson {
         trouble: status.trouble.clone(),
         prices_by: status.prices_by.clone(),
         feeds: status.feeds.iter().map(FeedJson::from).collect(),
+        own_band: status.own_band.map(BandJson::from),
+        grid: status.grid.iter().map(GridJson::from).collect(),
     }
 }
 
@@ -85,6 +91,12 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     fact("band", gauge(status.draw, status.band, status.emulated));
     if let Some((at, band)) = status.next_band {
         fact("then", format!("{} from {}", band_in_words(band), clock.show(at)));
+    }
+    if let Some(own) = status.own_band {
+        fact("own band", format!("{}; the grid has changed it", band_in_words(own)));
+    }
+    for source in &status.grid {
+        fact("grid", grid::in_words(source, clock));
     }
     if let Some(share) = status.in_band_permille {
         fact("in band", format!("{}.{} % of the time", share / 10, share % 10));

@@ -1,6 +1,7 @@
 //! Settings: from flags, from `LIMO_*` variables, from a TOML file, from defaults, in this order. Knows what each setting
 //! means to the rest of the program and what values make no sense; opens nothing but the file.
 
+pub mod grid;
 mod policy;
 
 use std::net::SocketAddr;
@@ -82,11 +83,17 @@ struct Layer {
     readings_every: Option<Span>,
     #[command(flatten)]
     policy: PolicyLayer,
+    /// Where the operator's own limits stand among the sources of `[[grid]]`: before higher numbers [default: 100]
+    #[arg(long, value_name = "NUMBER", env = "LIMO_OPERATOR_PRIORITY")]
+    operator_priority: Option<u32>,
     #[command(flatten)]
     initial: InitialLayer,
     /// Only in the file.
     #[arg(skip)]
     feed: FeedTables,
+    /// Who may set limits from outside; in the file only: `[[grid]]`.
+    #[arg(skip)]
+    grid: Vec<grid::GridTable>,
 }
 
 /// What holds when the journal begins; from then on `lconf` changes it: `[initial]`.
@@ -119,6 +126,7 @@ pub struct Settings {
     pub desk: desk::Settings,
     /// Good, as far as can be told without asking.
     pub feeds: FeedTables,
+    pub grid: grid::Grid,
 }
 
 impl Cli {
@@ -159,6 +167,8 @@ impl Layer {
                 mode: self.initial.mode.or(below.initial.mode),
             },
             feed: below.feed,
+            operator_priority: self.operator_priority.or(below.operator_priority),
+            grid: below.grid,
         }
     }
 
@@ -196,8 +206,9 @@ impl Layer {
             "readings_every is {every}, and a reading counts for {stale_after} (stale_after): it must be recorded before"
         );
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
+        let grid = grid::resolve(self.grid, self.operator_priority)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
-        Ok(Settings { state_dir, listen, log, log_format, desk, feeds: self.feed })
+        Ok(Settings { state_dir, listen, log, log_format, desk, feeds: self.feed, grid })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the world outside tells the master: feeds are asked here, and the desk is told. Decides nothing about jobs.
 
+pub mod grid;
 mod kept;
 mod look;
 mod prices;

@@ -1,8 +1,10 @@
 //! What clients are told about jobs, nodes and the cluster, made from the core's state. Decides nothing.
 
+use limo_feeds::grid::Mode;
 use limo_model::{Budgets, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
-    Answer, Candidate, Explanation, JobReport, JobState, Launch, NodeReport, NodeState, Status, UnitReport,
+    Answer, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, Launch, NodeReport,
+    NodeState, Status, UnitReport,
 };
 use limo_sched::{Core, Finished, Job, Node, Phase, possibilities};
 
@@ -149,9 +151,10 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     }
 }
 
-pub fn status(core: &Core, now: Time, trouble: Option<String>) -> Status {
+pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feeds::grid::Report]) -> Status {
     let (settings, sums) = (core.settings(), core.sums());
     let next_band = settings.limits.next_step(now);
+    let own_band = settings.own_limits.as_ref().map(|own| *own.at(now));
     let next_price = core.prices().and_then(|prices| Some((prices.next_step(now)?, prices)));
     // Up to now, without changing the state.
     let mut bill = sums.bill;
@@ -186,6 +189,29 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>) -> Status {
         trouble,
         prices_by: None,
         feeds: Vec::new(),
+        own_band: own_band.filter(|band| *band != *settings.limits.at(now)),
+        grid: grid.iter().map(source).collect(),
+    }
+}
+
+/// Longest fault that is shown, in characters: a status must fit into a frame.
+const FAULT_LIMIT: usize = 500;
+
+fn source(report: &limo_feeds::grid::Report) -> GridReport {
+    let limit = report.limit.and_then(|limit| {
+        let band = limo_model::Band::new(limit.low, limit.high).ok()?;
+        Some(GridLimit { band, until: limit.until, emergency: limit.emergency })
+    });
+    GridReport {
+        name: report.name.clone(),
+        state: match report.mode {
+            Mode::Ok => GridState::Ok,
+            Mode::Stale => GridState::Stale,
+            Mode::Failsafe { .. } => GridState::Failsafe,
+        },
+        heard: report.heard,
+        fault: report.fault.as_ref().map(|fault| fault.chars().take(FAULT_LIMIT).collect()),
+        limit,
     }
 }
 

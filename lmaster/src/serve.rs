@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use limo_feeds::grid::{Arbiter, Word};
 use limo_model::Time;
 use limo_proto::{MasterToClient, MasterToNode};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -12,8 +13,9 @@ use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_
 
 use crate::config::{Cli, Settings};
 use crate::connection::Link;
-use crate::desk::{Desk, Effect, Input, PeerId};
+use crate::desk::{Desk, Effect, Input, Outside, PeerId};
 use crate::feeds;
+use crate::feeds::grid::{self, Keeper};
 use crate::listen::{self, Arrival, Place};
 use crate::lives::Lives;
 use crate::logging::Log;
@@ -41,17 +43,25 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let (entries, mismatches) = (restored.entries, restored.mismatches);
     tracing::info!(jobs = restored.live.len(), entries, mismatches, "journal taken up");
     let listener = listen::bind(settings.listen, &settings.state_dir).await?;
-    let desk = Desk::new(restored, settings.desk.clone(), known, store.has_ballast());
+    let (keeper, kept) = Keeper::open(&settings.state_dir);
+    let (telling, words) = channel(READ_AHEAD);
+    // They end with this function.
+    let _sources = grid::start(&settings.grid.sources, &kept, &settings.state_dir, telling).await?;
+    let sources = settings.grid.sources.iter().map(|(source, _)| source.clone()).collect();
+    let outside = Outside { lives: known, grid: Arbiter::new(sources, settings.grid.operator_priority, kept, now()) };
+    let desk = Desk::new(restored, settings.desk.clone(), outside, store.has_ballast());
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
     let listening = tokio::spawn(listen::serve(listener, arriving));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, settings.state_dir.clone(), inputs.clone()));
-    let mut shell = Shell { desk, store, lives, inputs, nodes: HashMap::new(), clients: HashMap::new(), next_peer: 0 };
+    let mut shell =
+        Shell { desk, store, lives, keeper, inputs, nodes: HashMap::new(), clients: HashMap::new(), next_peer: 0 };
     let sources = Sources {
         from_store,
         from_peers,
         arrivals,
+        words,
         hang_up: signal(SignalKind::hangup()).context("cannot receive SIGHUP")?,
         terminate: signal(SignalKind::terminate()).context("cannot receive SIGTERM")?,
         interrupt: signal(SignalKind::interrupt()).context("cannot receive SIGINT")?,
@@ -89,9 +99,11 @@ impl Configuration {
         if let Err(error) = self.log.set(&settings.log) {
             tracing::error!(error = format!("{error:#}"), "what is logged stays as it was");
         }
-        let fixed = |settings: &Settings| (settings.listen, settings.state_dir.clone(), settings.log_format);
+        let fixed = |settings: &Settings| {
+            (settings.listen, settings.state_dir.clone(), settings.log_format, settings.grid.clone())
+        };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
-            tracing::warn!("listen, state_dir, log_format and feeds change only with a restart");
+            tracing::warn!("listen, state_dir, log_format, [[grid]] and feeds change only with a restart");
         }
         tracing::info!("configuration read again");
         // The feeds are those of the start.
@@ -104,6 +116,7 @@ struct Sources {
     from_store: UnboundedReceiver<Input>,
     from_peers: Receiver<Input>,
     arrivals: Receiver<Arrival>,
+    words: Receiver<(usize, Word)>,
     hang_up: Signal,
     terminate: Signal,
     interrupt: Signal,
@@ -135,6 +148,7 @@ impl Sources {
             _ = self.hang_up.recv() => Happened::HangUp,
             Some(arrival) = self.arrivals.recv() => Happened::Arrived(arrival),
             () = timer => Happened::Input(Input::Timer),
+            Some((source, word)) = self.words.recv() => Happened::Input(Input::Word(source, word)),
             Some(input) = self.from_peers.recv() => Happened::Input(input),
         }
     }
@@ -144,6 +158,7 @@ struct Shell {
     desk: Desk,
     store: Store,
     lives: Lives,
+    keeper: Keeper,
     inputs: Sender<Input>,
     nodes: HashMap<PeerId, (Link<MasterToNode>, Place)>,
     clients: HashMap<PeerId, (Link<MasterToClient>, Place)>,
@@ -246,6 +261,11 @@ impl Shell {
             Effect::RestoreBallast => self.store.restore_ballast(),
             Effect::Ask(ticket, question) => self.store.ask(ticket, question),
             Effect::Learn(lesson) => self.store.learn(*lesson),
+            Effect::KeepGrid(kept) => {
+                if let Err(error) = self.keeper.keep(&kept) {
+                    tracing::warn!(%error, "what was heard of the grid is not kept over a restart");
+                }
+            }
             Effect::Remember(node, life) => {
                 if let Err(error) = self.lives.remember(&node, &life) {
                     tracing::warn!(%error, node, "the life of a node is not remembered");

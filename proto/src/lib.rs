@@ -20,7 +20,7 @@ pub use message::{
     NewSlave, NodeToMaster, Query, Sample, SendExec, SubmissionKey,
 };
 pub use report::{
-    BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, JobReport, JobState, NodeReport, NodeState,
-    Status, UnitReport,
+    BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState, JobReport,
+    JobState, NodeReport, NodeState, Status, UnitReport,
 };
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

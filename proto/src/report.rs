@@ -196,6 +196,10 @@ pub struct Status {
     pub prices_by: Option<String>,
     /// Of prices, then of carbon intensities.
     pub feeds: Vec<FeedReport>,
+    /// The operator's own band, where the grid's limits hold in its place.
+    pub own_band: Option<Band>,
+    /// Who may set limits from outside, in the order of the configuration.
+    pub grid: Vec<GridReport>,
 }
 
 /// What became of a feed.
@@ -229,6 +233,48 @@ impl FeedKind {
             Self::Carbon => "carbon",
         }
     }
+}
+
+/// A source of limits of the grid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GridReport {
+    pub name: String,
+    pub state: GridState,
+    /// When the master heard of it last, since its start.
+    pub heard: Option<Time>,
+    /// Why the last attempt failed, where it did.
+    pub fault: Option<String>,
+    /// What it asks for now.
+    pub limit: Option<GridLimit>,
+}
+
+/// Whether a source is heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GridState {
+    Ok,
+    /// It is not, and nothing holds in its place.
+    Stale,
+    /// It is not, and its failsafe limit holds.
+    Failsafe,
+}
+
+impl GridState {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Stale => "stale",
+            Self::Failsafe => "failsafe",
+        }
+    }
+}
+
+/// A limit that a source asks for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GridLimit {
+    pub band: Band,
+    /// `None` is until the source says something else.
+    pub until: Option<Time>,
+    pub emergency: bool,
 }
 
 /// What became of the budget whose period runs, until [`Status::now`].

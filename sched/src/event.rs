@@ -119,4 +119,8 @@ pub enum Event {
         profile: Option<Profile>,
         by: String,
     },
+    /// What holds by the grid's limits in place of the operator's own, which stay known. [`Event::LimitsSet`] ends it.
+    GridLimited {
+        limits: Curve<Band>,
+    },
 }

@@ -53,7 +53,11 @@ pub struct Settings {
     pub mode_setting: ModeSetting,
     /// The mode in force; with [`ModeSetting::Auto`] it follows the price, with hysteresis.
     pub mode: Mode,
+    /// In force.
     pub limits: Curve<Band>,
+    /// What the operator set, while the grid's limits hold in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
     /// Who set or forgot the prices last; empty where nobody ever did.
     #[serde(default)]
@@ -70,10 +74,18 @@ impl Default for Settings {
             mode_setting: ModeSetting::Auto,
             mode: Mode::High,
             limits: Curve::constant(Band::UNLIMITED),
+            own_limits: None,
             prices: None,
             prices_by: String::new(),
             budgets: Budgets::default(),
         }
+    }
+}
+
+impl Settings {
+    /// What the operator allows, whether or not the grid allows as much.
+    pub fn operator_limits(&self) -> &Curve<Band> {
+        self.own_limits.as_ref().unwrap_or(&self.limits)
     }
 }
 

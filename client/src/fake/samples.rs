@@ -172,6 +172,8 @@ pub fn status() -> Status {
         trouble: None,
         prices_by: None,
         feeds: Vec::new(),
+        own_band: None,
+        grid: Vec::new(),
     }
 }
 

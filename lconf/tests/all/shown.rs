@@ -2,7 +2,7 @@
 
 use limo_client::fake::{answer, node, status};
 use limo_model::{Band, Power, Span, Time};
-use limo_proto::{Answer, FeedKind, FeedReport, Query, Status};
+use limo_proto::{Answer, FeedKind, FeedReport, GridLimit, GridReport, GridState, Query, Status};
 use limo_sched::{Mode, ModeSetting};
 use serde_json::{Value, json};
 
@@ -84,6 +84,8 @@ async fn as_json() {
         "nodes_up": 3, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
         "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "prices_by": null,
         "feeds": [],
+        "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null,
+        "own_band": null, "grid": [],
     });
     let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
     all.extend(now);
@@ -140,4 +142,31 @@ async fn nodes() {
     assert_eq!(asked, [ask(Query::Nodes)]);
     let (output, _) = answered(&["node", "list", "--json"], nodes()).await;
     assert!(output.contains("{\"schema\":1,\"nodes\":[{\"name\":\"n1\",\"state\":\"up\","), "{output}");
+}
+
+#[tokio::test]
+async fn who_sets_limits_from_outside() {
+    let band = |low, high| Band::new(Power::from_watts(low), Power::from_watts(high)).expect("a band");
+    let at_noon = status().next_band.expect("a next band").0;
+    let source = |name: &str, state, limit| GridReport { name: name.into(), state, heard: None, fault: None, limit };
+    let limit = |until, emergency| Some(GridLimit { band: band(0, 60), until, emergency });
+    let grid = vec![
+        source("dso", GridState::Ok, limit(Some(at_noon), false)),
+        source("alarm", GridState::Failsafe, limit(None, true)),
+        GridReport { fault: Some("status 500".into()), ..source("file", GridState::Stale, None) },
+    ];
+    let status = Status { own_band: Some(band(40, 90)), grid, ..status() };
+    let text = shown(&["status"], status.clone()).await;
+    let expected = "\
+        own band   40.0 W to 90.0 W; the grid has changed it\n\
+        grid       dso: ok, at most 60.0 W until 2017-10-26 12:00\n\
+        grid       alarm: failsafe, emergency, at most 60.0 W\n\
+        grid       file: stale, asks for nothing (status 500)\n";
+    assert!(text.contains(expected), "{text}");
+    let shown = parsed(&["status", "--json"], status).await;
+    assert_eq!(shown["own_band"], json!({"band_low_w": 40.0, "band_high_w": 90.0}));
+    let expected =
+        json!({"band_low_w": null, "band_high_w": 60.0, "until_unix_ms": at_noon.unix_ms(), "emergency": false});
+    assert_eq!(shown["grid"][0]["limit"], expected);
+    assert_eq!((&shown["grid"][2]["state"], &shown["grid"][2]["fault"]), (&json!("stale"), &json!("status 500")));
 }

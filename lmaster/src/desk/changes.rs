@@ -50,8 +50,14 @@ impl Desk {
             }
             Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
         };
+        let limits = matches!(event, Ok(Event::LimitsSet { .. }));
         match event.and_then(|event| self.record(event)) {
-            Ok(()) => self.after(done(peer)),
+            Ok(()) => {
+                if limits {
+                    self.follow_grid();
+                }
+                self.after(done(peer));
+            }
             Err(refused) => self.refuse(peer, refused.to_string(), None),
         }
     }

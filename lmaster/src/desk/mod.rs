@@ -11,6 +11,7 @@ mod changes;
 mod clients;
 mod commit;
 mod feeds;
+mod grid;
 mod nodes;
 mod queries;
 mod steer;
@@ -21,6 +22,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use limo_feeds::grid::{Arbiter, Kept, Word};
 use limo_journal::{Batch, CommitError, RecoverError, Recovered};
 use limo_model::{Attempt, Band, Energy, JobId, NodeId, Profile, ProfileKey, Request, Span, Time};
 use limo_proto::{ClientToMaster, Frame, JobReport, Launch, MasterToClient, MasterToNode, NodeToMaster, SubmissionKey};
@@ -32,6 +34,7 @@ use assign::Awaited;
 use book::Book;
 use clients::{Asked, ClientPeer};
 pub use feeds::News;
+use grid::Grid;
 use nodes::{Link, NodePeer};
 use queries::Waiter;
 use streams::Routes;
@@ -75,6 +78,8 @@ pub enum Input {
     Timer,
     /// What the feeds tell of prices now.
     Feeds(Box<News>),
+    /// A source of limits, by its place in the configuration, has said something.
+    Word(usize, Word),
     /// The configuration was read again.
     Configured(Box<Settings>),
     /// Take no more in; what is under way is still committed.
@@ -93,6 +98,8 @@ pub enum Effect {
     RestoreBallast,
     Ask(Ticket, Question),
     Learn(Box<Lesson>),
+    /// Keep what was heard of the sources of limits over a restart.
+    KeepGrid(Box<Kept>),
     /// Remember the life of a node over a restart of the master, before any effect that follows.
     Remember(String, Life),
 }
@@ -149,6 +156,15 @@ pub struct Life {
     pub boot: String,
 }
 
+/// What is known beside the journal when the process begins.
+#[derive(Debug)]
+pub struct Outside {
+    /// The life in which each node got its last assignments, by name.
+    pub lives: HashMap<String, Life>,
+    /// The sources of limits.
+    pub grid: Arbiter,
+}
+
 /// What an operator can choose of how the desk works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -195,6 +211,7 @@ pub struct Desk {
     /// The life in which each node got its last assignments, by name.
     lives: HashMap<String, Life>,
     clients: HashMap<PeerId, ClientPeer>,
+    grid: Grid,
     routes: Routes,
     /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
     /// the job is on disk.
@@ -215,7 +232,7 @@ pub struct Desk {
 impl Desk {
     /// Takes up what was restored. The first effects, which make it durable that no node is connected now, come with the
     /// first step.
-    pub fn new(restored: Restored, settings: Settings, lives: HashMap<String, Life>, has_ballast: bool) -> Self {
+    pub fn new(restored: Restored, settings: Settings, outside: Outside, has_ballast: bool) -> Self {
         let mut desk = Self {
             now: restored.last,
             core: restored.core,
@@ -225,8 +242,9 @@ impl Desk {
             keys: HashMap::new(),
             nodes: HashMap::new(),
             connected: BTreeMap::new(),
-            lives,
+            lives: outside.lives,
             clients: HashMap::new(),
+            grid: Grid::new(outside.grid),
             routes: Routes::default(),
             let_go: BTreeMap::new(),
             awaited: BTreeMap::new(),
@@ -267,6 +285,7 @@ impl Desk {
             Input::Learned(key, profile) => self.learned(key, profile),
             Input::Timer => self.timer(),
             Input::Feeds(news) => self.told(*news),
+            Input::Word(source, word) => self.word(source, word),
             Input::Configured(settings) => self.configured(*settings),
             Input::Stop => self.book.want_snapshot(),
         }
@@ -279,7 +298,7 @@ impl Desk {
         let awaited = self.awaited.values().map(|awaited| awaited.until).min();
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
-        [self.book.deadline(), self.stage_due(), awaited, orphans].into_iter().flatten().min()
+        [self.book.deadline(), self.stage_due(), awaited, orphans, self.grid_due()].into_iter().flatten().min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -292,6 +311,9 @@ impl Desk {
         self.orphans_due();
         if self.stage_due().is_some_and(|due| due <= self.now) {
             self.stage();
+        }
+        if self.grid_due().is_some_and(|due| due <= self.now) {
+            self.follow_grid();
         }
         self.book.timer(self.now, &mut self.effects);
     }
@@ -325,6 +347,7 @@ impl Desk {
         }
         self.options_in_force();
         self.feeds_in_force();
+        self.follow_grid();
         let away: BTreeSet<NodeId> =
             self.core.nodes().iter().filter(|node| node.is_connected()).map(|n| n.id()).collect();
         for node in away {

@@ -42,7 +42,8 @@ impl Desk {
             }
             Query::Status => {
                 let trouble = self.book.trouble().map(str::to_owned);
-                let status = report::status(&self.core, self.now, trouble);
+                let sources = self.grid.arbiter.reports(self.now);
+                let status = report::status(&self.core, self.now, trouble, &sources);
                 let (prices_by, feeds) = (self.prices_by_operator(), self.feed_reports());
                 self.say(peer, Answer::Status(Box::new(limo_proto::Status { prices_by, feeds, ..status })));
             }

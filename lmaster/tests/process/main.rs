@@ -3,6 +3,7 @@
 mod bad_peers;
 mod feeds;
 mod full_disk;
+mod grid;
 mod harness;
 mod jobs;
 mod program;

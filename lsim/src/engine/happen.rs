@@ -176,7 +176,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if self.core.nodes().len() > nodes {
             self.machine.join(NodeId(u32::try_from(nodes).unwrap_or(u32::MAX)));
         }
-        if matches!(event, Event::BudgetsSet { .. } | Event::LimitsSet { .. } | Event::PricesSet { .. }) {
+        if matches!(
+            event,
+            Event::BudgetsSet { .. } | Event::LimitsSet { .. } | Event::GridLimited { .. } | Event::PricesSet { .. }
+        ) {
             self.follow_settings();
         }
     }

@@ -35,7 +35,7 @@ impl Otherwise {
         match **event {
             Event::PolicySet { .. } => self.policy.is_some(),
             Event::BudgetsSet { .. } => self.budgets.is_some(),
-            Event::LimitsSet { .. } => self.limits.is_some(),
+            Event::LimitsSet { .. } | Event::GridLimited { .. } => self.limits.is_some(),
             Event::PricesSet { .. } => self.prices.is_some(),
             _ => false,
         }

@@ -35,6 +35,7 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::BudgetsSet { budgets, .. } => settings::budgets(state, now, budgets),
         Event::LimitsSet { limits, .. } => settings::limits(state, now, limits),
         Event::PricesSet { prices, by } => settings::prices(state, now, prices.as_ref(), by),
+        Event::GridLimited { limits } => settings::grid_limits(state, now, limits),
         Event::ModeSet { mode, .. } => settings::mode(state, *mode),
         Event::PolicySet { preset, options, .. } => settings::policy(state, *preset, *options),
         Event::ProfileSet { key, profile, .. } => settings::profile(state, key, *profile),

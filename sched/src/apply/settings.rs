@@ -11,6 +11,15 @@ use crate::state::State;
 pub(super) fn limits(state: &mut State, now: Time, limits: &Curve<Band>) -> Result<(), Refused> {
     settle(state, now);
     state.settings.limits = limits.clone();
+    state.settings.own_limits = None;
+    Ok(())
+}
+
+pub(super) fn grid_limits(state: &mut State, now: Time, limits: &Curve<Band>) -> Result<(), Refused> {
+    settle(state, now);
+    let settings = &mut state.settings;
+    let own = std::mem::replace(&mut settings.limits, limits.clone());
+    settings.own_limits.get_or_insert(own);
     Ok(())
 }
 

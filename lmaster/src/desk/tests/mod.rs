@@ -6,6 +6,7 @@ mod changes;
 mod chaos;
 mod disk;
 mod feeds;
+mod grid;
 mod jobs;
 mod nodes;
 mod restarts;
@@ -15,6 +16,7 @@ mod streams;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
+use limo_feeds::grid::{Arbiter, Kept, Source};
 use limo_journal::{Batch, CommitError, Entry, Recovered, Submission};
 use limo_model::{
     Attempt, Band, Cores, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec,
@@ -26,7 +28,9 @@ use limo_proto::{
 };
 use limo_sched::{ModeSetting, Options, Preset};
 
-use super::{Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, PeerId, Question, Reply, Settings, Ticket};
+use super::{
+    Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings, Ticket,
+};
 use crate::recover::restore;
 
 /// 2026-01-01 in milliseconds.
@@ -42,6 +46,9 @@ struct Disk {
     finished: BTreeMap<JobId, JobReport>,
     generation: u64,
     lives: HashMap<String, Life>,
+    /// The sources of limits of the configuration, and what was kept of them.
+    sources: Vec<Source>,
+    grid: Kept,
 }
 
 impl Disk {
@@ -62,6 +69,11 @@ impl Disk {
             self.snapshot = Some(snapshot);
             self.entries.clear();
         }
+    }
+
+    fn outside(&self, now: Time) -> Outside {
+        let grid = Arbiter::new(self.sources.clone(), 100, self.grid.clone(), now);
+        Outside { lives: self.lives.clone(), grid }
     }
 
     fn recover(&mut self) -> Recovered {
@@ -137,7 +149,7 @@ impl Bench {
     fn on(mut disk: Disk, now: Time) -> Self {
         let restored = restore(disk.recover(), now).expect("readable");
         assert_eq!(restored.mismatches, 0, "the journal does not replay");
-        let desk = Desk::new(restored, settings(), disk.lives.clone(), true);
+        let desk = Desk::new(restored, settings(), disk.outside(now), true);
         let mut bench = Self {
             desk,
             disk,
@@ -192,6 +204,7 @@ impl Bench {
             Effect::RestoreBallast => {}
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
+            Effect::KeepGrid(kept) => self.disk.grid = *kept,
             Effect::Remember(node, life) => drop(self.disk.lives.insert(node, life)),
         }
         None

@@ -1,0 +1,219 @@
+//! Which limits hold: from what all sources say and what the operator allows to one curve of the band. Times are told;
+//! there is no clock here, and nothing is read.
+//!
+//! The rule, at any instant:
+//! 1. Of the limits that are neither obligatory nor an emergency the one with the lowest number of its source holds;
+//!    within a source the one with the lowest number of its own; among equals the one with the lower upper limit.
+//! 2. It narrows the operator's band. Only where its source may widen, and has a lower number than the operator, it takes
+//!    the place of that band.
+//! 3. All limits of obligatory sources and all emergencies narrow what is left, whatever their numbers.
+//! 4. During an emergency there is no lower limit. A lower limit above the upper one gives way to it.
+//!
+//! The curve says what follows if every source goes on as it is: that a word will be lost is not foreseen, that failsafe
+//! ends is.
+
+use std::collections::BTreeSet;
+
+use limo_model::{Band, Curve, Power, Time};
+use serde::{Deserialize, Serialize};
+
+use super::limit::{Limit, Source, Word};
+use super::standing::{Mode, Standing};
+
+/// All sources, and what is known of them.
+#[derive(Debug, Clone)]
+pub struct Arbiter {
+    sources: Vec<(Source, Standing)>,
+    operator_priority: u32,
+}
+
+/// What outlasts the process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    pub sources: Vec<KeptSource>,
+}
+
+/// What was last heard of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptSource {
+    pub name: String,
+    pub limits: Vec<Limit>,
+    pub failsafe_since: Option<Time>,
+}
+
+/// How a source stands, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    pub name: String,
+    pub mode: Mode,
+    /// Of the last word in this process.
+    pub heard: Option<Time>,
+    /// Why the last attempt failed, where it did.
+    pub fault: Option<String>,
+    /// Of its limits the one that counts now: with the strictest upper limit for an obligatory source or an emergency,
+    /// else the one with the lowest number.
+    pub limit: Option<Limit>,
+}
+
+/// A limit, and where it came from.
+#[derive(Debug, Clone, Copy)]
+struct Claim<'a> {
+    source: &'a Source,
+    limit: Limit,
+}
+
+impl Claim<'_> {
+    fn binds(&self) -> bool {
+        self.source.obligatory || self.limit.emergency
+    }
+
+    fn rank(&self) -> (u32, u32, Power, Power) {
+        (self.source.priority, self.limit.priority, self.limit.high, self.limit.low)
+    }
+}
+
+impl Arbiter {
+    /// With what an earlier process kept; what it kept of sources that are no more is let go.
+    pub fn new(sources: Vec<Source>, operator_priority: u32, kept: Kept, now: Time) -> Self {
+        let mut kept = kept.sources;
+        let standing = |source: Source| {
+            let found = kept.iter().position(|kept| kept.name == source.name).map(|index| kept.swap_remove(index));
+            let standing = match found {
+                Some(kept) => Standing::kept(&source, kept.limits, kept.failsafe_since, now),
+                None => Standing::new(&source, now),
+            };
+            (source, standing)
+        };
+        Self { sources: sources.into_iter().map(standing).collect(), operator_priority }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Takes note of a word of the source with this number, in the order in which they were given.
+    pub fn hear(&mut self, now: Time, source: usize, word: Word) {
+        if let Some((source, standing)) = self.sources.get_mut(source) {
+            standing.hear(source, now, word);
+        }
+    }
+
+    /// Lets everything pass that is due at `now`.
+    pub fn advance(&mut self, now: Time) {
+        for (source, standing) in &mut self.sources {
+            standing.advance(source, now);
+        }
+    }
+
+    /// When something passes by itself, and the curve may become another.
+    pub fn deadline(&self) -> Option<Time> {
+        self.sources.iter().filter_map(|(source, standing)| standing.deadline(source)).min()
+    }
+
+    pub fn kept(&self) -> Kept {
+        let keep = |(source, standing): &(Source, Standing)| KeptSource {
+            name: source.name.clone(),
+            limits: standing.limits.clone(),
+            failsafe_since: match standing.mode {
+                Mode::Failsafe { since, .. } => Some(since),
+                Mode::Ok | Mode::Stale => None,
+            },
+        };
+        Kept { sources: self.sources.iter().map(keep).collect() }
+    }
+
+    pub fn reports(&self, now: Time) -> Vec<Report> {
+        let report = |(source, standing): &(Source, Standing)| {
+            let claims = standing.counting(source).filter(|limit| limit.covers(now));
+            let claims = claims.map(|limit| Claim { source, limit });
+            let strictest = |claim: &Claim| (!claim.binds(), claim.binds().then_some(claim.limit.high), claim.rank());
+            Report {
+                name: source.name.clone(),
+                mode: standing.mode,
+                heard: standing.heard,
+                fault: standing.fault.clone(),
+                limit: claims.min_by_key(strictest).map(|claim| claim.limit),
+            }
+        };
+        self.sources.iter().map(report).collect()
+    }
+
+    fn claims(&self) -> Vec<Claim<'_>> {
+        let of = |(source, standing)| Standing::counting(standing, source).map(move |limit| Claim { source, limit });
+        self.sources.iter().map(|(source, standing)| (source, standing)).flat_map(of).collect()
+    }
+
+    /// The band at `at`, where the operator's is `operator` then.
+    pub fn band_at(&self, at: Time, operator: Band) -> Band {
+        let claims = self.claims();
+        self.decide(operator, claims.iter().filter(|claim| claim.limit.covers(at)))
+    }
+
+    fn decide<'a>(&self, operator: Band, claims: impl Iterator<Item = &'a Claim<'a>> + Clone) -> Band {
+        let chosen = claims.clone().filter(|claim| !claim.binds()).min_by_key(|claim| claim.rank());
+        let (mut low, mut high) = (operator.low(), operator.high());
+        if let Some(Claim { source, limit }) = chosen {
+            if source.may_widen && source.priority < self.operator_priority {
+                (low, high) = (limit.low, limit.high);
+            } else {
+                (low, high) = (low.max(limit.low), high.min(limit.high));
+            }
+        }
+        let mut emergency = false;
+        for Claim { limit, .. } in claims.filter(|claim| claim.binds()) {
+            (low, high) = (low.max(limit.low), high.min(limit.high));
+            emergency |= limit.emergency;
+        }
+        let low = if emergency { Power::ZERO } else { low.min(high) };
+        // Neither negative nor crossed: both come from bands, and `low` is at most `high`.
+        Band::new(low, high).unwrap_or(operator)
+    }
+
+    /// The band from `now` on, where the operator's is `operator`. Its first step is at `now`.
+    pub fn curve(&self, now: Time, operator: &Curve<Band>) -> Curve<Band> {
+        let claims = self.claims();
+        let starts = |claim: &Claim| claim.limit.from.max(now);
+        let mut starting: Vec<usize> = (0..claims.len()).collect();
+        starting.sort_by_key(|index| starts(&claims[*index]));
+        let mut instants: BTreeSet<Time> = operator.steps().iter().map(|(at, _)| *at).filter(|at| *at > now).collect();
+        instants.insert(now);
+        for claim in &claims {
+            instants.extend([Some(claim.limit.from), claim.limit.until].into_iter().flatten().filter(|at| *at > now));
+        }
+        let (mut active, mut next) = (Vec::new(), 0);
+        let mut steps: Vec<(Time, Band)> = Vec::new();
+        for at in instants {
+            while let Some(index) = starting.get(next).filter(|index| starts(&claims[**index]) <= at) {
+                active.push(&claims[*index]);
+                next += 1;
+            }
+            active.retain(|claim| claim.limit.covers(at));
+            let band = self.decide(*operator.at(at), active.iter().copied());
+            if steps.last().is_none_or(|(_, before)| *before != band) {
+                steps.push((at, band));
+            }
+        }
+        let last = steps.last().map_or(now, |(at, _)| *at);
+        // There is a step at `now`, the steps ascend, and the end is after the last of them.
+        Curve::new(steps, operator.until().filter(|until| *until > last)).unwrap_or_else(|_| operator.clone())
+    }
+}
+
+/// Whether two curves say the same from `now` on.
+pub fn same_from(now: Time, one: &Curve<Band>, other: &Curve<Band>) -> bool {
+    let future = |curve: &Curve<Band>| {
+        let mut steps = vec![(now, *curve.at(now))];
+        for (at, band) in curve.steps().iter().filter(|(at, _)| *at > now) {
+            if steps.last().is_none_or(|(_, before)| before != band) {
+                steps.push((*at, *band));
+            }
+        }
+        (steps, curve.until())
+    };
+    future(one) == future(other)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! A server that says what holds: a document of limits, asked for again and again. Each answer, and each 304, is a word.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::document::{self, DocumentError};
+use super::limit::{Limit, Word};
+use super::teller::{SecretError, Teller, pause, secret};
+use crate::fetch::{FetchError, Fetcher, Request, SKEW_LIMIT, now};
+
+/// Where the document is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pull {
+    pub url: String,
+    /// A bearer token; read again for every request.
+    pub token_file: Option<PathBuf>,
+    /// Between two requests.
+    pub poll: Duration,
+}
+
+/// Why there is no word.
+#[derive(Debug, Error)]
+enum PullError {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("{url}: {source}")]
+    Document { url: String, source: DocumentError },
+}
+
+impl PullError {
+    fn fetch(&self) -> Option<&FetchError> {
+        if let Self::Fetch(error) = self { Some(error) } else { None }
+    }
+}
+
+/// What was last understood.
+#[derive(Debug, Default)]
+struct Known {
+    etag: Option<String>,
+    body: Vec<u8>,
+    limits: Vec<Limit>,
+}
+
+/// Asks until nobody listens.
+pub async fn run(pull: Pull, fetcher: Fetcher, teller: Teller) {
+    let mut known = Known::default();
+    let mut failures = 0;
+    loop {
+        let rest = match pull.ask(&fetcher, &mut known).await {
+            Ok(skewed) => {
+                failures = 0;
+                if teller.tell(Word::Limits(known.limits.clone())).await.is_err() {
+                    return;
+                }
+                // Beside the limits, which still count.
+                if skewed && teller.tell(Word::Fault(pull.skewed())).await.is_err() {
+                    return;
+                }
+                pull.poll
+            }
+            Err(error) => {
+                failures += 1;
+                if teller.tell(Word::Fault(error.to_string())).await.is_err() {
+                    return;
+                }
+                pause(failures, pull.poll, error.fetch())
+            }
+        };
+        tokio::time::sleep(rest).await;
+    }
+}
+
+impl Pull {
+    fn skewed(&self) -> String {
+        let secs = SKEW_LIMIT.ms() / 1_000;
+        format!("{}: its clock and this machine's differ by more than {secs} s", self.url)
+    }
+
+    /// Brings `known` up to date; tells whether the server's clock is another.
+    async fn ask(&self, fetcher: &Fetcher, known: &mut Known) -> Result<bool, PullError> {
+        let mut request = Request::get(&self.url).accepting(&["application/json"]);
+        if let Some(path) = &self.token_file {
+            let token = secret(path)?;
+            request = request.with_header("Authorization", format!("Bearer {token}")).hiding(&token);
+        }
+        if let Some(etag) = &known.etag {
+            request = request.with_header("If-None-Match", etag);
+        }
+        let reply = fetcher.fetch(&request).await?;
+        let skewed = reply.skew.is_some_and(|skew| skew > SKEW_LIMIT || skew < limo_model::Span::ZERO - SKEW_LIMIT);
+        // The same bytes are the same document: a limit without `from` began when they came first.
+        let news = reply.status != 304 && (reply.body != known.body || known.body.is_empty());
+        if news {
+            let limits = document::from_json(&reply.body, now())
+                .map_err(|source| PullError::Document { url: request.shown(), source })?;
+            *known = Known { etag: reply.etag, body: reply.body, limits };
+        }
+        Ok(skewed)
+    }
+}

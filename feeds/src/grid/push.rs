@@ -1,0 +1,195 @@
+//! Limits that somebody sends: a small HTTP listener with a bearer token.
+//!
+//! | request | what it does |
+//! |---|---|
+//! | `PUT /limits`, `POST /limits` | the document of limits in the body takes the place of what was said before |
+//! | `DELETE /limits` | withdraws it |
+//! | `GET /limits` | shows it |
+//! | `POST /heartbeat` | says that its sender is there, and nothing new |
+//!
+//! Answers are JSON; an error is `{"error": "..."}`. There is no TLS here, so it listens on this machine only, or behind
+//! somebody who speaks TLS. One request for each connection.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::document;
+use super::limit::{Limit, Word};
+use super::teller::{Teller, secret};
+use crate::fetch::now;
+
+/// A thousand limits are a fifth of it.
+const BODY_LIMIT: usize = 1 << 20;
+
+/// Senders at one time: one is usual.
+const CONNECTIONS: usize = 16;
+
+/// From the first byte to the last answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// After a failure to accept, such as no free file descriptor, which does not go away at once.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Who may send, and where to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Push {
+    /// Of the source, for what is shown.
+    pub name: String,
+    /// Read again for every request.
+    pub token_file: PathBuf,
+}
+
+struct Desk {
+    push: Push,
+    teller: Teller,
+    /// What was said last.
+    said: Mutex<Vec<Limit>>,
+}
+
+type Answer = Response<Full<Bytes>>;
+
+/// Listens on `address`.
+///
+/// # Errors
+/// Where the address cannot be had.
+pub async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+/// Serves until nobody listens to what is told. `said` is what still holds of an earlier process.
+pub async fn run(push: Push, listener: TcpListener, said: Vec<Limit>, teller: Teller) {
+    let desk = Arc::new(Desk { push, teller, said: Mutex::new(said) });
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        // Never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let desk = Arc::clone(&desk);
+                tokio::spawn(async move {
+                    // Who takes longer, or breaks off, gets no answer.
+                    let _ = tokio::time::timeout(PATIENCE, serve(stream, desk)).await;
+                    drop(place);
+                });
+            }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, desk: Arc<Desk>) -> hyper::Result<()> {
+    let service = service_fn(move |request| {
+        let desk = Arc::clone(&desk);
+        async move { Ok::<_, Infallible>(desk.answer(request).await) }
+    });
+    http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service).await
+}
+
+impl Desk {
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        match secret(&self.push.token_file) {
+            Ok(token) if is_allowed(&request, &token) => {}
+            Ok(_) => {
+                let mut answer = refusal(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong");
+                answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                return answer;
+            }
+            Err(error) => {
+                // The reason names a file of this machine: for its operator only.
+                let fault = Word::Fault(format!("nobody can send limits: {error}"));
+                let _ = self.teller.tell(fault).await;
+                return refusal(StatusCode::SERVICE_UNAVAILABLE, "the token of this listener cannot be read");
+            }
+        }
+        let path = request.uri().path().to_owned();
+        match (path.as_str(), request.method()) {
+            ("/limits", &Method::GET) => {
+                let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                reply(StatusCode::OK, &document::to_json(&self.push.name, &said))
+            }
+            ("/limits", &Method::PUT | &Method::POST) => self.replace(request).await,
+            ("/limits", &Method::DELETE) => self.say(Vec::new()).await,
+            ("/heartbeat", &Method::POST) => self.tell(Word::Heartbeat, &json!({})).await,
+            ("/limits", _) => not_allowed("GET, PUT, POST, DELETE"),
+            ("/heartbeat", _) => not_allowed("POST"),
+            _ => refusal(StatusCode::NOT_FOUND, "there is only /limits and /heartbeat"),
+        }
+    }
+
+    async fn replace(&self, request: Request<Incoming>) -> Answer {
+        let found = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("none");
+        let media = found.split(';').next().unwrap_or_default().trim();
+        if !media.eq_ignore_ascii_case("application/json") {
+            let reason = format!("the content type is `{media}`: application/json is understood");
+            return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, &reason);
+        }
+        let body = match Limited::new(request.into_body(), BODY_LIMIT).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let reason = format!("the body is longer than {BODY_LIMIT} bytes");
+                return refusal(StatusCode::PAYLOAD_TOO_LARGE, &reason);
+            }
+            Err(error) => return refusal(StatusCode::BAD_REQUEST, &format!("the body broke off: {error}")),
+        };
+        match document::from_json(&body, now()) {
+            Ok(limits) => self.say(limits).await,
+            Err(error) => refusal(StatusCode::BAD_REQUEST, &error.to_string()),
+        }
+    }
+
+    async fn say(&self, limits: Vec<Limit>) -> Answer {
+        let shown = document::to_json(&self.push.name, &limits);
+        let answer = self.tell(Word::Limits(limits.clone()), &shown).await;
+        if answer.status().is_success() {
+            *self.said.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+        }
+        answer
+    }
+
+    /// 202: it is in force when the master has it on disk, a moment later.
+    async fn tell(&self, word: Word, shown: &Value) -> Answer {
+        match self.teller.tell(word).await {
+            Ok(()) => reply(StatusCode::ACCEPTED, shown),
+            Err(_) => refusal(StatusCode::SERVICE_UNAVAILABLE, "the master is stopping"),
+        }
+    }
+}
+
+/// In a time that depends on the lengths only.
+fn is_allowed(request: &Request<Incoming>, token: &str) -> bool {
+    let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (scheme, given) = given.split_once(' ').unwrap_or_default();
+    scheme.eq_ignore_ascii_case("bearer") && bool::from(given.trim().as_bytes().ct_eq(token.as_bytes()))
+}
+
+fn not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, &format!("possible here: {allowed}"));
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+fn refusal(status: StatusCode, reason: &str) -> Answer {
+    reply(status, &json!({ "error": reason }))
+}
+
+fn reply(status: StatusCode, body: &Value) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(format!("{body}\n"))));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}

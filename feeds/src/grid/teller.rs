@@ -1,0 +1,129 @@
+//! What every source that reaches outside needs: somebody to tell, the pause after a failure, and secrets from files.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::mpsc::Sender;
+
+use super::limit::Word;
+use crate::fetch::{FetchError, backoff, now};
+
+/// A grid that is not answered for a minute is asked again at least this often: a limit must not come late because the
+/// server was down before.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// No token is longer.
+const SECRET_LIMIT: usize = 4096;
+
+/// Tells what is heard of one source.
+#[derive(Debug, Clone)]
+pub struct Teller {
+    source: usize,
+    words: Sender<(usize, Word)>,
+}
+
+/// Nobody listens any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("nobody listens any more")]
+pub struct Deaf;
+
+impl Teller {
+    /// For the source with this number; words go to `words` with it.
+    pub fn new(source: usize, words: Sender<(usize, Word)>) -> Self {
+        Self { source, words }
+    }
+
+    /// # Errors
+    /// [`Deaf`]: the source may end.
+    pub async fn tell(&self, word: Word) -> Result<(), Deaf> {
+        self.words.send((self.source, word)).await.map_err(|_| Deaf)
+    }
+}
+
+/// How long to wait after so many failures in a row, where `poll` is the pause without one.
+pub(super) fn pause(failures: u32, poll: Duration, error: Option<&FetchError>) -> Duration {
+    let seed = u64::try_from(now().unix_ms()).unwrap_or_default();
+    let scattered = backoff(failures, poll.saturating_mul(2), LONGEST_PAUSE.max(poll), seed);
+    scattered.max(error.and_then(FetchError::retry_after).unwrap_or_default())
+}
+
+/// Why there is no secret. No text shows any of it.
+#[derive(Debug, Error)]
+pub enum SecretError {
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{} can be read by every user: `chmod o= {}` changes that", path.display(), path.display())]
+    Open { path: PathBuf },
+    #[error("{} holds no text of 1 to {SECRET_LIMIT} bytes on one line", path.display())]
+    Form { path: PathBuf },
+}
+
+/// The one line of a file that not everybody may read.
+///
+/// # Errors
+/// [`SecretError`].
+pub fn secret(path: &Path) -> Result<String, SecretError> {
+    let text = private(path)?;
+    let line = text.trim();
+    let printable = !line.is_empty() && line.chars().all(|c| c.is_ascii_graphic());
+    if printable { Ok(line.to_owned()) } else { Err(SecretError::Form { path: path.to_owned() }) }
+}
+
+/// The text of a file that not everybody may read.
+pub(super) fn private(path: &Path) -> Result<String, SecretError> {
+    let unreadable = |source| SecretError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(unreadable)?;
+    let mode = file.metadata().map_err(unreadable)?.mode();
+    if mode & 0o004 != 0 {
+        return Err(SecretError::Open { path: path.to_owned() });
+    }
+    let mut bytes = Vec::new();
+    file.take(SECRET_LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).ok().filter(|text| text.len() <= SECRET_LIMIT);
+    text.ok_or_else(|| SecretError::Form { path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn secrets_are_for_few_eyes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("token");
+        let check = |text: &str, mode: u32, expected: Result<&str, &str>| {
+            std::fs::write(&path, text).expect("written");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("allowed");
+            match (secret(&path).map_err(|error| error.to_string()), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
+                (found, expected) => panic!("{found:?}, not {expected:?}"),
+            }
+        };
+        check("s3cret\n", 0o600, Ok("s3cret"));
+        check("s3cret\n", 0o640, Ok("s3cret"));
+        check("s3cret\n", 0o644, Err("can be read by every user: `chmod o= "));
+        check("\n", 0o600, Err("holds no text"));
+        check("two\nlines\n", 0o600, Err("holds no text"));
+        check(&"x".repeat(5000), 0o600, Err("holds no text"));
+        std::fs::remove_file(&path).expect("removed");
+        assert!(secret(&path).expect_err("refused").to_string().starts_with("cannot read "));
+    }
+
+    #[test]
+    fn pauses_are_a_minute_at_most_unless_the_server_asks() {
+        let poll = Duration::from_secs(5);
+        for failures in [1, 2, 5, 40] {
+            let found = pause(failures, poll, None);
+            assert!(found >= poll && found <= LONGEST_PAUSE, "{failures}: {found:?}");
+        }
+        let asked = Some(Duration::from_secs(300));
+        let busy = FetchError::Busy { url: String::new(), status: 429, retry_after: asked };
+        assert_eq!(pause(1, poll, Some(&busy)), Duration::from_secs(300));
+    }
+}

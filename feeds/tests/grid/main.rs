@@ -1,0 +1,69 @@
+//! Sources of limits at their real interfaces: HTTP servers and clients over real sockets, files that others write.
+
+mod file;
+mod openadr;
+mod pull;
+mod push;
+mod server;
+mod tls;
+
+use std::time::Duration;
+
+use limo_feeds::grid::{Teller, Word};
+use tokio::sync::mpsc::{Receiver, channel};
+
+/// Longer than anything takes on a loaded machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Short beside a test, long beside a request.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What one source says.
+struct Ear {
+    words: Receiver<(usize, Word)>,
+}
+
+impl Ear {
+    fn new() -> (Teller, Self) {
+        let (telling, words) = channel(64);
+        (Teller::new(7, telling), Self { words })
+    }
+
+    async fn next(&mut self) -> Word {
+        let word = tokio::time::timeout(PATIENCE, self.words.recv()).await.expect("a word in time");
+        let (source, word) = word.expect("the source goes on");
+        assert_eq!(source, 7);
+        word
+    }
+
+    /// The next word for which `wanted` gives something; others are passed over.
+    async fn next_of<T>(&mut self, wanted: impl Fn(&Word) -> Option<T>) -> T {
+        loop {
+            let word = self.next().await;
+            match wanted(&word) {
+                Some(found) => return found,
+                None => eprintln!("passed over: {word:?}"),
+            }
+        }
+    }
+
+    /// The upper limits of the next word that has exactly so many, in watts.
+    async fn watts(&mut self, count: usize) -> Vec<f64> {
+        self.next_of(|word| match word {
+            Word::Limits(limits) if limits.len() == count => {
+                Some(limits.iter().map(|limit| limit.high.watts()).collect())
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// The next fault that says `part`.
+    async fn fault(&mut self, part: &str) -> String {
+        self.next_of(|word| match word {
+            Word::Fault(fault) if fault.contains(part) => Some(fault.clone()),
+            _ => None,
+        })
+        .await
+    }
+}

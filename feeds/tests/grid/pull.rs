@@ -1,0 +1,101 @@
+//! A server whose document is asked for: what it says, that an unchanged document costs a 304, and each fault.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use limo_feeds::fetch::Fetcher;
+use limo_feeds::grid::Word;
+use limo_feeds::grid::pull::{Pull, run};
+
+use crate::server::{Asked, Back, Server, answer, json};
+use crate::{Ear, POLL};
+
+/// Shorter than the patience of a test, longer than an exchange.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// An answer that breaks off.
+const HALF: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"h";
+
+fn ask(server: &Server, token: Option<&Path>) -> Ear {
+    let (teller, ear) = Ear::new();
+    let pull = Pull { url: server.url("/limits"), token_file: token.map(Path::to_owned), poll: POLL };
+    tokio::spawn(run(pull, Fetcher::new(TIMEOUT, None).expect("TLS"), teller));
+    ear
+}
+
+pub fn token(dir: &Path, text: &str) -> std::path::PathBuf {
+    let path = dir.join("token");
+    std::fs::write(&path, text).expect("written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("allowed");
+    path
+}
+
+#[tokio::test]
+async fn a_document_is_a_word_and_so_is_each_304() {
+    let server = Server::start(|asked| {
+        if asked.head.contains("if-none-match: \"v1\"") {
+            answer("304 Not Modified", "etag: \"v1\"\r\n", "")
+        } else {
+            answer("200 OK", "content-type: application/json\r\netag: \"v1\"\r\n", r#"{"high_w":500}"#)
+        }
+    })
+    .await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut ear = ask(&server, Some(&token(dir.path(), "s3cret\n")));
+    let first = ear.next().await;
+    assert!(matches!(&first, Word::Limits(limits) if limits[0].high.watts() == 500.0), "{first:?}");
+    assert_eq!(ear.next().await, first, "a limit without a beginning began when it was first read");
+    let asked = server.asked();
+    assert!(
+        asked[0].line.starts_with("GET /limits HTTP/1.1") && asked[0].head.contains("authorization: bearer s3cret")
+    );
+    assert!(!asked[0].head.contains("if-none-match") && asked[1].head.contains("if-none-match: \"v1\""));
+    server.now(|_| json("[]"));
+    assert!(ear.watts(0).await.is_empty());
+}
+
+#[tokio::test]
+async fn faults_are_told_and_the_next_answer_counts_again() {
+    let server = Server::start(|_| json("[]")).await;
+    let mut ear = ask(&server, None);
+    // After each fault all is well for a moment, so that the pauses stay short.
+    let mut check = async |script: fn(&Asked) -> Back, part: &str| {
+        server.now(script);
+        ear.fault(part).await;
+        server.now(|_| json("[]"));
+        ear.watts(0).await;
+    };
+    let oh_no = |_: &Asked| answer("500 Internal Server Error", "content-type: text/plain\r\n", "oh no");
+    check(oh_no, "/limits: status 500: the server said `oh no`").await;
+    check(|_| answer("429 Too Many Requests", "retry-after: 0\r\n", ""), "status 429").await;
+    let html = |_: &Asked| answer("200 OK", "content-type: text/html\r\n", "<html>");
+    check(html, "the answer is `text/html`: application/json was expected").await;
+    check(|_| Back::Bytes(HALF.into()), "end of file before message length reached").await;
+    check(|_| json("{\"high_w\": \"much\"}"), "the limit: invalid type: string \"much\"").await;
+    check(|_| Back::Silence, "no whole answer within 3 s").await;
+    server.now(|_| json("{\"high_w\": 7}"));
+    assert_eq!(ear.watts(1).await, [7.0]);
+}
+
+#[tokio::test]
+async fn a_clock_that_differs_is_told_beside_the_limits() {
+    let server = Server::start(|_| {
+        let headers = "content-type: application/json\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+        answer("200 OK", headers, "{\"high_w\": 7}")
+    })
+    .await;
+    let mut ear = ask(&server, None);
+    assert_eq!(ear.watts(1).await, [7.0]);
+    ear.fault("its clock and this machine's differ by more than 60 s").await;
+}
+
+#[tokio::test]
+async fn a_token_that_everybody_can_read_is_not_used() {
+    let server = Server::start(|_| json("[]")).await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = token(dir.path(), "s3cret");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("allowed");
+    let fault = ask(&server, Some(&path)).fault("can be read by every user").await;
+    assert!(!fault.contains("s3cret") && server.asked().is_empty());
+}

@@ -1,0 +1,64 @@
+//! The sources of the grid's limits, as `lconf status` shows them.
+
+use limo_client::Clock;
+use limo_proto::GridReport;
+use serde::Serialize;
+
+use crate::gauge::band_in_words;
+use crate::show::BandJson;
+
+/// A source as JSON.
+#[derive(Serialize)]
+pub struct GridJson {
+    name: String,
+    /// `ok`, `stale` or `failsafe`.
+    state: &'static str,
+    heard_unix_ms: Option<i64>,
+    fault: Option<String>,
+    /// What it asks for now.
+    limit: Option<LimitJson>,
+}
+
+#[derive(Serialize)]
+struct LimitJson {
+    #[serde(flatten)]
+    band: BandJson,
+    /// `null` is until the source says something else.
+    until_unix_ms: Option<i64>,
+    emergency: bool,
+}
+
+impl From<&GridReport> for GridJson {
+    fn from(report: &GridReport) -> Self {
+        Self {
+            name: report.name.clone(),
+            state: report.state.name(),
+            heard_unix_ms: report.heard.map(|at| at.unix_ms()),
+            fault: report.fault.clone(),
+            limit: report.limit.map(|limit| LimitJson {
+                band: limit.band.into(),
+                until_unix_ms: limit.until.map(|at| at.unix_ms()),
+                emergency: limit.emergency,
+            }),
+        }
+    }
+}
+
+/// For example `dso: ok, at most 500.0 W until 18:00`.
+pub fn in_words(report: &GridReport, clock: &Clock) -> String {
+    let mut text = format!("{}: {}", report.name, report.state.name());
+    match report.limit {
+        Some(limit) => {
+            text += if limit.emergency { ", emergency, " } else { ", " };
+            text += &band_in_words(limit.band);
+            if let Some(until) = limit.until {
+                text += &format!(" until {}", clock.show(until));
+            }
+        }
+        None => text += ", asks for nothing",
+    }
+    if let Some(fault) = &report.fault {
+        text += &format!(" ({fault})");
+    }
+    text
+}

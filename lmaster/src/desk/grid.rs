@@ -1,0 +1,97 @@
+//! The grid's limits in the desk: what its sources say becomes the limits in force, in the journal, when they change.
+//! What the operator set stays known beside them. Which limits hold is decided by [`Arbiter`].
+
+use limo_feeds::grid::{Arbiter, Kept, Mode, Report, Word, same_from};
+use limo_model::Time;
+use limo_sched::Event;
+
+use super::{Desk, Effect};
+
+/// The sources, and what was said of them last.
+#[derive(Debug)]
+pub struct Grid {
+    pub(super) arbiter: Arbiter,
+    kept: Kept,
+    /// Of each source what the log says of it, in the order of the configuration.
+    logged: Vec<Logged>,
+}
+
+/// What the log says of a source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Logged {
+    mode: Option<Mode>,
+    fault: Option<String>,
+}
+
+impl Grid {
+    pub fn new(arbiter: Arbiter) -> Self {
+        Self { kept: arbiter.kept(), logged: Vec::new(), arbiter }
+    }
+
+    /// Logs what is new.
+    fn log(&mut self, now: Time) {
+        let reports = self.arbiter.reports(now);
+        self.logged.resize(reports.len(), Logged::default());
+        for (report, logged) in reports.iter().zip(&mut self.logged) {
+            report_change(report, logged);
+        }
+    }
+}
+
+fn report_change(report: &Report, logged: &mut Logged) {
+    let source = report.name.as_str();
+    // The same trouble is told once, however often it is met.
+    if let Some(fault) = report.fault.as_ref().filter(|fault| logged.fault.as_ref() != Some(fault)) {
+        tracing::warn!(source, fault, "a source of limits is in trouble");
+        logged.fault = Some(fault.clone());
+    }
+    // The return of the heartbeat alone does not end failsafe.
+    let kind = |mode: Mode| std::mem::discriminant(&mode);
+    if logged.mode.map(kind) == Some(kind(report.mode)) {
+        return;
+    }
+    match report.mode {
+        Mode::Ok if logged.mode.is_some() => tracing::info!(source, "a source of limits is heard again"),
+        Mode::Ok => {}
+        Mode::Stale => tracing::warn!(source, "a source of limits is not heard of any more"),
+        Mode::Failsafe { .. } => tracing::warn!(source, "a source of limits is not heard of: its failsafe limit holds"),
+    }
+    logged.mode = Some(report.mode);
+}
+
+impl Desk {
+    /// A source has said something, or could not be asked.
+    pub(super) fn word(&mut self, source: usize, word: Word) {
+        self.grid.arbiter.hear(self.now, source, word);
+        self.follow_grid();
+    }
+
+    /// When a source is lost, or something else passes without a word.
+    pub(super) fn grid_due(&self) -> Option<Time> {
+        self.grid.arbiter.deadline()
+    }
+
+    /// What the sources and the operator say now is in force, and what is to be kept is.
+    pub(super) fn follow_grid(&mut self) {
+        if self.grid.arbiter.is_empty() && self.core.settings().own_limits.is_none() {
+            return;
+        }
+        self.grid.arbiter.advance(self.now);
+        self.grid.log(self.now);
+        let kept = self.grid.arbiter.kept();
+        if kept != self.grid.kept {
+            self.effects.push(Effect::KeepGrid(Box::new(kept.clone())));
+            self.grid.kept = kept;
+        }
+        // While there is no state, what follows from this waits until there is one.
+        if !self.book.is_open() {
+            return;
+        }
+        let settings = self.core.settings();
+        let limits = self.grid.arbiter.curve(self.now, settings.operator_limits());
+        if !same_from(self.now, &limits, &settings.limits) {
+            tracing::info!(high = %limits.at(self.now).high(), low = %limits.at(self.now).low(), "the limits in force change");
+            self.must(Event::GridLimited { limits });
+        }
+    }
+}

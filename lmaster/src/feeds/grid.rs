@@ -1,0 +1,126 @@
+//! The sources of limits as tasks, and what is kept of them over a restart: DIR/grid.json, whole or not at all. A file that
+//! cannot be read is as good as none: what is obligatory begins in failsafe then.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use limo_feeds::fetch::{Fetcher, TIMEOUT};
+use limo_feeds::grid::{Kept, Limit, Source, Teller, Word, contact, file, openadr, pull, push, schedule};
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinSet;
+
+use crate::config::grid::Kind;
+
+/// Where what was heard is kept.
+pub struct Keeper {
+    dir: PathBuf,
+}
+
+impl Keeper {
+    /// With what another process kept.
+    pub fn open(state_dir: &Path) -> (Self, Kept) {
+        let keeper = Self { dir: state_dir.to_owned() };
+        let path = keeper.path();
+        let kept = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::warn!(%error, path = %path.display(), "the grid's limits are not known any more");
+                Kept::default()
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::default(),
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), "the grid's limits are not known any more");
+                Kept::default()
+            }
+        };
+        (keeper, kept)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join("grid.json")
+    }
+
+    /// Durable when this returns.
+    ///
+    /// # Errors
+    /// Where it cannot be written; what was kept before is then still there.
+    pub fn keep(&self, kept: &Kept) -> io::Result<()> {
+        let unfinished = self.dir.join("grid.json.tmp");
+        let mut file = File::create(&unfinished)?;
+        file.write_all(&serde_json::to_vec(kept)?)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, self.path())?;
+        File::open(&self.dir)?.sync_all()
+    }
+}
+
+/// Starts a task for each source. What they say goes to `words` with the number of the source. They end when the set is
+/// dropped.
+///
+/// # Errors
+/// Where an address cannot be listened on, or the authorities of a source cannot be read.
+pub async fn start(
+    sources: &[(Source, Kind)],
+    kept: &Kept,
+    state_dir: &Path,
+    words: Sender<(usize, Word)>,
+) -> Result<JoinSet<()>> {
+    let mut tasks = JoinSet::new();
+    for (index, (source, kind)) in sources.iter().enumerate() {
+        let teller = Teller::new(index, words.clone());
+        let place = || format!("[[grid]] {}", source.name);
+        match kind.clone() {
+            Kind::OpenAdr(ven, authorities) => {
+                let fetcher = fetcher(authorities.as_deref()).with_context(place)?;
+                tasks.spawn(openadr::run(ven, fetcher, teller, None));
+            }
+            Kind::Pull(pull, authorities) => {
+                let fetcher = fetcher(authorities.as_deref()).with_context(place)?;
+                tasks.spawn(pull::run(pull, fetcher, teller));
+            }
+            Kind::Push(push, address) => {
+                let listener = push::bind(address).await;
+                let listener = listener.with_context(|| format!("{}: cannot listen on {address}", place()))?;
+                let bound = listener.local_addr().context("cannot find the own address")?;
+                let path = state_dir.join(format!("grid-{}.address", source.name));
+                fs::write(&path, format!("{bound}\n")).with_context(|| format!("cannot write {}", path.display()))?;
+                tracing::info!(source = source.name, address = %bound, "listening for limits");
+                tasks.spawn(push::run(push, listener, said(kept, &source.name), teller));
+            }
+            Kind::File(watched) => drop(tasks.spawn(file::run(watched, teller))),
+            Kind::Contact(contact) => drop(tasks.spawn(contact::run(contact, teller))),
+            Kind::Schedule(schedule) => drop(tasks.spawn(schedule::run(schedule, teller))),
+        }
+    }
+    Ok(tasks)
+}
+
+fn said(kept: &Kept, name: &str) -> Vec<Limit> {
+    kept.sources.iter().find(|kept| kept.name == name).map(|kept| kept.limits.clone()).unwrap_or_default()
+}
+
+fn fetcher(authorities: Option<&Path>) -> Result<Fetcher> {
+    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let pem = authorities.map(read).transpose()?;
+    Ok(Fetcher::new(TIMEOUT, pem.as_deref())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_feeds::grid::KeptSource;
+
+    #[test]
+    fn what_is_kept_outlasts_the_process_and_damage_is_forgetting() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (keeper, kept) = Keeper::open(dir.path());
+        assert_eq!(kept, Kept::default());
+        let source = KeptSource { name: "dso".into(), limits: Vec::new(), failsafe_since: None };
+        let given = Kept { sources: vec![source] };
+        keeper.keep(&given).expect("writable");
+        assert_eq!(Keeper::open(dir.path()).1, given);
+        fs::write(dir.path().join("grid.json"), "{\"sour").expect("writable");
+        assert_eq!(Keeper::open(dir.path()).1, Kept::default());
+    }
+}
