@@ -1,9 +1,11 @@
-//! Tasks of the workspace: `cargo xtask test` is what CI runs, `cargo xtask demo` shows what Limo is for.
+//! Tasks of the workspace: `cargo xtask test` is what CI runs, `cargo xtask demo` shows what Limo is for,
+//! `cargo xtask response` how fast it is.
 //!
 //! Not part of what is installed.
 
 mod checks;
 mod demo;
+mod response;
 mod workspace;
 
 use std::process::ExitCode;
@@ -21,14 +23,17 @@ struct Arguments {
 enum Task {
     /// Run everything that CI runs, up to the first failure
     Test,
-    /// Replay an hour of limo-2018, section 4.4, in two minutes: once blind to power, once under Limo
+    /// Replay an hour of limo-2018, section 4.4, in four minutes: blind to power, under Limo, and under Limo without warning
     Demo(demo::Arguments),
+    /// Measure how long the draw is above the upper limit after a limit falls or a draw rises
+    Response(response::Arguments),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().task {
         Task::Test => checks::run(),
         Task::Demo(arguments) => demo::run(&arguments),
+        Task::Response(arguments) => response::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -294,7 +294,7 @@ pub(super) fn readings(state: &mut State, now: Time, draws: &[(NodeId, Power)]) 
         }
         state.index.readings.insert((now, *id));
         renew(state, *id, now);
-        steer::correct(state, *id, now);
+        steer::correct(state, *id);
     }
     Ok(())
 }

@@ -9,11 +9,12 @@ use crate::refused::Refused;
 use crate::round::StopReason;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
 
-/// A reading says less than this, or more, of what is expected only where the estimate is of something else.
-const MEASURED: (i64, i64) = (100, 5_000);
+/// In thousandths of what is expected: bounds, so that nothing is divided by zero or overflows.
+const MEASURED: (i64, i64) = (1, 100_000);
 
-/// What readings say of a job is taken over where it differs by at least this much, in thousandths: meters tremble by less.
-const TREMBLE: i64 = 20;
+/// What readings say of jobs is taken over where it differs by at least this much, in thousandths: meters tremble by less,
+/// and it is half of the reserve that is kept below the upper limit.
+const TREMBLE: i64 = 5;
 
 /// Holds the units of a node at other caps; the jobs on them draw less or more from now on, and end later or sooner.
 /// Returns the number of this telling.
@@ -176,36 +177,52 @@ pub(super) fn paused(state: &mut State, (id, number): (JobId, Attempt), paused: 
 }
 
 /// A profile that is wrong is put right while its job runs: what a reading shows above idle is what the jobs that it
-/// contains draw. Half of the difference is taken over at a time. A unit that its cap holds down tells nothing of what its
-/// job would draw.
-pub(super) fn correct(state: &mut State, id: NodeId, now: Time) {
+/// contains draw. More than was believed can only be drawn by jobs that no cap holds down; less, by any of them, and then
+/// its cap does not hold it down.
+pub(super) fn correct(state: &mut State, id: NodeId) {
     if !state.settings.preset.steers() {
         return;
     }
     let Some(node) = state.node(id).filter(|node| node.unseen.is_empty()) else { return };
     let Some(reading) = node.reading else { return };
-    let shows = |job: &Job| job.running().is_some_and(|running| running.seen_on.contains(&id));
-    let on = state.jobs_on(id);
-    let jobs = || on.iter().filter_map(|job| Some((*job, &**state.jobs.get(*job)?)));
-    let shown = || jobs().filter(|(_, job)| shows(job) && !matches!(job.phase, Phase::Suspended(..)));
-    let believed: Power =
-        shown().filter_map(|(_, job)| job.assignment()).map(|assignment| assignment.draw_on(id)).sum();
-    let is_free = |job: &Job| job.is_running_on() && draw_at(state, job, None) == Some(draw_if_on(state, job));
-    if believed <= Power::ZERO || !shown().all(|(_, job)| is_free(job)) {
+    let shown = shown_jobs(state, id);
+    let believed: Power = shown.iter().map(|shown| shown.draw).sum();
+    let more = (reading.draw - node.spec.idle).at_least_zero() - believed;
+    if more.mw().saturating_abs().saturating_mul(1_000) < believed.mw().saturating_mul(TREMBLE) {
         return;
     }
-    let above_idle = (reading.draw - node.spec.idle).max(Power::ZERO);
-    let permille = above_idle.mw().saturating_mul(1_000) / believed.mw();
-    if (permille - 1_000).abs() < TREMBLE {
+    let moves = |shown: &&Shown| more < Power::ZERO || shown.draw == shown.full;
+    let movable: Power = shown.iter().filter(moves).map(|shown| shown.draw).sum();
+    if movable <= Power::ZERO {
         return;
     }
-    let half = 1_000 + (permille - 1_000) / 2;
-    for job in shown().map(|(id, _)| id).collect::<Vec<_>>() {
-        let Some(job) = state.jobs.get_mut(job) else { continue };
+    let now = state.sums.since;
+    for Shown { job, draw, full } in shown.iter().filter(moves) {
+        let Some(job) = state.jobs.get_mut(*job) else { continue };
         spend(job, now);
         let Some((assignment, running)) = job.running_mut() else { continue };
-        let before = running.measured_permille;
-        running.measured_permille = (before * half / 1_000).clamp(MEASURED.0, MEASURED.1);
-        assignment.draw = assignment.draw.scaled(running.measured_permille, before);
+        let found = *draw + more.scaled(draw.mw(), movable.mw());
+        let measured = i128::from(running.measured_permille) * i128::from(found.mw()) / i128::from(full.mw().max(1));
+        let (least, most) = MEASURED;
+        running.measured_permille = i64::try_from(measured).unwrap_or(most).clamp(least, most);
+        assignment.draw = found;
     }
+}
+
+/// A job that a reading of its node contains.
+struct Shown {
+    job: JobId,
+    draw: Power,
+    /// Without a cap.
+    full: Power,
+}
+
+fn shown_jobs(state: &State, node: NodeId) -> Vec<Shown> {
+    let shown = |id: JobId| {
+        let job = state.jobs.get(id)?;
+        let is_shown = job.is_running_on() && job.running().is_some_and(|running| running.seen_on.contains(&node));
+        let assignment = job.assignment().filter(|assignment| is_shown && assignment.sole_part().is_some())?;
+        Some(Shown { job: id, draw: assignment.draw, full: draw_at(state, job, None)? })
+    };
+    state.jobs_on(node).into_iter().filter_map(shown).collect()
 }

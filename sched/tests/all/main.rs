@@ -6,6 +6,7 @@ mod budgets;
 mod checker;
 mod checker_power;
 mod easy;
+mod overshoot;
 mod properties;
 mod random;
 mod scenarios;

@@ -108,17 +108,35 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// Where one does not come up.
     pub async fn add_nodes(&mut self, hardware: &Path, names: &[&str]) -> Result<()> {
+        let hardware = hardware.to_str().with_context(|| format!("{} is not UTF-8 text", hardware.display()))?;
         for name in names {
-            let mut command = self.programs.command("lslave");
-            command.arg("--state-dir").arg(self.dir.join(name)).args(["--master", &self.address, "--name", name]);
-            command.arg("--hardware").arg(hardware).args(["--reading-interval", "500ms"]);
-            self.nodes.push(Daemon::start(name, command, &self.dir)?);
+            self.add_node(name, &["--hardware", hardware, "--reading-interval", "500ms"])?;
         }
+        self.registered(names.len()).await
+    }
+
+    /// Starts a node with these options.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn add_node(&mut self, name: &str, options: &[&str]) -> Result<()> {
+        let mut command = self.programs.command("lslave");
+        command.arg("--state-dir").arg(self.dir.join(name)).args(["--master", &self.address, "--name", name]);
+        command.args(options);
+        self.nodes.push(Daemon::start(name, command, &self.dir)?);
+        Ok(())
+    }
+
+    /// Waits until so many nodes have registered.
+    ///
+    /// # Errors
+    /// Where one does not come up.
+    pub async fn registered(&mut self, count: usize) -> Result<()> {
         let begin = Instant::now();
         loop {
             let listed: serde_json::Value = serde_json::from_str(&self.ask("lq", &["nodes", "--json"]).await?)
                 .context("cannot read the list of nodes")?;
-            if listed["nodes"].as_array().is_some_and(|nodes| nodes.len() == names.len()) {
+            if listed["nodes"].as_array().is_some_and(|nodes| nodes.len() == count) {
                 return Ok(());
             }
             for daemon in &mut self.nodes {

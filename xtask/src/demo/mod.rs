@@ -1,5 +1,5 @@
 //! `cargo xtask demo`: replays limo-2018, section 4.4, against real daemons on loopback, an hour in a minute, once blind to
-//! power and once under Limo. All figures come from the emulated meters, as the journals of the two masters hold them.
+//! power, once under Limo, and once more where nobody tells Limo what the limits will be. All figures come from the emulated meters, as the journals of the two masters hold them.
 
 mod cluster;
 mod hardware;
@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
-use cluster::Programs;
+pub use cluster::{Cluster, Programs};
 use measure::measure;
 use prices::Prices;
 use record::Record;
@@ -47,15 +47,24 @@ pub struct Arguments {
 /// A run: a policy, and how many of the execution units its jobs can use.
 #[derive(Debug, Clone, Copy)]
 struct Run {
+    name: &'static str,
     policy: &'static str,
+    /// Whether the limits of the whole hour are known from its begin; else each comes when it is in force.
+    forecast: bool,
     /// Whether jobs bring commands for the accelerators, too.
     accelerators: bool,
     units: usize,
 }
 
-/// As section 4.4 compares them: SLURM knows the four machines, Limo their six units.
-const RUNS: [Run; 2] =
-    [Run { policy: "fifo", accelerators: false, units: 4 }, Run { policy: "limo", accelerators: true, units: 6 }];
+const LIMO: Run = Run { name: "limo", policy: "limo", forecast: true, accelerators: true, units: 6 };
+
+/// As section 4.4 compares them: SLURM knows the four machines, Limo their six units; and Limo as it was there, told of a
+/// limit when it changes.
+const RUNS: [Run; 3] = [
+    Run { name: "fifo", policy: "fifo", forecast: true, accelerators: false, units: 4 },
+    LIMO,
+    Run { name: "limo, unwarned", forecast: false, ..LIMO },
+];
 
 /// # Errors
 /// Where the programs cannot be built, a daemon fails, or a job does not end well.
@@ -96,12 +105,12 @@ async fn replay_all(programs: &Programs, dir: &Path, prices: &Prices) -> Result<
     let nodes = hardware.machines.iter().map(|machine| machine.spec.name.clone()).collect::<Vec<_>>();
     let mut records = Vec::new();
     for run in RUNS {
-        let dir = dir.join(run.policy);
+        let dir = dir.join(run.name.replace(", ", "-"));
         fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let stage = Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, prices };
         records.push((
             run,
-            replay::replay(&stage, run).await.with_context(|| format!("the run under {} failed", run.policy))?,
+            replay::replay(&stage, run).await.with_context(|| format!("the run `{}` failed", run.name))?,
         ));
     }
     Ok(records)
@@ -115,10 +124,10 @@ fn report(records: &[(Run, Record)], prices: &Prices, svg: &Path) -> Result<Repo
         let figures = measure(record, &limits, &charged);
         let in_band = figures.in_band_share * 100.0;
         lines.push(svg::Line {
-            label: format!("{} on {} units: {in_band:.1} % inside", run.policy, run.units),
+            label: format!("{} on {} units: {in_band:.1} % inside", run.name, run.units),
             draw: &record.draw,
         });
-        runs.push(RunReport::new(run.policy, run.units, record.jobs.len(), &figures));
+        runs.push(RunReport::new(run.name, run.units, record.jobs.len(), &figures));
     }
     if let Some(dir) = svg.parent() {
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;

@@ -24,6 +24,8 @@ readings_every = "1ms"
 [policy]
 lead = "100ms"
 suspect_for = "1s"
+least_off = "200ms"
+least_on = "500ms"
 
 [initial]
 policy = "POLICY"
@@ -56,18 +58,23 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     let (limits, prices) = (stage.limits(pace)?, stage.prices(pace)?);
     for arguments in [
         ["profile", "import", text(stage.profiles)?].as_slice(),
-        &["set", "limits", "--curve", text(&limits)?],
         &["set", "price", text(&prices)?],
     ] {
         cluster.ask("lconf", arguments).await?;
+    }
+    if run.forecast {
+        cluster.ask("lconf", &["set", "limits", "--curve", text(&limits)?]).await?;
     }
     ensure!(now() < pace.begin, "this machine is too slow: preparing took longer than {PREPARATION}");
     let mut jobs = Vec::new();
     for (at, section) in workload::sections() {
         until(pace.on_wall(at)).await;
         let band = section.band()?;
+        if !run.forecast {
+            cluster.ask("lconf", &["set", "limits", &band.low().to_string(), &band.high().to_string()]).await?;
+        }
         let (minute, count) = ((at - workload::BEGIN).ms() / 60_000, section.jobs().count());
-        eprintln!("demo: {}: minute {minute}: {count} jobs, band {} to {}", run.policy, band.low(), band.high());
+        eprintln!("demo: {}: minute {minute}: {count} jobs, band {} to {}", run.name, band.low(), band.high());
         jobs.extend(submit(&cluster, section, run).await?);
         cluster.must_run()?;
     }
@@ -81,7 +88,7 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     let mishaps = record.mishaps();
     ensure!(mishaps.is_empty(), "not every job ended with exit code 0:\n{}", mishaps.join("\n"));
     ended.context("the jobs took too long")??;
-    eprintln!("demo: {}: all {} jobs ended", run.policy, record.jobs.len());
+    eprintln!("demo: {}: all {} jobs ended", run.name, record.jobs.len());
     Ok(record)
 }
 

@@ -17,7 +17,7 @@ struct Published {
 /// A run and its figures.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
-    pub policy: &'static str,
+    pub name: &'static str,
     pub in_band_share: f64,
     pub energy_j: f64,
     pub cost_eur: f64,
@@ -40,9 +40,9 @@ pub struct Report {
 }
 
 impl RunReport {
-    pub fn new(policy: &'static str, units: usize, jobs: usize, figures: &Figures) -> Self {
+    pub fn new(name: &'static str, units: usize, jobs: usize, figures: &Figures) -> Self {
         Self {
-            policy,
+            name,
             in_band_share: figures.in_band_share,
             energy_j: figures.energy.joules(),
             cost_eur: figures.cost.eur(),
@@ -55,7 +55,7 @@ impl RunReport {
 
     /// The system that limo-2018 measured in the place of this run.
     fn published(&self) -> Published {
-        match self.policy {
+        match self.name {
             "fifo" => Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" },
             _ => Published { system: "Limo", in_band: "97.5 %", cost: "0.10 EUR earned" },
         }
@@ -88,8 +88,8 @@ impl Report {
                 format!("{}: {}, {}", published.system, published.in_band, published.cost)
             }),
         ];
-        let mut table = format!("{:<24}", "policy");
-        table.extend(self.runs.iter().map(|run| format!("  {:>30}", run.policy)));
+        let mut table = format!("{:<24}", "run");
+        table.extend(self.runs.iter().map(|run| format!("  {:>30}", run.name)));
         for (title, cell) in rows {
             table += &format!("\n{title:<24}");
             table.extend(self.runs.iter().map(|run| format!("  {:>30}", cell(run))));
@@ -131,11 +131,11 @@ mod tests {
     fn json_has_what_others_build_on() {
         let json: serde_json::Value = serde_json::from_str(&report().json().expect("JSON")).expect("JSON");
         let expected = serde_json::json!({
-            "policy": "limo", "in_band_share": 0.975, "energy_j": 200_000.0, "cost_eur": -0.1, "makespan_s": 3600.0,
+            "name": "limo", "in_band_share": 0.975, "energy_j": 200_000.0, "cost_eur": -0.1, "makespan_s": 3600.0,
             "mean_wait_s": 90.0, "jobs": 80, "units": 6,
         });
         assert_eq!((&json["schema"], &json["runs"][1]), (&serde_json::json!(1), &expected));
-        assert_eq!(json["runs"][0]["policy"], "fifo");
+        assert_eq!(json["runs"][0]["name"], "fifo");
     }
 
     #[test]

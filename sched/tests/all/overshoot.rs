@@ -1,0 +1,224 @@
+//! How long the draw can be above the upper limit, whatever the profiles say: docs/policies.md derives the bound. A plant
+//! with a meter that is read at fixed times, commands that take a while to have an effect, and jobs that draw what they
+//! like; the limit moves without warning.
+
+use std::collections::BTreeMap;
+
+use limo_model::{
+    Band, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Profile, ProfileKey, Request, Span,
+    Time, UnitKind, UnitSpec,
+};
+use limo_sched::{Command, Core, Event, Options, Preset};
+use proptest::prelude::*;
+
+use crate::random::config;
+
+const IDLE: Power = Power::from_watts(10);
+const LOWEST_CAP: Power = Power::from_watts(5);
+
+/// Between a command and its effect, which is confirmed.
+const LATENCY: Span = Span::from_ms(15);
+
+#[derive(Debug, Clone)]
+struct Task {
+    node: NodeId,
+    draw: Power,
+    suspended: bool,
+}
+
+/// What happens at a time of the plant: its order is that of the variants.
+#[derive(Debug, Clone)]
+enum Happening {
+    /// The effect of a command.
+    Effect(Command),
+    Limit(Power),
+    Submit {
+        believed: i64,
+        real: i64,
+        gives: bool,
+    },
+    Meter,
+}
+
+struct Plant {
+    core: Core,
+    now: Time,
+    agenda: BTreeMap<(Time, u64), Happening>,
+    next: u64,
+    tasks: BTreeMap<JobId, Task>,
+    real: BTreeMap<JobId, Power>,
+    caps: Vec<Option<Power>>,
+    high: Power,
+    /// When the limit or something that nobody but the meter sees last made it worse.
+    cause: Time,
+    every: Span,
+}
+
+impl Plant {
+    fn new(nodes: u32, every: Span) -> Self {
+        let now = Time::from_unix_ms(0);
+        let mut core = Core::new(now, Preset::Limo, Options::default());
+        for index in 0..nodes {
+            let unit = UnitSpec {
+                name: "cpu".into(),
+                hardware: "xeon".into(),
+                kind: UnitKind::Cpu,
+                cores: 1,
+                nameplate: Power::from_watts(100),
+                caps: Some((LOWEST_CAP, Power::from_watts(300))),
+            };
+            let spec = NodeSpec {
+                name: format!("n{index}"),
+                units: vec![unit],
+                memory: Memory::from_bytes(1),
+                idle: IDLE,
+                meter: Meter::Emulated,
+                rest: None,
+            };
+            core.apply(now, &Event::NodeUp { spec }).expect("a node");
+        }
+        let (high, caps) = (Power::MAX, vec![None; nodes as usize]);
+        let (agenda, tasks, real) = Default::default();
+        let mut plant = Self { core, now, agenda, next: 0, tasks, real, caps, high, cause: now, every };
+        plant.plan(now, Happening::Meter);
+        plant
+    }
+
+    fn plan(&mut self, at: Time, what: Happening) {
+        self.next += 1;
+        self.agenda.insert((at, self.next), what);
+    }
+
+    fn node_draw(&self, node: NodeId) -> Power {
+        let on = self.tasks.values().filter(|task| task.node == node && !task.suspended);
+        IDLE + on.map(|task| self.caps[node.0 as usize].map_or(task.draw, |cap| cap.min(task.draw))).sum::<Power>()
+    }
+
+    fn draw(&self) -> Power {
+        (0..self.caps.len()).map(|node| self.node_draw(NodeId(u32::try_from(node).expect("few")))).sum()
+    }
+
+    fn run(&mut self, until: Time) {
+        while let Some((&(at, number), _)) = self.agenda.first_key_value().filter(|((at, _), _)| *at <= until) {
+            self.check(at);
+            let what = self.agenda.remove(&(at, number)).expect("it is there");
+            self.now = at;
+            let before = self.draw();
+            self.happen(what);
+            if self.draw() > before {
+                self.cause = at;
+            }
+            let round = self.core.round(at);
+            assert_eq!(round.violations, []);
+            for command in round.commands {
+                self.plan(at + LATENCY, Happening::Effect(command));
+            }
+        }
+    }
+
+    /// Above the limit only for as long as the meter and the commands take to have an effect.
+    fn check(&self, until: Time) {
+        let bound = self.every + LATENCY;
+        assert!(
+            self.draw() <= self.high || until - self.cause <= bound,
+            "{} above {} at {} ms, {} after the cause: {:?}, caps {:?}",
+            self.draw(),
+            self.high,
+            until.unix_ms(),
+            until - self.cause,
+            self.tasks,
+            self.caps
+        );
+    }
+
+    fn happen(&mut self, what: Happening) {
+        match what {
+            Happening::Limit(high) => {
+                if high < self.high {
+                    self.cause = self.now;
+                }
+                self.high = high;
+                let limits = Curve::constant(Band::new(Power::ZERO, high).expect("a band"));
+                self.tell(Event::LimitsSet { limits, by: "root".into() });
+            }
+            Happening::Submit { believed, real, gives } => {
+                let job = self.core.next_job();
+                let application = format!("app{}", job.0);
+                let key = ProfileKey {
+                    application: application.clone(),
+                    size: String::new(),
+                    hardware: "xeon".into(),
+                    cap: None,
+                };
+                let (power, duration) = (Power::from_watts(believed), Span::from_secs(100_000));
+                let source = EstimateSource::Imported;
+                let profile =
+                    Profile { duration, power, energy: power * duration, spread_permille: 0, runs: 1, source };
+                self.tell(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
+                self.real.insert(job, Power::from_watts(real));
+                let request = Request { may_suspend: gives, ..Request::one_core(application) };
+                self.tell(Event::Submitted { job, request });
+            }
+            Happening::Meter => {
+                let node = |index: usize| NodeId(u32::try_from(index).expect("few"));
+                let draws = (0..self.caps.len()).map(|index| (node(index), self.node_draw(node(index)))).collect();
+                self.tell(Event::Readings { draws });
+                self.plan(self.now + self.every, Happening::Meter);
+            }
+            Happening::Effect(command) => self.obey(command),
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Start { job, attempt, placement, .. } => {
+                let task = Task { node: placement[0].unit.node, draw: self.real[&job], suspended: false };
+                self.tasks.insert(job, task);
+                self.tell(Event::Started { job, attempt });
+            }
+            Command::Cap { node, generation, caps } => {
+                self.caps[node.0 as usize] = caps[0];
+                self.tell(Event::Capped { node, generation, failed: Vec::new() });
+            }
+            Command::Suspend { job, attempt } | Command::Resume { job, attempt } => {
+                let paused = matches!(command, Command::Suspend { .. });
+                self.tasks.get_mut(&job).expect("it runs").suspended = paused;
+                self.tell(Event::Paused { job, attempt, paused });
+            }
+            other => panic!("nobody asked for {other:?}"),
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.core.apply(self.now, &event).expect("possible");
+    }
+}
+
+/// Limits that the lowest caps can keep: then nothing has to be tried that cannot be.
+fn happening(nodes: i64) -> impl Strategy<Value = (i64, Happening)> {
+    let least = nodes * (IDLE.mw() + LOWEST_CAP.mw()) / 1_000 + 2;
+    let limit = (least..least + 100 * nodes).prop_map(|watts| Happening::Limit(Power::from_watts(watts)));
+    let submit = (1..120_i64, 1..200_i64, any::<bool>()).prop_map(|(believed, real, gives)| Happening::Submit {
+        believed,
+        real,
+        gives,
+    });
+    (0..4_000_i64, prop_oneof![limit, submit])
+}
+
+#[test]
+fn above_the_limit_only_until_the_next_reading_has_an_effect() {
+    let every = prop_oneof![Just(Span::from_ms(20)), Just(Span::from_secs(1))];
+    let happenings =
+        (1..4_i64).prop_flat_map(|nodes| (Just(nodes), proptest::collection::vec(happening(nodes), 1..20)));
+    let cases = config().cases.min(500);
+    proptest!(proptest::test_runner::Config { cases, ..config() }, |(every in every, (nodes, happenings) in happenings)| {
+        let mut plant = Plant::new(u32::try_from(nodes).expect("few"), every);
+        let mut at = Time::from_unix_ms(7);
+        for (after, what) in happenings {
+            at = at + Span::from_ms(after);
+            plant.plan(at, what);
+        }
+        plant.run(at + Span::from_secs(10));
+    });
+}
