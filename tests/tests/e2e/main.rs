@@ -16,6 +16,7 @@ mod run;
 mod settings;
 mod signals;
 mod silent_node;
+mod steer;
 mod stop;
 mod surroundings;
 mod torrent;

@@ -1,0 +1,88 @@
+//! Running jobs give way where the upper limit falls: real processes under real daemons, on emulated watts.
+
+use limo_tests::{Cluster, Setup, until};
+use serde_json::Value;
+
+const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/capped.toml");
+
+fn cluster() -> Cluster {
+    Setup::default()
+        .master(&["--readings-every", "20ms", "--least-off", "100ms", "--least-on", "100ms", "--kill-grace", "1s"])
+        .node("n1", &["--hardware", HARDWARE, "--reading-interval", "100ms"])
+        .start()
+}
+
+fn limit(cluster: &Cluster, high: &str) {
+    cluster.submitter().lconf(&["set", "limits", "none", high]).succeeded();
+}
+
+/// Waits for the draw of the node and the cap of its unit.
+fn await_draw(cluster: &Cluster, is_so: impl Fn(f64, Option<f64>) -> bool, what: &str) {
+    until(what, || {
+        let node = cluster.node_report("n1")?;
+        is_so(node["draw_w"].as_f64()?, node["units"][0]["cap_w"].as_f64()).then_some(())
+    });
+}
+
+/// The states of the job's processes, as the kernel has them.
+fn states(cluster: &Cluster) -> Vec<String> {
+    let state = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Some(stat.rsplit(") ").next()?.split(' ').next()?.to_owned())
+    };
+    cluster.job_processes().iter().filter_map(|process| state(process.pid)).collect()
+}
+
+#[test]
+fn a_job_is_capped_then_suspended_and_goes_on() {
+    let mut cluster = cluster();
+    let submitter = cluster.submitter().clone();
+    let job = submitter.detach(&["--app", "steady", "sleep", "1000"]);
+    await_draw(&cluster, |draw, cap| draw > 69.0 && cap.is_none(), "70 W without a cap");
+    limit(&cluster, "50W");
+    await_draw(&cluster, |draw, cap| draw <= 50.0 && cap.is_some_and(|cap| cap <= 40.0), "a cap of 40 W");
+    assert_eq!(submitter.state(job), "running");
+    limit(&cluster, "15W");
+    until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
+    until("its processes stand still", || states(&cluster).iter().all(|state| state == "T").then_some(()));
+    await_draw(&cluster, |draw, _| draw < 11.0, "10 W");
+    cluster.kill_master();
+    cluster.start_master();
+    cluster.await_node("n1");
+    assert_eq!(submitter.state(job), "suspended", "a master that was killed knows it");
+    limit(&cluster, "none");
+    until("the job goes on", || (submitter.state(job) == "running").then_some(()));
+    until("its processes go on", || states(&cluster).iter().all(|state| state != "T").then_some(()));
+    await_draw(&cluster, |draw, cap| draw > 69.0 && cap.is_none(), "70 W without a cap again");
+    submitter.lq(&["cancel", &job.to_string()]).succeeded();
+    assert_eq!(submitter.wait(job), Some(143));
+}
+
+#[test]
+fn a_suspended_job_can_be_cancelled() {
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    let job = submitter.detach(&["--app", "steady", "sleep", "1000"]);
+    await_draw(&cluster, |draw, _| draw > 69.0, "70 W");
+    limit(&cluster, "15W");
+    until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
+    submitter.lq(&["cancel", &job.to_string()]).succeeded();
+    assert_eq!(submitter.wait(job), Some(143));
+    until("nothing is left of it", || cluster.job_processes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_requeued_job_runs_again_from_its_beginning() {
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    let script = "test -e ran && exit 7; touch ran; sleep 1000";
+    let job = submitter.detach(&["--requeue", "--no-suspend", "--app", "steady", "sh", "-c", script]);
+    until("it has begun", || submitter.path("ran").exists().then_some(()));
+    await_draw(&cluster, |draw, _| draw > 69.0, "70 W");
+    limit(&cluster, "15W");
+    until("the job waits again", || (submitter.state(job) == "waiting").then_some(()));
+    let shown: Value = submitter.job(job);
+    assert_eq!(shown["wait_kind"], "band", "{shown}");
+    limit(&cluster, "none");
+    assert_eq!(submitter.wait(job), Some(7));
+}
