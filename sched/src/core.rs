@@ -1,25 +1,26 @@
 //! The core: records events, runs the policy, hands out commands. The same in the live master and in the simulator.
 
+mod execute;
+
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Attempt, Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Span, Time,
-    UnitId,
+    Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Span, Time, UnitId,
 };
 
 use crate::apply;
 use crate::budget::{Counter, Spending};
-use crate::check::check;
 use crate::event::Event;
 use crate::index::Index;
 use crate::mode;
-use crate::options::{Options, Preset, RestRule};
-use crate::plan::{Plan, Start};
-use crate::policy::{look_again, policy, steer};
+use crate::options::{Options, Preset};
+use crate::policy::look_again;
 use crate::refused::Refused;
-use crate::round::{Command, Finished, JobEnd, Round, StopReason, Wait};
-use crate::state::{Assignment, Job, Node, Phase, Settings, Sleep, State, Sums};
+use crate::round::{Command, Round, StopReason};
+use crate::state::{Job, Node, Settings, State, Sums};
 use crate::view::View;
+
+use execute::plan_once;
 
 /// The scheduling core. Equal calls give equal results, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -274,158 +275,4 @@ fn stops(state: &mut State, now: Time) -> Vec<Command> {
         }
     }
     commands
-}
-
-/// Makes, checks and executes one plan; whether another one could find more to do.
-fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
-    if let Some(steered) = steer_once(state, now, round) {
-        return steered;
-    }
-    if state.queue.is_empty() && state.settings.options.rest == RestRule::Never {
-        // No job to start and no node that may go to sleep: whatever the policy, its plan would be empty.
-        (state.wake_at, state.index.memo) = (None, None);
-        state.spending.reserve(Energy::ZERO);
-        return false;
-    }
-    state.index.shapes.count(&state.index.classes);
-    let mut plan = policy(state.settings.preset).plan(&View::new(state, now));
-    round.violations = check(&View::new(state, now), &plan);
-    if !round.violations.is_empty() {
-        plan = rejected(state, &plan);
-    }
-    let more = !plan.starts.is_empty() || !plan.refusals.is_empty();
-    if more {
-        plan.waits.clear();
-        plan.sleeps.clear();
-    }
-    state.wake_at = plan.wake_at;
-    state.spending.reserve(plan.reserved);
-    let memo = plan.memo.take();
-    execute(state, now, plan, round);
-    // What it knows, it knows for the time after what it starts.
-    state.index.memo = memo;
-    more
-}
-
-/// Changes something about jobs that run, where that is to be done. `None` where nothing is, or what was planned must not be.
-fn steer_once(state: &mut State, now: Time, round: &mut Round) -> Option<bool> {
-    let plan = steer(&View::new(state, now))?;
-    let violations = check(&View::new(state, now), &plan);
-    if !violations.is_empty() {
-        if round.violations.is_empty() {
-            state.sums.rejected_plans += 1;
-        }
-        round.violations = violations;
-        return None;
-    }
-    state.index.memo = None;
-    let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
-    for (unit, cap) in plan.caps {
-        let Some(node) = state.node(unit.node) else { continue };
-        let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
-        if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
-            *of = cap;
-        }
-    }
-    for (node, caps) in nodes {
-        hold_at(state, now, (node, caps), round);
-    }
-    for job in plan.suspends {
-        apply::suspend(state, now, job);
-        round.commands.extend(attempt_of(state, job).map(|attempt| Command::Suspend { job, attempt }));
-    }
-    for job in plan.resumes {
-        apply::resume(state, now, job);
-        round.commands.extend(attempt_of(state, job).map(|attempt| Command::Resume { job, attempt }));
-    }
-    let (draw, high) = (state.sums.draw, state.settings.limits.at(now).high());
-    for job in plan.requeues {
-        let why = StopReason::Requeued { draw, high };
-        let attempt = apply::requeue(state, job, why.clone());
-        round.commands.extend(attempt.map(|attempt| Command::Stop { job, attempt, why }));
-    }
-    Some(true)
-}
-
-fn attempt_of(state: &State, job: JobId) -> Option<Attempt> {
-    Some(state.jobs.get(job)?.assignment()?.attempt)
-}
-
-/// Holds the units of a node at other caps, and says so.
-fn hold_at(state: &mut State, now: Time, (node, caps): (NodeId, Vec<Option<Power>>), round: &mut Round) {
-    let generation = apply::hold_at(state, now, node, caps.clone());
-    round.commands.push(Command::Cap { node, generation, caps });
-}
-
-/// In place of a plan that broke a rule: keep what is running, start nothing, say it.
-fn rejected(state: &mut State, plan: &Plan) -> Plan {
-    state.sums.rejected_plans += 1;
-    let waits = plan.starts.iter().map(|start| (start.job, Wait::PlanRejected)).collect();
-    Plan { waits, ..Plan::default() }
-}
-
-/// Turns an accepted plan into state and commands.
-fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
-    for start in plan.starts {
-        begin(state, now, start, round);
-    }
-    for (id, wait) in plan.refusals {
-        apply::dequeue(state, id);
-        let Some(job) = state.jobs.remove(id) else { continue };
-        state.finished.push(Finished::before_start(id, &job, now, JobEnd::Refused { wait }));
-    }
-    for (id, wait) in plan.waits {
-        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { continue };
-        state.index.untold.remove(id);
-        if told.as_ref() != Some(&wait) {
-            *told = Some(wait.clone());
-            round.waits.push((id, wait));
-        }
-    }
-    if !plan.sleeps.is_empty() {
-        for (first, count) in &plan.sleeps {
-            (first.0..first.0 + count).for_each(|node| apply::switch(state, now, NodeId(node), Sleep::GoingDown));
-        }
-        round.commands.push(Command::Sleep { nodes: plan.sleeps });
-    }
-}
-
-/// A unit that a job is put on alone gets the job's cap, or none; one that it shares has it already.
-fn hold_new(state: &mut State, now: Time, placement: &[limo_model::Part], round: &mut Round) {
-    let [part] = placement else { return };
-    let Some(node) = state.node(part.unit.node) else { return };
-    if part.count == 1 && node.cap(part.unit.unit) != part.cap {
-        let mut caps = node.caps().1;
-        if let Some(of) = caps.get_mut(usize::from(part.unit.unit)) {
-            *of = part.cap;
-        }
-        hold_at(state, now, (part.unit.node, caps), round);
-    }
-}
-
-fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
-    apply::dequeue(state, start.job);
-    hold_new(state, now, &start.placement, round);
-    let Some(job) = state.jobs.get_mut(start.job) else { return };
-    job.attempts += 1;
-    let attempt = Attempt(job.attempts);
-    let assignment = Assignment {
-        attempt,
-        placement: start.placement.clone(),
-        estimate: start.estimate,
-        draw: start.estimate.power,
-        held: Span::ZERO,
-        assigned: now,
-        hidden_since: now,
-        stop: None,
-    };
-    state.active.insert(start.job);
-    apply::take(state, now, start.job, &assignment);
-    let sleeping = apply::wake(state, now, &assignment.placement);
-    apply::with_times(state, start.job, |job| job.phase = Phase::Starting(assignment));
-    if !sleeping.is_empty() {
-        round.commands.push(Command::Wake { nodes: sleeping });
-    }
-    let (placement, estimate) = (start.placement, start.estimate);
-    round.commands.push(Command::Start { job: start.job, attempt, placement, estimate });
 }

@@ -1,0 +1,189 @@
+//! What is recorded of a job: where it is in its life, and what is expected of it while it is on its nodes.
+
+use std::collections::BTreeSet;
+
+use limo_model::{Attempt, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, width};
+use serde::{Deserialize, Serialize};
+
+use crate::round::{Account, StopReason, Wait};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    pub request: Request,
+    pub submitted: Time,
+    /// Attempts made so far.
+    pub attempts: u32,
+    /// What attempts used from which it was taken to run again.
+    pub(crate) lost: Account,
+    pub phase: Phase,
+}
+
+/// Where a job is in its life. A finished job is no longer in the state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// With the reason last told, once a round has looked at it.
+    Waiting(Option<Wait>),
+    /// Assigned; its node has not said that it runs.
+    Starting(Assignment),
+    Running(Assignment, Running),
+    /// Its processes stand still, since then; it keeps its cores and its memory.
+    Suspended(Assignment, Running, Time),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    pub attempt: Attempt,
+    pub placement: Placement,
+    /// As it was started.
+    pub estimate: Estimate,
+    /// Draw above idle that is expected of it now: the estimate, corrected by readings, under the caps of now; none while
+    /// it is suspended.
+    pub draw: Power,
+    /// By how much suspension and changed caps put off its expected end, and its time limit.
+    pub held: Span,
+    pub assigned: Time,
+    /// Since when its draw is taken from its estimate on the nodes whose readings do not show it.
+    pub(crate) hidden_since: Time,
+    /// Why it shall end, and whether the command to end it was given.
+    pub stop: Option<(StopReason, bool)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Running {
+    pub started: Time,
+    /// The nodes of which a reading contains it.
+    pub seen_on: BTreeSet<NodeId>,
+    /// What readings say that it draws, in thousandths of what is expected of it.
+    pub measured_permille: i64,
+    /// What it used until `since`, from when on it draws what is expected of it now.
+    pub spent: Energy,
+    pub since: Time,
+    /// Since when it runs without a pause.
+    pub resumed: Time,
+    /// Whether it runs as it was started.
+    pub steady: bool,
+}
+
+impl Running {
+    /// What it used until now, as far as is expected of it.
+    pub fn used(&self, assignment: &Assignment, now: Time) -> Energy {
+        self.spent + assignment.draw * (now - self.since)
+    }
+
+    pub(crate) fn from(now: Time) -> Self {
+        Self {
+            started: now,
+            seen_on: BTreeSet::new(),
+            measured_permille: 1_000,
+            spent: Energy::ZERO,
+            since: now,
+            resumed: now,
+            steady: true,
+        }
+    }
+}
+
+impl Job {
+    pub fn assignment(&self) -> Option<&Assignment> {
+        match &self.phase {
+            Phase::Waiting(_) => None,
+            Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {
+                Some(assignment)
+            }
+        }
+    }
+
+    /// Since it began, where it did.
+    pub fn running(&self) -> Option<&Running> {
+        match &self.phase {
+            Phase::Waiting(_) | Phase::Starting(_) => None,
+            Phase::Running(_, running) | Phase::Suspended(_, running, _) => Some(running),
+        }
+    }
+
+    pub(crate) fn running_mut(&mut self) -> Option<(&mut Assignment, &mut Running)> {
+        match &mut self.phase {
+            Phase::Waiting(_) | Phase::Starting(_) => None,
+            Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => {
+                Some((assignment, running))
+            }
+        }
+    }
+
+    pub(crate) fn assignment_mut(&mut self) -> Option<&mut Assignment> {
+        match &mut self.phase {
+            Phase::Waiting(_) => None,
+            Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {
+                Some(assignment)
+            }
+        }
+    }
+
+    /// When its estimate ends, from its start on. A suspended job has no end.
+    pub(crate) fn estimated_end(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Waiting(_) | Phase::Suspended(..) => None,
+            Phase::Starting(assignment) => Some(assignment.assigned + assignment.estimate.duration + assignment.held),
+            Phase::Running(assignment, running) => {
+                Some(running.started + assignment.estimate.duration + assignment.held)
+            }
+        }
+    }
+
+    /// When it reaches its time limit, if nobody has told it to end.
+    pub(crate) fn limit_end(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Running(assignment, running) if assignment.stop.is_none() => {
+                self.request.time_limit.map(|limit| running.started + limit + assignment.held.max(Span::ZERO))
+            }
+            _ => None,
+        }
+    }
+
+    /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it
+    /// has been over it, and at least a twentieth of its time: nothing better is known, and it has not ended.
+    pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
+        let duration = self.assignment()?.estimate.duration;
+        let least = duration.scaled(1, 20).max(Span::from_ms(1));
+        if let Phase::Suspended(assignment, running, since) = &self.phase {
+            // As if it went on now: nobody knows when it will.
+            let end = running.started + assignment.estimate.duration + assignment.held;
+            return Some(now + (end - *since).max(least));
+        }
+        let end = self.estimated_end()?;
+        Some(if end > now { end } else { now + (now - end).max(least) })
+    }
+
+    /// Whether it has a unit, nobody has told it to end, and it is not suspended.
+    pub(crate) fn is_active_and_kept(&self) -> bool {
+        let kept = self.assignment().is_some_and(|assignment| assignment.stop.is_none());
+        kept && !matches!(self.phase, Phase::Suspended(..))
+    }
+
+    /// Whether it runs and nobody has told it to end.
+    pub(crate) fn is_running_on(&self) -> bool {
+        matches!(&self.phase, Phase::Running(assignment, _) if assignment.stop.is_none())
+    }
+}
+
+impl Assignment {
+    /// Its part, where it is on one unit of one node: only such a job is held at caps.
+    pub(crate) fn sole_part(&self) -> Option<&Part> {
+        match &self.placement[..] {
+            [part] if part.count == 1 => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Its expected draw on each node of each of its parts: an even share.
+    pub(crate) fn share(&self) -> Power {
+        self.draw.scaled(1, i64::from(width(&self.placement)))
+    }
+
+    /// Its expected draw on `node`.
+    pub(crate) fn draw_on(&self, node: NodeId) -> Power {
+        let parts = self.placement.iter().filter(|part| part.is_on(node)).count();
+        self.share().scaled(i64::try_from(parts).unwrap_or(i64::MAX), 1)
+    }
+}

@@ -1,0 +1,148 @@
+//! What is recorded of a node: what it is made of, whether it takes jobs, its draw and its caps.
+
+use std::collections::BTreeSet;
+
+use limo_model::{JobId, NodeId, NodeSpec, Power, Span, Time, UnitId, UnitSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::account::Bill;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) spec: NodeSpec,
+    pub(crate) connected: bool,
+    pub(crate) drained: Option<Box<Drained>>,
+    pub(crate) suspect_until: Option<Time>,
+    pub(crate) sleep: Sleep,
+    pub(crate) reading: Option<Reading>,
+    /// What it draws apart from jobs that no reading of it shows: its fresh reading, else its idle or sleeping draw.
+    pub(crate) own: Power,
+    /// What `own` came to until `since`.
+    pub(crate) bill: Bill,
+    pub(crate) since: Time,
+    /// Since when no job is on it.
+    pub(crate) idle_since: Time,
+    pub(crate) caps: Caps,
+    /// What it was told that it has not confirmed, and by how much its readings are off until then.
+    pub(crate) unseen: Vec<(Change, Power)>,
+}
+
+/// What a node confirms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Change {
+    Caps,
+    /// A job stands still, or goes on.
+    Pause(JobId),
+}
+
+/// The caps of a node's units, as they were told.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Caps {
+    /// By unit; shorter where the rest has none.
+    pub limits: Vec<Option<Power>>,
+    pub generation: u64,
+    /// When they last changed.
+    pub changed: Time,
+    /// Units, by index, whose cap the node could not set.
+    pub failed: BTreeSet<u16>,
+}
+
+/// Whether a node is on. Switching is a state of the node, never a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sleep {
+    #[default]
+    Awake,
+    GoingDown,
+    Asleep,
+    Waking,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drained {
+    pub reason: String,
+    pub by: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    pub draw: Power,
+    pub at: Time,
+}
+
+impl Node {
+    pub fn spec(&self) -> &NodeSpec {
+        &self.spec
+    }
+
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    pub fn drained(&self) -> Option<&Drained> {
+        self.drained.as_deref()
+    }
+
+    pub fn is_suspect(&self, now: Time) -> bool {
+        self.suspect_until.is_some_and(|until| now < until)
+    }
+
+    /// Whether it may get new jobs.
+    pub fn is_available(&self, now: Time) -> bool {
+        self.connected && self.drained.is_none() && !self.is_suspect(now)
+    }
+
+    /// Whether its believed draw comes from a reading.
+    pub fn is_measured(&self, now: Time, stale_after: Span) -> bool {
+        self.reading.is_some_and(|reading| now - reading.at <= stale_after)
+    }
+
+    pub fn sleep(&self) -> Sleep {
+        self.sleep
+    }
+
+    /// Whether a job could be put on it at once.
+    pub(crate) fn is_usable(&self, now: Time) -> bool {
+        self.is_available(now) && self.sleep == Sleep::Awake
+    }
+
+    /// The cap of a unit.
+    pub fn cap(&self, unit: u16) -> Option<Power> {
+        self.caps.limits.get(usize::from(unit)).copied().flatten()
+    }
+
+    /// The caps of its units, as they were told last, and the number of that telling.
+    pub fn caps(&self) -> (u64, Vec<Option<Power>>) {
+        (
+            self.caps.generation,
+            (0..self.spec.units.len()).map(|unit| self.caps.limits.get(unit).copied().flatten()).collect(),
+        )
+    }
+
+    /// The lowest and the highest cap of a unit, where it can be capped.
+    pub(crate) fn cap_range(&self, unit: u16) -> Option<(Power, Power)> {
+        let range = self.spec.units.get(usize::from(unit))?.caps;
+        range.filter(|_| !self.caps.failed.contains(&unit))
+    }
+
+    /// Its draw with no job on it and no reading.
+    pub(crate) fn still_draw(&self) -> Power {
+        match (self.sleep, &self.spec.rest) {
+            (Sleep::GoingDown, Some(rest)) => rest.down.draw,
+            (Sleep::Asleep, Some(rest)) => rest.draw,
+            (Sleep::Waking, Some(rest)) => rest.up.draw,
+            _ => self.spec.idle,
+        }
+    }
+
+    /// Each unit.
+    pub fn units(&self) -> impl Iterator<Item = (UnitId, &UnitSpec)> {
+        let id = |index: usize| UnitId { node: self.id, unit: u16::try_from(index).unwrap_or(u16::MAX) };
+        self.spec.units.iter().enumerate().map(move |(index, spec)| (id(index), spec))
+    }
+}
