@@ -109,6 +109,7 @@ fn built(names: Vec<String>, nature: Nature) -> Result<BatsimPlatform, PlatformE
         memory: None,
         hardware: "host".to_owned(),
         draw,
+        units: Vec::new(),
         believed: draw,
         rest,
     };
