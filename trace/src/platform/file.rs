@@ -119,8 +119,7 @@ impl Nodes {
         let busy = self.busy.ok_or(PlatformError::NoBusy)?;
         let (cores, hardware) = (self.cores.unwrap_or(1), self.hardware.clone().unwrap_or_else(|| "node".to_owned()));
         let draw = Draw { idle: self.idle, busy };
-        let believed =
-            Draw { idle: self.believed_idle.unwrap_or(self.idle), busy: self.believed_busy.unwrap_or(busy) };
+        let believed = Draw { idle: self.believed_idle.unwrap_or(self.idle), busy: self.believed_busy.unwrap_or(busy) };
         let units = unit::sole((&hardware, cores), (draw, believed), (self.caps, self.cap_factor))?;
         Ok(Sums { cores, hardware, units, draw, believed })
     }
@@ -302,11 +301,7 @@ draw = "70 W"
             "0 s",
             "p.toml:1: application `cg` on unit `cpu` draws 31.0 W for 0s: the power is not negative, and the duration above 0 s",
         );
-        units(
-            "draw = \"70 W\"",
-            "cores = 2",
-            "p.toml:1: accelerator `quadro` has 2 cores: an accelerator counts as 1",
-        );
+        units("draw = \"70 W\"", "cores = 2", "p.toml:1: accelerator `quadro` has 2 cores: an accelerator counts as 1");
         check(
             "[[nodes]]\nname = \"n\"\nidle = \"1 W\"\n",
             "p.toml:1: there is no `busy`: give the draw with all cores busy, or the units (`[[nodes.unit]]`)",

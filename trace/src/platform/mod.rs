@@ -6,7 +6,7 @@
 mod file;
 mod unit;
 
-use limo_model::{Memory, NameError, Power, Span, UnitKind, check_name};
+use limo_model::{Memory, NameError, Power, Span, UnitId, UnitKind, check_name};
 use thiserror::Error;
 
 pub use file::PlatformFileError;
@@ -223,6 +223,17 @@ impl Platform {
             rest: Some(rest),
         };
         Self { groups: vec![group] }
+    }
+
+    /// The unit of a node, by their indices; `None` where the node's units are not told apart.
+    pub fn unit(&self, id: UnitId) -> Option<&Unit> {
+        let mut first = 0;
+        let group = self.groups.iter().find(|group| {
+            let node = id.node.0 - first;
+            first += group.count;
+            node < group.count
+        });
+        group?.units.get(usize::from(id.unit))
     }
 
     pub fn nodes(&self) -> u64 {

@@ -1,0 +1,122 @@
+//! What `limo` does to jobs that run, where the upper limit falls while they take longer than anybody knew: caps,
+//! suspension, and running again. The schedules are worked out by hand.
+
+use super::{column, folder, lsim, read, refused};
+
+/// Two nodes that draw 10 W idle and 50 W busy. With that, where they can be capped: at 25 W the pace is (25/40) / 0.75 = 5/6.
+fn platform(caps: &str) -> String {
+    format!("[[nodes]]\nname = \"n\"\ncount = 2\nidle = \"10 W\"\nbusy = \"50 W\"\n{caps}")
+}
+
+const CAPS: &str = "caps = [\"10 W\", \"40 W\"]\ncap-factor = 0.75\n";
+
+/// Two jobs of 200 s, and what may be done to them.
+fn workload(may: &str) -> String {
+    let job =
+        |id| format!("{{\"id\": {id}, \"subtime\": 0, \"res\": 1, \"profile\": \"d\", \"application\": \"cg\"{may}}}");
+    let profiles = "{\"d\": {\"type\": \"delay\", \"delay\": 200}}";
+    format!("{{\"nb_res\": 2, \"jobs\": [{}, {}], \"profiles\": {profiles}}}", job(1), job(2))
+}
+
+/// Both jobs fit until 100 s, one of them, or both with 25 W, until 160 s.
+const LIMITS: &str = "time,low_w,high_w\n0,,100\n100,,70\n160,,100\n";
+
+/// They are believed to be over before the limit falls.
+const PROFILES: &str =
+    "application,size,hardware,cap,duration,power,energy,spread,runs\ncg,,node,,80 s,40 W,3200 J,0 %,1\n";
+
+const RUN: &str = "run --trace w.json --platform p.toml --limits l.csv --profiles f.csv --policy limo --out out \
+    --set lead=0s --set reserve-permille=0 --set steer-margin-permille=0";
+
+/// What is printed, and of each job its number, start, end and energy in joules.
+fn steered(caps: &str, may: &str, options: &str) -> (String, Vec<String>) {
+    let (platform, workload) = (platform(caps), workload(may));
+    let folder = folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", LIMITS), ("f.csv", PROFILES)]);
+    let printed = lsim(folder.path(), &format!("{RUN} {options}"));
+    assert!(printed.starts_with("exit 0"), "{printed}");
+    let jobs = read(folder.path(), "out/jobs.csv");
+    let columns =
+        ["job_id", "starting_time", "finish_time", "consumed_energy_j", "success"].map(|name| column(&jobs, name));
+    let rows = (0..columns[0].len()).map(|row| columns.each_ref().map(|column| column[row]).join(" "));
+    (printed, rows.collect())
+}
+
+/// From 100 s to 160 s each has 25 W and does 50 s of its work; the other 50 s last until 210 s. 35 W for 60 s and 50 W
+/// for 150 s.
+#[test]
+fn caps_slow_both_down() {
+    let (printed, jobs) = steered(CAPS, "", "");
+    assert_eq!(jobs, ["1 0 210 9600 1", "2 0 210 9600 1"]);
+    assert!(printed.contains("\nsteering        4 times other caps on a node, 0 suspended, 0 requeued\n"), "{printed}");
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
+}
+
+/// With F = 1 they do 37.5 s of their work under the cap, whatever the policy believes: 62.5 s are left.
+#[test]
+fn what_a_cap_costs_is_the_platforms_business() {
+    let (_, jobs) = steered(&CAPS.replace("0.75", "1"), "", "--set cap-factor-permille=1");
+    assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
+}
+
+/// The one that began last stands still from 100 s to 160 s, and only has its share of the idle draw then.
+#[test]
+fn one_is_suspended() {
+    let (printed, jobs) = steered("", ", \"may_suspend\": true", "");
+    assert_eq!(jobs, ["1 0 200 10000 1", "2 0 260 10600 1"]);
+    assert!(printed.contains("\nsteering        0 times other caps on a node, 1 suspended, 0 requeued\n"), "{printed}");
+    // 2 x 10 W for 260 s, and 40 W for 400 s.
+    assert!(printed.contains("\nenergy          21200.0 J\n"), "{printed}");
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
+}
+
+/// The one that began last begins anew at 160 s; its first 100 s count as energy.
+#[test]
+fn one_runs_again() {
+    let (printed, jobs) = steered("", ", \"may_requeue\": true", "");
+    assert_eq!(jobs, ["1 0 200 10000 1", "2 160 360 15000 1"]);
+    assert!(printed.contains("\nsteering        0 times other caps on a node, 0 suspended, 1 requeued\n"), "{printed}");
+}
+
+/// Nothing may be done to them, or nothing can: the limit is passed from 100 s to 160 s of 200 s.
+#[test]
+fn nothing_is_done() {
+    for (caps, may, options) in [("", "", ""), (CAPS, ", \"may_suspend\": true", "--set preempt=nothing")] {
+        let (printed, jobs) = steered(caps, may, options);
+        assert_eq!(jobs, ["1 0 200 10000 1", "2 0 200 10000 1"]);
+        assert!(
+            !printed.contains("steering") && printed.contains("\noutside limits  30.00 % of the time\n"),
+            "{printed}"
+        );
+    }
+}
+
+/// Half of the jobs of a trace that knows nothing of suspension: every second one.
+#[test]
+fn treatment_from_the_command_line() {
+    let (printed, jobs) = steered("", "", "--suspendable 50%");
+    assert_eq!(jobs, ["1 0 200 10000 1", "2 0 260 10600 1"]);
+    assert!(printed.contains("1 suspended"), "{printed}");
+    let (printed, _) = steered("", "", "--requeueable 100%");
+    assert!(printed.contains("1 requeued"), "{printed}");
+}
+
+/// The same run gives the same bytes.
+#[test]
+fn equal_runs_are_equal() {
+    let (platform, workload) = (platform(CAPS), workload(", \"may_suspend\": true"));
+    let folder = folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", LIMITS), ("f.csv", PROFILES)]);
+    let once = |out: &str| {
+        lsim(folder.path(), &RUN.replace("--out out", &format!("--out {out}")));
+        ["jobs.csv", "draw.csv"].map(|name| read(folder.path(), &format!("{out}/{name}")))
+    };
+    assert_eq!(once("a"), once("b"));
+}
+
+#[test]
+fn refusals() {
+    let (platform, workload) = (platform(""), workload(""));
+    let folder = folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", LIMITS), ("f.csv", "application\n")]);
+    refused(folder.path(), RUN, 1, "lsim: f.csv: line 1: column `size` is missing");
+    let printed = lsim(folder.path(), &format!("{RUN} --fillers 101%"));
+    assert!(printed.starts_with("exit 2") && printed.contains("`101%` is no share of the jobs"), "{printed}");
+}
