@@ -54,7 +54,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 let running = self.load.running(present.index, &placement, &estimate);
                 present.run = Some(Run { attempt, placement, running, started: None, order: 0 });
                 match waking {
-                    Some(at) => self.due.push(Reverse((at, Due::Start(job)))),
+                    Some(at) => self.due.push(Reverse((at + running.delay, Due::Start(job)))),
+                    None if running.delay > Span::ZERO => {
+                        self.due.push(Reverse((self.now + running.delay, Due::Start(job))));
+                    }
                     None => self.start(job)?,
                 }
             }
@@ -143,6 +146,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     /// A run leaves its nodes. Returns what it used.
+    #[inline]
     pub fn leave(&mut self, id: JobId, run: &Run) -> Used {
         let started = run.started.unwrap_or(self.now);
         let span = self.now - started;
@@ -159,6 +163,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     /// Tells of a job that is over, with what it used in attempts that were in vain.
+    #[inline]
     pub fn row(
         &mut self,
         id: JobId,

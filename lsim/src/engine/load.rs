@@ -43,6 +43,8 @@ pub trait Load {
 /// What a job does where it was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
+    /// From its assignment until it begins on nodes that are awake.
+    pub delay: Span,
     /// For so long, if nothing ends it.
     pub run: Span,
     /// It is ended after this time.
@@ -122,14 +124,18 @@ impl Load for Trace<'_> {
 
     fn running(&self, index: usize, placement: &[Part], _: &Estimate) -> Running {
         let job = &self.workload.jobs[index];
-        let plain = Running { run: job.run, walltime: job.walltime, draw: None, cap_factor_permille: None };
-        let Some((part, unit)) = placement.first().and_then(|part| Some((part, self.platform.unit(part.unit)?))) else {
+        let plain =
+            Running { delay: Span::ZERO, run: job.run, walltime: job.walltime, draw: None, cap_factor_permille: None };
+        let Some((part, group)) = placement.first().and_then(|part| Some((part, self.platform.group(part.unit.node)?)))
+        else {
             return plain;
         };
+        let delay = group.start_delay;
+        let Some(unit) = group.units.get(usize::from(part.unit.unit)) else { return Running { delay, ..plain } };
         let known = self.workload.application(job).and_then(|application| unit.applications.get(&application.name));
         let whole = known.map_or(unit.draw, |known| known.power).scaled(i64::from(part.cores), i64::from(unit.cores));
         let draw = whole.scaled(i64::from(width(placement)), 1);
         let run = known.map_or(job.run, |known| known.duration);
-        Running { run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain }
+        Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain }
     }
 }

@@ -15,6 +15,8 @@ use crate::record::{Sink, Steering};
 /// What is otherwise than where jobs are started and run to their end; empty there.
 #[derive(Default)]
 pub struct Steered {
+    /// Whether anything was done to any run: most simulations never do, and must not pay for it.
+    any: bool,
     /// Runs that were held at a cap or suspended.
     pub tasks: BTreeMap<JobId, Task>,
     /// The caps of the units of nodes, as they were told last.
@@ -28,6 +30,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     /// A node holds its units at these caps.
     pub fn cap(&mut self, node: NodeId, generation: u64, caps: Vec<Option<Power>>) -> Result<(), SimulationError> {
         let before = self.steered.caps.insert(node, caps).unwrap_or_default();
+        self.steered.any = true;
         self.steered.counts.caps += 1;
         for job in self.core.jobs_on(node) {
             let Some(part) = self.running_on_one(job) else { continue };
@@ -75,6 +78,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let now = self.now;
         let count = if paused { &mut self.steered.counts.suspended } else { &mut self.steered.counts.resumed };
         *count += 1;
+        self.steered.any = true;
         self.change(job, |task| task.pause(now, paused));
         self.apply(&Event::Paused { job, attempt, paused })
     }
@@ -99,6 +103,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     /// Whether this is the end of that attempt as things are: ends that were put off come all the same.
     pub fn is_end(&self, job: JobId, attempt: Attempt, full: bool) -> bool {
+        if !self.steered.any {
+            return true;
+        }
         let run = self.jobs.get(job).and_then(|present| present.run.as_ref());
         if run.is_none_or(|run| run.attempt != attempt) {
             return false;
@@ -109,6 +116,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     /// An attempt is over, and its job is to run again, unless somebody wanted it gone meanwhile.
     pub fn requeue(&mut self, id: JobId, attempt: Attempt) -> Result<(), SimulationError> {
+        self.steered.any = true;
         let Some(present) = self.jobs.get_mut(id) else { return Ok(()) };
         let Some(run) = present.run.take_if(|run| run.attempt == attempt) else { return Ok(()) };
         let index = present.index;

@@ -354,6 +354,7 @@ fn group(spec: &NodeSpec) -> Group {
         memory: Some(spec.memory),
         hardware: spec.units.first().map(|unit| unit.hardware.clone()).unwrap_or_default(),
         units: Vec::new(),
+        start_delay: Span::ZERO,
         draw,
         believed: draw,
         rest,

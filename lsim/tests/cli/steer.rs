@@ -90,6 +90,20 @@ fn nothing_is_done() {
     }
 }
 
+/// The second one stands still from 100 s until the first one is ended at 150 s, and its time limit is put off as long.
+#[test]
+fn the_time_limit_waits_for_a_suspended_job() {
+    let (_, jobs) = steered("", ", \"may_suspend\": true, \"walltime\": 150", "");
+    assert_eq!(jobs, ["1 0 150 7500 0", "2 0 200 8000 0"]);
+}
+
+/// A node that starts its jobs 5 s late: each has less of its work behind it at 100 s.
+#[test]
+fn a_start_takes_time() {
+    let (_, jobs) = steered("start-delay = \"5 s\"\n", ", \"may_suspend\": true", "");
+    assert_eq!(jobs, ["1 5 205 10000 1", "2 5 265 10600 1"]);
+}
+
 /// Half of the jobs of a trace that knows nothing of suspension: every second one.
 #[test]
 fn treatment_from_the_command_line() {

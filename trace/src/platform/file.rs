@@ -55,6 +55,8 @@ struct Nodes {
     #[serde(default, alias = "cap_factor")]
     cap_factor: Option<CapFactor>,
     rest: Option<RestText>,
+    #[serde(default, with = "limo_model::as_text::option")]
+    start_delay: Option<Span>,
     #[serde(default)]
     unit: Vec<UnitText>,
 }
@@ -111,7 +113,8 @@ impl Nodes {
             up_time: rest.up_time,
             up_draw: rest.up_draw,
         });
-        Ok(Group { names, count, cores, memory: self.memory, hardware, units, draw, believed, rest })
+        let (memory, start_delay) = (self.memory, self.start_delay.unwrap_or_default());
+        Ok(Group { names, count, cores, memory, hardware, units, draw, believed, rest, start_delay })
     }
 
     /// One CPU with all the cores.
@@ -316,12 +319,13 @@ draw = "70 W"
         );
         check(
             &TAURUS.replace("cores", "core"),
-            "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `caps`, `cap-factor`, `cap_factor`, `rest`, `unit`",
+            "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `caps`, `cap-factor`, `cap_factor`, `rest`, `start-delay`, `unit`",
         );
         check(&TAURUS.replace("80640", "0"), "p.toml:2: `count` is 0: 1 to 1000000 nodes are possible");
         check(&TAURUS.replace("80640", "1000001"), "p.toml:2: `count` is 1000001: 1 to 1000000 nodes are possible");
         check(&TAURUS.replace("cores = 1", "cores = 5000"), "p.toml:2: `cores` is 5000: 1 to 4096 are possible");
         check(&TAURUS.replace("9.75 W", "-1 W"), "p.toml:2: `rest.draw` is negative: -1.0 W");
+        check(&TAURUS.replace("cores = 1", "start-delay = \"-1 s\""), "p.toml:2: `start-delay` is negative: -1s");
         check(&TAURUS.replace("6.1 s", "-6 s"), "p.toml:2: `rest.down-time` is negative: -6s");
         check(
             &TAURUS.replace("190.738", "90"),

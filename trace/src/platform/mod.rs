@@ -6,7 +6,7 @@
 mod file;
 mod unit;
 
-use limo_model::{Memory, NameError, Power, Span, UnitId, UnitKind, check_name};
+use limo_model::{Memory, NameError, NodeId, Power, Span, UnitKind, check_name};
 use thiserror::Error;
 
 pub use file::PlatformFileError;
@@ -44,6 +44,8 @@ pub struct Group {
     pub believed: Draw,
     /// How a node rests, where it can.
     pub rest: Option<Rest>,
+    /// From the assignment of a job until it begins on an awake node; not negative.
+    pub start_delay: Span,
 }
 
 /// How the nodes of a group are called.
@@ -177,6 +179,9 @@ impl Group {
                 return Err(PlatformError::SameUnit { unit: unit.name.clone() });
             }
         }
+        if self.start_delay < Span::ZERO {
+            return Err(PlatformError::NegativeTime { key: "start-delay", value: self.start_delay });
+        }
         self.rest.as_ref().map_or(Ok(()), Rest::check)
     }
 
@@ -221,19 +226,19 @@ impl Platform {
             draw: Draw { idle: Power::from_watts(95), busy: Power::from_mw(190_738) },
             believed: Draw { idle: Power::from_watts(100), busy: Power::from_mw(203_120) },
             rest: Some(rest),
+            start_delay: Span::ZERO,
         };
         Self { groups: vec![group] }
     }
 
-    /// The unit of a node, by their indices; `None` where the node's units are not told apart.
-    pub fn unit(&self, id: UnitId) -> Option<&Unit> {
+    /// The group of a node.
+    pub fn group(&self, id: NodeId) -> Option<&Group> {
         let mut first = 0;
-        let group = self.groups.iter().find(|group| {
-            let node = id.node.0 - first;
+        self.groups.iter().find(|group| {
+            let node = id.0 - first;
             first += group.count;
             node < group.count
-        });
-        group?.units.get(usize::from(id.unit))
+        })
     }
 
     pub fn nodes(&self) -> u64 {
