@@ -356,6 +356,24 @@ mod tests {
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
     }
 
+    /// What was suspended, say, tells nothing of how long it takes: the profile does, and it is said that it did.
+    #[test]
+    fn a_run_that_was_not_steady_was_not_measured() {
+        let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(30))]);
+        past.jobs[0].ran.as_mut().expect("it ran").steady = false;
+        let check = |past: &Past, end: i64, expected: Sources| {
+            let again = Again::new(past, &easy());
+            let summary = simulate_load(&again, again.rules(), &mut Metrics::new(&heading())).expect("possible");
+            assert_eq!((summary.end, again.sources()), (at(end), expected));
+        };
+        check(&past, 130, Sources { measured: 1, stretched: 1, ..Sources::default() });
+        let (duration, power, source) = (Span::from_secs(40), Power::from_watts(7), EstimateSource::Learned);
+        let profile = Profile { duration, power, energy: Energy::ZERO, spread_permille: 0, runs: 1, source };
+        let (application, size, hardware) = ("cg".to_owned(), String::new(), "a".to_owned());
+        past.profiles.insert(ProfileKey { application, size, hardware, cap: None }, profile);
+        check(&past, 70, Sources { measured: 1, unsteady: 1, ..Sources::default() });
+    }
+
     #[test]
     fn what_is_otherwise_takes_the_place_of_what_was_set() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(1))]);

@@ -172,14 +172,14 @@ impl Setup {
         if let Some(load) = self.load {
             workload = workload.at_load(load.numerator, load.denominator);
         }
-        let ways: [(Option<Share>, fn(&mut Treatment)); 3] = [
-            (self.suspendable, |treatment| treatment.may_suspend = true),
-            (self.requeueable, |treatment| treatment.may_requeue = true),
-            (self.fillers, |treatment| treatment.filler = true),
-        ];
-        for (Share(hundredths), way) in ways.into_iter().filter_map(|(share, way)| Some((share?, way))) {
-            workload.treat(hundredths, way);
-        }
+        let mut treat = |share: Option<Share>, way: fn(&mut Treatment)| {
+            if let Some(Share(hundredths)) = share {
+                workload.treat(hundredths, way);
+            }
+        };
+        treat(self.suspendable, |treatment| treatment.may_suspend = true);
+        treat(self.requeueable, |treatment| treatment.may_requeue = true);
+        treat(self.fillers, |treatment| treatment.filler = true);
         workload
     }
 
