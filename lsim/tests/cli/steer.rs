@@ -28,10 +28,14 @@ const PROFILES: &str =
 const RUN: &str = "run --trace w.json --platform p.toml --limits l.csv --profiles f.csv --policy limo --out out \
     --set lead=0s --set reserve-permille=0 --set steer-margin-permille=0";
 
-/// What is printed, and of each job its number, start, end and energy in joules.
+/// What is printed, and of each job its number, start, end and energy in joules, and whether it ended well.
 fn steered(caps: &str, may: &str, options: &str) -> (String, Vec<String>) {
+    simulated((caps, may, options), LIMITS, PROFILES)
+}
+
+fn simulated((caps, may, options): (&str, &str, &str), limits: &str, profiles: &str) -> (String, Vec<String>) {
     let (platform, workload) = (platform(caps), workload(may));
-    let folder = folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", LIMITS), ("f.csv", PROFILES)]);
+    let folder = folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", limits), ("f.csv", profiles)]);
     let printed = lsim(folder.path(), &format!("{RUN} {options}"));
     assert!(printed.starts_with("exit 0"), "{printed}");
     let jobs = read(folder.path(), "out/jobs.csv");
@@ -56,6 +60,15 @@ fn caps_slow_both_down() {
 fn what_a_cap_costs_is_the_platforms_business() {
     let (_, jobs) = steered(&CAPS.replace("0.75", "1"), "", "--set cap-factor-permille=1");
     assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
+}
+
+/// Both fit if they begin with 25 W, of which there is a profile: 200 s of work at the pace of 5/6.
+#[test]
+fn a_job_begins_under_a_cap() {
+    let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
+    let (printed, jobs) = simulated((CAPS, "", ""), "time,low_w,high_w\n0,,70\n", &profiles);
+    assert_eq!(jobs, ["1 0 240 8400 1", "2 0 240 8400 1"]);
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
 }
 
 /// The one that began last stands still from 100 s to 160 s, and only has its share of the idle draw then.
