@@ -62,13 +62,32 @@ fn what_a_cap_costs_is_the_platforms_business() {
     assert_eq!(jobs, ["1 0 222.5 10225 1", "2 0 222.5 10225 1"]);
 }
 
-/// Both fit if they begin with 25 W, of which there is a profile: 200 s of work at the pace of 5/6.
+/// One at a time fits, if it begins with 25 W, of which there is a profile: 200 s of work at the pace of 5/6.
 #[test]
 fn a_job_begins_under_a_cap() {
     let profiles = format!("{}cg,,node,25 W,240 s,25 W,6000 J,0 %,1\n", PROFILES.replace("80 s", "200 s"));
-    let (printed, jobs) = simulated((CAPS, "", ""), "time,low_w,high_w\n0,,70\n", &profiles);
-    assert_eq!(jobs, ["1 0 240 8400 1", "2 0 240 8400 1"]);
+    let (printed, jobs) = simulated((CAPS, "", ""), "time,low_w,high_w\n0,,45\n", &profiles);
+    assert_eq!(jobs, ["1 0 240 8400 1", "2 240 480 8400 1"]);
     assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
+}
+
+/// Both on one CPU of four cores, on which the application takes 200 s and 80 W with all of them: 40 W each. From 100 s to
+/// 160 s the CPU is held at 60 W, 30 W each, and F is 1: 45 s of work are done, 55 s are left. The accelerator counts as
+/// a core of the node, so each has two fifths of 10 W idle: 4 W for 215 s, and 8000 J.
+#[test]
+fn two_share_a_unit_and_its_cap() {
+    let platform = "[[nodes]]\nname = \"n\"\ncores = 4\nidle = \"10 W\"\n\
+        [[nodes.unit]]\nname = \"gpu\"\nhardware = \"p2000\"\nkind = \"accelerator\"\nnameplate = \"75 W\"\n\
+        [[nodes.unit]]\nname = \"cpu\"\nhardware = \"node\"\nkind = \"cpu\"\nnameplate = \"90 W\"\n\
+        caps = [\"10 W\", \"90 W\"]\n\
+        [nodes.unit.application]\ncg = { power = \"80 W\", duration = \"200 s\" }\n";
+    let workload = workload("").replace("\"res\": 1", "\"res\": 2").replace("200", "999");
+    let folder = folder(&[("w.json", &workload), ("p.toml", platform), ("l.csv", LIMITS), ("f.csv", PROFILES)]);
+    let printed = lsim(folder.path(), &format!("{RUN} --set cap-factor-permille=1000"));
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
+    let jobs = read(folder.path(), "out/jobs.csv");
+    assert_eq!(column(&jobs, "finish_time"), ["215", "215"], "{printed}");
+    assert_eq!(column(&jobs, "consumed_energy_j"), ["8860", "8860"]);
 }
 
 /// The one that began last stands still from 100 s to 160 s, and only has its share of the idle draw then.
