@@ -56,20 +56,17 @@ pub fn request(platform: &Platform, job: &Job, application: Option<&Application>
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
     let Treatment { may_suspend, may_requeue, filler, .. } = job.treatment;
-    let named = Request {
+    let (name, variants) =
+        application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
+    Request {
         nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN),
         cores,
         time_limit: job.walltime,
+        variants,
         may_suspend,
         may_requeue,
         filler,
         // Nothing that is decided here depends on who a job is of: rows are made from the workload.
-        ..Request::one_core("")
-    };
-    match application {
-        None => named,
-        Some(Application { name, variants }) => {
-            Request { application: name.clone(), variants: variants.clone(), ..named }
-        }
+        ..Request::one_core(name)
     }
 }
