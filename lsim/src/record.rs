@@ -131,6 +131,17 @@ pub struct Switches {
     pub off: u64,
 }
 
+/// How often something was done to jobs that ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Steering {
+    /// Nodes were told other caps.
+    pub caps: u64,
+    pub suspended: u64,
+    pub resumed: u64,
+    /// Ended, and run again from their beginning.
+    pub requeued: u64,
+}
+
 /// One period of an energy budget, after the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetPeriod {
@@ -153,6 +164,7 @@ pub struct Summary {
     pub end: Time,
     pub energy_by_state: ByState<Energy>,
     pub switches: Switches,
+    pub steering: Steering,
     pub budgets: Vec<BudgetPeriod>,
     /// Rounds of the policy.
     pub rounds: u64,

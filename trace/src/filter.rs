@@ -133,6 +133,7 @@ mod tests {
             processors: 1,
             user: index % 3,
             application: -1,
+            treatment: crate::workload::Treatment::default(),
         };
         Workload { jobs: (0..10).map(job).collect(), start: Some(Time::from_unix_ms(1_000)), ..Workload::default() }
     }

@@ -15,4 +15,4 @@ mod workload;
 
 pub use platform::Platform;
 pub use weeks::{WEEK, Week};
-pub use workload::{Job, Workload};
+pub use workload::{Application, Job, Treatment, Workload};

@@ -106,6 +106,7 @@ mod tests {
             processors,
             user: -1,
             application: -1,
+            treatment: crate::workload::Treatment::default(),
         }
     }
 

@@ -45,7 +45,7 @@ prop_compose! {
         user in prop_oneof![-1..9_i32, any::<i32>()],
         application in any::<i32>(),
     ) -> Job {
-        Job { number, submit, wait, run, walltime, processors, user, application }
+        Job { number, submit, wait, run, walltime, processors, user, application, treatment: limo_trace::Treatment::default() }
     }
 }
 
@@ -56,7 +56,7 @@ prop_compose! {
         processors in proptest::option::of(1..=u32::MAX),
     ) -> Workload {
         jobs.sort_by_key(|job| job.submit);
-        Workload { jobs, start: start.map(Time::from_unix_ms), processors, notes: Vec::new() }
+        Workload { jobs, start: start.map(Time::from_unix_ms), processors, ..Workload::default() }
     }
 }
 

@@ -47,6 +47,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         budgets: Budgets::default(),
         limits: None,
         prices: None,
+        profiles: &[],
     };
     let heading = Heading {
         workload: "htc".to_owned(),

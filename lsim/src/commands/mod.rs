@@ -18,7 +18,7 @@ use anyhow::Result;
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Simulate one workload under one policy
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Simulate all combinations of policies, budgets and workloads that a file names
     Sweep(sweep::Arguments),
     /// Set two results side by side

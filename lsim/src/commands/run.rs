@@ -9,7 +9,7 @@ use limo_model::Span;
 
 use crate::engine::{peak_rss, simulate};
 use crate::output::{Metrics, Output};
-use crate::record::{Heading, HostUse, JobRow, Sample, Sink, Summary, Window, WriteError};
+use crate::record::{Heading, HostUse, JobRow, Sample, Sink, Steering, Summary, Window, WriteError};
 use crate::setup::Setup;
 use crate::y2017;
 
@@ -119,6 +119,10 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     }
     if summary.switches.on + summary.switches.off > 0 {
         line("switches", format!("{} on, {} off", summary.switches.on, summary.switches.off));
+    }
+    let Steering { caps, suspended, requeued, .. } = summary.steering;
+    if caps + suspended + requeued > 0 {
+        line("steering", format!("{caps} times other caps on a node, {suspended} suspended, {requeued} requeued"));
     }
     table
 }

@@ -68,8 +68,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = otherwise.policy.map_or_else(|| "otherwise".to_owned(), |(preset, _)| preset.name().to_owned());
     let columns = [("as it was".to_owned(), &past.figures), ("simulated as it was".to_owned(), &same), (name, &other)];
     if arguments.json {
-        let Sources { measured, profiles, unscaled, estimated } = sources;
-        let times = json!({"measured": measured, "profiles": profiles, "unscaled": unscaled, "estimated": estimated});
+        let Sources { measured, profiles, unscaled, estimated, unsteady, stretched } = sources;
+        let times = json!({
+            "measured": measured, "profiles": profiles, "unscaled": unscaled, "estimated": estimated,
+            "unsteady": unsteady, "stretched": stretched,
+        });
         println!("{:#}", as_json(&columns, &times, &notes));
     } else {
         print!("{}", table(&columns));
@@ -172,11 +175,18 @@ fn budgets(arguments: &Arguments, past: &Past) -> Result<Option<Budgets>> {
 
 /// What the figures rest on.
 fn told(past: &Past, sources: Sources) -> Vec<String> {
-    let Sources { measured, profiles, unscaled, estimated } = sources;
+    let Sources { measured, profiles, unscaled, estimated, unsteady, stretched } = sources;
     let mut notes = vec![format!(
         "running times: {measured} as measured, {profiles} on another unit or cap by their profiles, {unscaled} on \
          another one as measured for want of profiles, {estimated} estimated (never ran, were cancelled or are not over)"
     )];
+    if unsteady + stretched > 0 {
+        notes.push(format!(
+            "{} jobs were suspended, held at moved caps or requeued, so their running times were not measured: {unsteady} \
+             are as their profiles say, {stretched} without a profile took as long as they were on their units",
+            unsteady + stretched
+        ));
+    }
     if past.unfinished > 0 {
         notes.push(format!("{} jobs were not over at the end of the journal", past.unfinished));
     }

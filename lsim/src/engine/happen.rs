@@ -16,8 +16,10 @@ pub enum Due {
     Awake(u64),
     Asleep(u64),
     Start(JobId),
-    /// It was cancelled.
+    /// It was cancelled, or has reached its time limit.
     Stop(JobId, Attempt),
+    /// It makes room, and is to run again.
+    Requeue(JobId, Attempt),
     /// Of jobs that end together the one that started first ends first. `full`: it has run for all of its walltime.
     End {
         started: u64,
@@ -32,7 +34,15 @@ pub enum Due {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     ByItself,
-    Cancelled,
+    Told,
+}
+
+/// What an attempt used, and what that cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Used {
+    pub energy: Energy,
+    /// `None` without prices.
+    pub cost: Option<Money>,
 }
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
@@ -42,9 +52,12 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
                 let waking = self.machine.awake_at(&placement);
                 let running = self.load.running(present.index, &placement, &estimate);
-                present.run = Some(Run { attempt, placement, running, started: None });
+                present.run = Some(Run { attempt, placement, running, started: None, order: 0 });
                 match waking {
-                    Some(at) => self.due.push(Reverse((at, Due::Start(job)))),
+                    Some(at) => self.due.push(Reverse((at + running.delay, Due::Start(job)))),
+                    None if running.delay > Span::ZERO => {
+                        self.due.push(Reverse((self.now + running.delay, Due::Start(job))));
+                    }
                     None => self.start(job)?,
                 }
             }
@@ -52,9 +65,18 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 // Another round has to see what it leaves.
                 self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
             }
-            // A job ends by itself at its walltime, at the latest.
-            Command::Stop { .. } => {}
-            Command::Cap { .. } | Command::Suspend { .. } | Command::Resume { .. } => {}
+            Command::Stop { job, attempt, why: StopReason::Requeued { .. } } => {
+                self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
+            }
+            Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
+                // Others end by themselves at their walltime, at the latest.
+                if self.steered.tasks.contains_key(&job) {
+                    self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
+                }
+            }
+            Command::Cap { node, generation, caps } => self.cap(node, generation, caps)?,
+            Command::Suspend { job, attempt } => self.pause(job, attempt, true)?,
+            Command::Resume { job, attempt } => self.pause(job, attempt, false)?,
             Command::Sleep { nodes } => {
                 for (at, runs) in self.machine.sleep(&nodes) {
                     self.switched += 1;
@@ -81,9 +103,12 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let takes = running.walltime.map_or(running.run, |walltime| running.run.min(walltime));
         self.machine.compute(&run.placement, running.draw);
         self.started += 1;
+        run.order = self.started;
         let full = running.walltime == Some(takes);
         self.due.push(Reverse((self.now + takes, Due::End { started: self.started, job: id, attempt, full })));
-        self.apply(&Event::Started { job: id, attempt })
+        self.apply(&Event::Started { job: id, attempt })?;
+        self.begin_capped(id);
+        Ok(())
     }
 
     pub fn happen(&mut self, due: Due) -> Result<(), SimulationError> {
@@ -99,22 +124,55 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 self.apply(&Event::Asleep { nodes })
             }
             Due::Start(id) => self.start(id),
-            Due::Stop(job, attempt) => self.end(job, attempt, Way::Cancelled),
-            Due::End { job, attempt, .. } => self.end(job, attempt, Way::ByItself),
+            Due::Stop(job, attempt) => self.end(job, attempt, Way::Told),
+            Due::Requeue(job, attempt) => self.requeue(job, attempt),
+            Due::End { job, attempt, full, .. } if self.is_end(job, attempt, full) => {
+                self.end(job, attempt, Way::ByItself)
+            }
+            Due::End { .. } => Ok(()),
             Due::Meter => self.meter(),
         }
     }
 
     fn end(&mut self, id: JobId, attempt: Attempt, way: Way) -> Result<(), SimulationError> {
         let Some(Present { index, run: Some(run) }) = self.jobs.remove(id) else { return Ok(()) };
-        let killed = way == Way::Cancelled || run.running.walltime.is_some_and(|walltime| run.running.run > walltime);
-        if run.started.is_some() {
-            self.machine.give(&run.placement, run.running.draw);
-        }
+        let late = || run.running.walltime.is_some_and(|walltime| run.running.run > walltime);
+        let killed = way == Way::Told || (!self.steered.tasks.contains_key(&id) && late());
+        let used = self.leave(id, &run);
+        self.row(id, index, (&run, used), killed)?;
+        let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(0) };
+        let usage = Usage { elapsed: self.now - run.started.unwrap_or(self.now), ..Usage::default() };
+        self.apply(&Event::Ended { job: id, attempt, outcome, usage })
+    }
+
+    /// A run leaves its nodes. Returns what it used.
+    #[inline]
+    pub fn leave(&mut self, id: JobId, run: &Run) -> Used {
         let started = run.started.unwrap_or(self.now);
-        let energy = self.machine.energy_of(&run.placement, self.now - started, run.running.draw);
+        let span = self.now - started;
+        let task = if self.steered.tasks.is_empty() { None } else { self.steered.tasks.remove(&id) };
+        let energy = match &task {
+            None => self.machine.energy_of(&run.placement, span, run.running.draw),
+            Some(task) => self.machine.idle_energy_of(&run.placement, span) + task.used(self.now),
+        };
+        if run.started.is_some() {
+            self.machine.give(&run.placement, task.map_or(run.running.draw, |task| Some(task.draw())));
+        }
         let prices = self.core.prices();
-        let cost: Option<Money> = prices.map(|_| limo_sched::cost_of(energy, started, self.now - started, prices));
+        Used { energy, cost: prices.map(|_| limo_sched::cost_of(energy, started, span, prices)) }
+    }
+
+    /// Tells of a job that is over, with what it used in attempts that were in vain.
+    #[inline]
+    pub fn row(
+        &mut self,
+        id: JobId,
+        index: usize,
+        (run, used): (&Run, Used),
+        killed: bool,
+    ) -> Result<(), SimulationError> {
+        let lost = if self.steered.lost.is_empty() { None } else { self.steered.lost.remove(&id) };
+        let (lost_energy, lost_cost) = lost.unwrap_or_default();
         self.intervals.clear();
         for part in &run.placement {
             let (first, last) = (part.unit.node.0, part.unit.node.0 + part.count - 1);
@@ -125,18 +183,15 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
         self.intervals.sort_unstable();
         let fate = if killed { Fate::Killed } else { Fate::Completed };
-        let (start, end) = (Some(started), Some(self.now));
         self.sink.job(&JobRow {
-            start,
-            end,
+            start: Some(run.started.unwrap_or(self.now)),
+            end: Some(self.now),
             allocated: &self.intervals,
-            energy,
-            cost,
+            energy: used.energy + lost_energy,
+            cost: used.cost.map(|cost| cost + lost_cost),
             ..self.load.row(index, fate)
         })?;
-        let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(0) };
-        let usage = Usage { elapsed: self.now - started, ..Usage::default() };
-        self.apply(&Event::Ended { job: id, attempt, outcome, usage })
+        Ok(())
     }
 
     /// Makes the changes that are due; whether there was any.

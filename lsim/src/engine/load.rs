@@ -1,7 +1,7 @@
 //! What a simulation runs: the jobs of a trace, or whatever else can say of its jobs what the engine has to know. Holds
 //! no state of a simulation.
 
-use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Request, Span, Time};
+use limo_model::{Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, width};
 use limo_sched::Event;
 use limo_trace::{Platform, Workload};
 
@@ -17,6 +17,11 @@ pub trait Load {
 
     /// The nodes that are there from the start; the others come with [`Load::changes`].
     fn nodes(&self) -> Box<dyn Iterator<Item = NodeSpec> + '_>;
+
+    /// What the scheduler knows of applications from the start.
+    fn profiles(&self) -> &[(ProfileKey, Profile)] {
+        &[]
+    }
 
     /// When the job of that index is submitted; times ascend. `None` after the last one.
     fn submitted(&self, index: usize) -> Option<Time>;
@@ -38,12 +43,17 @@ pub trait Load {
 /// What a job does where it was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
+    /// From its assignment until it begins on nodes that are awake.
+    pub delay: Span,
     /// For so long, if nothing ends it.
     pub run: Span,
     /// It is ended after this time.
     pub walltime: Option<Span>,
     /// Draw above idle on all of its nodes together; `None`: as the platform says.
     pub draw: Option<Power>,
+    /// F of power-capping-2018, section 5.1.1, in thousandths: how a cap slows it down; `None`: as the options of the
+    /// policy say.
+    pub cap_factor_permille: Option<u32>,
 }
 
 /// Something that happens besides what a policy does and what jobs do by themselves.
@@ -65,6 +75,8 @@ pub struct Trace<'a> {
     pub workload: &'a Workload,
     pub platform: &'a Platform,
     pub start: Time,
+    /// What the scheduler knows of applications.
+    pub profiles: &'a [(ProfileKey, Profile)],
 }
 
 impl Load for Trace<'_> {
@@ -80,12 +92,17 @@ impl Load for Trace<'_> {
         Box::new(node_specs(self.platform))
     }
 
+    fn profiles(&self) -> &[(ProfileKey, Profile)] {
+        self.profiles
+    }
+
     fn submitted(&self, index: usize) -> Option<Time> {
         self.workload.jobs.get(index).map(|job| self.start + job.submit)
     }
 
     fn request(&self, index: usize) -> Request {
-        request::request(self.platform, &self.workload.jobs[index])
+        let job = &self.workload.jobs[index];
+        request::request(self.platform, job, self.workload.application(job))
     }
 
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static> {
@@ -105,8 +122,20 @@ impl Load for Trace<'_> {
         }
     }
 
-    fn running(&self, index: usize, _: &[Part], _: &Estimate) -> Running {
+    fn running(&self, index: usize, placement: &[Part], _: &Estimate) -> Running {
         let job = &self.workload.jobs[index];
-        Running { run: job.run, walltime: job.walltime, draw: None }
+        let plain =
+            Running { delay: Span::ZERO, run: job.run, walltime: job.walltime, draw: None, cap_factor_permille: None };
+        let Some((part, group)) = placement.first().and_then(|part| Some((part, self.platform.group(part.unit.node)?)))
+        else {
+            return plain;
+        };
+        let delay = group.start_delay;
+        let Some(unit) = group.units.get(usize::from(part.unit.unit)) else { return Running { delay, ..plain } };
+        let known = self.workload.application(job).and_then(|application| unit.applications.get(&application.name));
+        let whole = known.map_or(unit.draw, |known| known.power).scaled(i64::from(part.cores), i64::from(unit.cores));
+        let draw = whole.scaled(i64::from(width(placement)), 1);
+        let run = known.map_or(job.run, |known| known.duration);
+        Running { delay, run, draw: Some(draw), cap_factor_permille: Some(unit.cap_factor_permille), ..plain }
     }
 }

@@ -185,6 +185,17 @@ impl Machine {
         }
     }
 
+    /// What a job draws above idle on its nodes as the platform says.
+    pub fn extra(&self, placement: &[Part]) -> Power {
+        let extra = |part: &Part| self.block(part.unit.node).extra(part.cores).scaled(i64::from(part.count), 1);
+        placement.iter().map(extra).sum()
+    }
+
+    /// A job that computes draws so much more, or less.
+    pub fn draw_more(&mut self, more: Power) {
+        self.draw.computing += more.mw();
+    }
+
     pub fn compute(&mut self, placement: &Placement, draw: Option<Power>) {
         self.load(placement, draw, true);
     }
@@ -201,6 +212,11 @@ impl Machine {
             (block.idle(part.cores) + extra).scaled(i64::from(part.count), 1)
         };
         (placement.iter().map(shares).sum::<Power>() + draw.unwrap_or_default()) * span
+    }
+
+    /// The share of a job in the idle draw of its nodes, over `span`.
+    pub fn idle_energy_of(&self, placement: &[Part], span: Span) -> Energy {
+        self.energy_of(placement, span, Some(Power::ZERO))
     }
 
     /// Nodes begin to go to sleep; returns which are asleep when.

@@ -9,12 +9,14 @@ mod load;
 mod machine;
 mod request;
 mod spending;
+mod steer;
+mod task;
 mod watch;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Attempt, Band, Budgets, Curve, NodeId, Placement, Price, Span, Time};
+use limo_model::{Attempt, Band, Budgets, Curve, NodeId, Placement, Price, Profile, ProfileKey, Span, Time};
 use limo_sched::{Core, Event, JobEnd, JobMap, Options, Preset, Refused, Round};
 use limo_trace::{Platform, Workload};
 use thiserror::Error;
@@ -24,6 +26,7 @@ use happen::Due;
 pub use load::{Change, Load, Running, Trace};
 use machine::Machine;
 pub use spending::Spending;
+use steer::Steered;
 
 /// What to simulate.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct Scenario<'a> {
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
+    /// What the scheduler knows of applications.
+    pub profiles: &'a [(ProfileKey, Profile)],
 }
 
 /// What holds from the start of a simulation.
@@ -74,6 +79,8 @@ struct Run {
     placement: Placement,
     running: Running,
     started: Option<Time>,
+    /// Its place among all that were started; 0 before.
+    order: u64,
 }
 
 struct Simulation<'a, L, S> {
@@ -97,6 +104,7 @@ struct Simulation<'a, L, S> {
     switches: BTreeMap<u64, Vec<(NodeId, u32)>>,
     switched: u64,
     started: u64,
+    steered: Steered,
     /// Whether the meter is to be read again.
     metering: bool,
     /// The energy of the machine at the last reading of its meter, in µJ.
@@ -113,7 +121,8 @@ struct Simulation<'a, L, S> {
 /// [`SimulationError`]: the sink cannot write, or a job cannot be expressed with the policy.
 pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summary, SimulationError> {
     let Scenario { workload, platform, preset, options, .. } = *scenario;
-    let load = Trace { workload, platform, start: workload.start.unwrap_or(Time::from_unix_ms(0)) };
+    let start = workload.start.unwrap_or(Time::from_unix_ms(0));
+    let load = Trace { workload, platform, start, profiles: scenario.profiles };
     let (budgets, limits, prices) = (scenario.budgets.clone(), scenario.limits.clone(), scenario.prices.clone());
     simulate_load(&load, Rules { preset, options, budgets, limits, prices }, sink)
 }
@@ -141,6 +150,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         switches: BTreeMap::new(),
         switched: 0,
         started: 0,
+        steered: Steered::default(),
         metering: false,
         metered_uj: 0,
         spending: Spending::default(),
@@ -185,6 +195,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             self.apply(&Event::NodeUp { spec })?;
         }
         self.machine.only(self.core.nodes().len());
+        for (key, profile) in load.profiles() {
+            self.apply(&Event::ProfileSet { key: key.clone(), profile: Some(*profile), by: by() })?;
+        }
         if let Some(limits) = limits {
             self.apply(&Event::LimitsSet { limits, by: by() })?;
         }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use limo_model::{Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
 use limo_trace::platform::Group;
-use limo_trace::{Job, Platform};
+use limo_trace::{Application, Job, Platform, Treatment};
 
 /// The nodes of a platform, in order, with what the scheduler believes of them.
 pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
@@ -12,7 +12,7 @@ pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
 }
 
 fn spec(group: &Group, index: u32) -> NodeSpec {
-    let unit = UnitSpec {
+    let sole = || UnitSpec {
         name: "cpu".into(),
         hardware: group.hardware.clone(),
         kind: UnitKind::Cpu,
@@ -20,6 +20,14 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
         nameplate: group.believed.busy - group.believed.idle,
         caps: None,
     };
+    let units = group.units.iter().map(|unit| UnitSpec {
+        name: unit.name.clone(),
+        hardware: unit.hardware.clone(),
+        kind: unit.kind,
+        cores: unit.cores,
+        nameplate: unit.nameplate,
+        caps: unit.caps,
+    });
     let switch = |span, draw| Switch { span, draw };
     let rest = group.rest.map(|rest| Rest {
         draw: rest.draw,
@@ -28,7 +36,7 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
     });
     NodeSpec {
         name: group.node_name(index),
-        units: vec![unit],
+        units: if group.units.is_empty() { vec![sole()] } else { units.collect() },
         memory: group.memory.unwrap_or(Memory::ZERO),
         idle: group.believed.idle,
         meter: Meter::None,
@@ -38,19 +46,27 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
 
 /// What a job of a workload asks for: a share of one node where one has that many processors, else whole nodes, as many
 /// as it takes with the cores of the most frequent kind.
-pub fn request(platform: &Platform, job: &Job) -> Request {
-    let largest = platform.groups.iter().map(|group| group.cores).max().unwrap_or(1);
-    let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, |group| group.cores);
+pub fn request(platform: &Platform, job: &Job, application: Option<&Application>) -> Request {
+    let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
+    let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, Group::widest).max(1);
     let (nodes, cores) = match NonZeroU32::new(job.processors) {
+        Some(_) if job.treatment.whole_unit && job.processors <= largest => (1, Cores::All),
         Some(processors) if job.processors <= largest => (1, Cores::Count(processors)),
         _ if usual == 1 => (job.processors, Cores::Count(NonZeroU32::MIN)),
         _ => (job.processors.div_ceil(usual), Cores::All),
     };
+    let Treatment { may_suspend, may_requeue, filler, .. } = job.treatment;
+    let (name, variants) =
+        application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
     Request {
         nodes: NonZeroU32::new(nodes).unwrap_or(NonZeroU32::MIN),
         cores,
         time_limit: job.walltime,
+        variants,
+        may_suspend,
+        may_requeue,
+        filler,
         // Nothing that is decided here depends on who a job is of: rows are made from the workload.
-        ..Request::one_core("")
+        ..Request::one_core(name)
     }
 }

@@ -43,6 +43,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             end: self.now,
             energy_by_state: self.machine.energy_by_state(),
             switches: self.machine.switches(),
+            steering: self.steered.counts,
             budgets: self.spending.periods(),
             rounds: self.rounds,
             violations: self.core.sums().rejected_plans,

@@ -5,6 +5,9 @@
 //! are scaled by the ratio of the two profiles, where both are known, else they stay as they were measured. What never
 //! ran, or did not end by itself, lasts as its profile or its time limit says, without both as long as the application's
 //! other runs in the mean, and no shorter than it did. Who was cancelled is cancelled at the same time.
+//!
+//! A run that was suspended, held at moved caps or requeued does not tell how long it takes: it lasts and draws as its
+//! profile says, and without one as long as it was on its unit, which is too long; both are counted.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -59,6 +62,10 @@ pub struct Sources {
     /// On another unit or at another cap, as measured, because a profile is missing.
     pub unscaled: u64,
     pub estimated: u64,
+    /// As its profile says, because it was suspended, held at moved caps or requeued.
+    pub unsteady: u64,
+    /// The same without a profile: for as long as it was on its unit.
+    pub stretched: u64,
 }
 
 /// See the module.
@@ -75,7 +82,7 @@ pub struct Again<'a> {
 fn means(past: &Past) -> BTreeMap<&str, Span> {
     let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for job in &past.jobs {
-        if let Some(ran) = job.ran.as_ref().filter(|ran| ran.whole) {
+        if let Some(ran) = job.ran.as_ref().filter(|ran| ran.whole && ran.steady) {
             let (sum, count) = sums.entry(job.request.application.as_str()).or_default();
             (*sum, *count) = (sum.saturating_add(ran.span.ms()), *count + 1);
         }
@@ -161,7 +168,8 @@ impl Load for Again<'_> {
     fn running(&self, index: usize, placement: &[Part], estimate: &Estimate) -> Running {
         let job = &self.past.jobs[index];
         let walltime = job.request.time_limit;
-        let running = |run, draw| Running { run, walltime, draw: Some(draw) };
+        let running =
+            |run, draw| Running { delay: Span::ZERO, run, walltime, draw: Some(draw), cap_factor_permille: None };
         let here = self.past.unit(placement);
         let Some(ran) = &job.ran else {
             self.count(|sources| &mut sources.estimated);
@@ -171,6 +179,19 @@ impl Load for Again<'_> {
         if !ran.whole {
             self.count(|sources| &mut sources.estimated);
             return running(self.expected(&job.request, here, estimate).max(ran.span), draw);
+        }
+        if !ran.steady {
+            let profile = here.and_then(|(hardware, _)| self.profile(&job.request, hardware, None));
+            return match profile {
+                Some(profile) => {
+                    self.count(|sources| &mut sources.unsteady);
+                    running(profile.duration, profile.power)
+                }
+                None => {
+                    self.count(|sources| &mut sources.stretched);
+                    running(ran.span, draw)
+                }
+            };
         }
         if here == Some((ran.hardware.as_str(), ran.cap)) {
             self.count(|sources| &mut sources.measured);
@@ -229,7 +250,8 @@ mod tests {
     fn job(id: u64, secs: Option<i64>) -> PastJob {
         let request = Request { user: "ada".into(), name: "cg".into(), ..Request::one_core("cg") };
         let (hardware, draw) = ("a".to_owned(), Some(Power::from_watts(5)));
-        let ran = secs.map(|secs| Ran { span: Span::from_secs(secs), whole: true, draw, hardware, cap: None });
+        let ran =
+            secs.map(|secs| Ran { span: Span::from_secs(secs), whole: true, steady: true, draw, hardware, cap: None });
         PastJob { id: JobId(id), request, submitted: at(0), user: 0, processors: 1, ran }
     }
 
@@ -317,7 +339,7 @@ mod tests {
             };
             let again = Again::new(past, &easy());
             let Running { run, draw, .. } = again.running(index, &[part], &estimate);
-            let Sources { measured, profiles, unscaled, estimated } = again.sources();
+            let Sources { measured, profiles, unscaled, estimated, .. } = again.sources();
             (run.ms() / 1_000, draw.map(Power::mw), [measured, profiles, unscaled, estimated])
         };
         past.profiles.insert(key("a"), profile(80, 4));
@@ -332,6 +354,24 @@ mod tests {
         assert_eq!(on(&past, 1, 1), (100, Some(30_000), [0, 0, 0, 1]));
         past.jobs[1].request.application = "ft".into();
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
+    }
+
+    /// What was suspended, say, tells nothing of how long it takes: the profile does, and it is said that it did.
+    #[test]
+    fn a_run_that_was_not_steady_was_not_measured() {
+        let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(30))]);
+        past.jobs[0].ran.as_mut().expect("it ran").steady = false;
+        let check = |past: &Past, end: i64, expected: Sources| {
+            let again = Again::new(past, &easy());
+            let summary = simulate_load(&again, again.rules(), &mut Metrics::new(&heading())).expect("possible");
+            assert_eq!((summary.end, again.sources()), (at(end), expected));
+        };
+        check(&past, 130, Sources { measured: 1, stretched: 1, ..Sources::default() });
+        let (duration, power, source) = (Span::from_secs(40), Power::from_watts(7), EstimateSource::Learned);
+        let profile = Profile { duration, power, energy: Energy::ZERO, spread_permille: 0, runs: 1, source };
+        let (application, size, hardware) = ("cg".to_owned(), String::new(), "a".to_owned());
+        past.profiles.insert(ProfileKey { application, size, hardware, cap: None }, profile);
+        check(&past, 70, Sources { measured: 1, unsteady: 1, ..Sources::default() });
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What happened on a live cluster, as a journal tells it: the jobs with their real running times and energies, the
 //! nodes, all that was set and by whom, and the figures of it as it was. Simulates nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -9,7 +9,7 @@ use limo_journal::{Entry, HistoryEntry};
 use limo_model::{
     Cores, Energy, JobId, Money, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, UnitKind,
 };
-use limo_sched::{Core, Event, Finished, JobEnd, Options, Preset, StopReason};
+use limo_sched::{Command, Core, Event, Finished, JobEnd, Options, Preset, StopReason};
 use limo_trace::Platform;
 use limo_trace::platform::{Draw, Group, Names, Rest};
 
@@ -39,6 +39,8 @@ pub struct Ran {
     pub span: Span,
     /// Whether it ended by itself; else it would have run longer.
     pub whole: bool,
+    /// Whether it was never suspended, ran under one cap all the time, and in one go.
+    pub steady: bool,
     /// Above idle; `None` where nothing is known of it yet.
     pub draw: Option<Power>,
     pub hardware: String,
@@ -122,6 +124,8 @@ struct Reader {
     sampled: Option<Time>,
     spending: Spending,
     differences: u64,
+    /// Jobs that were ended once to run again.
+    requeued: BTreeSet<JobId>,
 }
 
 impl Default for Reader {
@@ -138,6 +142,7 @@ impl Default for Reader {
             sampled: None,
             spending: Spending::default(),
             differences: 0,
+            requeued: BTreeSet::new(),
         }
     }
 }
@@ -164,7 +169,14 @@ impl Reader {
         match &entry.entry {
             Entry::Event(event) if accepted => self.event(core, at, event),
             Entry::Event(_) => {}
-            Entry::Round(round) => round.finished.iter().for_each(|finished| self.finished(finished)),
+            Entry::Round(round) => {
+                for command in &round.commands {
+                    if let Command::Stop { job, why: StopReason::Requeued { .. }, .. } = command {
+                        self.requeued.insert(*job);
+                    }
+                }
+                round.finished.iter().for_each(|finished| self.finished(finished));
+            }
         }
         self.metrics.add_sample(&sample(core, at));
         self.sampled = Some(at);
@@ -184,6 +196,8 @@ impl Reader {
             | Event::Readings { .. }
             | Event::Asleep { .. }
             | Event::Awake { .. }
+            | Event::Capped { .. }
+            | Event::Paused { .. }
             | Event::Metered { .. } => {}
             other => {
                 if let Event::NodeUp { spec } = other
@@ -223,7 +237,7 @@ impl Reader {
             // One that was stopped at its time limit has run for all of its time.
             JobEnd::Ran { stopped, .. } => (
                 if stopped.is_some() { Fate::Killed } else { Fate::Completed },
-                !matches!(stopped, Some(StopReason::Cancelled { .. })),
+                matches!(stopped, None | Some(StopReason::TimeLimit { .. })),
             ),
             JobEnd::Cancelled { .. } => (Fate::Unfinished, false),
             JobEnd::Refused { .. } => (Fate::Refused, false),
@@ -231,8 +245,11 @@ impl Reader {
         let span = finished.started.map_or(Span::ZERO, |started| finished.ended - started);
         if let (JobEnd::Ran { .. }, Some((hardware, cap))) = (&finished.end, unit(&self.nodes, &finished.placement)) {
             let draw = if span > Span::ZERO { finished.account.energy.over(span) } else { Power::ZERO };
-            let hardware = hardware.to_owned();
-            self.jobs[index].ran = Some(Ran { span, whole, draw: Some(draw), hardware, cap });
+            // The energy of one that was requeued is that of all of its attempts.
+            let again = self.requeued.contains(&finished.job);
+            let (steady, draw, hardware) =
+                (finished.steady && !again, Some(draw).filter(|_| !again), hardware.to_owned());
+            self.jobs[index].ran = Some(Ran { span, whole, steady, draw, hardware, cap });
         }
         let end = finished.started.map(|_| finished.ended);
         let (energy, cost) = (finished.account.energy, Some(finished.account.cost));
@@ -245,14 +262,12 @@ impl Reader {
         for (id, job) in core.jobs() {
             let Some(index) = self.ids.get(&id).copied() else { continue };
             unfinished += 1;
-            let started = match &job.phase {
-                limo_sched::Phase::Running(_, running) => Some(running.started),
-                _ => None,
-            };
+            let started = job.running().map(|running| running.started);
             let placement = job.assignment().map_or(&[][..], |assignment| &assignment.placement);
             if let (Some(started), Some((hardware, cap))) = (started, unit(&self.nodes, placement)) {
                 let (span, hardware) = (end - started, hardware.to_owned());
-                self.jobs[index].ran = Some(Ran { span, whole: false, draw: None, hardware, cap });
+                let steady = job.running().is_some_and(|running| running.steady);
+                self.jobs[index].ran = Some(Ran { span, whole: false, steady, draw: None, hardware, cap });
             }
             let row = row(&self.jobs[index], Fate::Unfinished);
             self.metrics.add_job(&JobRow { start: started, ..row });
@@ -338,6 +353,8 @@ fn group(spec: &NodeSpec) -> Group {
         cores,
         memory: Some(spec.memory),
         hardware: spec.units.first().map(|unit| unit.hardware.clone()).unwrap_or_default(),
+        units: Vec::new(),
+        start_delay: Span::ZERO,
         draw,
         believed: draw,
         rest,

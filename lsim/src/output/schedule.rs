@@ -83,6 +83,12 @@ fn platform(json: &mut Json, heading: &Heading, metrics: &Metrics, summary: &Sum
         json.key("on").int(i128::from(summary.switches.on));
         json.key("off").int(i128::from(summary.switches.off));
     });
+    json.key("steering").object(|json| {
+        json.key("caps").int(i128::from(summary.steering.caps));
+        json.key("suspended").int(i128::from(summary.steering.suspended));
+        json.key("resumed").int(i128::from(summary.steering.resumed));
+        json.key("requeued").int(i128::from(summary.steering.requeued));
+    });
     json.key("window");
     match heading.window.zip(metrics.energy_in_window()) {
         Some((window, energy)) => json.object(|json| {

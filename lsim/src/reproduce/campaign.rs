@@ -135,6 +135,7 @@ fn one(
         budgets: budgets(condition, processors, start),
         limits: None,
         prices: None,
+        profiles: &[],
     };
     let window = Window { from: start, until: start + WEEK };
     let heading = Heading { window: Some(window), ..Heading::unnamed(processors, start) };

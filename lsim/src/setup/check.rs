@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use limo_model::{Budget, Budgets, Energy, Power};
 use limo_sched::budget::{least, possible};
 use limo_sched::{Preset, RestRule};
+use limo_trace::platform::Group;
 use limo_trace::{Platform, Workload};
 
 /// Refuses budgets that cannot be kept, where `preset` promises to keep them. The least is what the nodes really draw
@@ -63,7 +64,7 @@ fn least_percent(budget: &Budget, floor: Power, full: Power) -> String {
 /// # Errors
 /// The first such job, and how many there are.
 pub fn widths(preset: Preset, platform: &Platform, workload: &Workload) -> Result<()> {
-    let largest = platform.groups.iter().map(|group| group.cores).max().unwrap_or(1);
+    let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
     let mut wide = workload.jobs.iter().filter(|job| job.processors > largest);
     if preset.takes_several_nodes() {
         return Ok(());

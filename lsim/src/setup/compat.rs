@@ -28,6 +28,10 @@ pub fn config(setup: &Setup, preset: Preset, options: &Options, platform: &Platf
         ("--release", setup.release.is_some()),
         ("--prices", setup.prices.is_some()),
         ("--limits", setup.limits.is_some()),
+        ("--profiles", setup.profiles.is_some()),
+        ("--suspendable", setup.suspendable.is_some()),
+        ("--requeueable", setup.requeueable.is_some()),
+        ("--fillers", setup.fillers.is_some()),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         bail!("--set compat=2017: the published code has nothing for {option}; leave it out");

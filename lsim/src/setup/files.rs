@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use limo_model::{Band, Budget, Budgets, Curve, Price, Release, Time};
+use limo_model::{Band, Budget, Budgets, Curve, Price, Profile, ProfileKey, Release, Time};
 use limo_trace::curve::{self, Clock, CurveFileError, Table};
 use limo_trace::{Platform, Workload, batsim, swf};
 
@@ -82,6 +82,16 @@ pub fn prices(path: &Path, clock: Clock) -> Result<Curve<Price>, CurveFileError>
 /// [`CurveFileError`].
 pub fn limits(path: &Path, clock: Clock) -> Result<Curve<Band>, CurveFileError> {
     curve::band(Table::open(path)?, clock)
+}
+
+/// Reads profiles as `lconf profile export` writes them.
+///
+/// # Errors
+/// A file that cannot be read, or what is wrong in it, with the line.
+pub fn profiles(path: &Path) -> Result<Vec<(ProfileKey, Profile)>> {
+    let shown = || path.display().to_string();
+    let file = File::open(path).with_context(|| format!("{}: the file cannot be read", shown()))?;
+    limo_profiles::text::read(file).with_context(shown)
 }
 
 /// Reads budgets for successive periods.

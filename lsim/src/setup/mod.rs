@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use limo_model::{Band, Budget, Budgets, Curve, Price, Release, Span, Time, as_text};
+use limo_model::{Band, Budget, Budgets, Curve, Price, Profile, ProfileKey, Release, Span, Time, as_text};
 use limo_sched::{Options, Preset};
 use limo_trace::filter::{Carried, Window as Filter};
-use limo_trace::{Platform, Workload, swf};
+use limo_trace::{Platform, Treatment, Workload, swf};
 use serde::Deserialize;
 
 use crate::engine::Scenario;
@@ -22,7 +22,7 @@ use crate::record::{Heading, Window};
 use crate::y2017;
 use options::{Choices, choose};
 use values::exact_span;
-pub use values::{Amount, Date, Extent, Ratio, Setting};
+pub use values::{Amount, Date, Extent, Ratio, Setting, Share};
 
 /// Everything that says what to simulate. As options of a command line, and under the same names in the file of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
@@ -70,6 +70,21 @@ pub struct Setup {
     #[arg(long, value_name = "FILE", help_heading = "Energy")]
     pub limits: Option<PathBuf>,
 
+    /// What the policy knows of applications: a CSV file as `lconf profile export` writes it
+    #[arg(long, value_name = "FILE", help_heading = "Jobs")]
+    pub profiles: Option<PathBuf>,
+    /// So many of the jobs may be suspended, 30% or all of them, spread evenly [default: those of which the trace says so]
+    #[arg(long, value_name = "N%", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub suspendable: Option<Share>,
+    /// So many of the jobs may be ended and run again from their beginning
+    #[arg(long, value_name = "N%", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub requeueable: Option<Share>,
+    /// So many of the jobs only serve to hold the lower limit
+    #[arg(long, value_name = "N%", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub fillers: Option<Share>,
     /// Calendar time of the trace's zero, 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
     #[arg(long, value_name = "TIME", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
@@ -102,6 +117,7 @@ pub struct Loaded {
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
+    pub profiles: Vec<(ProfileKey, Profile)>,
     /// What was mended, left out or is worth a warning, one line each.
     pub notes: Vec<String>,
     names: Names,
@@ -156,6 +172,14 @@ impl Setup {
         if let Some(load) = self.load {
             workload = workload.at_load(load.numerator, load.denominator);
         }
+        let mut treat = |share: Option<Share>, way: fn(&mut Treatment)| {
+            if let Some(Share(hundredths)) = share {
+                workload.treat(hundredths, way);
+            }
+        };
+        treat(self.suspendable, |treatment| treatment.may_suspend = true);
+        treat(self.requeueable, |treatment| treatment.may_requeue = true);
+        treat(self.fillers, |treatment| treatment.filler = true);
         workload
     }
 
@@ -176,6 +200,7 @@ impl Setup {
         let prices = self.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
         let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
         let budgets = self.periods(&workload, &platform)?;
+        let profiles = self.profiles.as_deref().map(files::profiles).transpose()?.unwrap_or_default();
         if compat.is_none() {
             check::budgets(preset, options.rest, &platform, &budgets)?;
             check::widths(preset, &platform, &workload)?;
@@ -189,7 +214,7 @@ impl Setup {
         }
         let workload_name = self.trace.as_deref().map_or_else(|| "workload".to_owned(), name);
         let names = Names { workload: workload_name, platform: platform_name, options: self.listed() };
-        Ok(Loaded { workload, platform, preset, options, compat, budgets, limits, prices, notes, names })
+        Ok(Loaded { workload, platform, preset, options, compat, budgets, limits, prices, profiles, notes, names })
     }
 
     fn choices(&self) -> Result<(Choices, Vec<String>)> {
@@ -249,6 +274,10 @@ impl Setup {
             ("release", shown(self.release)),
             ("prices", self.prices.as_deref().map(name)),
             ("limits", self.limits.as_deref().map(name)),
+            ("profiles", self.profiles.as_deref().map(name)),
+            ("suspendable", shown(self.suspendable)),
+            ("requeueable", shown(self.requeueable)),
+            ("fillers", shown(self.fillers)),
             ("start", shown(self.start)),
             ("window", shown(self.window)),
             ("users", Some(users.join(",")).filter(|users| !users.is_empty())),
@@ -280,6 +309,7 @@ impl Loaded {
             budgets: self.budgets.clone(),
             limits: self.limits.clone(),
             prices: self.prices.clone(),
+            profiles: &self.profiles,
         }
     }
 
@@ -324,7 +354,7 @@ mod tests {
         let refused = |text: &str| toml::from_str::<Setup>(text).expect_err("refused").message().to_owned();
         assert_eq!(
             refused("polcy = \"easy\""),
-            "unknown field `polcy`, expected one of `trace`, `policy`, `set`, `nodes`, `platform`, `budget`, `from`, `until`, `budgets`, `release`, `prices`, `limits`, `start`, `window`, `users`, `first`, `load`"
+            "unknown field `polcy`, expected one of `trace`, `policy`, `set`, `nodes`, `platform`, `budget`, `from`, `until`, `budgets`, `release`, `prices`, `limits`, `profiles`, `suspendable`, `requeueable`, `fillers`, `start`, `window`, `users`, `first`, `load`"
         );
         assert_eq!(refused("from = 2"), "`2` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)");
         let setup = Setup { policy: Some(Preset::Easy), ..Setup::default() };

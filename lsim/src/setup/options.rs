@@ -33,7 +33,7 @@ const LIMO: &[Preset] = &[Preset::Limo];
 const ESTIMATED: &[Preset] =
     &[Preset::Limo, Preset::Easy, Preset::Conservative, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
 
-pub const KEYS: [Key; 12] = [
+pub const KEYS: [Key; 19] = [
     Key {
         name: "allocation",
         values: "any | contiguous",
@@ -41,6 +41,22 @@ pub const KEYS: [Key; 12] = [
         meaning: "which free nodes a job gets: any, or neighbours only",
         policies: BACKFILL,
         read: |choices, value| set(&mut choices.options.allocation, value),
+    },
+    Key {
+        name: "band-weight",
+        values: "a price, such as 100EUR/MWh",
+        default: "100EUR/MWh",
+        meaning: "what each MWh is worth that lifts the draw from below the lower limit towards it",
+        policies: LIMO,
+        read: |choices, value| set(&mut choices.options.band_weight, value),
+    },
+    Key {
+        name: "cap-factor-permille",
+        values: "1 to 1000",
+        default: "750",
+        meaning: "how a cap of which there is no profile is expected to slow a job down; at 1000 as much as it takes power",
+        policies: LIMO,
+        read: |choices, value| number(&mut choices.options.cap_factor_permille, value, 1, 1_000),
     },
     Key {
         name: "compat",
@@ -78,6 +94,22 @@ pub const KEYS: [Key; 12] = [
         read: |choices, value| span(&mut choices.options.lead, value, Span::ZERO),
     },
     Key {
+        name: "least-off",
+        values: "a span, such as 5s",
+        default: "5s",
+        meaning: "how long a suspended job stays so and a lowered cap stays low at least",
+        policies: LIMO,
+        read: |choices, value| span(&mut choices.options.least_off, value, Span::ZERO),
+    },
+    Key {
+        name: "least-on",
+        values: "a span, such as 30s",
+        default: "30s",
+        meaning: "for how long there must be room for a job that goes on again",
+        policies: LIMO,
+        read: |choices, value| span(&mut choices.options.least_on, value, Span::ZERO),
+    },
+    Key {
         name: "max-delay",
         values: "a span, such as 1d",
         default: "1d",
@@ -92,6 +124,14 @@ pub const KEYS: [Key; 12] = [
         meaning: "how often consumption is read while a budget's period runs",
         policies: BUDGET,
         read: |choices, value| span(&mut choices.options.monitor_every, value, Span::from_ms(1)),
+    },
+    Key {
+        name: "preempt",
+        values: "nothing | caps | suspend | requeue",
+        default: "requeue",
+        meaning: "what may be done to running jobs above the upper limit; each includes those before it",
+        policies: LIMO,
+        read: |choices, value| set(&mut choices.options.preempt, value),
     },
     Key {
         name: "price-hysteresis",
@@ -141,6 +181,22 @@ pub const KEYS: [Key; 12] = [
         meaning: "when idle nodes that can sleep do so: at once or after that long, always or in budget periods",
         policies: BACKFILL,
         read: |choices, value| rest(&mut choices.options.rest, value),
+    },
+    Key {
+        name: "steer-margin-permille",
+        values: "0 to 1000",
+        default: "20",
+        meaning: "share of the upper limit that must stay free where running jobs get power back",
+        policies: LIMO,
+        read: |choices, value| number(&mut choices.options.steer_margin_permille, value, 0, 1_000),
+    },
+    Key {
+        name: "waiting-weight",
+        values: "a price, such as 1EUR/MWh",
+        default: "1EUR/MWh",
+        meaning: "what an hour until its end is worth for each MWh of a job that waits for a better price",
+        policies: LIMO,
+        read: |choices, value| set(&mut choices.options.waiting_weight, value),
     },
 ];
 
@@ -273,7 +329,7 @@ mod tests {
         refused(
             Preset::Easy,
             &["depht=3"],
-            "--set: no key is named `depht` (known: allocation, compat, default-duration, depth, lead, max-delay, monitor-every, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest); `lsim policies` tells what they mean",
+            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
         );
         refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
         refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");

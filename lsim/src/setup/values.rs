@@ -106,6 +106,34 @@ impl fmt::Display for Amount {
     }
 }
 
+/// A part of all jobs, `30%`; 0 to 10,000 hundredths of a percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share(pub u64);
+
+impl FromStr for Share {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused =
+            || format!("`{text}` is no share of the jobs: write 0% to 100%, with up to two digits behind the point");
+        let number = text.trim().strip_suffix('%').ok_or_else(refused)?.trim();
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits = format!("{whole}{fraction:0<2}");
+        if whole.is_empty() || fraction.len() > 2 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+            return Err(refused());
+        }
+        digits.parse().ok().filter(|hundredths| *hundredths <= 10_000).map(Self).ok_or_else(refused)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 100, self.0 % 100) {
+            (whole, 0) => write!(f, "{whole}%"),
+            (whole, hundredths) => write!(f, "{whole}.{hundredths:02}%"),
+        }
+    }
+}
+
 /// A part of the workload's time, `2d..5d`, counted from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -211,6 +239,19 @@ mod tests {
             let refused =
                 format!("`{text}` is no positive number with up to 6 digits behind the point: write for example 1.2");
             check::<Ratio>(text, Err(&refused));
+        }
+    }
+
+    #[test]
+    fn shares() {
+        check::<Share>("30%", Ok("30%"));
+        check::<Share>("0.05 %", Ok("0.05%"));
+        check::<Share>("100.00%", Ok("100%"));
+        assert_eq!("2.5%".parse(), Ok(Share(250)));
+        for text in ["30", "-1%", "100.01%", "1.234%", "%", ".5%", "half"] {
+            let refused =
+                format!("`{text}` is no share of the jobs: write 0% to 100%, with up to two digits behind the point");
+            check::<Share>(text, Err(&refused));
         }
     }
 

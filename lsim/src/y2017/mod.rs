@@ -32,7 +32,9 @@ mod tests;
 use limo_model::{Energy, Power, Span, Time};
 use limo_trace::Workload;
 
-use crate::record::{BudgetPeriod, BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Summary, Window, WriteError};
+use crate::record::{
+    BudgetPeriod, BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Steering, Summary, Window, WriteError,
+};
 use account::Account;
 pub use counter::Algorithm;
 use platform::Platform;
@@ -249,6 +251,7 @@ impl Run<'_> {
             end: self.at(end),
             energy_by_state: account.by_state(),
             switches: account.switches,
+            steering: Steering::default(),
             budgets: if self.is_budgeted() { vec![period] } else { Vec::new() },
             rounds: *rounds,
             violations: 0,

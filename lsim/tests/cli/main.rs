@@ -7,6 +7,7 @@ mod oracles;
 mod refusals;
 mod replay;
 mod run;
+mod steer;
 mod sweep;
 mod workloads;
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use limo_model::Power;
+use limo_model::{Power, Span};
 use roxmltree::{Document, Node, ParsingOptions};
 use thiserror::Error;
 
@@ -109,6 +109,8 @@ fn built(names: Vec<String>, nature: Nature) -> Result<BatsimPlatform, PlatformE
         memory: None,
         hardware: "host".to_owned(),
         draw,
+        units: Vec::new(),
+        start_delay: Span::ZERO,
         believed: draw,
         rest,
     };

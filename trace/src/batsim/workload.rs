@@ -1,17 +1,19 @@
-//! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`.
+//! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may also have what Batsim does not know and leaves alone:
+//! `application` and `variants`, what the job runs and the accelerators for which it brings a command; `whole_unit`,
+//! `may_suspend`, `may_requeue` and `filler`, as [`Treatment`] has them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use limo_model::Span;
+use limo_model::{Span, check_name};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::input;
-use crate::workload::{Job, Workload};
+use crate::workload::{Application, Job, Treatment, Workload};
 
 /// How a workload is read.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -51,6 +53,18 @@ struct JobText {
     walltime: Option<f64>,
     res: u32,
     profile: Id,
+    #[serde(default)]
+    application: String,
+    #[serde(default)]
+    variants: Vec<String>,
+    #[serde(default)]
+    whole_unit: bool,
+    #[serde(default)]
+    may_suspend: bool,
+    #[serde(default)]
+    may_requeue: bool,
+    #[serde(default)]
+    filler: bool,
 }
 
 #[derive(Deserialize)]
@@ -102,14 +116,30 @@ pub fn parse(file: &str, source: impl Read + Send + 'static, options: Options) -
         return Err(WorkloadJsonError::NoJobs { file: name });
     }
     let numbered = document.jobs.iter().all(|job| job.id.number().is_some());
-    let reading = Reading { file, profiles: document.profiles, numbered, options };
+    let applications = applications(&document.jobs);
+    let reading = Reading { file, profiles: document.profiles, numbered, options, applications: &applications };
     let jobs = document.jobs.iter().enumerate().map(|(index, text)| reading.job(text, index));
     let mut jobs = jobs.collect::<Result<Vec<Job>, _>>()?;
     reading.same_number(&jobs, &document.jobs)?;
     jobs.sort_by_key(|job| job.submit);
     let note = "not all ids are numbers: jobs are numbered by their place in the file";
     let notes = if numbered { Vec::new() } else { vec![note.to_owned()] };
-    Ok(Workload { jobs, start: None, processors: document.nb_res, notes })
+    Ok(Workload { jobs, applications, start: None, processors: document.nb_res, notes })
+}
+
+/// What the jobs say that they run, each once, in order.
+fn applications(jobs: &[JobText]) -> Vec<Application> {
+    let named = jobs.iter().filter(|job| !job.application.is_empty() || !job.variants.is_empty());
+    let mut applications: Vec<Application> = named.map(JobText::application).collect();
+    applications.sort_unstable();
+    applications.dedup();
+    applications
+}
+
+impl JobText {
+    fn application(&self) -> Application {
+        Application { name: self.application.clone(), variants: self.variants.clone() }
+    }
 }
 
 struct Reading<'f> {
@@ -118,6 +148,8 @@ struct Reading<'f> {
     /// Whether every id is a number.
     numbered: bool,
     options: Options,
+    /// In order.
+    applications: &'f [Application],
 }
 
 impl Reading<'_> {
@@ -137,6 +169,9 @@ impl Reading<'_> {
         if text.res == 0 {
             return Err(fault("it asks for 0 resources (`res`)"));
         }
+        let names = [&text.application].into_iter().filter(|name| !name.is_empty()).chain(&text.variants);
+        names.into_iter().try_for_each(|name| check_name("name", name)).map_err(|error| fault(&error.to_string()))?;
+        let application = self.applications.binary_search(&text.application());
         let place = i64::try_from(index).unwrap_or(i64::MAX).saturating_add(1);
         Ok(Job {
             number: text.id.number().filter(|_| self.numbered).unwrap_or(place),
@@ -146,7 +181,13 @@ impl Reading<'_> {
             walltime: walltime.filter(|walltime| *walltime > Span::ZERO),
             processors: text.res,
             user: -1,
-            application: -1,
+            application: application.ok().and_then(|place| i32::try_from(place).ok()).unwrap_or(-1),
+            treatment: Treatment {
+                may_suspend: text.may_suspend,
+                may_requeue: text.may_requeue,
+                filler: text.filler,
+                whole_unit: text.whole_unit,
+            },
         })
     }
 
@@ -247,6 +288,34 @@ mod tests {
         assert_eq!(workload.notes.len(), 1);
         let numbers = read(&document(&jobs.replace("first", "w0!0"), DELAY), None).expect("a workload");
         assert_eq!(numbers.jobs.iter().map(|job| job.number).collect::<Vec<_>>(), [3, 12, 0]);
+    }
+
+    #[test]
+    fn what_only_limo_knows() {
+        let jobs = r#"{"id": 1, "subtime": 0, "res": 8, "profile": "d", "application": "ft", "variants": ["p2000"],
+            "whole_unit": true, "may_suspend": true},
+            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true},
+            {"id": 3, "subtime": 0, "res": 1, "profile": "d", "filler": true},
+            {"id": 4, "subtime": 0, "res": 1, "profile": "d", "application": "cg"}"#;
+        let workload = read(&document(jobs, DELAY), None).expect("a workload");
+        let shown = |job: &Job| {
+            let Treatment { may_suspend, may_requeue, filler, whole_unit } = job.treatment;
+            let name = workload.application(job).map(|application| application.name.as_str());
+            (name.unwrap_or("-").to_owned(), [may_suspend, may_requeue, filler, whole_unit])
+        };
+        let expected = [
+            ("ft".to_owned(), [true, false, false, true]),
+            ("cg".to_owned(), [false, true, false, false]),
+            ("-".to_owned(), [false, false, true, false]),
+            ("cg".to_owned(), [false; 4]),
+        ];
+        assert_eq!(workload.jobs.iter().map(shown).collect::<Vec<_>>(), expected);
+        assert_eq!(workload.applications.len(), 2);
+        assert_eq!(workload.application(&workload.jobs[0]).expect("ft").variants, ["p2000"]);
+        assert_eq!(
+            read(&document(&jobs.replace("\"ft\"", "\"f t\""), DELAY), None).expect_err("refused"),
+            "w.json: job `1` (number 1 of the list): the name `f t` has the character ` `: letters, digits, `.`, `_`, `-`, `+` are allowed"
+        );
     }
 
     #[test]

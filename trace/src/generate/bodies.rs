@@ -59,6 +59,7 @@ impl<'a> Bodies<'a> {
             processors,
             user: self.user(),
             application: -1,
+            treatment: crate::workload::Treatment::default(),
         }
     }
 

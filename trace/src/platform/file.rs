@@ -9,6 +9,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
 
+use super::unit::{self, CapFactor, Caps, Unit, UnitText};
 use super::{Draw, Group, Names, Platform, PlatformError, Rest};
 use crate::input;
 
@@ -38,21 +39,26 @@ struct File {
 struct Nodes {
     name: Name,
     count: Option<u32>,
-    #[serde(default = "one")]
-    cores: u32,
+    cores: Option<u32>,
     #[serde(default, with = "limo_model::as_text::option")]
     memory: Option<Memory>,
-    #[serde(default = "any_hardware")]
-    hardware: String,
+    hardware: Option<String>,
     #[serde(with = "limo_model::as_text")]
     idle: Power,
-    #[serde(with = "limo_model::as_text")]
-    busy: Power,
+    #[serde(default, with = "limo_model::as_text::option")]
+    busy: Option<Power>,
     #[serde(default, with = "limo_model::as_text::option")]
     believed_idle: Option<Power>,
     #[serde(default, with = "limo_model::as_text::option")]
     believed_busy: Option<Power>,
+    caps: Option<Caps>,
+    #[serde(default, alias = "cap_factor")]
+    cap_factor: Option<CapFactor>,
     rest: Option<RestText>,
+    #[serde(default, with = "limo_model::as_text::option")]
+    start_delay: Option<Span>,
+    #[serde(default)]
+    unit: Vec<UnitText>,
 }
 
 #[derive(Deserialize)]
@@ -77,17 +83,21 @@ struct RestText {
     up_draw: Power,
 }
 
-fn one() -> u32 {
-    1
-}
-
-fn any_hardware() -> String {
-    "node".to_owned()
+/// What the cores and the draws of a node come to.
+struct Sums {
+    cores: u32,
+    hardware: String,
+    units: Vec<Unit>,
+    draw: Draw,
+    believed: Draw,
 }
 
 impl Nodes {
     /// A list longer than [`super::NODE_LIMIT`] is found by the check of the count.
-    fn group(self) -> Group {
+    fn group(mut self) -> Result<Group, PlatformError> {
+        let units = std::mem::take(&mut self.unit);
+        let Sums { cores, hardware, units, draw, believed } =
+            if units.is_empty() { self.plain()? } else { self.with_units(units)? };
         let (names, count) = match (self.name, self.count) {
             (Name::One(name), None) => (Names::One(name), 1),
             (Name::One(prefix), Some(count)) => (Names::Numbered(prefix), count),
@@ -103,19 +113,41 @@ impl Nodes {
             up_time: rest.up_time,
             up_draw: rest.up_draw,
         });
-        Group {
-            names,
-            count,
-            cores: self.cores,
-            memory: self.memory,
-            hardware: self.hardware,
-            draw: Draw { idle: self.idle, busy: self.busy },
-            believed: Draw {
-                idle: self.believed_idle.unwrap_or(self.idle),
-                busy: self.believed_busy.unwrap_or(self.busy),
-            },
-            rest,
+        let (memory, start_delay) = (self.memory, self.start_delay.unwrap_or_default());
+        Ok(Group { names, count, cores, memory, hardware, units, draw, believed, rest, start_delay })
+    }
+
+    /// One CPU with all the cores.
+    fn plain(&self) -> Result<Sums, PlatformError> {
+        let busy = self.busy.ok_or(PlatformError::NoBusy)?;
+        let (cores, hardware) = (self.cores.unwrap_or(1), self.hardware.clone().unwrap_or_else(|| "node".to_owned()));
+        let draw = Draw { idle: self.idle, busy };
+        let believed = Draw { idle: self.believed_idle.unwrap_or(self.idle), busy: self.believed_busy.unwrap_or(busy) };
+        let units = unit::sole((&hardware, cores), (draw, believed), (self.caps, self.cap_factor))?;
+        Ok(Sums { cores, hardware, units, draw, believed })
+    }
+
+    fn with_units(&self, units: Vec<UnitText>) -> Result<Sums, PlatformError> {
+        let given = [
+            ("hardware", self.hardware.is_some()),
+            ("busy", self.busy.is_some()),
+            ("believed-busy", self.believed_busy.is_some()),
+            ("caps", self.caps.is_some()),
+            ("cap-factor", self.cap_factor.is_some()),
+        ];
+        if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+            return Err(PlatformError::Twofold { key });
         }
+        let units = units.into_iter().map(|unit| unit.unit(self.cores)).collect::<Result<Vec<Unit>, _>>()?;
+        let sum = |of: fn(&Unit) -> Power| units.iter().map(of).sum::<Power>();
+        let believed = self.believed_idle.unwrap_or(self.idle);
+        Ok(Sums {
+            cores: units.iter().fold(0, |sum: u32, unit| sum.saturating_add(unit.cores)),
+            hardware: units.first().map(|unit| unit.hardware.clone()).unwrap_or_default(),
+            draw: Draw { idle: self.idle, busy: self.idle + sum(|unit| unit.draw) },
+            believed: Draw { idle: believed, busy: believed + sum(|unit| unit.nameplate) },
+            units,
+        })
     }
 }
 
@@ -147,7 +179,7 @@ impl Platform {
         let mut last = 0..0;
         for nodes in parsed.nodes {
             last = nodes.span();
-            let group = nodes.into_inner().group();
+            let group = nodes.into_inner().group().map_err(|source| value(last.clone(), source))?;
             group.check().map_err(|source| value(last.clone(), source))?;
             platform.groups.push(group);
         }
@@ -208,6 +240,77 @@ up-draw = "125.17 W"
         assert_eq!(platform.groups[1].believed, platform.groups[1].draw);
     }
 
+    const UNITS: &str = r#"[[nodes]]
+name = "xeon2"
+cores = 8
+idle = "19 W"
+[[nodes.unit]]
+name = "cpu"
+hardware = "xeon"
+kind = "cpu"
+nameplate = "60 W"
+caps = ["8 W", "60 W"]
+cap_factor = 0.75
+[nodes.unit.application]
+cg = { power = "31 W", duration = "77 s" }
+[[nodes.unit]]
+name = "quadro"
+hardware = "p2000"
+kind = "accelerator"
+nameplate = "75 W"
+draw = "70 W"
+"#;
+
+    /// The tables of a unit are those of an emulated hardware file.
+    #[test]
+    fn units_and_caps() {
+        let platform = Platform::parse("p.toml", UNITS).expect("a platform");
+        let [group] = &platform.groups[..] else { panic!("one group") };
+        let watts = Power::from_watts;
+        assert_eq!((group.cores, group.widest(), platform.cores()), (9, 8, 9));
+        assert_eq!((group.draw.busy, group.believed.busy), (watts(149), watts(154)));
+        let [cpu, quadro] = &group.units[..] else { panic!("two units") };
+        assert_eq!((cpu.cores, cpu.caps, cpu.cap_factor_permille), (8, Some((watts(8), watts(60))), 750));
+        assert_eq!(cpu.applications["cg"], super::super::Run { power: watts(31), duration: Span::from_secs(77) });
+        assert_eq!((quadro.cores, quadro.caps, quadro.cap_factor_permille, quadro.draw), (1, None, 1_000, watts(70)));
+        let capped = "[[nodes]]\nname = \"n\"\ncount = 2\ncores = 4\nidle = \"10 W\"\nbusy = \"50 W\"\n\
+            believed-busy = \"60 W\"\ncaps = [\"5 W\", \"40 W\"]\ncap-factor = 0.5\n";
+        let platform = Platform::parse("p.toml", capped).expect("a platform");
+        let [unit] = &platform.groups[0].units[..] else { panic!("one unit") };
+        assert_eq!((unit.draw, unit.nameplate, unit.cores), (watts(40), watts(50), 4));
+        assert_eq!((unit.caps, unit.cap_factor_permille), (Some((watts(5), watts(40))), 500));
+    }
+
+    #[test]
+    fn refusals_of_units() {
+        let units = |from: &str, to: &str, expected: &str| check(&UNITS.replace(from, to), expected);
+        units("cores = 8\n", "", "p.toml:1: unit `cpu` has no `cores`: give them there or in `[[nodes]]`");
+        units(
+            "cores = 8",
+            "cores = 8\nbusy = \"80 W\"",
+            "p.toml:1: `busy` is given, and so is `[[nodes.unit]]`, which says it for each unit: leave `busy` out",
+        );
+        units("quadro", "cpu", "p.toml:1: a node has two units named `cpu`");
+        units("\"8 W\"", "\"61 W\"", "p.toml:1: the caps of unit `cpu` are crossed: 61.0 W is above 60.0 W");
+        units("\"8 W\"", "\"0 W\"", "p.toml:1: the lowest cap of unit `cpu` is 0.0 W: a cap is above 0 W");
+        units("0.75", "1.5", "p.toml:11:14: the cap factor is 1.5: 0.001 to 1 are possible");
+        units(
+            "caps = [\"8 W\", \"60 W\"]\n",
+            "",
+            "p.toml:1: there is a `cap-factor` and no `caps`: give the lowest and the highest cap",
+        );
+        units(
+            "77 s",
+            "0 s",
+            "p.toml:1: application `cg` on unit `cpu` draws 31.0 W for 0s: the power is not negative, and the duration above 0 s",
+        );
+        units("draw = \"70 W\"", "cores = 2", "p.toml:1: accelerator `quadro` has 2 cores: an accelerator counts as 1");
+        check(
+            "[[nodes]]\nname = \"n\"\nidle = \"1 W\"\n",
+            "p.toml:1: there is no `busy`: give the draw with all cores busy, or the units (`[[nodes.unit]]`)",
+        );
+    }
+
     #[test]
     fn refusals() {
         check(
@@ -216,12 +319,13 @@ up-draw = "125.17 W"
         );
         check(
             &TAURUS.replace("cores", "core"),
-            "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `rest`",
+            "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `caps`, `cap-factor`, `cap_factor`, `rest`, `start-delay`, `unit`",
         );
         check(&TAURUS.replace("80640", "0"), "p.toml:2: `count` is 0: 1 to 1000000 nodes are possible");
         check(&TAURUS.replace("80640", "1000001"), "p.toml:2: `count` is 1000001: 1 to 1000000 nodes are possible");
         check(&TAURUS.replace("cores = 1", "cores = 5000"), "p.toml:2: `cores` is 5000: 1 to 4096 are possible");
         check(&TAURUS.replace("9.75 W", "-1 W"), "p.toml:2: `rest.draw` is negative: -1.0 W");
+        check(&TAURUS.replace("cores = 1", "start-delay = \"-1 s\""), "p.toml:2: `start-delay` is negative: -1s");
         check(&TAURUS.replace("6.1 s", "-6 s"), "p.toml:2: `rest.down-time` is negative: -6s");
         check(
             &TAURUS.replace("190.738", "90"),

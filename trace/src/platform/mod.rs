@@ -4,11 +4,13 @@
 //! no jobs and keeps no state of a node.
 
 mod file;
+mod unit;
 
-use limo_model::{Memory, NameError, Power, Span, check_name};
+use limo_model::{Memory, NameError, NodeId, Power, Span, UnitKind, check_name};
 use thiserror::Error;
 
 pub use file::PlatformFileError;
+pub use unit::{Run, Unit};
 
 /// Nodes of a platform.
 pub const NODE_LIMIT: u32 = 1_000_000;
@@ -28,18 +30,22 @@ pub struct Group {
     pub names: Names,
     /// At least 1.
     pub count: u32,
-    /// Of each node, 1 to [`CORE_LIMIT`].
+    /// Of each node, 1 to [`CORE_LIMIT`]; of all of its units together.
     pub cores: u32,
     /// Of each node, where it is known.
     pub memory: Option<Memory>,
-    /// The type by which profiles are shared.
+    /// The type by which profiles are shared, of nodes without [`Group::units`].
     pub hardware: String,
+    /// Of each node, where they are told apart or can be capped; else its cores are one CPU that obeys no cap.
+    pub units: Vec<Unit>,
     /// What a node really draws.
     pub draw: Draw,
     /// What the scheduler believes that it draws.
     pub believed: Draw,
     /// How a node rests, where it can.
     pub rest: Option<Rest>,
+    /// From the assignment of a job until it begins on an awake node; not negative.
+    pub start_delay: Span,
 }
 
 /// How the nodes of a group are called.
@@ -91,6 +97,26 @@ pub enum PlatformError {
     NegativeTime { key: &'static str, value: Span },
     #[error("`{busy_key}` is {busy}, below `{idle_key}` with {idle}: a busy node draws no less than an idle one")]
     Crossed { idle_key: &'static str, busy_key: &'static str, idle: Power, busy: Power },
+    #[error("`{key}` is given, and so is `[[nodes.unit]]`, which says it for each unit: leave `{key}` out")]
+    Twofold { key: &'static str },
+    #[error("there is no `busy`: give the draw with all cores busy, or the units (`[[nodes.unit]]`)")]
+    NoBusy,
+    #[error("unit `{unit}` has no `cores`: give them there or in `[[nodes]]`")]
+    NoCores { unit: String },
+    #[error("accelerator `{unit}` has {cores} cores: an accelerator counts as 1")]
+    Divisible { unit: String, cores: u32 },
+    #[error("there is a `cap-factor` and no `caps`: give the lowest and the highest cap")]
+    NoCaps,
+    #[error("the lowest cap of unit `{unit}` is {low}: a cap is above 0 W")]
+    LowCap { unit: String, low: Power },
+    #[error("the caps of unit `{unit}` are crossed: {low} is above {high}")]
+    CrossedCaps { unit: String, low: Power, high: Power },
+    #[error(
+        "application `{application}` on unit `{unit}` draws {power} for {duration}: the power is not negative, and the duration above 0 s"
+    )]
+    Run { application: String, unit: String, power: Power, duration: Span },
+    #[error("a node has two units named `{unit}`")]
+    SameUnit { unit: String },
     #[error("two nodes are named `{name}`")]
     SameName { name: String },
     #[error(transparent)]
@@ -147,7 +173,22 @@ impl Group {
         }
         self.draw.check("idle", "busy")?;
         self.believed.check("believed-idle", "believed-busy")?;
+        for (index, unit) in self.units.iter().enumerate() {
+            unit.check()?;
+            if self.units[..index].iter().any(|other| other.name == unit.name) {
+                return Err(PlatformError::SameUnit { unit: unit.name.clone() });
+            }
+        }
+        if self.start_delay < Span::ZERO {
+            return Err(PlatformError::NegativeTime { key: "start-delay", value: self.start_delay });
+        }
         self.rest.as_ref().map_or(Ok(()), Rest::check)
+    }
+
+    /// Cores of the largest CPU of a node: what one job can have there.
+    pub fn widest(&self) -> u32 {
+        let cpus = self.units.iter().filter(|unit| unit.kind == UnitKind::Cpu);
+        if self.units.is_empty() { self.cores } else { cpus.map(|unit| unit.cores).max().unwrap_or(0) }
     }
 
     /// The name of node `index` of the group, from 0.
@@ -181,11 +222,23 @@ impl Platform {
             cores: 1,
             memory: None,
             hardware: "taurus".to_owned(),
+            units: Vec::new(),
             draw: Draw { idle: Power::from_watts(95), busy: Power::from_mw(190_738) },
             believed: Draw { idle: Power::from_watts(100), busy: Power::from_mw(203_120) },
             rest: Some(rest),
+            start_delay: Span::ZERO,
         };
         Self { groups: vec![group] }
+    }
+
+    /// The group of a node.
+    pub fn group(&self, id: NodeId) -> Option<&Group> {
+        let mut first = 0;
+        self.groups.iter().find(|group| {
+            let node = id.0 - first;
+            first += group.count;
+            node < group.count
+        })
     }
 
     pub fn nodes(&self) -> u64 {

@@ -144,6 +144,7 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
         processors,
         user: small(record, Field::User)?,
         application: small(record, Field::Application)?,
+        treatment: crate::workload::Treatment::default(),
     }))
 }
 

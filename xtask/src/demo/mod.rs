@@ -9,6 +9,7 @@ mod prices;
 mod record;
 mod replay;
 mod report;
+mod simulate;
 mod svg;
 mod workload;
 
@@ -39,6 +40,9 @@ pub struct Arguments {
     /// Where the picture goes [default: demo/demo.svg in the target directory]
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Simulate the hour with lsim in place of running it
+    #[arg(long)]
+    simulate: bool,
     /// Keep the journals and logs of the daemons in this directory, which must not exist yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -71,31 +75,42 @@ const RUNS: [Run; 3] = [
 pub fn run(arguments: &Arguments) -> Result<()> {
     let prices = Prices::find()?;
     eprintln!("demo: prices: {}", prices.source);
-    eprintln!("demo: building the programs in release");
-    let programs = Programs::build()?;
     let place = Place::new(arguments.keep.as_deref())?;
+    let name = if arguments.simulate { "demo/simulated.svg" } else { "demo/demo.svg" };
     let svg = match &arguments.svg {
         Some(svg) => svg.clone(),
-        None => workspace::target_dir()?.join("demo/demo.svg"),
+        None => workspace::target_dir()?.join(name),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let records = runtime.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        // Dropping the replay ends its daemons.
-        tokio::select! {
-            records = replay_all(&programs, place.path(), &prices) => records,
-            _ = interrupt.recv() => bail!("interrupted; the daemons are stopped"),
-            _ = terminate.recv() => bail!("told to end; the daemons are stopped"),
-        }
-    })?;
+    let records = if arguments.simulate {
+        simulate::simulate_all(&simulate::build()?, place.path(), &prices)?
+    } else {
+        live(place.path(), &prices)?
+    };
     let report = report(&records, &prices, &svg)?;
+    let report = if arguments.simulate { report.simulated() } else { report };
     if arguments.json {
         println!("{}", report.json()?);
     } else {
         print!("{}", report.table());
     }
     Ok(())
+}
+
+/// Runs both on real daemons.
+fn live(dir: &Path, prices: &Prices) -> Result<Vec<(Run, Record)>> {
+    eprintln!("demo: building the programs in release");
+    let programs = Programs::build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        // Dropping the replay ends its daemons.
+        tokio::select! {
+            records = replay_all(&programs, dir, prices) => records,
+            _ = interrupt.recv() => bail!("interrupted; the daemons are stopped"),
+            _ = terminate.recv() => bail!("told to end; the daemons are stopped"),
+        }
+    })
 }
 
 async fn replay_all(programs: &Programs, dir: &Path, prices: &Prices) -> Result<Vec<(Run, Record)>> {

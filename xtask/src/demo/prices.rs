@@ -52,7 +52,7 @@ impl Prices {
     }
 
     /// Four days that become windy, as in October 2017: dear mornings and evenings, then two days below zero.
-    fn synthetic() -> Self {
+    pub fn synthetic() -> Self {
         /// EUR/MWh by the hour of a working day.
         const DAY: [i64; 24] =
             [30, 29, 28, 28, 29, 33, 43, 53, 54, 49, 44, 41, 37, 33, 33, 37, 45, 49, 51, 50, 42, 36, 33, 31];

@@ -17,7 +17,7 @@ use super::workload::{self, Section};
 
 /// What the policies call a short time, in a demo in which a second is a minute: a job starts in some 20 ms, and looks
 /// again soon. A reading is kept as soon as it comes, since a second without it would be a minute without.
-const MASTER: &str = r#"
+pub const MASTER: &str = r#"
 log = "warn"
 readings_every = "1ms"
 

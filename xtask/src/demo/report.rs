@@ -35,6 +35,8 @@ pub struct Report {
     runs: Vec<RunReport>,
     /// The watts are those of emulated hardware.
     emulated: bool,
+    /// Neither daemons nor jobs ran: `lsim` said what they would have done.
+    simulated: bool,
     price_source: String,
     svg: String,
 }
@@ -64,7 +66,12 @@ impl RunReport {
 
 impl Report {
     pub fn new(runs: Vec<RunReport>, price_source: String, svg: String) -> Self {
-        Self { schema: SCHEMA, runs, emulated: true, price_source, svg }
+        Self { schema: SCHEMA, runs, emulated: true, simulated: false, price_source, svg }
+    }
+
+    /// The same, of runs that were simulated.
+    pub fn simulated(self) -> Self {
+        Self { simulated: true, ..self }
     }
 
     /// # Errors
@@ -94,8 +101,10 @@ impl Report {
             table += &format!("\n{title:<24}");
             table.extend(self.runs.iter().map(|run| format!("  {:>30}", cell(run))));
         }
+        let how =
+            if self.simulated { "Simulated by lsim, without a process or a wattmeter" } else { "Emulated hardware" };
         format!(
-            "{table}\n\nEmulated hardware; an hour in a minute, and every figure in the time of the hour.\nPrices: {}, \
+            "{table}\n\n{how}; an hour in a minute, and every figure in the time of the hour.\nPrices: {}, \
              each moment of the hour standing for 96.\nThe curves: {}\n",
             self.price_source, self.svg
         )

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
-use crate::record::{BudgetPeriod, BudgetSample, ByState, Fate, HostUse, Switches, Window};
+use crate::record::{BudgetPeriod, BudgetSample, ByState, Fate, HostUse, Steering, Switches, Window};
 
 /// The workload starts at 1,000 s of the simulation's clock.
 fn secs(secs: i64) -> Time {
@@ -75,6 +75,7 @@ fn summary() -> Summary {
             ..ByState::default()
         },
         switches: Switches { on: 1, off: 2 },
+        steering: Steering { caps: 3, suspended: 2, resumed: 1, requeued: 4 },
         budgets: vec![BudgetPeriod {
             window: Window { from: secs(0), until: secs(100) },
             energy: Energy::from_joules(70_000),

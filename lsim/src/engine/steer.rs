@@ -1,0 +1,136 @@
+//! What is done to runs that go on: caps that move, suspension, and ends after which a job runs again. Whatever is told is
+//! done and confirmed at once, as by nodes that answer in no time.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Part, Power, Usage};
+use limo_sched::Event;
+
+use super::happen::Due;
+use super::task::Task;
+use super::{Load, Present, Simulation, SimulationError};
+use crate::record::{Sink, Steering};
+
+/// What is otherwise than where jobs are started and run to their end; empty there.
+#[derive(Default)]
+pub struct Steered {
+    /// Whether anything was done to any run: most simulations never do, and must not pay for it.
+    any: bool,
+    /// Runs that were held at a cap or suspended.
+    pub tasks: BTreeMap<JobId, Task>,
+    /// The caps of the units of nodes, as they were told last.
+    caps: BTreeMap<NodeId, Vec<Option<Power>>>,
+    /// What jobs used in attempts after which they were to run again, and what that cost.
+    pub lost: BTreeMap<JobId, (Energy, Money)>,
+    pub counts: Steering,
+}
+
+impl<L: Load, S: Sink> Simulation<'_, L, S> {
+    /// A node holds its units at these caps.
+    pub fn cap(&mut self, node: NodeId, generation: u64, caps: Vec<Option<Power>>) -> Result<(), SimulationError> {
+        let before = self.steered.caps.insert(node, caps).unwrap_or_default();
+        self.steered.any = true;
+        self.steered.counts.caps += 1;
+        for job in self.core.jobs_on(node) {
+            let Some(part) = self.running_on_one(job) else { continue };
+            let unit = usize::from(part.unit.unit);
+            let cap = |caps: &[Option<Power>]| caps.get(unit).copied().flatten();
+            let after = self.steered.caps.get(&node).and_then(|caps| cap(caps));
+            if cap(&before) != after {
+                self.hold(job, part, after);
+            }
+        }
+        self.apply(&Event::Capped { node, generation, failed: Vec::new() })
+    }
+
+    /// The part of a job that runs on one unit: only such a job is held at caps.
+    fn running_on_one(&self, job: JobId) -> Option<Part> {
+        let run = self.jobs.get(job)?.run.as_ref().filter(|run| run.started.is_some())?;
+        match run.placement[..] {
+            [part] if part.count == 1 => Some(part),
+            _ => None,
+        }
+    }
+
+    /// A job has begun on a unit that may have a cap.
+    pub fn begin_capped(&mut self, job: JobId) {
+        if self.steered.caps.is_empty() {
+            return;
+        }
+        let Some(part) = self.running_on_one(job) else { return };
+        let caps = self.steered.caps.get(&part.unit.node);
+        if let Some(cap) = caps.and_then(|caps| caps.get(usize::from(part.unit.unit)).copied().flatten()) {
+            self.hold(job, part, Some(cap));
+        }
+    }
+
+    fn hold(&mut self, job: JobId, part: Part, cap: Option<Power>) {
+        let unit = self.core.node(part.unit.node).and_then(|node| node.spec().units.get(usize::from(part.unit.unit)));
+        let cores = unit.map_or(part.cores, |unit| unit.cores).max(1);
+        let share = cap.map(|cap| cap.scaled(i64::from(part.cores), i64::from(cores)));
+        let now = self.now;
+        self.change(job, |task| task.hold(now, share));
+    }
+
+    /// The processes of a job stand still, or go on.
+    pub fn pause(&mut self, job: JobId, attempt: Attempt, paused: bool) -> Result<(), SimulationError> {
+        let now = self.now;
+        let count = if paused { &mut self.steered.counts.suspended } else { &mut self.steered.counts.resumed };
+        *count += 1;
+        self.steered.any = true;
+        self.change(job, |task| task.pause(now, paused));
+        self.apply(&Event::Paused { job, attempt, paused })
+    }
+
+    /// Something becomes of a run: it draws something else from now on, and ends at another time.
+    fn change(&mut self, job: JobId, change: impl FnOnce(&mut Task) -> Power) {
+        let Some(Present { run: Some(run), .. }) = self.jobs.get(job) else { return };
+        let Some(started) = run.started else { return };
+        let task = self.steered.tasks.entry(job).or_insert_with(|| {
+            let full = run.running.draw.unwrap_or_else(|| self.machine.extra(&run.placement));
+            let factor = run.running.cap_factor_permille;
+            let factor = factor.unwrap_or(self.core.settings().options.cap_factor_permille);
+            Task::new((full, factor), run.running.run, (started, self.now))
+        });
+        let more = change(task);
+        self.machine.draw_more(more);
+        if let Some(at) = task.done_at() {
+            let (started, attempt) = (run.order, run.attempt);
+            self.due.push(Reverse((at.max(self.now), Due::End { started, job, attempt, full: false })));
+        }
+    }
+
+    /// Whether this is the end of that attempt as things are: ends that were put off come all the same.
+    pub fn is_end(&self, job: JobId, attempt: Attempt, full: bool) -> bool {
+        if !self.steered.any {
+            return true;
+        }
+        let run = self.jobs.get(job).and_then(|present| present.run.as_ref());
+        if run.is_none_or(|run| run.attempt != attempt) {
+            return false;
+        }
+        // One that is steered is told when it has reached its time limit, which may have been put off, too.
+        self.steered.tasks.get(&job).is_none_or(|task| !full && task.done_at().is_some_and(|at| at <= self.now))
+    }
+
+    /// An attempt is over, and its job is to run again, unless somebody wanted it gone meanwhile.
+    pub fn requeue(&mut self, id: JobId, attempt: Attempt) -> Result<(), SimulationError> {
+        self.steered.any = true;
+        let Some(present) = self.jobs.get_mut(id) else { return Ok(()) };
+        let Some(run) = present.run.take_if(|run| run.attempt == attempt) else { return Ok(()) };
+        let index = present.index;
+        let used = self.leave(id, &run);
+        let usage = Usage { elapsed: self.now - run.started.unwrap_or(self.now), ..Usage::default() };
+        self.apply(&Event::Ended { job: id, attempt, outcome: Outcome::Signaled(15), usage })?;
+        if self.core.job(id).is_none() {
+            self.jobs.remove(id);
+            return self.row(id, index, (&run, used), true);
+        }
+        self.steered.counts.requeued += 1;
+        let lost = self.steered.lost.entry(id).or_default();
+        lost.0 += used.energy;
+        lost.1 += used.cost.unwrap_or_default();
+        Ok(())
+    }
+}

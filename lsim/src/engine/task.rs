@@ -1,0 +1,143 @@
+//! A run that was held at a cap or suspended: how much of its work is left, what it draws, and what it has used. A run to
+//! which nothing is done has none of this: it ends after its time. Knows no events and no other runs.
+
+use limo_model::{Energy, Pace, Power, Span, Time, Work, pace};
+
+/// See the module. Draws are above idle, of the whole run.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Without a cap.
+    full: Power,
+    factor_permille: u32,
+    /// The run's share of the cap of its unit.
+    share: Option<Power>,
+    paused: bool,
+    left: Work,
+    /// In µJ (mW x ms).
+    used: i128,
+    /// Up to when `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
+    counted: Time,
+    draw: Power,
+    pace: Pace,
+}
+
+impl Task {
+    /// A run that takes `run` if nothing is done to it, and to which nothing was done from `started` until `now`.
+    pub fn new((full, factor_permille): (Power, u32), run: Span, (started, now): (Time, Time)) -> Self {
+        let mut task = Self {
+            full,
+            factor_permille,
+            share: None,
+            paused: false,
+            left: Work::lasting(run),
+            used: 0,
+            counted: started,
+            draw: full,
+            pace: Pace::FULL,
+        };
+        task.count(now);
+        task
+    }
+
+    fn count(&mut self, now: Time) {
+        let span = now - self.counted;
+        if span <= Span::ZERO {
+            return;
+        }
+        self.counted = now;
+        self.used = self.used.saturating_add(i128::from(self.draw.mw()) * i128::from(span.ms()));
+        self.left = self.left.less(self.pace.over(span));
+    }
+
+    /// From `now` on its share of the cap of its unit is another one. Returns by how much more it draws.
+    pub fn hold(&mut self, now: Time, share: Option<Power>) -> Power {
+        self.share = share;
+        self.settle(now)
+    }
+
+    /// From `now` on it stands still, or goes on. Returns by how much more it draws.
+    pub fn pause(&mut self, now: Time, paused: bool) -> Power {
+        self.paused = paused;
+        self.settle(now)
+    }
+
+    fn settle(&mut self, now: Time) -> Power {
+        self.count(now);
+        let before = self.draw;
+        (self.draw, self.pace) = match self.paused {
+            true => (Power::ZERO, Pace::STOPPED),
+            false => pace(self.full, self.share, self.factor_permille),
+        };
+        self.draw - before
+    }
+
+    /// When its work is done as things are; `None` while it stands still.
+    pub fn done_at(&self) -> Option<Time> {
+        let takes = if self.paused { None } else { self.left.takes(self.pace) };
+        takes.map(|takes| self.counted + takes)
+    }
+
+    pub fn draw(&self) -> Power {
+        self.draw
+    }
+
+    /// What it has used above idle until `now`, rounded down.
+    pub fn used(&self, now: Time) -> Energy {
+        let since = i128::from(self.draw.mw()) * i128::from((now - self.counted).ms().max(0));
+        let used = self.used.saturating_add(since);
+        Energy::from_mj(i64::try_from(used.div_euclid(1_000)).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Time {
+        Time::from_unix_ms(secs * 1_000)
+    }
+
+    fn watts(watts: i64) -> Power {
+        Power::from_watts(watts)
+    }
+
+    /// 100 s of work at 40 W, F = 0.75; nothing is done to it for the first 20 s.
+    fn task() -> Task {
+        Task::new((watts(40), 750), Span::from_secs(100), (at(0), at(20)))
+    }
+
+    /// At 15 W the pace is (15/40) / 0.75 = 1/2.
+    #[test]
+    fn a_cap_slows_it_down_and_its_end_moves() {
+        let mut task = task();
+        assert_eq!(task.done_at(), Some(at(100)));
+        assert_eq!(task.hold(at(20), Some(watts(15))), watts(-25));
+        assert_eq!((task.done_at(), task.draw()), (Some(at(20 + 160)), watts(15)));
+        // 80 s later half of what was left is done: 40 s of work are left. 30 W are above F of 40 W: no time is lost.
+        assert_eq!(task.hold(at(100), Some(watts(30))), watts(15));
+        assert_eq!(task.done_at(), Some(at(140)));
+        // 20 s at 40 W, 80 s at 15 W, 40 s at 30 W.
+        assert_eq!(task.used(at(140)), Energy::from_joules(800 + 1_200 + 1_200));
+        assert_eq!(task.hold(at(110), None), watts(10));
+    }
+
+    #[test]
+    fn a_pause_stops_work_and_draw_whatever_the_cap() {
+        let mut task = task();
+        assert_eq!(task.pause(at(20), true), watts(-40));
+        assert_eq!(task.done_at(), None);
+        assert_eq!(task.hold(at(30), Some(watts(15))), Power::ZERO);
+        assert_eq!(task.pause(at(50), false), watts(15));
+        assert_eq!((task.done_at(), task.used(at(60))), (Some(at(50 + 160)), Energy::from_joules(950)));
+    }
+
+    /// What is suspended in the instant in which its work is done ends when it goes on.
+    #[test]
+    fn nothing_left() {
+        let mut task = Task::new((watts(40), 750), Span::from_secs(20), (at(0), at(20)));
+        task.pause(at(20), true);
+        assert_eq!(task.done_at(), None);
+        task.pause(at(70), false);
+        assert_eq!(task.done_at(), Some(at(70)));
+    }
+}
