@@ -7,7 +7,7 @@ use std::time::Duration;
 use limo_model::{JobId, Profile, ProfileKey, Request};
 use limo_proto::{
     Answer, Change, ClientToMaster, Connection, ConnectionError, DryRun, Explanation, Frame, JobReport, MasterToClient,
-    NodeReport, Query, Role, Status,
+    NodeDetail, NodeReport, Query, Role, Status,
 };
 use thiserror::Error;
 
@@ -224,6 +224,14 @@ impl Master {
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
             Answer::Nodes(nodes) => Ok(nodes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// One node, with what it says of itself.
+    pub async fn node(&self, name: String) -> Result<NodeDetail, AskError> {
+        match self.ask(Query::Node(name)).await? {
+            Answer::Node(detail) => Ok(*detail),
             other => Err(unexpected(&other)),
         }
     }

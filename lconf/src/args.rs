@@ -99,6 +99,8 @@ pub struct BudgetSet {
 pub enum NodeCommand {
     /// The nodes, their draw and their units
     List,
+    /// One node: its state, and what it has, as `lslave --probe` prints it there
+    Show { name: String },
     /// Give a node no new jobs
     Drain {
         name: String,

@@ -28,10 +28,13 @@ fn run(args: Args) -> Result<u8, Failure> {
     let Args { json, master, command } = args;
     let lists = matches!(
         command,
-        Command::Show | Command::Status | Command::Node(NodeCommand::List) | Command::Profile(ProfileCommand::List)
+        Command::Show
+            | Command::Status
+            | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
+            | Command::Profile(ProfileCommand::List)
     );
     if json && !lists {
-        return Err(Failure::new("--json is for show, status, node list and profile list"));
+        return Err(Failure::new("--json is for show, status, node list, node show and profile list"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -12,7 +12,7 @@ use limo_model::{
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
-use crate::report::{DryRun, Explanation, JobReport, NodeReport, Status};
+use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::stream::StreamId;
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
@@ -65,7 +65,12 @@ pub enum NodeToMaster {
     Capped { generation: u64, failed: Vec<(u16, String)> },
     /// The job's processes stand still, or go on again, as was told. Readings show it from now on.
     Paused { job: JobId, attempt: Attempt, paused: bool },
+    /// What the node has, as it says itself: lines for people, at most [`PROBE_LIMIT`] bytes. The answer to `Probe`.
+    Probed { ticket: u64, report: String },
 }
+
+/// Longest report of what a node has, in bytes: some hundred lines, where a machine with 64 units has some ten a unit.
+pub const PROBE_LIMIT: usize = 64 * 1024;
 
 /// Several looks at a meter, as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,6 +190,10 @@ pub enum MasterToNode {
         job: JobId,
         attempt: Attempt,
     },
+    /// Look at what the node has, and answer with `Probed` and this ticket. What runs goes on, and so does what caps it.
+    Probe {
+        ticket: u64,
+    },
 }
 
 /// A job for a node. Not yet the permission to run it.
@@ -291,6 +300,8 @@ pub enum Query {
     Profiles,
     /// What would happen to this job now, without submitting it.
     DryRun(Box<Request>),
+    /// One node, with what it says of itself; an operator's question.
+    Node(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -303,6 +314,7 @@ pub enum Answer {
     DryRun(Box<DryRun>),
     /// The change is on disk and in force.
     Done,
+    Node(Box<NodeDetail>),
 }
 
 /// A change by a user (cancelling an own job) or an operator (everything else).

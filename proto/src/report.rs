@@ -155,6 +155,14 @@ pub struct UnitReport {
     pub jobs: Vec<JobId>,
 }
 
+/// One node, as the master knows it and as it says itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeDetail {
+    pub report: NodeReport,
+    /// What it has: lines for people. Or why it does not say.
+    pub probe: Result<String, String>,
+}
+
 /// The cluster now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {

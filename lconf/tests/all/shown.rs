@@ -2,7 +2,7 @@
 
 use limo_client::fake::{answer, node, status};
 use limo_model::{Band, Power};
-use limo_proto::{Answer, Query, Status};
+use limo_proto::{Answer, MasterToClient, NodeDetail, Query, Status};
 use limo_sched::{Mode, ModeSetting};
 use serde_json::{Value, json};
 
@@ -99,4 +99,40 @@ async fn nodes() {
     assert_eq!(asked, [ask(Query::Nodes)]);
     let (output, _) = answered(&["node", "list", "--json"], nodes()).await;
     assert!(output.contains("{\"schema\":1,\"nodes\":[{\"name\":\"n1\",\"state\":\"up\","), "{output}");
+}
+
+fn detail(probe: Result<&str, &str>) -> MasterToClient {
+    let probe = probe.map(str::to_owned).map_err(str::to_owned);
+    answer(Answer::Node(Box::new(NodeDetail { report: node("n1"), probe })))
+}
+
+#[tokio::test]
+async fn one_node() {
+    let report = "processor   xeon, 8 cores\nmeter       in use: \u{1b}[2J41.5 W\n";
+    let (output, asked) = answered(&["node", "show", "n1"], detail(Ok(report))).await;
+    assert_eq!(asked, [ask(Query::Node("n1".into()))]);
+    assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
+    let end = "\n\
+        cpu         can be capped from 8.0 W to 60.0 W; has no cap\n\
+        gpu         cannot be capped\n\n\
+        processor   xeon, 8 cores\n\
+        meter       in use: \\u{1b}[2J41.5 W\n\
+        --- stderr\n";
+    assert!(output.ends_with(end), "{output}");
+    let (output, _) = answered(&["node", "show", "n1"], detail(Err("the node is away"))).await;
+    assert!(output.ends_with("\n\nthe node does not say what it has: the node is away\n--- stderr\n"), "{output}");
+}
+
+#[tokio::test]
+async fn one_node_as_json() {
+    let shown = async |probe| {
+        let (output, _) = answered(&["node", "show", "n1", "--json"], detail(probe)).await;
+        let text = output.strip_prefix("exit 0\n--- stdout\n").and_then(|rest| rest.strip_suffix("--- stderr\n"));
+        serde_json::from_str::<Value>(text.unwrap_or_else(|| panic!("{output}"))).expect("JSON")
+    };
+    let found = shown(Ok("a line\n")).await;
+    assert_eq!((&found["schema"], &found["node"]["name"]), (&json!(1), &json!("n1")));
+    assert_eq!((&found["probe"], &found["probe_error"]), (&json!("a line\n"), &Value::Null));
+    let found = shown(Err("the node is away")).await;
+    assert_eq!((&found["probe"], &found["probe_error"]), (&Value::Null, &json!("the node is away")));
 }

@@ -63,6 +63,7 @@ impl Desk {
             return;
         }
         self.waiters.retain(|_, waiter| waiter.peer != peer);
+        self.probes.retain(|_, probe| probe.client != peer);
         let give_up_at = self.now + self.settings.orphan_grace;
         self.routes.client_gone(peer, give_up_at);
     }
@@ -129,11 +130,7 @@ impl Desk {
                 result => tracing::error!(?result, "the profile database could not be read"),
             };
         };
-        if let Some(client) = self.clients.get_mut(&peer)
-            && client.busy == Some(ticket)
-        {
-            client.busy = None;
-        }
+        self.free(peer, ticket);
         match result {
             Ok(reply) => self.reply(asked, reply),
             Err(reason) => self.tell_client(peer, MasterToClient::Refused { reason, hint: None }),
@@ -141,7 +138,21 @@ impl Desk {
         self.serve_backlog(peer);
     }
 
-    fn serve_backlog(&mut self, peer: PeerId) {
+    /// A client's further requests wait for this one.
+    pub(super) fn occupy(&mut self, peer: PeerId, ticket: Ticket) {
+        if let Some(client) = self.clients.get_mut(&peer) {
+            client.busy = Some(ticket);
+        }
+    }
+
+    /// They do not any more.
+    pub(super) fn free(&mut self, peer: PeerId, ticket: Ticket) {
+        if let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy == Some(ticket)) {
+            client.busy = None;
+        }
+    }
+
+    pub(super) fn serve_backlog(&mut self, peer: PeerId) {
         while !self.book.is_recovering()
             && let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy.is_none())
         {

@@ -276,6 +276,7 @@ impl Desk {
                 _ => {}
             }
         }
+        self.drop_probes(&refusal);
         self.awaited.clear();
         self.connected.clear();
         for (peer, _) in std::mem::take(&mut self.nodes) {

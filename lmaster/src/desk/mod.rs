@@ -11,6 +11,7 @@ mod changes;
 mod clients;
 mod commit;
 mod nodes;
+mod probes;
 mod queries;
 mod steer;
 mod streams;
@@ -31,6 +32,7 @@ use assign::Awaited;
 use book::Book;
 use clients::{Asked, ClientPeer};
 use nodes::{Link, NodePeer};
+use probes::Probe;
 use queries::Waiter;
 use streams::Routes;
 
@@ -201,6 +203,7 @@ pub struct Desk {
     answers: Vec<(Ticket, Result<Reply, String>)>,
     next_ticket: u64,
     waiters: BTreeMap<u64, Waiter>,
+    probes: BTreeMap<Ticket, Probe>,
     effects: Vec<Effect>,
 }
 
@@ -227,6 +230,7 @@ impl Desk {
             answers: Vec::new(),
             next_ticket: 0,
             waiters: BTreeMap::new(),
+            probes: BTreeMap::new(),
             effects: Vec::new(),
         };
         desk.take_up(restored.live);
@@ -269,7 +273,8 @@ impl Desk {
         let awaited = self.awaited.values().map(|awaited| awaited.until).min();
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
-        [self.book.deadline(), self.stage_due(), awaited, orphans].into_iter().flatten().min()
+        let probes = self.probes.values().map(|probe| probe.until).min();
+        [self.book.deadline(), self.stage_due(), awaited, orphans, probes].into_iter().flatten().min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -280,6 +285,7 @@ impl Desk {
     fn timer(&mut self) {
         self.acks_missed();
         self.orphans_due();
+        self.probes_due();
         if self.stage_due().is_some_and(|due| due <= self.now) {
             self.stage();
         }

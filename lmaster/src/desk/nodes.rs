@@ -80,6 +80,7 @@ impl Desk {
         }
         self.must(Event::NodeAway { node });
         self.forget_reading(node);
+        self.probes_broke(node);
     }
 
     pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
@@ -122,6 +123,7 @@ impl Desk {
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
+            NodeToMaster::Probed { ticket, report } => self.probed(peer, node, (ticket, report)),
         }
     }
 

@@ -49,10 +49,11 @@ impl Desk {
                 self.say(peer, Answer::Profiles(profiles));
             }
             Query::DryRun(request) => self.dry_run(peer, *request),
+            Query::Node(name) => self.probe(peer, &name),
         }
     }
 
-    fn say(&mut self, peer: PeerId, answer: Answer) {
+    pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
         self.after_read(After::Answer(peer, MasterToClient::Answer(Box::new(answer))));
     }
 

@@ -7,6 +7,7 @@ mod chaos;
 mod disk;
 mod jobs;
 mod nodes;
+mod probes;
 mod restarts;
 mod steer;
 mod streams;
