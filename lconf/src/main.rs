@@ -5,6 +5,7 @@ mod budget;
 mod gauge;
 mod nodes;
 mod profiles;
+mod readings;
 mod set;
 mod show;
 mod status;
@@ -32,9 +33,10 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Status
             | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
             | Command::Profile(ProfileCommand::List)
+            | Command::Readings(_)
     );
     if json && !lists {
-        return Err(Failure::new("--json is for show, status, node list, node show and profile list"));
+        return Err(Failure::new("--json is for show, status, node list, node show, profile list and readings"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -47,6 +49,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Status => status::run(json, master).await,
             Command::Set(setting) => set::run(setting, master).await,
             Command::Node(command) => nodes::run(command, json, master).await,
+            Command::Readings(readings) => readings::run(readings, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
         }
     })

@@ -10,6 +10,7 @@ mod listen;
 mod lives;
 mod logging;
 mod peer;
+mod readings;
 mod recover;
 mod report;
 mod serve;

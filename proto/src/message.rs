@@ -6,8 +6,8 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey, Request,
-    Span, Usage,
+    Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey,
+    Request, Span, Time, Usage,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -302,6 +302,12 @@ pub enum Query {
     DryRun(Box<Request>),
     /// One node, with what it says of itself; an operator's question.
     Node(String),
+    /// What a node drew, or the cluster, in the intervals that begin in `[from, until)`.
+    Readings {
+        node: Option<String>,
+        from: Time,
+        until: Time,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -315,6 +321,11 @@ pub enum Answer {
     /// The change is on disk and in force.
     Done,
     Node(Box<NodeDetail>),
+    /// In the order of time; `emulated` where the watts are, or some of them.
+    Readings {
+        emulated: bool,
+        intervals: Vec<Drawn>,
+    },
 }
 
 /// A change by a user (cancelling an own job) or an operator (everything else).

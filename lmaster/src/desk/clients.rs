@@ -35,6 +35,8 @@ pub(super) enum Asked {
     /// For a client that waits, and has gone on with other things.
     Waited(PeerId),
     Profiles(PeerId),
+    /// What was drawn, and whether that is emulated.
+    Readings(PeerId, bool),
     /// For nobody: the core follows the database.
     AllProfiles,
 }
@@ -47,7 +49,8 @@ impl Asked {
             | Self::List(peer, _)
             | Self::Job(peer, _)
             | Self::Waited(peer)
-            | Self::Profiles(peer) => Some(*peer),
+            | Self::Profiles(peer)
+            | Self::Readings(peer, _) => Some(*peer),
             Self::AllProfiles => None,
         }
     }
@@ -216,6 +219,9 @@ impl Desk {
             (Asked::Job(peer, job), Reply::Jobs(finished)) => self.found(peer, job, finished),
             (Asked::Waited(peer), Reply::Jobs(finished)) => self.list(peer, Vec::new(), finished),
             (Asked::Profiles(peer), Reply::Profiles(profiles)) => self.profiles_stored(peer, profiles),
+            (Asked::Readings(peer, emulated), Reply::Readings(intervals)) => {
+                self.readings_found(peer, emulated, intervals);
+            }
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }
     }

@@ -13,6 +13,7 @@ mod commit;
 mod nodes;
 mod probes;
 mod queries;
+mod readings;
 mod steer;
 mod streams;
 mod submit;
@@ -27,6 +28,7 @@ use limo_proto::{ClientToMaster, Frame, JobReport, Launch, MasterToClient, Maste
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
 use crate::budget::Metering;
+use crate::readings::{Kept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
 use book::Book;
@@ -34,6 +36,7 @@ use clients::{Asked, ClientPeer};
 use nodes::{Link, NodePeer};
 use probes::Probe;
 use queries::Waiter;
+pub use readings::READINGS_LIMIT;
 use streams::Routes;
 
 /// One connection, from its beginning to its end. Never used again.
@@ -105,6 +108,9 @@ pub enum Question {
     Recent(u32),
     /// Everything in the profile database.
     Profiles,
+    /// What a node drew, or the cluster where there is no name, in the intervals that begin in `[from, until)`; one more
+    /// than [`READINGS_LIMIT`] at most.
+    Readings(String, (Time, Time)),
     /// Import profiles.
     Store(Vec<(ProfileKey, Profile)>),
     Forget(ProfileKey),
@@ -115,6 +121,7 @@ pub enum Reply {
     Key(Option<Known>),
     Jobs(Vec<JobReport>),
     AllProfiles(Vec<(ProfileKey, Profile)>),
+    Readings(Vec<limo_model::Drawn>),
     /// What now holds for these keys.
     Profiles(Vec<(ProfileKey, Option<Profile>)>),
 }
@@ -156,6 +163,7 @@ pub struct Settings {
     pub snapshot_every: u32,
     /// Readings alone are recorded at most this often: each record costs a transaction and a round.
     pub readings_every: Span,
+    pub kept: Kept,
     pub options: Options,
     pub initial: Initial,
 }
@@ -180,6 +188,7 @@ pub struct Live {
 pub struct Desk {
     core: Core,
     metering: Metering,
+    ledger: Ledger,
     /// The last time that was told; never goes back.
     now: Time,
     settings: Settings,
@@ -215,6 +224,7 @@ impl Desk {
             now: restored.last,
             core: restored.core,
             metering: restored.metering,
+            ledger: Ledger::new(restored.last, settings.kept, settings.options.stale_after),
             settings,
             live: BTreeMap::new(),
             keys: HashMap::new(),
@@ -246,6 +256,7 @@ impl Desk {
     /// Takes note of `input` at `now` and says what to do, in order. A `now` before the last one counts as the last one.
     pub fn step(&mut self, now: Time, input: Input) -> Vec<Effect> {
         self.now = self.now.max(now);
+        self.draw_goes_on();
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
             Input::ClientConnected(peer, caller) => self.client_connected(peer, caller),
@@ -262,7 +273,10 @@ impl Desk {
             Input::Learned(key, profile) => self.learned(key, profile),
             Input::Timer => self.timer(),
             Input::Configured(settings) => self.configured(*settings),
-            Input::Stop => self.book.want_snapshot(),
+            Input::Stop => {
+                self.ledger.end_all();
+                self.book.want_snapshot();
+            }
         }
         self.close_batch();
         std::mem::take(&mut self.effects)
@@ -274,7 +288,7 @@ impl Desk {
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
         let probes = self.probes.values().map(|probe| probe.until).min();
-        [self.book.deadline(), self.stage_due(), awaited, orphans, probes].into_iter().flatten().min()
+        [self.book.deadline(self.rows_due()), self.stage_due(), awaited, orphans, probes].into_iter().flatten().min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -342,6 +356,7 @@ impl Desk {
 
     fn configured(&mut self, settings: Settings) {
         self.settings = settings;
+        self.ledger.configure(self.settings.kept, self.settings.options.stale_after);
         if self.book.is_open() {
             self.options_in_force();
         }

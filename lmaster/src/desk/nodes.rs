@@ -116,10 +116,10 @@ impl Desk {
             NodeToMaster::Ended { job, attempt, outcome, usage } => {
                 self.job_ended(peer, node, (job, attempt), (outcome, usage));
             }
-            NodeToMaster::Reading(Sample { draw, .. }) if draw < limo_model::Power::ZERO => {
-                self.close_node(peer, format!("a reading of {draw} is no draw"));
+            NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
+                self.close_node(peer, format!("a reading of {} is no draw", draw.min(low)));
             }
-            NodeToMaster::Reading(Sample { draw, .. }) => self.reading(node, draw),
+            NodeToMaster::Reading(sample) => self.reading(node, &sample),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),

@@ -50,6 +50,7 @@ impl Desk {
             }
             Query::DryRun(request) => self.dry_run(peer, *request),
             Query::Node(name) => self.probe(peer, &name),
+            Query::Readings { node, from, until } => self.readings(peer, node, (from, until)),
         }
     }
 

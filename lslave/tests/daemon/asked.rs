@@ -80,7 +80,7 @@ async fn emulated_hardware_says_so() {
     let (mut node, _) = master.welcome().await;
     let before = probe(&mut node, 1).await;
     let expected = "emulated    machine `n1` of the hardware file: all watts are modelled\n\
-        memory      2.00 GiB\n\
+        memory      2 GiB\n\
         draw        10.0 W emulated, 10.0 W of it idle\n\
         cpu         xeon, 4 cores, up to 60.0 W above idle; cap 8.0 W to 60.0 W; now none\n\
         gpu         quadro, an accelerator, up to 75.0 W above idle; cannot be capped\n";

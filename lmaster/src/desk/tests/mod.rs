@@ -8,6 +8,7 @@ mod disk;
 mod jobs;
 mod nodes;
 mod probes;
+mod readings;
 mod restarts;
 mod steer;
 mod streams;
@@ -15,10 +16,10 @@ mod streams;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
-use limo_journal::{Batch, CommitError, Entry, Recovered, Submission};
+use limo_journal::{Batch, CommitError, Entry, ReadingRow, Recovered, Submission};
 use limo_model::{
-    Attempt, Band, Cores, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec,
-    Usage,
+    Attempt, Band, Cores, Drawn, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind,
+    UnitSpec, Usage,
 };
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode, NewSlave,
@@ -27,6 +28,7 @@ use limo_proto::{
 use limo_sched::{ModeSetting, Options, Preset};
 
 use super::{Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, PeerId, Question, Reply, Settings, Ticket};
+use crate::readings::Kept;
 use crate::recover::restore;
 
 /// 2026-01-01 in milliseconds.
@@ -42,12 +44,19 @@ struct Disk {
     finished: BTreeMap<JobId, JobReport>,
     generation: u64,
     lives: HashMap<String, Life>,
+    readings: BTreeMap<(Time, String, Time), Drawn>,
 }
 
 impl Disk {
     fn write(&mut self, batch: Batch) {
         assert_eq!(batch.generation, self.generation, "a batch of a state that is not on disk");
         self.entries.extend(batch.entries);
+        for ReadingRow { node, since, drawn } in batch.readings {
+            self.readings.insert((drawn.at, node, since), drawn);
+        }
+        if let Some(before) = batch.forget_readings {
+            self.readings.retain(|(at, ..), _| *at >= before);
+        }
         for submission in batch.submissions {
             let known = self.keys.insert(submission.key, (submission.job, submission.uid));
             assert_eq!(known, None, "a submission became two jobs");
@@ -86,6 +95,12 @@ impl Disk {
             Question::Recent(limit) => {
                 Reply::Jobs(self.finished.values().rev().take(limit as usize).cloned().collect())
             }
+            Question::Readings(node, (from, until)) => {
+                let is_meant = |(at, name, _): &(Time, String, Time)| *name == node && from <= *at && *at < until;
+                Reply::Readings(
+                    self.readings.iter().filter(|(key, _)| is_meant(key)).map(|(_, drawn)| *drawn).collect(),
+                )
+            }
             Question::Profiles => Reply::AllProfiles(Vec::new()),
             Question::Store(given) => {
                 Reply::Profiles(given.into_iter().map(|(key, profile)| (key, Some(profile))).collect())
@@ -122,6 +137,7 @@ fn settings() -> Settings {
         orphan_grace: Span::from_secs(60),
         snapshot_every: 10_000,
         readings_every: Span::from_secs(1),
+        kept: Kept { resolution: Span::from_secs(60), keep: Span::from_secs(86_400) },
         options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
         initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
     }

@@ -91,7 +91,7 @@ fn who_may_not_ask_sees_the_node_without_its_report() {
     assert_eq!(answered(&mut bench, user).probe, Err(reason.into()));
     assert!(bench.orders(node).is_empty());
     let heard = bench.ask(user, Query::Node("n7".into()));
-    assert_eq!(refusal(Some(&heard)), "there is no node `n7`: n1 is known");
+    assert_eq!(refusal(Some(&heard)), "there is no node `n7` (nodes: n1)");
 }
 
 #[test]
