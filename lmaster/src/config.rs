@@ -1,6 +1,7 @@
 //! Settings: from flags, from `LIMO_*` variables, from a TOML file, from defaults, in this order. Knows what each setting
 //! means to the rest of the program and what values make no sense; opens nothing but the file.
 
+mod meters;
 mod policy;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 
 use crate::desk;
 use crate::readings::Kept;
+use meters::MeterLayer;
 use policy::PolicyLayer;
 
 /// Read where it exists and no other file is named.
@@ -88,6 +90,9 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_KEEP")]
     #[serde(with = "as_text::option")]
     readings_keep: Option<Span>,
+    /// Only in the file.
+    #[arg(skip)]
+    meter: Vec<MeterLayer>,
     #[command(flatten)]
     policy: PolicyLayer,
     #[command(flatten)]
@@ -156,6 +161,7 @@ impl Layer {
             readings_every: self.readings_every.or(below.readings_every),
             readings_resolution: self.readings_resolution.or(below.readings_resolution),
             readings_keep: self.readings_keep.or(below.readings_keep),
+            meter: below.meter,
             policy: self.policy.over(below.policy),
             initial: InitialLayer {
                 policy: self.initial.policy.or(below.initial.policy),
@@ -179,6 +185,7 @@ impl Layer {
         let low = self.initial.low.unwrap_or(Power::ZERO);
         let band =
             Band::new(low, self.initial.high.unwrap_or(Power::MAX)).context("the initial limits make no band")?;
+        let options = self.policy.resolve()?;
         let desk = desk::Settings {
             ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,
             kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
@@ -186,7 +193,8 @@ impl Layer {
             snapshot_every: self.snapshot_every.unwrap_or(10_000),
             readings_every: not_negative("readings_every", self.readings_every, Span::from_secs(1))?,
             kept: kept(self.readings_resolution, self.readings_keep)?,
-            options: self.policy.resolve()?,
+            meters: meters::resolve(self.meter, options.stale_after)?,
+            options,
             initial: desk::Initial {
                 preset: self.initial.policy.unwrap_or(Preset::Limo),
                 band,

@@ -184,6 +184,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>) -> Status {
         in_band_permille: (sums.limited.ms() > 0).then(|| permille(sums.inside.ms(), sums.limited.ms())),
         rejected_plans: sums.rejected_plans,
         trouble,
+        meters: Vec::new(),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::desk::{Desk, Effect, Input, PeerId};
 use crate::listen::{self, Arrival, Place};
 use crate::lives::Lives;
 use crate::logging::Log;
+use crate::meters;
 use crate::recover;
 use crate::store::Store;
 
@@ -33,6 +34,7 @@ const LAST_COMMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Where it cannot begin.
 pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
+    let devices = meters::open(&settings.desk.meters)?;
     let (answers, from_store) = unbounded_channel();
     let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
     let (lives, known) = Lives::open(&settings.state_dir)?;
@@ -44,6 +46,9 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
     let listening = tokio::spawn(listen::serve(listener, arriving));
+    for device in devices {
+        tokio::spawn(meters::watch(device, inputs.clone()));
+    }
     let mut shell = Shell { desk, store, lives, inputs, nodes: HashMap::new(), clients: HashMap::new(), next_peer: 0 };
     let sources = Sources {
         from_store,
@@ -88,6 +93,9 @@ impl Configuration {
         let fixed = |settings: &Settings| (settings.listen, settings.state_dir.clone(), settings.log_format);
         if fixed(&settings) != fixed(&self.settings) {
             tracing::warn!("listen, state_dir and log_format change only with a restart");
+        }
+        if settings.desk.meters != self.settings.desk.meters {
+            tracing::warn!("meters change only with a restart");
         }
         tracing::info!("configuration read again");
         Some(Input::Configured(Box::new(settings.desk)))

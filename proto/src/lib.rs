@@ -20,7 +20,7 @@ pub use message::{
     NewSlave, NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
 };
 pub use report::{
-    BudgetAccount, Candidate, DryRun, Explanation, JobReport, JobState, NodeDetail, NodeReport, NodeState, Status,
-    UnitReport,
+    BudgetAccount, Candidate, DryRun, Explanation, JobReport, JobState, MeterReport, NodeDetail, NodeReport, NodeState,
+    Status, UnitReport,
 };
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

@@ -200,6 +200,21 @@ pub struct Status {
     pub rejected_plans: u64,
     /// Why new jobs are refused at present.
     pub trouble: Option<String>,
+    /// Those at the master, each of which serves several nodes.
+    pub meters: Vec<MeterReport>,
+}
+
+/// A meter at the master.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeterReport {
+    /// As it is written in the configuration.
+    pub source: String,
+    /// The nodes that it measures; `None` is all of them.
+    pub serves: Option<Vec<String>>,
+    /// What it shows, where that still counts.
+    pub draw: Option<Power>,
+    /// Why it shows nothing.
+    pub failing: Option<String>,
 }
 
 /// What became of the budget whose period runs, until [`Status::now`].

@@ -170,6 +170,7 @@ pub fn status() -> Status {
         in_band_permille: Some(975),
         rejected_plans: 0,
         trouble: None,
+        meters: Vec::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use limo_client::fake::{answer, node, status};
 use limo_model::{Band, Power};
-use limo_proto::{Answer, MasterToClient, NodeDetail, Query, Status};
+use limo_proto::{Answer, MasterToClient, MeterReport, NodeDetail, Query, Status};
 use limo_sched::{Mode, ModeSetting};
 use serde_json::{Value, json};
 
@@ -70,6 +70,33 @@ async fn the_cluster_now() {
 }
 
 #[tokio::test]
+async fn meters_at_the_master() {
+    let meter = |serves: Option<&str>, draw, failing: Option<&str>| MeterReport {
+        source: "shelly:http://plug1".into(),
+        serves: serves.map(|node| vec![node.to_owned(), "n9".to_owned()]),
+        draw,
+        failing: failing.map(str::to_owned),
+    };
+    let meters = vec![
+        meter(Some("n1"), Some(Power::from_mw(41_500)), None),
+        meter(None, None, Some("no route to host")),
+        meter(None, None, None),
+    ];
+    let output = shown(&["status"], Status { meters: meters.clone(), ..status() }).await;
+    for line in [
+        "meter      shelly:http://plug1 of n1, n9: 41.5 W\n",
+        "meter      shelly:http://plug1 of all nodes: FAILS, its nodes are estimated: no route to host\n",
+        "meter      shelly:http://plug1 of all nodes: has not shown anything lately\n",
+    ] {
+        assert!(output.contains(line), "{output}");
+    }
+    let found = parsed(&["status", "--json"], Status { meters, ..status() }).await;
+    let first = json!({"source": "shelly:http://plug1", "serves": ["n1", "n9"], "draw_w": 41.5, "failing": null});
+    assert_eq!((&found["meters"][0], &found["meters"][1]["serves"]), (&first, &Value::Null));
+    assert_eq!(found["meters"][1]["failing"], "no route to host");
+}
+
+#[tokio::test]
 async fn as_json() {
     let settings = json!({
         "schema": 1, "policy": "limo", "mode_setting": "auto", "mode": "high", "band_low_w": 40.0, "band_high_w": 60.0,
@@ -82,7 +109,7 @@ async fn as_json() {
     let now = json!({
         "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
         "nodes_up": 3, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
-        "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null,
+        "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "meters": [],
     });
     let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
     all.extend(now);

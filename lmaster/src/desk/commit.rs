@@ -250,6 +250,7 @@ impl Desk {
         self.book.phase = Phase::Recovering;
         let open = std::mem::take(&mut self.book.open);
         self.book.readings.clear();
+        self.own_readings.clear();
         self.book.readings_due = None;
         self.book.wake_at = None;
         let refusal = not_written(&reason);

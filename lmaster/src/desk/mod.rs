@@ -10,6 +10,7 @@ mod book;
 mod changes;
 mod clients;
 mod commit;
+mod meters;
 mod nodes;
 mod probes;
 mod queries;
@@ -23,16 +24,18 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_journal::{Batch, CommitError, RecoverError, Recovered};
-use limo_model::{Attempt, Band, Energy, JobId, NodeId, Profile, ProfileKey, Request, Span, Time};
+use limo_model::{Attempt, Band, Energy, JobId, NodeId, Power, Profile, ProfileKey, Request, Span, Time};
 use limo_proto::{ClientToMaster, Frame, JobReport, Launch, MasterToClient, MasterToNode, NodeToMaster, SubmissionKey};
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
 use crate::budget::Metering;
+use crate::meters::Shared;
 use crate::readings::{Kept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
 use book::Book;
 use clients::{Asked, ClientPeer};
+use meters::Metered;
 use nodes::{Link, NodePeer};
 use probes::Probe;
 use queries::Waiter;
@@ -76,6 +79,8 @@ pub enum Input {
     Learned(ProfileKey, Profile),
     /// [`Desk::deadline`] has come.
     Timer,
+    /// A meter, by its place in the configuration, shows this, or why it does not.
+    Metered(usize, Result<Power, String>),
     /// The configuration was read again.
     Configured(Box<Settings>),
     /// Take no more in; what is under way is still committed.
@@ -164,6 +169,8 @@ pub struct Settings {
     /// Readings alone are recorded at most this often: each record costs a transaction and a round.
     pub readings_every: Span,
     pub kept: Kept,
+    /// Those that serve several nodes. They change only with a restart.
+    pub meters: Vec<Shared>,
     pub options: Options,
     pub initial: Initial,
 }
@@ -189,6 +196,9 @@ pub struct Desk {
     core: Core,
     metering: Metering,
     ledger: Ledger,
+    meters: Vec<Metered>,
+    /// What nodes' own meters showed last, where there are meters that serve several.
+    own_readings: HashMap<NodeId, (Time, Power)>,
     /// The last time that was told; never goes back.
     now: Time,
     settings: Settings,
@@ -225,6 +235,8 @@ impl Desk {
             core: restored.core,
             metering: restored.metering,
             ledger: Ledger::new(restored.last, settings.kept, settings.options.stale_after),
+            meters: settings.meters.iter().map(Metered::from).collect(),
+            own_readings: HashMap::new(),
             settings,
             live: BTreeMap::new(),
             keys: HashMap::new(),
@@ -271,6 +283,7 @@ impl Desk {
             Input::Ballast(result) => self.book.ballast(result),
             Input::Answered(ticket, result) => self.answered(ticket, result),
             Input::Learned(key, profile) => self.learned(key, profile),
+            Input::Metered(meter, shown) => self.metered(meter, shown),
             Input::Timer => self.timer(),
             Input::Configured(settings) => self.configured(*settings),
             Input::Stop => {

@@ -214,7 +214,7 @@ impl Desk {
             self.follow((job, attempt), verdict);
         }
         // Nothing here can switch a node on: one that says that it can sleep is kept awake.
-        let spec = limo_model::NodeSpec { rest: None, ..spec };
+        let spec = self.with_meter(limo_model::NodeSpec { rest: None, ..spec });
         if let Err(refused) = self.record(Event::NodeUp { spec }) {
             return self.refuse_node(peer, refused.to_string());
         }

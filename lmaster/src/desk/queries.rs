@@ -42,7 +42,9 @@ impl Desk {
             }
             Query::Status => {
                 let trouble = self.book.trouble().map(str::to_owned);
-                self.say(peer, Answer::Status(Box::new(report::status(&self.core, self.now, trouble))));
+                let mut status = report::status(&self.core, self.now, trouble);
+                status.meters = self.meter_reports();
+                self.say(peer, Answer::Status(Box::new(status)));
             }
             Query::Profiles => {
                 let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();

@@ -13,7 +13,15 @@ use super::{Desk, Effect, PeerId, Question};
 pub const READINGS_LIMIT: u32 = 50_000;
 
 impl Desk {
+    /// A node's own meter.
     pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
+        if self.own_reading(node, sample.draw) {
+            self.keep_reading(node, sample);
+        }
+    }
+
+    /// What counts as the draw of a node.
+    pub(super) fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
         // The room that is left on a full disk belongs to the ends of jobs.
         if self.book.trouble.is_some() {
             return;
@@ -27,6 +35,7 @@ impl Desk {
 
     pub(super) fn forget_reading(&mut self, node: NodeId) {
         self.book.readings.remove(&node);
+        self.own_readings.remove(&node);
         if let Some(node) = self.core.node(node) {
             self.ledger.interrupt(&node.spec().name);
         }

@@ -4,4 +4,5 @@ mod bad_peers;
 mod full_disk;
 mod harness;
 mod jobs;
+mod meters;
 mod program;

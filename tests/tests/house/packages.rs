@@ -16,7 +16,7 @@ const HOUSE: [(&str, &[&str]); 16] = [
     ("power", &["model"]),
     ("trace", &["model"]),
     ("client", &["model", "sched", "proto"]),
-    ("lmaster", &["model", "sched", "proto", "profiles", "journal"]),
+    ("lmaster", &["model", "sched", "proto", "profiles", "journal", "power"]),
     ("lslave", &["model", "proto", "power"]),
     ("lrun", &["model", "sched", "proto", "client"]),
     ("lq", &["model", "sched", "proto", "client"]),

@@ -6,6 +6,7 @@ mod changes;
 mod chaos;
 mod disk;
 mod jobs;
+mod meters;
 mod nodes;
 mod probes;
 mod readings;
@@ -137,6 +138,7 @@ fn settings() -> Settings {
         orphan_grace: Span::from_secs(60),
         snapshot_every: 10_000,
         readings_every: Span::from_secs(1),
+        meters: Vec::new(),
         kept: Kept { resolution: Span::from_secs(60), keep: Span::from_secs(86_400) },
         options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
         initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
