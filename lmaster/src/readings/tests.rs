@@ -1,3 +1,5 @@
+//! Of the table of what was drawn: borders, gaps, roundings.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -150,7 +150,7 @@ mod tests {
         check(package("lslave", &["limo-model", "limo-proto", "limo-power", "tokio"]), &[]);
         check(package("lslave", &["limo-sched"]), &["lslave uses sched"]);
         check(package("journal", &["limo-profiles"]), &["limo-journal uses profiles"]);
-        check(package("lmaster", &["lslave", "limo-power"]), &["lmaster uses lslave", "lmaster uses power"]);
+        check(package("lmaster", &["lslave", "limo-client"]), &["lmaster uses lslave", "lmaster uses client"]);
         check(package("feeds", &[]), &["limo-feeds in feeds has no place in the house: give it one here"]);
         let tested = Package { test_uses: vec!["limo-client".into(), "lmaster".into()], ..package("lq", &[]) };
         check(tested, &["the tests of lq use lmaster"]);
