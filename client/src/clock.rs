@@ -20,6 +20,8 @@ pub struct Clock {
 pub enum TimeError {
     #[error("`{value}` is not a time: write `18:00`, `2026-10-26 18:00`, `2026-10-26T18:00:00Z` or `now+2h`")]
     Unknown { value: String },
+    #[error("`{value}` is not a time: write `18:00`, `2026-10-26 18:00`, `2026-10-26T18:00:00Z` or `now-2h`")]
+    UnknownPast { value: String },
     #[error("`{value}`: {source}")]
     Span { value: String, source: UnitError },
     #[error("`{value}` has no date: write `2026-10-26 18:00` or `2026-10-26T18:00:00Z`")]
@@ -59,6 +61,11 @@ impl Clock {
         self.zoned(time).map_or_else(|| "never".into(), |shown| shown.strftime("%Y-%m-%d %H:%M:%S").to_string())
     }
 
+    /// In UTC, as RFC 3339 has it: for files, which are read elsewhere.
+    pub fn rfc3339(time: Time) -> String {
+        Timestamp::from_millisecond(time.unix_ms()).map_or_else(|_| "never".into(), |instant| instant.to_string())
+    }
+
     /// A time as a person types it. A time of day without a date is the next one: today, or tomorrow where it has passed.
     ///
     /// # Errors
@@ -83,6 +90,33 @@ impl Clock {
         self.parse_dated(text)
     }
 
+    /// The same of what has been: a time of day without a date is the last one, and `now-2h` is understood.
+    ///
+    /// # Errors
+    /// [`TimeError`], naming the value and the forms that are understood.
+    pub fn parse_past(&self, text: &str) -> Result<Time, TimeError> {
+        let text = text.trim();
+        let value = || text.to_owned();
+        if let Some(rest) = text.strip_prefix("now") {
+            return match rest.trim().strip_prefix('-') {
+                _ if rest.is_empty() => Ok(self.now),
+                Some(span) => match span.parse::<Span>() {
+                    Ok(span) => Ok(self.now - span),
+                    Err(source) => Err(TimeError::Span { value: value(), source }),
+                },
+                None => Err(TimeError::UnknownPast { value: value() }),
+            };
+        }
+        if is_time_of_day(text) {
+            let time = text.parse::<civil::Time>().map_err(|_| TimeError::UnknownPast { value: value() })?;
+            return self.latest(time).ok_or_else(|| TimeError::OutOfRange { value: value() });
+        }
+        self.parse_dated(text).map_err(|error| match error {
+            TimeError::Unknown { value } => TimeError::UnknownPast { value },
+            other => other,
+        })
+    }
+
     /// A time with its date, as files have it.
     ///
     /// # Errors
@@ -104,6 +138,12 @@ impl Clock {
         let today = self.zoned(self.now)?.date();
         let at = self.instant(today.to_datetime(time))?;
         if at > self.now { Some(at) } else { self.instant(today.tomorrow().ok()?.to_datetime(time)) }
+    }
+
+    fn latest(&self, time: civil::Time) -> Option<Time> {
+        let today = self.zoned(self.now)?.date();
+        let at = self.instant(today.to_datetime(time))?;
+        if at <= self.now { Some(at) } else { self.instant(today.yesterday().ok()?.to_datetime(time)) }
     }
 
     /// Where a clock change makes a local time occur twice, the first is meant; where never, the time after the gap.
@@ -175,6 +215,25 @@ mod tests {
         assert!(refused("now+2").starts_with("`now+2`: `2` has no unit: write for example `30min`"));
         let undated = clock().parse_dated("18:00").map_err(|error| error.to_string());
         assert_eq!(undated, Err("`18:00` has no date: write `2026-10-26 18:00` or `2026-10-26T18:00:00Z`".into()));
+    }
+
+    #[test]
+    fn times_that_have_been() {
+        let check = |text: &str, shown: &str| {
+            let time = clock().parse_past(text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(clock().show_full(time), shown, "{text}");
+        };
+        check("now", "2026-10-26 12:00:00");
+        check("now-2h", "2026-10-26 10:00:00");
+        check("12:00", "2026-10-26 12:00:00");
+        check("18:00", "2026-10-25 18:00:00");
+        check("2026-10-20 06:30", "2026-10-20 06:30:00");
+        let refused = |text: &str| clock().parse_past(text).expect_err(text).to_string();
+        for text in ["now+2h", "yesterday", "25:00"] {
+            assert!(refused(text).ends_with("`2026-10-26T18:00:00Z` or `now-2h`"), "{}", refused(text));
+        }
+        assert!(refused("now-2").starts_with("`now-2`: `2` has no unit"));
+        assert_eq!(Clock::rfc3339(clock().now()), "2026-10-26T11:00:00Z");
     }
 
     #[test]

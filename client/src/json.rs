@@ -7,7 +7,7 @@ mod node;
 
 pub use estimate::{CandidateJson, EstimateJson};
 pub use job::JobJson;
-pub use node::{NodeJson, NodesJson, UnitJson};
+pub use node::{NodeDetailJson, NodeJson, NodesJson, UnitJson};
 
 /// The version of these documents: it grows when a key changes its meaning or goes; new keys do not count.
 pub const SCHEMA: u32 = 1;

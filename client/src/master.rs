@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use limo_model::{JobId, Profile, ProfileKey, Request};
+use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Time};
 use limo_proto::{
     Answer, Change, ClientToMaster, Connection, ConnectionError, DryRun, Explanation, Frame, JobReport, MasterToClient,
-    NodeReport, Query, Role, Status,
+    NodeDetail, NodeReport, Query, Role, Status,
 };
 use thiserror::Error;
 
@@ -189,6 +189,9 @@ fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
             (Answer::Jobs(before), Answer::Jobs(after)) => drop(after.splice(0..0, before)),
             (Answer::Profiles(before), Answer::Profiles(after)) => drop(after.splice(0..0, before)),
             (Answer::Nodes(before), Answer::Nodes(after)) => drop(after.splice(0..0, before)),
+            (Answer::Readings { intervals: before, .. }, Answer::Readings { intervals: after, .. }) => {
+                drop(after.splice(0..0, before));
+            }
             // Nothing else is sent in pieces.
             _ => {}
         }
@@ -224,6 +227,26 @@ impl Master {
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
             Answer::Nodes(nodes) => Ok(nodes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// One node, with what it says of itself.
+    pub async fn node(&self, name: String) -> Result<NodeDetail, AskError> {
+        match self.ask(Query::Node(name)).await? {
+            Answer::Node(detail) => Ok(*detail),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What a node drew, or the cluster, in the intervals that begin in `[from, until)`, and whether that is emulated.
+    pub async fn readings(
+        &self,
+        node: Option<String>,
+        (from, until): (Time, Time),
+    ) -> Result<(bool, Vec<Drawn>), AskError> {
+        match self.ask(Query::Readings { node, from, until }).await? {
+            Answer::Readings { emulated, intervals } => Ok((emulated, intervals)),
             other => Err(unexpected(&other)),
         }
     }

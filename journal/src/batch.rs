@@ -1,6 +1,6 @@
 //! What goes into the journal and comes back from it. Plain data.
 
-use limo_model::{Energy, JobId, Money, Time};
+use limo_model::{Drawn, Energy, JobId, Money, Time};
 use limo_sched::{Event, Round};
 
 /// One line of the journal.
@@ -41,6 +41,16 @@ pub struct FinishedRow {
     pub report: String,
 }
 
+/// What a node drew in an interval, as far as one process saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadingRow {
+    /// Its name; empty for the whole cluster.
+    pub node: String,
+    /// Where in the interval that process began to see it. A row of the same node, interval and beginning is replaced.
+    pub since: Time,
+    pub drawn: Drawn,
+}
+
 /// What is written together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
@@ -53,6 +63,10 @@ pub struct Batch {
     pub submissions: Vec<Submission>,
     /// Jobs that are over. Their launches are deleted; their keys stay.
     pub finished: Vec<FinishedRow>,
+    /// What was drawn.
+    pub readings: Vec<ReadingRow>,
+    /// Rows of intervals that began before this are deleted.
+    pub forget_readings: Option<Time>,
     /// The state after these entries, opaque to the journal. Replaces the snapshot before.
     pub snapshot: Option<String>,
 }

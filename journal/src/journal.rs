@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::thread;
 
-use limo_model::JobId;
+use limo_model::{Drawn, JobId, Time};
 use sqlx::ConnectOptions;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
@@ -138,6 +138,16 @@ impl Journal {
     /// [`QueryError`] where the journal cannot be read.
     pub async fn job_of_key(&self, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, QueryError> {
         self.ask(|answer| Question::JobOfKey(*key, answer)).await
+    }
+
+    /// What a node drew, or the cluster where `node` is empty, in the intervals that begin in `[from, until)`: in order, at
+    /// most `limit`.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>, QueryError> {
+        let node = node.to_owned();
+        self.ask(|answer| Question::Readings { node, range, limit, answer }).await
     }
 
     async fn ask<T>(

@@ -13,11 +13,12 @@ mod history;
 mod journal;
 mod read;
 mod reader;
+mod readings;
 mod schema;
 mod writer;
 
 pub use ballast::BALLAST_BYTES;
-pub use batch::{Batch, Entry, FinishedRow, Recovered, Submission};
+pub use batch::{Batch, Entry, FinishedRow, ReadingRow, Recovered, Submission};
 pub use error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
 pub use history::{History, HistoryEntry};
 pub use journal::{Journal, Pending, QUEUE_ROOM};

@@ -1,14 +1,14 @@
 //! Answers questions from a connection of its own, which cannot write. On the journal's thread too, so that a caller who
 //! loses interest leaves no half-read statement behind.
 
-use limo_model::JobId;
+use limo_model::{Drawn, JobId, Time};
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::batch::FinishedRow;
 use crate::error::ReadError;
-use crate::read;
+use crate::{read, readings};
 
 type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
 
@@ -16,6 +16,7 @@ pub(crate) enum Question {
     Finished(u32, Answer<Vec<FinishedRow>>),
     FinishedJob(JobId, Answer<Option<FinishedRow>>),
     JobOfKey([u8; 16], Answer<Option<(JobId, u32)>>),
+    Readings { node: String, range: (Time, Time), limit: u32, answer: Answer<Vec<Drawn>> },
 }
 
 pub(crate) async fn serve(mut conn: SqliteConnection, mut questions: UnboundedReceiver<Question>) {
@@ -25,6 +26,9 @@ pub(crate) async fn serve(mut conn: SqliteConnection, mut questions: UnboundedRe
             Question::Finished(limit, answer) => drop(answer.send(read::finished(&mut conn, limit).await)),
             Question::FinishedJob(job, answer) => drop(answer.send(read::finished_job(&mut conn, job).await)),
             Question::JobOfKey(key, answer) => drop(answer.send(read::job_of_key(&mut conn, &key).await)),
+            Question::Readings { node, range, limit, answer } => {
+                drop(answer.send(readings::between(&mut conn, &node, range, limit).await));
+            }
         }
     }
     let _ = conn.close().await;

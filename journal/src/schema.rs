@@ -10,7 +10,7 @@ use crate::error::OpenError;
 pub(crate) const FILE: &str = "journal.db";
 
 /// Stored in `PRAGMA user_version`.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// `generation` is written at each opening and each recovery. That is more than a counter: the write takes the place in
 /// the write-ahead log where a failed commit may have left pages, so that they cannot come back after a crash.
@@ -37,6 +37,17 @@ PRAGMA application_id = 1281977711;
 PRAGMA user_version = 1;
 ";
 
+/// What version 2 has beyond version 1. By time first, so that what is written goes to one place, whatever the number of
+/// nodes, and what is old lies together.
+const READINGS: &str = "
+CREATE TABLE readings (
+    at INTEGER NOT NULL, node TEXT NOT NULL, since INTEGER NOT NULL, mean_mw INTEGER NOT NULL, low_mw INTEGER NOT NULL,
+    high_mw INTEGER NOT NULL, energy_mj INTEGER NOT NULL, seen_ms INTEGER NOT NULL, looks INTEGER NOT NULL,
+    PRIMARY KEY (at, node, since)
+) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 2;
+";
+
 /// "Limo" in ASCII: tells a journal from any other file of SQLite.
 const APPLICATION: i64 = 0x4c69_6d6f;
 
@@ -53,14 +64,19 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging()
 }
 
-/// Makes the tables of an empty file; checks those of another one.
+/// Makes the tables that the file does not have yet: all of an empty one, some of an older one.
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
-    if version(conn, path).await? == 0 {
-        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;
-        sqlx::raw_sql(TABLES).execute(&mut *conn).await.map_err(failed)?;
-        sqlx::raw_sql("COMMIT").execute(&mut *conn).await.map_err(failed)?;
+    let steps: &[&'static str] = match version(conn, path).await? {
+        0 => &[TABLES, READINGS],
+        1 => &[READINGS],
+        _ => return Ok(()),
+    };
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;
+    for step in steps {
+        sqlx::raw_sql(*step).execute(&mut *conn).await.map_err(failed)?;
     }
+    sqlx::raw_sql("COMMIT").execute(&mut *conn).await.map_err(failed)?;
     Ok(())
 }
 

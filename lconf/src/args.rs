@@ -36,6 +36,23 @@ pub enum Command {
     /// What is known of applications on hardware
     #[command(subcommand)]
     Profile(ProfileCommand),
+    /// What a node drew, or the cluster, by minutes or as the master keeps it
+    Readings(Readings),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Readings {
+    /// The node [default: the whole cluster]
+    pub node: Option<String>,
+    /// From when on, e.g. 18:00, 2026-10-26 or now-2h
+    #[arg(long, value_name = "TIME", default_value = "now-1d")]
+    pub from: String,
+    /// Until when
+    #[arg(long, value_name = "TIME", default_value = "now")]
+    pub until: String,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -99,6 +116,8 @@ pub struct BudgetSet {
 pub enum NodeCommand {
     /// The nodes, their draw and their units
     List,
+    /// One node: its state, and what it has, as `lslave --probe` prints it there
+    Show { name: String },
     /// Give a node no new jobs
     Drain {
         name: String,

@@ -7,6 +7,7 @@ mod gauge;
 mod grid;
 mod nodes;
 mod profiles;
+mod readings;
 mod set;
 mod show;
 mod status;
@@ -30,10 +31,14 @@ fn run(args: Args) -> Result<u8, Failure> {
     let Args { json, master, command } = args;
     let lists = matches!(
         command,
-        Command::Show | Command::Status | Command::Node(NodeCommand::List) | Command::Profile(ProfileCommand::List)
+        Command::Show
+            | Command::Status
+            | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
+            | Command::Profile(ProfileCommand::List)
+            | Command::Readings(_)
     );
     if json && !lists {
-        return Err(Failure::new("--json is for show, status, node list and profile list"));
+        return Err(Failure::new("--json is for show, status, node list, node show, profile list and readings"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -46,6 +51,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Status => status::run(json, master).await,
             Command::Set(setting) => set::run(setting, master).await,
             Command::Node(command) => nodes::run(command, json, master).await,
+            Command::Readings(readings) => readings::run(readings, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
         }
     })

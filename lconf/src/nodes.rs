@@ -1,8 +1,8 @@
-//! `lconf node`: the nodes, and taking them out of service and back.
+//! `lconf node`: the nodes, one of them with what it has, and taking them out of service and back.
 
-use limo_client::json::NodesJson;
-use limo_client::{Failure, Master, answer, answer_json, exit, node_table};
-use limo_proto::Change;
+use limo_client::json::{NodeDetailJson, NodesJson};
+use limo_client::{Failure, Master, answer, answer_json, exit, node_table, plain};
+use limo_proto::{Change, NodeDetail, UnitReport};
 
 use crate::args::NodeCommand;
 
@@ -18,8 +18,37 @@ pub async fn run(command: NodeCommand, json: bool, master: &Master) -> Result<u8
                 answer(&node_table(&nodes))?;
             }
         }
+        NodeCommand::Show { name } => {
+            let detail = master.node(name).await?;
+            if json {
+                answer_json(&NodeDetailJson::from(&detail))?;
+            } else {
+                answer(&in_words(detail))?;
+            }
+        }
         NodeCommand::Drain { name, reason } => master.change(Change::Drain { node: name, reason }).await?,
         NodeCommand::Resume { name } => master.change(Change::Resume { node: name }).await?,
     }
     Ok(exit::DONE)
+}
+
+/// The node as in the list, the caps that its units obey, and what it says of itself.
+fn in_words(detail: NodeDetail) -> String {
+    let NodeDetail { report, probe } = detail;
+    let caps = report.units.iter().map(|unit| format!("{:<11} {}\n", plain(&unit.name), caps_in_words(unit)));
+    let caps: String = caps.collect();
+    let probe: String = match probe {
+        // Its lines are its own; its control characters are not.
+        Ok(probe) => probe.lines().map(|line| plain(line) + "\n").collect(),
+        Err(reason) => format!("the node does not say what it has: {}\n", plain(&reason)),
+    };
+    format!("{}\n{caps}\n{probe}", node_table(&[report]))
+}
+
+fn caps_in_words(unit: &UnitReport) -> String {
+    match (unit.caps, unit.cap) {
+        (None, _) => "cannot be capped".to_owned(),
+        (Some((low, high)), None) => format!("can be capped from {low} to {high}; has no cap"),
+        (Some((low, high)), Some(cap)) => format!("can be capped from {low} to {high}; capped at {cap}"),
+    }
 }

@@ -1,7 +1,7 @@
 //! `lconf status`: the cluster now.
 
 use limo_client::{Clock, Failure, Master, answer, answer_json, exit, marked, plain};
-use limo_proto::Status;
+use limo_proto::{MeterReport, Status};
 use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
@@ -40,6 +40,18 @@ struct StatusJson {
     /// The operator's own band, where the grid's limits hold in its place.
     own_band: Option<BandJson>,
     grid: Vec<GridJson>,
+    /// Those at the master.
+    meters: Vec<MeterJson>,
+}
+
+#[derive(Serialize)]
+struct MeterJson {
+    source: String,
+    /// `null` is all nodes.
+    serves: Option<Vec<String>>,
+    draw_w: Option<f64>,
+    /// Why it shows nothing.
+    failing: Option<String>,
 }
 
 /// # Errors
@@ -77,7 +89,24 @@ fn as_json(status: &Status) -> StatusJson {
         feeds: status.feeds.iter().map(FeedJson::from).collect(),
         own_band: status.own_band.map(BandJson::from),
         grid: status.grid.iter().map(GridJson::from).collect(),
+        meters: status.meters.iter().map(meter_as_json).collect(),
     }
+}
+
+fn meter_as_json(meter: &MeterReport) -> MeterJson {
+    let MeterReport { source, serves, draw, failing } = meter.clone();
+    MeterJson { source, serves, draw_w: draw.map(|draw| draw.watts()), failing }
+}
+
+/// For example `shelly:http://plug1 of n1, n2: 50.0 W`.
+fn meter_in_words(meter: &MeterReport) -> String {
+    let serves = meter.serves.as_ref().map_or_else(|| "all nodes".to_owned(), |nodes| nodes.join(", "));
+    let shown = match (&meter.failing, meter.draw) {
+        (Some(reason), _) => format!("FAILS, its nodes are estimated: {reason}"),
+        (None, Some(draw)) => draw.to_string(),
+        (None, None) => "has not shown anything lately".to_owned(),
+    };
+    format!("{} of {serves}: {shown}", meter.source)
 }
 
 fn as_text(status: &Status, clock: &Clock) -> String {
@@ -112,6 +141,9 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     }
     fact("jobs", format!("{} running, {} waiting", status.running, status.waiting));
     fact("nodes", format!("{} of {} up", status.nodes_up, status.nodes));
+    for meter in &status.meters {
+        fact("meter", meter_in_words(meter));
+    }
     fact("energy", format!("{}, {}", marked(status.energy, status.emulated), status.cost));
     fact("jobs cost", format!("{} (started at once: {})", status.jobs_cost, status.jobs_start_now_cost));
     if status.rejected_plans > 0 {

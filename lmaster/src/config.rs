@@ -2,6 +2,7 @@
 //! means to the rest of the program and what values make no sense; opens nothing but the file.
 
 pub mod grid;
+mod meters;
 mod policy;
 
 use std::net::SocketAddr;
@@ -15,6 +16,8 @@ use limo_sched::{ModeSetting, Preset};
 use serde::Deserialize;
 
 use crate::desk;
+use crate::readings::Kept;
+use meters::MeterLayer;
 use policy::PolicyLayer;
 
 /// Read where it exists and no other file is named.
@@ -81,6 +84,17 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_EVERY")]
     #[serde(with = "as_text::option")]
     readings_every: Option<Span>,
+    /// What was drawn is kept by intervals of this length, from 1min to 1d [default: 1min]
+    #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_RESOLUTION")]
+    #[serde(with = "as_text::option")]
+    readings_resolution: Option<Span>,
+    /// What was drawn is kept this long [default: 400d]
+    #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_KEEP")]
+    #[serde(with = "as_text::option")]
+    readings_keep: Option<Span>,
+    /// Only in the file.
+    #[arg(skip)]
+    meter: Vec<MeterLayer>,
     #[command(flatten)]
     policy: PolicyLayer,
     /// Where the operator's own limits stand among the sources of `[[grid]]`: before higher numbers [default: 100]
@@ -159,6 +173,9 @@ impl Layer {
             orphan_grace: self.orphan_grace.or(below.orphan_grace),
             snapshot_every: self.snapshot_every.or(below.snapshot_every),
             readings_every: self.readings_every.or(below.readings_every),
+            readings_resolution: self.readings_resolution.or(below.readings_resolution),
+            readings_keep: self.readings_keep.or(below.readings_keep),
+            meter: below.meter,
             policy: self.policy.over(below.policy),
             initial: InitialLayer {
                 policy: self.initial.policy.or(below.initial.policy),
@@ -186,13 +203,16 @@ impl Layer {
         let band =
             Band::new(low, self.initial.high.unwrap_or(Power::MAX)).context("the initial limits make no band")?;
         let feeds = self.feed.build()?;
+        let options = self.policy.resolve()?;
         let desk = desk::Settings {
             ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,
             kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
             orphan_grace: not_negative("orphan_grace", self.orphan_grace, Span::from_secs(60))?,
             snapshot_every: self.snapshot_every.unwrap_or(10_000),
             readings_every: not_negative("readings_every", self.readings_every, Span::from_secs(1))?,
-            options: self.policy.resolve()?,
+            kept: kept(self.readings_resolution, self.readings_keep)?,
+            meters: meters::resolve(self.meter, options.stale_after)?,
+            options,
             initial: desk::Initial {
                 preset: self.initial.policy.unwrap_or(Preset::Limo),
                 band,
@@ -210,6 +230,19 @@ impl Layer {
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
         Ok(Settings { state_dir, listen, log, log_format, desk, feeds: self.feed, grid })
     }
+}
+
+/// Shorter intervals would be a reason for more commits; longer ones tell nothing of a day.
+fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
+    let resolution = resolution.unwrap_or(Span::from_secs(60));
+    let (least, most) = (Span::from_secs(60), Span::from_secs(86_400));
+    ensure!(
+        least <= resolution && resolution <= most,
+        "readings_resolution is {resolution}: {least} to {most} are possible"
+    );
+    let keep = keep.unwrap_or(most.scaled(400, 1));
+    ensure!(keep >= resolution, "readings_keep is {keep}: at least one interval of {resolution} must be kept");
+    Ok(Kept { resolution, keep })
 }
 
 fn permille(key: &str, value: u32) -> Result<u32> {
@@ -287,6 +320,8 @@ mod tests {
         refused("", &["--allocation", "neighbours"], "is not an allocation: any, contiguous");
         refused("[policy]\ncap_factor_permille = 0\n", &[], "cap_factor_permille is 0");
         refused("[policy]\nstale_after = \"1s\"\n", &[], "readings_every is 1s");
+        refused("readings_resolution = \"10s\"\n", &[], "readings_resolution is 10s: 1min to 1d are possible");
+        refused("", &["--readings-keep", "30s"], "readings_keep is 30s: at least one interval of 1min must be kept");
         refused("", &["--preempt", "kill"], "`kill` is not how far jobs are preempted");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");

@@ -61,6 +61,11 @@ impl Outgoing for MasterToClient {
             Answer::Nodes(nodes) => 512 + nodes.iter().map(|node| 512 + 256 * node.units.len()).sum::<usize>(),
             Answer::Profiles(profiles) => 512 + 256 * profiles.len(),
             Answer::DryRun(run) => 1024 + 256 * run.candidates.len(),
+            Answer::Readings { intervals, .. } => 512 + 64 * intervals.len(),
+            Answer::Node(detail) => {
+                let probe = detail.probe.as_ref().map_or_else(String::len, String::len);
+                1024 + 256 * detail.report.units.len() + probe
+            }
             Answer::Status(_) | Answer::Done => 1024,
         }
     }

@@ -10,18 +10,24 @@ mod feeds;
 mod listen;
 mod lives;
 mod logging;
+mod meters;
 mod peer;
+mod readings;
 mod recover;
 mod report;
 mod serve;
 mod store;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 
 use config::Cli;
+
+/// How long a meter that is being read may keep the end of the process: an exchange with one takes at most 5 s.
+const UNFINISHED: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
@@ -41,5 +47,8 @@ fn run(cli: Cli) -> Result<()> {
     }
     let log = logging::start(settings.log_format, &settings.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot begin")?;
-    runtime.block_on(serve::run(cli, settings, log))
+    let result = runtime.block_on(serve::run(cli, settings, log));
+    // A read that the kernel holds keeps no master.
+    runtime.shutdown_timeout(UNFINISHED);
+    result
 }

@@ -189,6 +189,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         trouble,
         prices_by: None,
         feeds: Vec::new(),
+        meters: Vec::new(),
         own_band: own_band.filter(|band| *band != *settings.limits.at(now)),
         grid: grid.iter().map(source).collect(),
     }
@@ -255,23 +256,30 @@ pub fn is_at(core: &Core, unit: UnitId, candidate: &Candidate) -> bool {
         spec.name == candidate.node && name == Some(candidate.unit.as_str())
     })
 }
+
 /// Most entries of a list in one frame: entries are below 8 KiB, their commands being cut, and a frame is 1 MiB.
 const PIECE: usize = 100;
+
+/// The same of intervals of readings, each of which is seven numbers of at most 9 bytes.
+const INTERVALS: usize = 8_192;
 
 /// Cuts a long list into pieces, of which the last is separate. What is no list is its own last piece.
 pub fn pieces(answer: Answer) -> (Vec<Answer>, Answer) {
     match answer {
-        Answer::Jobs(list) => cut(list, Answer::Jobs),
-        Answer::Nodes(list) => cut(list, Answer::Nodes),
-        Answer::Profiles(list) => cut(list, Answer::Profiles),
+        Answer::Jobs(list) => cut(list, PIECE, Answer::Jobs),
+        Answer::Nodes(list) => cut(list, PIECE, Answer::Nodes),
+        Answer::Profiles(list) => cut(list, PIECE, Answer::Profiles),
+        Answer::Readings { emulated, intervals } => {
+            cut(intervals, INTERVALS, |intervals| Answer::Readings { emulated, intervals })
+        }
         other => (Vec::new(), other),
     }
 }
 
-fn cut<T>(mut list: Vec<T>, answer: fn(Vec<T>) -> Answer) -> (Vec<Answer>, Answer) {
+fn cut<T>(mut list: Vec<T>, piece: usize, answer: impl Fn(Vec<T>) -> Answer) -> (Vec<Answer>, Answer) {
     let mut pieces = Vec::new();
-    while list.len() > PIECE {
-        let rest = list.split_off(PIECE);
+    while list.len() > piece {
+        let rest = list.split_off(piece);
         pieces.push(answer(std::mem::replace(&mut list, rest)));
     }
     (pieces, answer(list))

@@ -19,6 +19,7 @@ use crate::feeds::grid::{self, Keeper};
 use crate::listen::{self, Arrival, Place};
 use crate::lives::Lives;
 use crate::logging::Log;
+use crate::meters;
 use crate::recover;
 use crate::store::Store;
 
@@ -36,6 +37,7 @@ const LAST_COMMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Where it cannot begin.
 pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
+    let devices = meters::open(&settings.desk.meters)?;
     let (answers, from_store) = unbounded_channel();
     let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
     let (lives, known) = Lives::open(&settings.state_dir)?;
@@ -55,6 +57,9 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let listening = tokio::spawn(listen::serve(listener, arriving));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, settings.state_dir.clone(), inputs.clone()));
+    for device in devices {
+        tokio::spawn(meters::watch(device, inputs.clone()));
+    }
     let mut shell =
         Shell { desk, store, lives, keeper, inputs, nodes: HashMap::new(), clients: HashMap::new(), next_peer: 0 };
     let sources = Sources {
@@ -104,6 +109,9 @@ impl Configuration {
         };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
             tracing::warn!("listen, state_dir, log_format, [[grid]] and feeds change only with a restart");
+        }
+        if settings.desk.meters != self.settings.desk.meters {
+            tracing::warn!("meters change only with a restart");
         }
         tracing::info!("configuration read again");
         // The feeds are those of the start.

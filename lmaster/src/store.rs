@@ -11,7 +11,7 @@ use limo_proto::JobReport;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
-use crate::desk::{Input, Known, Lesson, Question, Reply, Ticket};
+use crate::desk::{Input, Known, Lesson, Question, READINGS_LIMIT, Reply, Ticket};
 
 pub struct Store {
     journal: Arc<Journal>,
@@ -116,6 +116,7 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
             Reply::Jobs(reports)
         }
         Question::Recent(limit) => Reply::Jobs(recent(journal, limit).await?),
+        Question::Readings(node, range) => Reply::Readings(journal.readings(&node, range, READINGS_LIMIT + 1).await?),
         Question::Profiles => Reply::AllProfiles(profiles.all().await?),
         Question::Store(given) => {
             let stored = profiles.set(given).await?;

@@ -73,7 +73,14 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let (rhythm, master) = (settings.rhythm(), settings.master);
         let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
         let boot = boot.trim().to_owned();
-        let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm };
+        let running = probe::Running {
+            dev: config::DEFAULT_DEV.into(),
+            with_gpus: settings.gpus != config::GpuSource::None,
+            meter: settings.meter.clone(),
+            caps: caps.clone(),
+            site: site.clone(),
+        };
+        let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm, running };
         let node = Node::open(parts, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         tokio::spawn(link::keep(master, sender));

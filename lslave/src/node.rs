@@ -1,12 +1,14 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `suspend` (jobs that stand still), `meter` (watts), `caps` (limits of watts), `emulated` (hardware that is not there).
+//! `suspend` (jobs that stand still), `meter` (watts), `caps` (limits of watts), `emulated` (hardware that is not there),
+//! `probe` (what the machine has).
 
 mod caps;
 mod emulated;
 mod master;
 mod meter;
+mod probe;
 mod process;
 mod stop;
 mod stream;
@@ -27,6 +29,7 @@ use crate::attempt::{Attempt, Attempts, Recovered, State, lost, recovered};
 use crate::io::JobIo;
 use crate::kill;
 use crate::link::Outgoing;
+use crate::probe::Running;
 use crate::spool::{End, Spool};
 use caps::Caps;
 pub use caps::Done;
@@ -69,6 +72,8 @@ pub enum Input {
     Metered(Answer),
     /// Caps were set or put back.
     Capped(Done),
+    /// What the machine has was looked at.
+    Probed(String),
     Reconfigured(Rhythm),
     Terminate,
 }
@@ -88,6 +93,8 @@ pub struct Parts {
     pub boot: String,
     /// Of the meter.
     pub rhythm: Rhythm,
+    /// For whoever asks what the machine has.
+    pub running: Running,
 }
 
 pub struct Node {
@@ -95,6 +102,9 @@ pub struct Node {
     meter: Option<Meter>,
     caps: Caps,
     emulation: Emulation,
+    running: Running,
+    /// Who waits for what the machine has, while it is looked at.
+    probing: Option<Vec<u64>>,
     spool: Spool,
     boot: String,
     attempts: Attempts,
@@ -129,7 +139,7 @@ impl Node {
     /// # Errors
     /// Where the records cannot be read.
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
-        let Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm } = parts;
+        let Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm, running } = parts;
         let now = Instant::now();
         let meter = Meter::new(machine, meter, (now, rhythm));
         let mut node = Self {
@@ -137,6 +147,8 @@ impl Node {
             meter,
             caps: Caps::new(caps, duration(cap_lease)),
             emulation: Emulation::default(),
+            running,
+            probing: None,
             spool,
             boot,
             attempts: Attempts::default(),
@@ -193,6 +205,7 @@ impl Node {
             Input::Disconnected => {
                 self.link = None;
                 self.connected = false;
+                self.probing.iter_mut().for_each(Vec::clear);
                 self.caps.disconnected(Instant::now());
             }
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
@@ -204,6 +217,7 @@ impl Node {
             Input::StdinTaken { job, count } => self.stdin_taken(job, count),
             Input::Metered(answer) => self.metered(answer),
             Input::Capped(done) => self.capped(done),
+            Input::Probed(report) => self.probed(report),
             Input::Deadline => self.deadline_passed(Instant::now()),
             Input::Reconfigured(rhythm) => {
                 info!(reading_interval = ?rhythm.readings, meter_interval = ?rhythm.looks, "settings re-read");

@@ -1,7 +1,9 @@
 //! What this machine has, for an operator who sets it up: its processor and memory, each meter with what it shows now, and
-//! each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state.
+//! each cap with its range, or why it cannot be used and what helps. Needs no settings, no master and no state; a daemon
+//! that runs is asked the same from elsewhere (`running`).
 
 mod caps;
+mod running;
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,29 +14,48 @@ use limo_power::{
     Wattmeter, sensors, wattmeters,
 };
 
-use crate::config::{Arguments, DEFAULT_DEV, DEFAULT_SYSFS};
+use crate::config::{Arguments, DEFAULT_DEV, DEFAULT_SYSFS, GpuSource};
 use crate::hardware;
+pub use running::Running;
 
 /// Between two looks at a counter of energy: the shortest after which one that has not moved is said to stand still.
 const BETWEEN: Duration = Duration::from_millis(1100);
 
+/// In place of what a device shows that is not asked now.
+const IN_USE: &str = "in use by the meter of this node";
+
 /// The answer, ready to be printed.
 pub fn report(arguments: &Arguments) -> String {
     let sysfs = arguments.sysfs.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_SYSFS));
-    let memory = hardware::memory().map_or_else(|error| format!("unknown: {error:#}"), |memory| memory.to_string());
-    let mut text = line("processor", &format!("{}, {} cores", hardware::processor(), hardware::cores()));
-    text += &line("memory", &memory);
-    text += &powercap(&sysfs);
-    text += &hwmon(&sysfs);
     let dev = arguments.dev.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_DEV));
-    text += &ipmi(&dev);
-    text += &mcp39f511(&sysfs, &dev);
+    let mut text = machine() + &meters((&sysfs, &dev), None);
     match &arguments.meter {
         // Shown above already.
         None | Some(MeterChoice::Powercap | MeterChoice::Hwmon(_)) => {}
         Some(choice) => text += &given(choice, site(arguments, &sysfs)),
     }
-    text + &caps::report(site(arguments, &sysfs), &arguments.caps)
+    match site(arguments, &sysfs) {
+        Ok(site) => text + &caps::report(&site, arguments.caps.gpus != Some(GpuSource::None), &[]),
+        Err(error) => text + &line("cap", &format!("not tried: {error}")),
+    }
+}
+
+fn machine() -> String {
+    let memory = hardware::memory().map_or_else(|error| format!("unknown: {error:#}"), |memory| memory.to_string());
+    line("processor", &format!("{}, {} cores", hardware::processor(), hardware::cores())) + &line("memory", &memory)
+}
+
+/// Every meter that can be found, but for the device of one that is in use: it answers one at a time.
+fn meters((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String {
+    powercap(sysfs) + &hwmon(sysfs) + &ipmi(dev, used) + &mcp39f511((sysfs, dev), used)
+}
+
+/// Whether a meter is, or has as a part, one of which this is so.
+fn uses(meter: &MeterChoice, is_so: &dyn Fn(&MeterChoice) -> bool) -> bool {
+    match meter {
+        MeterChoice::Sum(parts) => parts.iter().any(|part| uses(part, is_so)),
+        one => is_so(one),
+    }
 }
 
 /// What meters and caps need to know.
@@ -95,7 +116,10 @@ fn hwmon(sysfs: &Path) -> String {
     found.into_iter().map(each).collect()
 }
 
-fn ipmi(dev: &Path) -> String {
+fn ipmi(dev: &Path, used: Option<&MeterChoice>) -> String {
+    if used.is_some_and(|meter| uses(meter, &|part| matches!(part, MeterChoice::Ipmi(_)))) {
+        return line("ipmi", IN_USE);
+    }
     let device = dev.join("ipmi0");
     if !device.exists() {
         let missing = "load its modules with `modprobe ipmi_si ipmi_devintf`; desktops and virtual machines have none";
@@ -105,7 +129,7 @@ fn ipmi(dev: &Path) -> String {
 }
 
 /// Which of both chips it is cannot be asked; the wrong one mostly refuses, or shows what cannot be.
-fn mcp39f511(sysfs: &Path, dev: &Path) -> String {
+fn mcp39f511((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String {
     let devices = match wattmeters(sysfs, dev) {
         Ok(devices) => devices,
         Err(error) => return line("mcp39f511", &shown(Err(error))),
@@ -118,6 +142,14 @@ fn mcp39f511(sysfs: &Path, dev: &Path) -> String {
             let missing = "a wattmeter on USB without a serial line: load its module with `modprobe cdc_acm`";
             return line("mcp39f511", missing);
         };
+        // The meter may know it by another name.
+        let same = |other: &Path| {
+            other == path || other.canonicalize().is_ok_and(|other| path.canonicalize().is_ok_and(|path| path == other))
+        };
+        let is_it = |part: &MeterChoice| matches!(part, MeterChoice::Mcp39f511(wattmeter) if same(&wattmeter.path));
+        if used.is_some_and(|meter| uses(meter, &is_it)) {
+            return line("mcp39f511", &format!("{}: {IN_USE}", path.display()));
+        }
         let as_chip = |chip: Chip| {
             let wattmeter = Wattmeter { chip, path: path.clone(), channel: None };
             let option = wattmeter.to_string();

@@ -5,6 +5,7 @@
 
 mod budget;
 mod curve;
+mod drawn;
 mod id;
 mod job;
 mod memory;
@@ -19,6 +20,7 @@ pub mod as_text;
 
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use curve::{Band, BandError, Curve, CurveError};
+pub use drawn::Drawn;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
 pub use job::{Cores, Outcome, Part, Placement, Request, Usage, width};
 pub use memory::Memory;

@@ -23,8 +23,8 @@ mod site;
 
 pub use access::{Access, AccessError};
 pub use cap::{
-    Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, HwmonCap, IpmiCap, Keeper, KeeperError, NVIDIA_SMI,
-    NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
+    Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, HwmonCap, IpmiCap, Keeper, KeeperError, Kept,
+    NVIDIA_SMI, NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
 };
 pub use error::{CapRefused, HardwareError, Mistake, PlanError};
 pub use http::{Http, HttpError, Scheme, check_url};

@@ -179,11 +179,12 @@ impl Emulated {
         }
     }
 
-    /// The cap that holds a unit: the lowest of all, brought between those that it obeys.
-    fn held(&self, unit: usize) -> Option<Power> {
-        let (low, high) = self.machine.spec.units[unit].caps?;
+    /// The cap that holds a unit now: the lowest of all, brought between those that it obeys; `None` where there is none,
+    /// or no such unit.
+    pub fn held(&self, unit: usize) -> Option<Power> {
+        let (low, high) = self.machine.spec.units.get(unit)?.caps?;
         let brought = self.runs.values().flat_map(|run| run.caps(unit));
-        let cap = self.caps[unit].into_iter().chain(brought).min()?;
+        let cap = self.caps.get(unit).copied().flatten().into_iter().chain(brought).min()?;
         Some(cap.max(low).min(high))
     }
 }

@@ -17,10 +17,10 @@ pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
 pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Sample, SendExec, SubmissionKey,
+    NewSlave, NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
 };
 pub use report::{
     BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState, JobReport,
-    JobState, NodeReport, NodeState, Status, UnitReport,
+    JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
 };
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

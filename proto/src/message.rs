@@ -6,13 +6,13 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey, Request,
-    Span, Usage,
+    Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey,
+    Request, Span, Time, Usage,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
-use crate::report::{DryRun, Explanation, JobReport, NodeReport, Status};
+use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::stream::StreamId;
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
@@ -65,7 +65,12 @@ pub enum NodeToMaster {
     Capped { generation: u64, failed: Vec<(u16, String)> },
     /// The job's processes stand still, or go on again, as was told. Readings show it from now on.
     Paused { job: JobId, attempt: Attempt, paused: bool },
+    /// What the node has, as it says itself: lines for people, at most [`PROBE_LIMIT`] bytes. The answer to `Probe`.
+    Probed { ticket: u64, report: String },
 }
+
+/// Longest report of what a node has, in bytes: some hundred lines, where a machine with 64 units has some ten a unit.
+pub const PROBE_LIMIT: usize = 64 * 1024;
 
 /// Several looks at a meter, as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,6 +190,10 @@ pub enum MasterToNode {
         job: JobId,
         attempt: Attempt,
     },
+    /// Look at what the node has, and answer with `Probed` and this ticket. What runs goes on, and so does what caps it.
+    Probe {
+        ticket: u64,
+    },
 }
 
 /// A job for a node. Not yet the permission to run it.
@@ -291,6 +300,14 @@ pub enum Query {
     Profiles,
     /// What would happen to this job now, without submitting it.
     DryRun(Box<Request>),
+    /// One node, with what it says of itself; an operator's question.
+    Node(String),
+    /// What a node drew, or the cluster, in the intervals that begin in `[from, until)`.
+    Readings {
+        node: Option<String>,
+        from: Time,
+        until: Time,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -303,6 +320,12 @@ pub enum Answer {
     DryRun(Box<DryRun>),
     /// The change is on disk and in force.
     Done,
+    Node(Box<NodeDetail>),
+    /// In the order of time; `emulated` where the watts are, or some of them.
+    Readings {
+        emulated: bool,
+        intervals: Vec<Drawn>,
+    },
 }
 
 /// A change by a user (cancelling an own job) or an operator (everything else).

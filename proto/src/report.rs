@@ -155,6 +155,14 @@ pub struct UnitReport {
     pub jobs: Vec<JobId>,
 }
 
+/// One node, as the master knows it and as it says itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeDetail {
+    pub report: NodeReport,
+    /// What it has: lines for people. Or why it does not say.
+    pub probe: Result<String, String>,
+}
+
 /// The cluster now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
@@ -200,6 +208,8 @@ pub struct Status {
     pub own_band: Option<Band>,
     /// Who may set limits from outside, in the order of the configuration.
     pub grid: Vec<GridReport>,
+    /// Those at the master, each of which serves several nodes.
+    pub meters: Vec<MeterReport>,
 }
 
 /// What became of a feed.
@@ -275,6 +285,19 @@ pub struct GridLimit {
     /// `None` is until the source says something else.
     pub until: Option<Time>,
     pub emergency: bool,
+}
+
+/// A meter at the master.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeterReport {
+    /// As it is written in the configuration.
+    pub source: String,
+    /// The nodes that it measures; `None` is all of them.
+    pub serves: Option<Vec<String>>,
+    /// What it shows, where that still counts.
+    pub draw: Option<Power>,
+    /// Why it shows nothing.
+    pub failing: Option<String>,
 }
 
 /// What became of the budget whose period runs, until [`Status::now`].

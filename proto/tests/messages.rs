@@ -173,6 +173,7 @@ fn from_node() -> impl Strategy<Value = NodeToMaster> {
         (any::<u64>(), vec((any::<u16>(), text()), 0..3))
             .prop_map(|(generation, failed)| NodeToMaster::Capped { generation, failed }),
         (ids(), any::<bool>()).prop_map(|((job, attempt), paused)| NodeToMaster::Paused { job, attempt, paused }),
+        (any::<u64>(), text()).prop_map(|(ticket, report)| NodeToMaster::Probed { ticket, report }),
     ]
 }
 
@@ -203,6 +204,7 @@ fn to_node() -> impl Strategy<Value = MasterToNode> {
             .prop_map(|(generation, caps)| MasterToNode::Caps { generation, caps }),
         ids().prop_map(|(job, attempt)| MasterToNode::Suspend { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Resume { job, attempt }),
+        any::<u64>().prop_map(|ticket| MasterToNode::Probe { ticket }),
     ]
 }
 
@@ -254,6 +256,7 @@ fn from_client() -> impl Strategy<Value = ClientToMaster> {
         change().prop_map(|change| ClientToMaster::ChangeConf(Box::new(change))),
         request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(Box::new(request))))),
         any::<u32>().prop_map(|limit| ClientToMaster::Ask(Box::new(Query::Jobs { ended: true, limit }))),
+        text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(node)))),
     ]
 }
 

@@ -189,6 +189,13 @@ impl Core {
         own + jobs.iter().filter_map(hidden).sum::<Power>()
     }
 
+    /// What a node is expected to draw where nothing measures it: without a job on it, and by the estimates of its jobs.
+    pub fn node_estimate(&self, node: NodeId) -> Power {
+        let expected = |id: &JobId| Some(self.state.jobs.get(*id)?.assignment()?.draw_on(node));
+        let still = self.node(node).map(|node| node.still_draw()).unwrap_or_default();
+        still + self.state.jobs_on(node).iter().filter_map(expected).sum::<Power>()
+    }
+
     /// What a node drew until `now`, and what that cost.
     pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Money) {
         let Some(of) = self.node(node) else { return Default::default() };

@@ -174,6 +174,7 @@ pub fn status() -> Status {
         feeds: Vec::new(),
         own_band: None,
         grid: Vec::new(),
+        meters: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A node as JSON.
 
 use limo_model::{Meter, UnitKind};
-use limo_proto::{NodeReport, UnitReport};
+use limo_proto::{NodeDetail, NodeReport, UnitReport};
 use serde::Serialize;
 
 /// Every node.
@@ -14,6 +14,28 @@ pub struct NodesJson {
 impl From<&[NodeReport]> for NodesJson {
     fn from(nodes: &[NodeReport]) -> Self {
         Self { schema: super::SCHEMA, nodes: nodes.iter().map(NodeJson::from).collect() }
+    }
+}
+
+/// One node, with what it says of itself.
+#[derive(Debug, Serialize)]
+pub struct NodeDetailJson {
+    schema: u32,
+    node: NodeJson,
+    /// Lines for people; `null` where the node does not say it.
+    probe: Option<String>,
+    /// Why it does not.
+    probe_error: Option<String>,
+}
+
+impl From<&NodeDetail> for NodeDetailJson {
+    fn from(detail: &NodeDetail) -> Self {
+        Self {
+            schema: super::SCHEMA,
+            node: NodeJson::from(&detail.report),
+            probe: detail.probe.as_ref().ok().cloned(),
+            probe_error: detail.probe.as_ref().err().cloned(),
+        }
     }
 }
 

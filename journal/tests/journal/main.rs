@@ -3,6 +3,7 @@
 mod durability;
 mod full_disk;
 mod kill;
+mod readings;
 mod refusals;
 mod sequences;
 

@@ -115,7 +115,7 @@ impl Expected {
         if let Some(text) = &snapshot {
             self.snapshot = Some((self.entries.len(), text.clone()));
         }
-        Some(Batch { generation, entries, submissions, finished, snapshot })
+        Some(Batch { generation, entries, submissions, finished, snapshot, ..Batch::default() })
     }
 }
 

@@ -3,6 +3,7 @@
 mod budgets;
 mod changes;
 mod profiles;
+mod readings;
 mod refusals;
 mod shown;
 

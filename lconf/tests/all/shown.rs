@@ -2,7 +2,10 @@
 
 use limo_client::fake::{answer, node, status};
 use limo_model::{Band, Power, Span, Time};
-use limo_proto::{Answer, FeedKind, FeedReport, GridLimit, GridReport, GridState, Query, Status};
+use limo_proto::{
+    Answer, FeedKind, FeedReport, GridLimit, GridReport, GridState, MasterToClient, MeterReport, NodeDetail, Query,
+    Status,
+};
 use limo_sched::{Mode, ModeSetting};
 use serde_json::{Value, json};
 
@@ -70,6 +73,33 @@ async fn the_cluster_now() {
 }
 
 #[tokio::test]
+async fn meters_at_the_master() {
+    let meter = |serves: Option<&str>, draw, failing: Option<&str>| MeterReport {
+        source: "shelly:http://plug1".into(),
+        serves: serves.map(|node| vec![node.to_owned(), "n9".to_owned()]),
+        draw,
+        failing: failing.map(str::to_owned),
+    };
+    let meters = vec![
+        meter(Some("n1"), Some(Power::from_mw(41_500)), None),
+        meter(None, None, Some("no route to host")),
+        meter(None, None, None),
+    ];
+    let output = shown(&["status"], Status { meters: meters.clone(), ..status() }).await;
+    for line in [
+        "meter      shelly:http://plug1 of n1, n9: 41.5 W\n",
+        "meter      shelly:http://plug1 of all nodes: FAILS, its nodes are estimated: no route to host\n",
+        "meter      shelly:http://plug1 of all nodes: has not shown anything lately\n",
+    ] {
+        assert!(output.contains(line), "{output}");
+    }
+    let found = parsed(&["status", "--json"], Status { meters, ..status() }).await;
+    let first = json!({"source": "shelly:http://plug1", "serves": ["n1", "n9"], "draw_w": 41.5, "failing": null});
+    assert_eq!((&found["meters"][0], &found["meters"][1]["serves"]), (&first, &Value::Null));
+    assert_eq!(found["meters"][1]["failing"], "no route to host");
+}
+
+#[tokio::test]
 async fn as_json() {
     let settings = json!({
         "schema": 1, "policy": "limo", "mode_setting": "auto", "mode": "high", "band_low_w": 40.0, "band_high_w": 60.0,
@@ -83,9 +113,7 @@ async fn as_json() {
         "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
         "nodes_up": 3, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
         "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "prices_by": null,
-        "feeds": [],
-        "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null,
-        "own_band": null, "grid": [],
+        "feeds": [], "own_band": null, "grid": [], "meters": [],
     });
     let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
     all.extend(now);
@@ -169,4 +197,40 @@ async fn who_sets_limits_from_outside() {
         json!({"band_low_w": null, "band_high_w": 60.0, "until_unix_ms": at_noon.unix_ms(), "emergency": false});
     assert_eq!(shown["grid"][0]["limit"], expected);
     assert_eq!((&shown["grid"][2]["state"], &shown["grid"][2]["fault"]), (&json!("stale"), &json!("status 500")));
+}
+
+fn detail(probe: Result<&str, &str>) -> MasterToClient {
+    let probe = probe.map(str::to_owned).map_err(str::to_owned);
+    answer(Answer::Node(Box::new(NodeDetail { report: node("n1"), probe })))
+}
+
+#[tokio::test]
+async fn one_node() {
+    let report = "processor   xeon, 8 cores\nmeter       in use: \u{1b}[2J41.5 W\n";
+    let (output, asked) = answered(&["node", "show", "n1"], detail(Ok(report))).await;
+    assert_eq!(asked, [ask(Query::Node("n1".into()))]);
+    assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
+    let end = "\n\
+        cpu         can be capped from 8.0 W to 60.0 W; has no cap\n\
+        gpu         cannot be capped\n\n\
+        processor   xeon, 8 cores\n\
+        meter       in use: \\u{1b}[2J41.5 W\n\
+        --- stderr\n";
+    assert!(output.ends_with(end), "{output}");
+    let (output, _) = answered(&["node", "show", "n1"], detail(Err("the node is away"))).await;
+    assert!(output.ends_with("\n\nthe node does not say what it has: the node is away\n--- stderr\n"), "{output}");
+}
+
+#[tokio::test]
+async fn one_node_as_json() {
+    let shown = async |probe| {
+        let (output, _) = answered(&["node", "show", "n1", "--json"], detail(probe)).await;
+        let text = output.strip_prefix("exit 0\n--- stdout\n").and_then(|rest| rest.strip_suffix("--- stderr\n"));
+        serde_json::from_str::<Value>(text.unwrap_or_else(|| panic!("{output}"))).expect("JSON")
+    };
+    let found = shown(Ok("a line\n")).await;
+    assert_eq!((&found["schema"], &found["node"]["name"]), (&json!(1), &json!("n1")));
+    assert_eq!((&found["probe"], &found["probe_error"]), (&json!("a line\n"), &Value::Null));
+    let found = shown(Err("the node is away")).await;
+    assert_eq!((&found["probe"], &found["probe_error"]), (&Value::Null, &json!("the node is away")));
 }

@@ -114,14 +114,15 @@ impl Book {
         }
     }
 
-    pub(super) fn deadline(&self) -> Option<Time> {
+    /// `rows` is when the table of what was drawn is to be written.
+    pub(super) fn deadline(&self, rows: Option<Time>) -> Option<Time> {
         let ballast = self.trouble.as_ref().map(|trouble| trouble.ballast_at);
         let own = match &self.phase {
             Phase::Committing(_) | Phase::Recovering => None,
             Phase::Broken(at) => Some(*at),
             Phase::Idle => {
                 let work = (!self.open.entries.is_empty()).then_some(Time::default());
-                let due = [work, self.wake_at, self.readings_due].into_iter().flatten().min();
+                let due = [work, self.wake_at, self.readings_due, rows].into_iter().flatten().min();
                 due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
             }
         };

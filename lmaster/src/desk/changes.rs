@@ -81,7 +81,7 @@ impl Desk {
         Budgets::new(periods).map_err(|error| error.to_string())
     }
 
-    fn node(&self, name: &str) -> Result<NodeId, Refused> {
+    pub(super) fn node(&self, name: &str) -> Result<NodeId, Refused> {
         let found = self.core.node_named(name).map(|node| node.id());
         found.ok_or_else(|| {
             let known: Vec<&str> = self.core.nodes().iter().map(|node| node.spec().name.as_str()).collect();

@@ -35,6 +35,8 @@ pub(super) enum Asked {
     /// For a client that waits, and has gone on with other things.
     Waited(PeerId),
     Profiles(PeerId),
+    /// What was drawn, and whether that is emulated.
+    Readings(PeerId, bool),
     /// For nobody: the core follows the database.
     AllProfiles,
 }
@@ -47,7 +49,8 @@ impl Asked {
             | Self::List(peer, _)
             | Self::Job(peer, _)
             | Self::Waited(peer)
-            | Self::Profiles(peer) => Some(*peer),
+            | Self::Profiles(peer)
+            | Self::Readings(peer, _) => Some(*peer),
             Self::AllProfiles => None,
         }
     }
@@ -63,6 +66,7 @@ impl Desk {
             return;
         }
         self.waiters.retain(|_, waiter| waiter.peer != peer);
+        self.probes.retain(|_, probe| probe.client != peer);
         let give_up_at = self.now + self.settings.orphan_grace;
         self.routes.client_gone(peer, give_up_at);
     }
@@ -129,11 +133,7 @@ impl Desk {
                 result => tracing::error!(?result, "the profile database could not be read"),
             };
         };
-        if let Some(client) = self.clients.get_mut(&peer)
-            && client.busy == Some(ticket)
-        {
-            client.busy = None;
-        }
+        self.free(peer, ticket);
         match result {
             Ok(reply) => self.reply(asked, reply),
             Err(reason) => self.tell_client(peer, MasterToClient::Refused { reason, hint: None }),
@@ -141,7 +141,21 @@ impl Desk {
         self.serve_backlog(peer);
     }
 
-    fn serve_backlog(&mut self, peer: PeerId) {
+    /// A client's further requests wait for this one.
+    pub(super) fn occupy(&mut self, peer: PeerId, ticket: Ticket) {
+        if let Some(client) = self.clients.get_mut(&peer) {
+            client.busy = Some(ticket);
+        }
+    }
+
+    /// They do not any more.
+    pub(super) fn free(&mut self, peer: PeerId, ticket: Ticket) {
+        if let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy == Some(ticket)) {
+            client.busy = None;
+        }
+    }
+
+    pub(super) fn serve_backlog(&mut self, peer: PeerId) {
         while !self.book.is_recovering()
             && let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy.is_none())
         {
@@ -205,6 +219,9 @@ impl Desk {
             (Asked::Job(peer, job), Reply::Jobs(finished)) => self.found(peer, job, finished),
             (Asked::Waited(peer), Reply::Jobs(finished)) => self.list(peer, Vec::new(), finished),
             (Asked::Profiles(peer), Reply::Profiles(profiles)) => self.profiles_stored(peer, profiles),
+            (Asked::Readings(peer, emulated), Reply::Readings(intervals)) => {
+                self.readings_found(peer, emulated, intervals);
+            }
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }
     }

@@ -3,7 +3,7 @@
 //! nodes, whose reports may have been in the batch, are asked again by closing their connections.
 
 use limo_journal::{Batch, CommitError, Entry, FinishedRow, RecoverError, Recovered, Submission};
-use limo_model::{Attempt, JobId, NodeId, Power, Span, Time};
+use limo_model::{Attempt, JobId, NodeId, Span, Time};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, NewSlave};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
 
@@ -51,7 +51,7 @@ impl Desk {
         self.apply(event)
     }
 
-    fn apply(&mut self, event: Event) -> Result<(), Refused> {
+    pub(super) fn apply(&mut self, event: Event) -> Result<(), Refused> {
         debug_assert!(self.book.is_open(), "there is no state to apply {event:?} to");
         self.metering.apply(&mut self.core, self.now, &event)?;
         self.book.open.entries.push((self.now, Entry::Event(event)));
@@ -62,28 +62,6 @@ impl Desk {
     pub(super) fn must(&mut self, event: Event) {
         if let Err(refused) = self.record(event) {
             tracing::error!(%refused, "an event that had to be possible was refused");
-        }
-    }
-
-    pub(super) fn reading(&mut self, node: NodeId, draw: Power) {
-        // The room that is left on a full disk belongs to the ends of jobs.
-        if self.book.trouble.is_none() {
-            self.book.readings.insert(node, draw);
-            self.book.readings_due.get_or_insert(self.now + self.settings.readings_every);
-        }
-    }
-
-    pub(super) fn forget_reading(&mut self, node: NodeId) {
-        self.book.readings.remove(&node);
-    }
-
-    fn record_readings(&mut self) {
-        self.book.readings_due = None;
-        let draws: Vec<_> = std::mem::take(&mut self.book.readings).into_iter().collect();
-        if !draws.is_empty()
-            && let Err(refused) = self.apply(Event::Readings { draws })
-        {
-            tracing::error!(%refused, "readings were refused");
         }
     }
 
@@ -163,6 +141,9 @@ impl Desk {
         if !self.book.open.entries.is_empty() || due(self.book.readings_due) {
             self.record_readings();
         } else if !due(self.book.wake_at) && !self.book.snapshot_wanted {
+            if self.rows_are_due() {
+                self.commit_rows();
+            }
             return;
         }
         let snapshot = self.snapshot_is_due();
@@ -176,11 +157,14 @@ impl Desk {
         let mut open = std::mem::take(&mut self.book.open);
         open.entries.push((now, Entry::Round(round)));
         self.book.since_snapshot += open.entries.len();
+        let (readings, forget_readings) = self.ledger.take(now);
         let batch = Batch {
             generation: self.book.generation,
             entries: open.entries,
             submissions: open.submissions,
             finished,
+            readings,
+            forget_readings,
             snapshot: if snapshot { self.snapshot() } else { None },
         };
         self.book.phase = Phase::Committing(open.after);
@@ -266,6 +250,7 @@ impl Desk {
         self.book.phase = Phase::Recovering;
         let open = std::mem::take(&mut self.book.open);
         self.book.readings.clear();
+        self.own_readings.clear();
         self.book.readings_due = None;
         self.book.wake_at = None;
         let refusal = not_written(&reason);
@@ -276,6 +261,7 @@ impl Desk {
                 _ => {}
             }
         }
+        self.drop_probes(&refusal);
         self.awaited.clear();
         self.connected.clear();
         for (peer, _) in std::mem::take(&mut self.nodes) {

@@ -12,8 +12,11 @@ mod clients;
 mod commit;
 mod feeds;
 mod grid;
+mod meters;
 mod nodes;
+mod probes;
 mod queries;
+mod readings;
 mod steer;
 mod streams;
 mod submit;
@@ -24,19 +27,24 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_feeds::grid::{Arbiter, Kept, Word};
 use limo_journal::{Batch, CommitError, RecoverError, Recovered};
-use limo_model::{Attempt, Band, Energy, JobId, NodeId, Profile, ProfileKey, Request, Span, Time};
+use limo_model::{Attempt, Band, Energy, JobId, NodeId, Power, Profile, ProfileKey, Request, Span, Time};
 use limo_proto::{ClientToMaster, Frame, JobReport, Launch, MasterToClient, MasterToNode, NodeToMaster, SubmissionKey};
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
 use crate::budget::Metering;
+use crate::meters::Shared;
+use crate::readings::{Kept as ReadingsKept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
 use book::Book;
 use clients::{Asked, ClientPeer};
 pub use feeds::News;
 use grid::Grid;
+use meters::Metered;
 use nodes::{Link, NodePeer};
+use probes::Probe;
 use queries::Waiter;
+pub use readings::READINGS_LIMIT;
 use streams::Routes;
 
 /// One connection, from its beginning to its end. Never used again.
@@ -80,6 +88,8 @@ pub enum Input {
     Feeds(Box<News>),
     /// A source of limits, by its place in the configuration, has said something.
     Word(usize, Word),
+    /// A meter, by its place in the configuration, shows this, or why it does not.
+    Metered(usize, Result<Power, String>),
     /// The configuration was read again.
     Configured(Box<Settings>),
     /// Take no more in; what is under way is still committed.
@@ -114,6 +124,9 @@ pub enum Question {
     Recent(u32),
     /// Everything in the profile database.
     Profiles,
+    /// What a node drew, or the cluster where there is no name, in the intervals that begin in `[from, until)`; one more
+    /// than [`READINGS_LIMIT`] at most.
+    Readings(String, (Time, Time)),
     /// Import profiles.
     Store(Vec<(ProfileKey, Profile)>),
     Forget(ProfileKey),
@@ -124,6 +137,7 @@ pub enum Reply {
     Key(Option<Known>),
     Jobs(Vec<JobReport>),
     AllProfiles(Vec<(ProfileKey, Profile)>),
+    Readings(Vec<limo_model::Drawn>),
     /// What now holds for these keys.
     Profiles(Vec<(ProfileKey, Option<Profile>)>),
 }
@@ -174,6 +188,9 @@ pub struct Settings {
     pub snapshot_every: u32,
     /// Readings alone are recorded at most this often: each record costs a transaction and a round.
     pub readings_every: Span,
+    pub kept: ReadingsKept,
+    /// Those that serve several nodes. They change only with a restart.
+    pub meters: Vec<Shared>,
     pub options: Options,
     pub initial: Initial,
     /// Whether feeds of prices are configured.
@@ -200,6 +217,10 @@ pub struct Live {
 pub struct Desk {
     core: Core,
     metering: Metering,
+    ledger: Ledger,
+    meters: Vec<Metered>,
+    /// What nodes' own meters showed last, where there are meters that serve several.
+    own_readings: HashMap<NodeId, (Time, Power)>,
     /// The last time that was told; never goes back.
     now: Time,
     settings: Settings,
@@ -226,6 +247,7 @@ pub struct Desk {
     waiters: BTreeMap<u64, Waiter>,
     /// What the feeds told last.
     news: Option<News>,
+    probes: BTreeMap<Ticket, Probe>,
     effects: Vec<Effect>,
 }
 
@@ -237,6 +259,9 @@ impl Desk {
             now: restored.last,
             core: restored.core,
             metering: restored.metering,
+            ledger: Ledger::new(restored.last, settings.kept, settings.options.stale_after),
+            meters: settings.meters.iter().map(Metered::from).collect(),
+            own_readings: HashMap::new(),
             settings,
             live: BTreeMap::new(),
             keys: HashMap::new(),
@@ -254,6 +279,7 @@ impl Desk {
             next_ticket: 0,
             waiters: BTreeMap::new(),
             news: None,
+            probes: BTreeMap::new(),
             effects: Vec::new(),
         };
         desk.take_up(restored.live);
@@ -269,6 +295,7 @@ impl Desk {
     /// Takes note of `input` at `now` and says what to do, in order. A `now` before the last one counts as the last one.
     pub fn step(&mut self, now: Time, input: Input) -> Vec<Effect> {
         self.now = self.now.max(now);
+        self.draw_goes_on();
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
             Input::ClientConnected(peer, caller) => self.client_connected(peer, caller),
@@ -283,11 +310,15 @@ impl Desk {
             Input::Ballast(result) => self.book.ballast(result),
             Input::Answered(ticket, result) => self.answered(ticket, result),
             Input::Learned(key, profile) => self.learned(key, profile),
+            Input::Metered(meter, shown) => self.metered(meter, shown),
             Input::Timer => self.timer(),
             Input::Feeds(news) => self.told(*news),
             Input::Word(source, word) => self.word(source, word),
             Input::Configured(settings) => self.configured(*settings),
-            Input::Stop => self.book.want_snapshot(),
+            Input::Stop => {
+                self.ledger.end_all();
+                self.book.want_snapshot();
+            }
         }
         self.close_batch();
         std::mem::take(&mut self.effects)
@@ -298,7 +329,9 @@ impl Desk {
         let awaited = self.awaited.values().map(|awaited| awaited.until).min();
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
-        [self.book.deadline(), self.stage_due(), awaited, orphans, self.grid_due()].into_iter().flatten().min()
+        let probes = self.probes.values().map(|probe| probe.until).min();
+        let readings = self.book.deadline(self.rows_due());
+        [readings, self.stage_due(), awaited, orphans, probes, self.grid_due()].into_iter().flatten().min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -309,6 +342,7 @@ impl Desk {
     fn timer(&mut self) {
         self.acks_missed();
         self.orphans_due();
+        self.probes_due();
         if self.stage_due().is_some_and(|due| due <= self.now) {
             self.stage();
         }
@@ -370,6 +404,7 @@ impl Desk {
 
     fn configured(&mut self, settings: Settings) {
         self.settings = settings;
+        self.ledger.configure(self.settings.kept, self.settings.options.stale_after);
         if self.book.is_open() {
             self.options_in_force();
         }

@@ -80,6 +80,7 @@ impl Desk {
         }
         self.must(Event::NodeAway { node });
         self.forget_reading(node);
+        self.probes_broke(node);
     }
 
     pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
@@ -115,13 +116,14 @@ impl Desk {
             NodeToMaster::Ended { job, attempt, outcome, usage } => {
                 self.job_ended(peer, node, (job, attempt), (outcome, usage));
             }
-            NodeToMaster::Reading(Sample { draw, .. }) if draw < limo_model::Power::ZERO => {
-                self.close_node(peer, format!("a reading of {draw} is no draw"));
+            NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
+                self.close_node(peer, format!("a reading of {} is no draw", draw.min(low)));
             }
-            NodeToMaster::Reading(Sample { draw, .. }) => self.reading(node, draw),
+            NodeToMaster::Reading(sample) => self.reading(node, &sample),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
+            NodeToMaster::Probed { ticket, report } => self.probed(peer, node, (ticket, report)),
         }
     }
 
@@ -212,7 +214,7 @@ impl Desk {
             self.follow((job, attempt), verdict);
         }
         // Nothing here can switch a node on: one that says that it can sleep is kept awake.
-        let spec = limo_model::NodeSpec { rest: None, ..spec };
+        let spec = self.with_meter(limo_model::NodeSpec { rest: None, ..spec });
         if let Err(refused) = self.record(Event::NodeUp { spec }) {
             return self.refuse_node(peer, refused.to_string());
         }

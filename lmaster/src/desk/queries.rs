@@ -44,18 +44,20 @@ impl Desk {
                 let trouble = self.book.trouble().map(str::to_owned);
                 let sources = self.grid.arbiter.reports(self.now);
                 let status = report::status(&self.core, self.now, trouble, &sources);
-                let (prices_by, feeds) = (self.prices_by_operator(), self.feed_reports());
-                self.say(peer, Answer::Status(Box::new(limo_proto::Status { prices_by, feeds, ..status })));
+                let (prices_by, feeds, meters) = (self.prices_by_operator(), self.feed_reports(), self.meter_reports());
+                self.say(peer, Answer::Status(Box::new(limo_proto::Status { prices_by, feeds, meters, ..status })));
             }
             Query::Profiles => {
                 let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();
                 self.say(peer, Answer::Profiles(profiles));
             }
             Query::DryRun(request) => self.dry_run(peer, *request),
+            Query::Node(name) => self.probe(peer, &name),
+            Query::Readings { node, from, until } => self.readings(peer, node, (from, until)),
         }
     }
 
-    fn say(&mut self, peer: PeerId, answer: Answer) {
+    pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
         self.after_read(After::Answer(peer, MasterToClient::Answer(Box::new(answer))));
     }
 

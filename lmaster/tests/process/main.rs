@@ -6,4 +6,5 @@ mod full_disk;
 mod grid;
 mod harness;
 mod jobs;
+mod meters;
 mod program;

@@ -28,6 +28,7 @@ impl Node {
             MasterToNode::Caps { generation, caps } => self.caps(generation, caps),
             MasterToNode::Suspend { job, attempt } => self.suspend_job(job, attempt),
             MasterToNode::Resume { job, attempt } => self.resume_job(job, attempt),
+            MasterToNode::Probe { ticket } => self.probe(ticket),
         }
     }
 

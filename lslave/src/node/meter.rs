@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use limo_model::Power;
 use limo_power::{Batch, Emulated, Machine, MeterError, Reading, Summary};
 use limo_proto::{NodeToMaster, Sample};
 use tokio::sync::mpsc;
@@ -44,6 +45,8 @@ enum Source {
 struct Measured {
     state: DeviceState,
     failing: bool,
+    /// What it showed last, and when, or why it did not.
+    shown: Option<(Instant, Result<Power, String>)>,
     batch: Batch,
     /// When the next reading is due.
     report: Instant,
@@ -75,7 +78,7 @@ impl Meter {
             (None, Some(device)) => {
                 let (state, batch) = (DeviceState::Idle(device), Batch::new(rhythm.looks));
                 // The first reading is sent as soon as there is one.
-                (Source::Device(Measured { state, failing: false, batch, report: now }), now)
+                (Source::Device(Measured { state, failing: false, shown: None, batch, report: now }), now)
             }
             (None, None) => return None,
         };
@@ -113,6 +116,10 @@ impl Measured {
     /// Takes what the meter said; whether it works.
     fn take(&mut self, answer: Answer) {
         self.state = DeviceState::Idle(answer.device);
+        match &answer.reading {
+            Ok(reading) => self.shown = reading.draw().map(|draw| (Instant::now(), Ok(draw))).or(self.shown.take()),
+            Err(error) => self.shown = Some((Instant::now(), Err(error.to_string()))),
+        }
         match answer.reading {
             Ok(reading) => {
                 self.batch.look(answer.at, reading);
@@ -148,7 +155,9 @@ impl Measured {
                 self.state = DeviceState::Reading(since);
                 if now - since >= PATIENCE && !self.failing {
                     self.failing = true;
-                    warn!("the meter has not answered for {} s: nothing is measured", PATIENCE.as_secs());
+                    let reason = format!("it has not answered for {} s", PATIENCE.as_secs());
+                    warn!("the meter fails: {reason}");
+                    self.shown = Some((now, Err(reason)));
                 }
             }
         }
@@ -170,6 +179,16 @@ impl Node {
             Source::Model(model) => Some(model),
             Source::Device { .. } => None,
         }
+    }
+
+    /// What the meter in use showed last, in words; `None` where there is none.
+    pub(super) fn meter_in_words(&self) -> Option<String> {
+        let Source::Device(measured) = &self.meter.as_ref()?.source else { return None };
+        Some(match &measured.shown {
+            Some((at, Ok(draw))) => format!("{draw}, {} ms ago", at.elapsed().as_millis()),
+            Some((_, Err(reason))) => format!("no reading: {reason}"),
+            None => "it has not shown anything yet".to_owned(),
+        })
     }
 
     /// On emulated hardware, what it draws now.

@@ -1,30 +1,44 @@
 //! What of this machine can be capped: its GPUs, and each control with its range and what it holds, or why not. What is
-//! asked is written with the value that it has, because only that tells whether it can be.
+//! asked is written with the value that it has, because only that tells whether it can be. What a daemon keeps already is
+//! read from it, and not written.
 
-use limo_power::{AccessError, CapChoice, CapError, Gpu, Gpus, HwmonCap, Originals, Site};
+use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site};
 
 use super::line;
-use crate::config::{CapArguments, GpuSource};
 use crate::hardware::{self, gpu_name};
 
-/// The lines of the report.
-pub fn report(site: Result<Site, AccessError>, arguments: &CapArguments) -> String {
-    let site = &match site {
-        Ok(site) => site,
-        Err(error) => return line("cap", &format!("not tried: {error}")),
-    };
-    let mut text = control("cpu", "rapl", site);
-    if hardware::processor().starts_with("amd-") || is_found("hsmp", site) {
+/// The lines of the report, but for what is `kept`.
+pub fn report(site: &Site, with_gpus: bool, kept: &[Kept]) -> String {
+    let free = |choice: &str| !kept.iter().any(|kept| kept.choice.as_str().split(',').next() == Some(choice));
+    let mut text = if free("rapl") { control("cpu", "rapl", site) } else { String::new() };
+    if free("hsmp") && (hardware::processor().starts_with("amd-") || is_found("hsmp", site)) {
         text += &control("cpu", "hsmp", site);
     }
     match HwmonCap::cards(&site.sysfs) {
-        Ok(cards) => text.extend(cards.iter().map(|card| control("UNIT", &format!("hwmon:{card}"), site))),
+        Ok(cards) => {
+            let cards = cards.iter().map(|card| format!("hwmon:{card}")).filter(|card| free(card));
+            text.extend(cards.map(|card| control("UNIT", &card, site)));
+        }
         Err(error) => text += &line("cap", &format!("hwmon: no cap: {error}")),
     }
-    if arguments.gpus != Some(GpuSource::None) {
-        text += &gpus(site);
+    if with_gpus {
+        text += &gpus(site, kept);
     }
     text
+}
+
+/// What a daemon keeps, and what that holds.
+pub fn kept(units: &[Kept]) -> String {
+    let one = |kept: &Kept| {
+        let range = kept.range.map_or_else(|| "cannot be capped".to_owned(), |(low, high)| format!("{low} to {high}"));
+        let held = match &kept.held {
+            Ok(held) => format!("now {}", shown(held)),
+            Err(error) => format!("what it holds cannot be read: {error}"),
+        };
+        let by = if kept.capped { ", by the master" } else { "" };
+        line("cap", &format!("{}={}: {range}; {held}{by}", kept.unit, kept.choice.as_str()))
+    };
+    units.iter().map(one).collect()
 }
 
 fn is_found(choice: &str, site: &Site) -> bool {
@@ -52,15 +66,15 @@ fn shown(held: &Originals) -> String {
     held.iter().map(|(control, value)| format!("{control} = {value}")).collect::<Vec<_>>().join(", ")
 }
 
-fn gpus(site: &Site) -> String {
+fn gpus(site: &Site, kept: &[Kept]) -> String {
     match Gpus::new(&site.nvml).list() {
         Ok(found) if found.is_empty() => line("gpus", "the NVIDIA library knows none"),
-        Ok(found) => found.iter().map(|gpu| gpu_lines(gpu, site)).collect(),
+        Ok(found) => found.iter().map(|gpu| gpu_lines(gpu, site, kept)).collect(),
         Err(error) => line("gpus", &format!("none of NVIDIA: {error}")),
     }
 }
 
-fn gpu_lines(gpu: &Gpu, site: &Site) -> String {
+fn gpu_lines(gpu: &Gpu, site: &Site, kept: &[Kept]) -> String {
     let unit = format!("gpu{}", gpu.index);
     let watts = |power: Option<limo_model::Power>, what: &str| {
         power.map_or_else(|| format!("does not tell its {what}"), |power| format!("{what} {power}"))
@@ -75,7 +89,9 @@ fn gpu_lines(gpu: &Gpu, site: &Site) -> String {
             watts(gpu.enforced, "limit")
         ),
     );
-    if gpu.limits.is_some() {
+    if kept.iter().any(|kept| kept.unit == unit) {
+        // Shown with what is kept.
+    } else if gpu.limits.is_some() {
         text += &control(&unit, &format!("nvml:{}", gpu.index), site);
     } else {
         let hint = format!("--cap {unit}=nvml-clocks:{},LOW..HIGH", gpu.index);

@@ -68,6 +68,11 @@ fn start(master: &Master, interval: &str) -> (Daemon, TempDir) {
     (Daemon::start(master, &["--hardware", file, "--reading-interval", interval]), files)
 }
 
+/// The machine `n1`, with nothing to do.
+pub fn emulated_node(master: &Master) -> (Daemon, TempDir) {
+    start(master, "1h")
+}
+
 #[tokio::test]
 async fn watts_follow_the_jobs() {
     let master = Master::new().await;

@@ -1,5 +1,6 @@
 //! The real daemon against a master that is played by the test, over real TCP, with real processes.
 
+mod asked;
 mod caps;
 #[path = "../../../power/tests/wattmeter/chip.rs"]
 mod chip;

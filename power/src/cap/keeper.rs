@@ -43,6 +43,19 @@ pub struct CapFailure {
     pub error: CapError,
 }
 
+/// A unit that the keeper may cap, as it is now.
+#[derive(Debug)]
+pub struct Kept {
+    pub unit: String,
+    pub choice: CapChoice,
+    /// The lowest and the highest cap; `None` where it cannot be capped.
+    pub range: Option<(Power, Power)>,
+    /// What its controls hold.
+    pub held: Result<Originals, CapError>,
+    /// Whether that is a cap, for which something else is to be put back.
+    pub capped: bool,
+}
+
 /// The file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,6 +133,18 @@ impl Keeper {
     /// The lowest and highest cap of a unit; `None` where it cannot be capped.
     pub fn range(&self, unit: &str) -> Option<(Power, Power)> {
         self.units.iter().find(|known| known.name == unit)?.range
+    }
+
+    /// Every unit that may be capped, with what its controls hold. Reads them; writes nothing.
+    pub fn units(&mut self) -> Vec<Kept> {
+        let kept = |unit: &mut Unit| Kept {
+            unit: unit.name.clone(),
+            choice: unit.choice.clone(),
+            range: unit.range,
+            held: unit.cap.capture(),
+            capped: !unit.originals.is_empty(),
+        };
+        self.units.iter_mut().map(kept).collect()
     }
 
     /// Caps a unit, or puts back what was there before. A limit above the range is its highest, which holds as well; of

@@ -25,7 +25,7 @@ pub use clocks::ClockCap;
 pub use error::CapError;
 pub use hwmon::HwmonCap;
 pub use ipmi::IpmiCap;
-pub use keeper::{CapFailure, Keeper, KeeperError};
+pub use keeper::{CapFailure, Keeper, KeeperError, Kept};
 pub use nvidia_smi::{PROGRAM as NVIDIA_SMI, SmiCap};
 pub use nvml::NvmlCap;
 pub use rapl::Rapl;

@@ -10,6 +10,7 @@ mod load;
 mod master_crash;
 mod meters;
 mod node_crash;
+mod node_show;
 mod refusals;
 mod replay;
 mod run;

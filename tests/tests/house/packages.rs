@@ -17,7 +17,7 @@ const HOUSE: [(&str, &[&str]); 17] = [
     ("feeds", &["model"]),
     ("trace", &["model"]),
     ("client", &["model", "sched", "proto"]),
-    ("lmaster", &["model", "sched", "proto", "profiles", "journal", "feeds"]),
+    ("lmaster", &["model", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("lslave", &["model", "proto", "power"]),
     ("lrun", &["model", "sched", "proto", "client"]),
     ("lq", &["model", "sched", "proto", "client"]),
@@ -151,7 +151,7 @@ mod tests {
         check(package("lslave", &["limo-model", "limo-proto", "limo-power", "tokio"]), &[]);
         check(package("lslave", &["limo-sched"]), &["lslave uses sched"]);
         check(package("journal", &["limo-profiles"]), &["limo-journal uses profiles"]);
-        check(package("lmaster", &["lslave", "limo-power"]), &["lmaster uses lslave", "lmaster uses power"]);
+        check(package("lmaster", &["lslave", "limo-client"]), &["lmaster uses lslave", "lmaster uses client"]);
         check(package("weather", &[]), &["limo-weather in weather has no place in the house: give it one here"]);
         let tested = Package { test_uses: vec!["limo-client".into(), "lmaster".into()], ..package("lq", &[]) };
         check(tested, &["the tests of lq use lmaster"]);

@@ -123,10 +123,8 @@ async fn replay_all(programs: &Programs, dir: &Path, prices: &Prices) -> Result<
         let dir = dir.join(run.name.replace(", ", "-"));
         fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let stage = Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, prices };
-        records.push((
-            run,
-            replay::replay(&stage, run).await.with_context(|| format!("the run `{}` failed", run.name))?,
-        ));
+        records
+            .push((run, replay::replay(&stage, run).await.with_context(|| format!("the run `{}` failed", run.name))?));
     }
     Ok(records)
 }

@@ -56,10 +56,7 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     cluster.add_nodes(stage.machines, &nodes).await?;
     let pace = Pace { begin: now() + PREPARATION };
     let (limits, prices) = (stage.limits(pace)?, stage.prices(pace)?);
-    for arguments in [
-        ["profile", "import", text(stage.profiles)?].as_slice(),
-        &["set", "price", text(&prices)?],
-    ] {
+    for arguments in [["profile", "import", text(stage.profiles)?].as_slice(), &["set", "price", text(&prices)?]] {
         cluster.ask("lconf", arguments).await?;
     }
     if run.forecast {

@@ -77,7 +77,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "schema": 1, "steps": figures }))?);
         return Ok(());
     }
-    println!("{:<28} {:>8} {:>10} {:>10} {:>12} {:>14}", "cause", "meter", "median", "longest", "above", "energy above");
+    println!(
+        "{:<28} {:>8} {:>10} {:>10} {:>12} {:>14}",
+        "cause", "meter", "median", "longest", "above", "energy above"
+    );
     for figure in figures {
         println!(
             "{:<28} {:>5} Hz {:>7} ms {:>7} ms {:>10.1} W {:>12.2} J",

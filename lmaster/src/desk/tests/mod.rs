@@ -8,7 +8,10 @@ mod disk;
 mod feeds;
 mod grid;
 mod jobs;
+mod meters;
 mod nodes;
+mod probes;
+mod readings;
 mod restarts;
 mod steer;
 mod streams;
@@ -17,10 +20,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use limo_feeds::grid::{Arbiter, Kept, Source};
-use limo_journal::{Batch, CommitError, Entry, Recovered, Submission};
+use limo_journal::{Batch, CommitError, Entry, ReadingRow, Recovered, Submission};
 use limo_model::{
-    Attempt, Band, Cores, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec,
-    Usage,
+    Attempt, Band, Cores, Drawn, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind,
+    UnitSpec, Usage,
 };
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode, NewSlave,
@@ -31,6 +34,7 @@ use limo_sched::{ModeSetting, Options, Preset};
 use super::{
     Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings, Ticket,
 };
+use crate::readings::Kept as ReadingsKept;
 use crate::recover::restore;
 
 /// 2026-01-01 in milliseconds.
@@ -49,12 +53,19 @@ struct Disk {
     /// The sources of limits of the configuration, and what was kept of them.
     sources: Vec<Source>,
     grid: Kept,
+    readings: BTreeMap<(Time, String, Time), Drawn>,
 }
 
 impl Disk {
     fn write(&mut self, batch: Batch) {
         assert_eq!(batch.generation, self.generation, "a batch of a state that is not on disk");
         self.entries.extend(batch.entries);
+        for ReadingRow { node, since, drawn } in batch.readings {
+            self.readings.insert((drawn.at, node, since), drawn);
+        }
+        if let Some(before) = batch.forget_readings {
+            self.readings.retain(|(at, ..), _| *at >= before);
+        }
         for submission in batch.submissions {
             let known = self.keys.insert(submission.key, (submission.job, submission.uid));
             assert_eq!(known, None, "a submission became two jobs");
@@ -98,6 +109,12 @@ impl Disk {
             Question::Recent(limit) => {
                 Reply::Jobs(self.finished.values().rev().take(limit as usize).cloned().collect())
             }
+            Question::Readings(node, (from, until)) => {
+                let is_meant = |(at, name, _): &(Time, String, Time)| *name == node && from <= *at && *at < until;
+                Reply::Readings(
+                    self.readings.iter().filter(|(key, _)| is_meant(key)).map(|(_, drawn)| *drawn).collect(),
+                )
+            }
             Question::Profiles => Reply::AllProfiles(Vec::new()),
             Question::Store(given) => {
                 Reply::Profiles(given.into_iter().map(|(key, profile)| (key, Some(profile))).collect())
@@ -134,6 +151,8 @@ fn settings() -> Settings {
         orphan_grace: Span::from_secs(60),
         snapshot_every: 10_000,
         readings_every: Span::from_secs(1),
+        meters: Vec::new(),
+        kept: ReadingsKept { resolution: Span::from_secs(60), keep: Span::from_secs(86_400) },
         options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
         initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
         has_feeds: true,

@@ -44,7 +44,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
     let cap = MasterToNode::Caps { generation: 1, caps: vec![Some(Power::from_mw(39_480))] };
     assert_eq!(
         bench.orders(node),
-        [cap.clone()],
+        std::slice::from_ref(&cap),
         "658 thousandths of 60 W: 10 W of its own, and 1 % of 50 W stays free"
     );
     assert_eq!(draw(&bench), Power::from_mw(49_480));

@@ -1,0 +1,79 @@
+//! The table of what was drawn: rows in, rows out, rows gone. Several processes may have seen parts of one interval, each
+//! with a row of its own; together they are one when they are read.
+
+use limo_model::{Drawn, Energy, Power, Span, Time};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
+
+use crate::batch::ReadingRow;
+use crate::error::ReadError;
+
+/// Rows of one statement: nine values each, and SQLite takes 32,766.
+const ROWS: usize = 500;
+
+pub(crate) async fn insert(conn: &mut SqliteConnection, rows: &[ReadingRow]) -> Result<(), sqlx::Error> {
+    for rows in rows.chunks(ROWS) {
+        // What stands there already is the same row of a commit that was thought to have failed.
+        let mut statement = QueryBuilder::<Sqlite>::new("INSERT OR REPLACE INTO readings ");
+        statement.push_values(rows, |mut values, ReadingRow { node, since, drawn }| {
+            values
+                .push_bind(drawn.at.unix_ms())
+                .push_bind(node.as_str())
+                .push_bind(since.unix_ms())
+                .push_bind(drawn.mean.mw())
+                .push_bind(drawn.low.mw())
+                .push_bind(drawn.high.mw())
+                .push_bind(drawn.energy.mj())
+                .push_bind(drawn.seen.ms())
+                .push_bind(i64::try_from(drawn.looks).unwrap_or(i64::MAX));
+        });
+        statement.build().execute(&mut *conn).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn forget(conn: &mut SqliteConnection, before: Time) -> Result<(), sqlx::Error> {
+    sqlx::query("DELETE FROM readings WHERE at < ?").bind(before.unix_ms()).execute(conn).await?;
+    Ok(())
+}
+
+/// The intervals of one node, or of the cluster where `node` is empty, that begin in `[from, until)`, in order; the first
+/// `limit` of them. From one interval to the next it goes by the key, past all other nodes.
+pub(crate) async fn between(
+    conn: &mut SqliteConnection,
+    node: &str,
+    (from, until): (Time, Time),
+    limit: u32,
+) -> Result<Vec<Drawn>, ReadError> {
+    let rows = sqlx::query(
+        "WITH RECURSIVE slots(slot) AS (
+             SELECT min(at) FROM readings WHERE at >= ?1
+             UNION ALL
+             SELECT (SELECT min(at) FROM readings WHERE at > slot) FROM slots WHERE slot < ?2
+         )
+         SELECT at, sum(energy_mj), sum(seen_ms), min(low_mw), max(high_mw), sum(looks), avg(mean_mw)
+         FROM slots CROSS JOIN readings ON at = slot WHERE slot < ?2 AND node = ?3
+         GROUP BY slot ORDER BY slot LIMIT ?4",
+    )
+    .bind(from.unix_ms())
+    .bind(until.unix_ms())
+    .bind(node)
+    .bind(limit)
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.iter().map(drawn).collect::<Result<_, sqlx::Error>>()?)
+}
+
+fn drawn(row: &SqliteRow) -> Result<Drawn, sqlx::Error> {
+    let (energy, seen) = (Energy::from_mj(row.try_get(1)?), Span::from_ms(row.try_get(2)?));
+    let of_looks: f64 = row.try_get(6)?;
+    Ok(Drawn {
+        at: Time::from_unix_ms(row.try_get(0)?),
+        mean: if seen > Span::ZERO { energy.over(seen) } else { Power::from_mw(of_looks.round() as i64) },
+        low: Power::from_mw(row.try_get(3)?),
+        high: Power::from_mw(row.try_get(4)?),
+        energy,
+        seen,
+        looks: u64::try_from(row.try_get::<i64, _>(5)?).unwrap_or(0),
+    })
+}

@@ -1,0 +1,101 @@
+//! What nodes measure: the newest of it for the core, all of it for the table of what was drawn.
+
+use limo_journal::Batch;
+use limo_model::{NodeId, Power, Time};
+use limo_proto::{Answer, Sample};
+use limo_sched::Event;
+
+use super::book::Phase;
+use super::clients::Asked;
+use super::{Desk, Effect, PeerId, Question};
+
+/// Most intervals in one answer: a month of minutes, and some 4 MB.
+pub const READINGS_LIMIT: u32 = 50_000;
+
+impl Desk {
+    /// A node's own meter.
+    pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
+        if self.own_reading(node, sample.draw) {
+            self.keep_reading(node, sample);
+        }
+    }
+
+    /// What counts as the draw of a node.
+    pub(super) fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
+        // The room that is left on a full disk belongs to the ends of jobs.
+        if self.book.trouble.is_some() {
+            return;
+        }
+        self.book.readings.insert(node, sample.draw);
+        self.book.readings_due.get_or_insert(self.now + self.settings.readings_every);
+        if let Some(node) = self.core.node(node) {
+            self.ledger.sample(&node.spec().name, self.now, sample);
+        }
+    }
+
+    pub(super) fn forget_reading(&mut self, node: NodeId) {
+        self.book.readings.remove(&node);
+        self.own_readings.remove(&node);
+        if let Some(node) = self.core.node(node) {
+            self.ledger.interrupt(&node.spec().name);
+        }
+    }
+
+    pub(super) fn record_readings(&mut self) {
+        self.book.readings_due = None;
+        let draws: Vec<_> = std::mem::take(&mut self.book.readings).into_iter().collect();
+        if !draws.is_empty()
+            && let Err(refused) = self.apply(Event::Readings { draws })
+        {
+            tracing::error!(%refused, "readings were refused");
+        }
+    }
+
+    /// Time has passed, and the believed draw was what it is.
+    pub(super) fn draw_goes_on(&mut self) {
+        let draw = (!self.core.nodes().is_empty() && self.book.is_open()).then(|| self.core.sums().draw);
+        self.ledger.pass(self.now, draw.map(Power::at_least_zero));
+        if self.book.trouble.is_some() {
+            self.ledger.drop_rows();
+        }
+    }
+
+    /// When the table is to be written, if nothing else is before.
+    pub(super) fn rows_due(&self) -> Option<Time> {
+        self.ledger.due()
+    }
+
+    pub(super) fn rows_are_due(&self) -> bool {
+        self.ledger.has_rows() && self.rows_due().is_some_and(|due| due <= self.now)
+    }
+
+    /// Rows of the table by themselves: nothing has happened, so there is no round.
+    pub(super) fn commit_rows(&mut self) {
+        let (readings, forget_readings) = self.ledger.take(self.now);
+        let batch = Batch { generation: self.book.generation, readings, forget_readings, ..Batch::default() };
+        self.book.phase = Phase::Committing(Vec::new());
+        self.effects.push(Effect::Commit(Box::new(batch)));
+    }
+
+    /// What a node drew, or the cluster.
+    pub(super) fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
+        let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;
+        let emulated = match &node {
+            None => self.core.nodes().iter().any(emulated),
+            Some(name) => match self.node(name) {
+                Ok(id) => self.core.node(id).is_some_and(emulated),
+                Err(refused) => return self.refuse(peer, refused.to_string(), None),
+            },
+        };
+        let question = Question::Readings(node.unwrap_or_default(), (from, until));
+        self.ask(peer, question, Asked::Readings(peer, emulated));
+    }
+
+    pub(super) fn readings_found(&mut self, peer: PeerId, emulated: bool, intervals: Vec<limo_model::Drawn>) {
+        if intervals.len() > READINGS_LIMIT as usize {
+            let reason = format!("that are more than {READINGS_LIMIT} intervals");
+            return self.refuse(peer, reason, Some("ask for less time with --from and --until"));
+        }
+        self.say(peer, Answer::Readings { emulated, intervals });
+    }
+}

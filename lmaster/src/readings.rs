@@ -1,0 +1,251 @@
+//! What nodes and the cluster drew, by interval: for the journal's table. Pure: knows no clock and no disk.
+//!
+//! A node's sample is the mean since the sample before it, and counts for that time, also over the border of two intervals.
+//! Where the sample before is older than a reading counts, nothing is known of the time between, and it is not filled in.
+//! The cluster's line is what the master believed, measured or estimated: the same integral that its account is made of.
+//! What the rounding of an interval to millijoules leaves over goes into the next one, so that energies add up.
+
+use std::collections::BTreeMap;
+
+use limo_journal::ReadingRow;
+use limo_model::{Drawn, Energy, Power, Span, Time};
+use limo_proto::Sample;
+
+/// Rows are a reason for a commit of their own at most this often.
+const WRITTEN_EVERY: Span = Span::from_secs(60);
+
+/// The believed draw holds until it changes, and somebody looks at least once an interval: after a longer pause the
+/// process, or its machine, stood still.
+const LONGEST_PAUSE: i64 = 10;
+
+/// How readings are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Of an interval: 1 min to 1 d.
+    pub resolution: Span,
+    /// Intervals that began longer ago are forgotten.
+    pub keep: Span,
+}
+
+/// Intervals under way, and those that are over but not on disk.
+#[derive(Debug)]
+pub struct Ledger {
+    kept: Kept,
+    /// For how long a sample may count.
+    gap: Span,
+    nodes: BTreeMap<String, Line>,
+    cluster: Line,
+    over: Vec<ReadingRow>,
+    /// When rows were taken last.
+    written: Time,
+    /// When to look for nodes of which nothing is heard any more.
+    sweep: Time,
+}
+
+/// One node, or the cluster.
+#[derive(Debug, Default)]
+struct Line {
+    /// Until when its draw is known.
+    last: Option<Time>,
+    /// What rounding left over, in µJ.
+    over: i128,
+    open: Option<Open>,
+}
+
+/// An interval under way.
+#[derive(Debug)]
+struct Open {
+    at: Time,
+    since: Time,
+    /// In µJ: 1 mW in 1 ms.
+    energy: i128,
+    seen: Span,
+    /// Of samples, in mW: their mean where no time was seen.
+    sum: i128,
+    samples: u32,
+    looks: u64,
+    low: Power,
+    high: Power,
+}
+
+impl Ledger {
+    /// Begins at `now`; samples further apart than `gap` leave one.
+    pub fn new(now: Time, kept: Kept, gap: Span) -> Self {
+        let (nodes, cluster) = (BTreeMap::new(), Line::default());
+        Self { kept, gap, nodes, cluster, over: Vec::new(), written: now, sweep: now }
+    }
+
+    /// Other settings. Intervals under way end where their length changes.
+    pub fn configure(&mut self, kept: Kept, gap: Span) {
+        if kept.resolution != self.kept.resolution {
+            self.end_all();
+        }
+        (self.kept, self.gap) = (kept, gap);
+    }
+
+    /// The believed draw of the cluster was `draw` until `now`; `None` where there is nothing that could draw.
+    pub fn pass(&mut self, now: Time, draw: Option<Power>) {
+        let longest = self.kept.resolution.scaled(LONGEST_PAUSE, 1);
+        let last = self.cluster.last.replace(now).filter(|last| now - *last <= longest);
+        if let (Some(last), Some(draw)) = (last, draw) {
+            let sample = Sample { looks: 0, ..Sample::once(draw) };
+            self.cluster.add("", (last, now), &sample, (self.kept.resolution, &mut self.over));
+        }
+        self.cluster.end_before("", slot(now, self.kept.resolution), &mut self.over);
+        if self.sweep <= now {
+            self.sweep = slot(now, self.kept.resolution) + self.kept.resolution + self.gap;
+            // A sample may still count for the time before.
+            let first = slot(now - self.gap, self.kept.resolution);
+            for (node, line) in &mut self.nodes {
+                line.end_before(node, first, &mut self.over);
+            }
+        }
+    }
+
+    /// A node drew this since its sample before.
+    pub fn sample(&mut self, node: &str, now: Time, sample: &Sample) {
+        if !self.nodes.contains_key(node) {
+            self.nodes.insert(node.to_owned(), Line::default());
+        }
+        let Some(line) = self.nodes.get_mut(node) else { return };
+        let last = line.last.replace(now).filter(|last| now - *last <= self.gap).unwrap_or(now);
+        line.add(node, (last, now), sample, (self.kept.resolution, &mut self.over));
+        if let Some(open) = &mut self.cluster.open {
+            open.looks += u64::from(sample.looks);
+        }
+    }
+
+    /// Nothing is known of a node from here to its next sample.
+    pub fn interrupt(&mut self, node: &str) {
+        if let Some(line) = self.nodes.get_mut(node) {
+            line.last = None;
+        }
+    }
+
+    /// The process ends, or the length of intervals changes: what is under way is over.
+    pub fn end_all(&mut self) {
+        for (node, line) in &mut self.nodes {
+            line.end(node, &mut self.over);
+        }
+        self.cluster.end("", &mut self.over);
+    }
+
+    /// Nothing can be written: what is over is lost.
+    pub fn drop_rows(&mut self) {
+        self.over.clear();
+    }
+
+    pub fn has_rows(&self) -> bool {
+        !self.over.is_empty()
+    }
+
+    /// When rows are to be written, or an interval ends that will be; where nothing else is written before.
+    pub fn due(&self) -> Option<Time> {
+        let next = self.written + WRITTEN_EVERY;
+        if self.has_rows() {
+            return Some(next);
+        }
+        self.cluster.open.as_ref().map(|open| next.max(open.at + self.kept.resolution))
+    }
+
+    /// The rows that are to be written at `now`, and from when on rows are kept.
+    pub fn take(&mut self, now: Time) -> (Vec<ReadingRow>, Option<Time>) {
+        if self.over.is_empty() {
+            return (Vec::new(), None);
+        }
+        self.written = now;
+        (std::mem::take(&mut self.over), Some(now - self.kept.keep))
+    }
+}
+
+impl Line {
+    /// What was drawn in `(from, to]`, in the intervals that this touches.
+    fn add(&mut self, node: &str, (from, to): (Time, Time), sample: &Sample, out: (Span, &mut Vec<ReadingRow>)) {
+        let (resolution, over) = out;
+        let mut at = from;
+        while at < to {
+            let end = (slot(at, resolution) + resolution).min(to);
+            let open = self.open_at(node, at, (resolution, over));
+            open.energy += i128::from(sample.draw.mw()) * i128::from((end - at).ms());
+            open.seen = open.seen + (end - at);
+            open.bound(sample);
+            at = end;
+        }
+        if sample.looks > 0 {
+            // The end of an interval still belongs to it.
+            let open = match &mut self.open {
+                Some(open) if from < to => open,
+                _ => self.open_at(node, to, (resolution, over)),
+            };
+            open.looks += u64::from(sample.looks);
+            open.sum += i128::from(sample.draw.mw());
+            open.samples += 1;
+            open.bound(sample);
+        }
+    }
+
+    /// The interval of `at`; one before it is over.
+    fn open_at(&mut self, node: &str, at: Time, (resolution, over): (Span, &mut Vec<ReadingRow>)) -> &mut Open {
+        let begin = slot(at, resolution);
+        self.end_before(node, begin, over);
+        self.open.get_or_insert(Open {
+            at: begin,
+            since: at,
+            energy: 0,
+            seen: Span::ZERO,
+            sum: 0,
+            samples: 0,
+            looks: 0,
+            low: Power::MAX,
+            high: Power::ZERO,
+        })
+    }
+
+    fn end_before(&mut self, node: &str, begin: Time, over: &mut Vec<ReadingRow>) {
+        if self.open.as_ref().is_some_and(|open| open.at < begin) {
+            self.end(node, over);
+        }
+    }
+
+    fn end(&mut self, node: &str, over: &mut Vec<ReadingRow>) {
+        let Some(open) = self.open.take() else { return };
+        if open.seen == Span::ZERO && open.looks == 0 {
+            return;
+        }
+        let total = open.energy + self.over;
+        let mj = rounded(total, 1_000);
+        self.over = total - mj * 1_000;
+        let (sum, of) = match open.seen.ms() {
+            0 => (open.sum, i128::from(open.samples)),
+            seen => (open.energy, i128::from(seen)),
+        };
+        let (energy, mean) = (Energy::from_mj(fitting(mj)), Power::from_mw(fitting(rounded(sum, of))));
+        let Open { at, since, low, high, seen, looks, .. } = open;
+        let drawn = Drawn { at, mean, low, high, energy, seen, looks };
+        over.push(ReadingRow { node: node.to_owned(), since, drawn });
+    }
+}
+
+impl Open {
+    fn bound(&mut self, sample: &Sample) {
+        (self.low, self.high) = (self.low.min(sample.low), self.high.max(sample.high));
+    }
+}
+
+/// The beginning of the interval of `at`.
+fn slot(at: Time, resolution: Span) -> Time {
+    let resolution = resolution.ms().max(1);
+    Time::from_unix_ms(at.unix_ms().div_euclid(resolution) * resolution)
+}
+
+/// To the nearest. `divisor` is positive.
+fn rounded(number: i128, divisor: i128) -> i128 {
+    (number + divisor.max(1) / 2).div_euclid(divisor.max(1))
+}
+
+fn fitting(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! What the machine has, for the master, which asks on behalf of an operator. A real machine is looked at beside the loop,
+//! once for all who ask meanwhile; emulated hardware is shown as its file and its model have it.
+
+use limo_model::UnitKind;
+use limo_power::Emulated;
+use limo_proto::NodeToMaster;
+
+use super::{Input, Node};
+
+impl Node {
+    pub(super) fn probe(&mut self, ticket: u64) {
+        if let Some(model) = self.as_model() {
+            let report = emulated(model);
+            return self.send(NodeToMaster::Probed { ticket, report });
+        }
+        if let Some(waiting) = &mut self.probing {
+            return waiting.push(ticket);
+        }
+        let Some(inputs) = self.inputs.upgrade() else { return };
+        self.probing = Some(vec![ticket]);
+        let (running, shown) = (self.running.clone(), self.meter_in_words());
+        tokio::task::spawn_blocking(move || {
+            // A loop that is gone has ended with the daemon.
+            let _ = inputs.blocking_send(Input::Probed(running.report(shown)));
+        });
+    }
+
+    pub(super) fn probed(&mut self, report: String) {
+        for ticket in self.probing.take().unwrap_or_default() {
+            self.send(NodeToMaster::Probed { ticket, report: report.clone() });
+        }
+    }
+}
+
+/// In the form of the report of a real machine.
+fn emulated(model: &Emulated) -> String {
+    let spec = &model.machine().spec;
+    let line = |what: &str, value: &str| format!("{what:<11} {value}\n");
+    let mut text = line("emulated", &format!("machine `{}` of the hardware file: all watts are modelled", spec.name));
+    text += &line("memory", &spec.memory.to_string());
+    text += &line("draw", &format!("{} emulated, {} of it idle", model.draw(), spec.idle));
+    for (index, unit) in spec.units.iter().enumerate() {
+        let kind = match unit.kind {
+            UnitKind::Cpu => format!("{} cores", unit.cores),
+            UnitKind::Accelerator => "an accelerator".to_owned(),
+        };
+        let cap = match (unit.caps, model.held(index)) {
+            (None, _) => "cannot be capped".to_owned(),
+            (Some((low, high)), None) => format!("cap {low} to {high}; now none"),
+            (Some((low, high)), Some(cap)) => format!("cap {low} to {high}; now {cap}"),
+        };
+        text += &line(&unit.name, &format!("{}, {kind}, up to {} above idle; {cap}", unit.hardware, unit.nameplate));
+    }
+    text
+}

@@ -1,0 +1,23 @@
+//! What a node has, asked for from elsewhere: the same as `lslave --probe` prints there.
+
+use limo_tests::Setup;
+
+const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
+
+#[test]
+fn a_node_says_what_it_has() {
+    let cluster = Setup::default()
+        .node("n1", &["--cpus", "2", "--gpus", "none", "--meter", "command:echo 41.5"])
+        .node("n2", &["--hardware", HARDWARE])
+        .start();
+    let submitter = cluster.submitter();
+    let shown = submitter.lconf(&["node", "show", "n1"]).succeeded();
+    for part in
+        ["NODE", "cannot be capped", "\nprocessor   ", "\nmemory      ", "\npowercap    ", "\nmeter       in use: "]
+    {
+        assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
+    }
+    let shown = submitter.lconf(&["node", "show", "n2"]).succeeded();
+    assert!(shown.contains("\nemulated    machine `"), "{shown}");
+    submitter.lconf(&["node", "show", "n7"]).failed("there is no node `n7`");
+}
