@@ -113,7 +113,8 @@ fn refuse_equal(all: &[Configuration]) -> Result<()> {
 /// Name and content of the files that all configurations share.
 fn files(base: &Setup) -> Result<String> {
     let mut text = String::new();
-    for path in [&base.platform, &base.budgets, &base.prices, &base.limits].into_iter().flatten() {
+    let files = [&base.platform, &base.budgets, &base.prices, &base.limits, &base.profiles];
+    for path in files.into_iter().flatten() {
         let digest =
             Digest::of_file(path).with_context(|| format!("{}: the file cannot be read", path.display()))?.hex();
         text.push_str(&format!("{} {digest}\n", file_name(path)));
@@ -127,7 +128,9 @@ fn file_name(path: &Path) -> String {
 
 /// Equal for equal results: folders do not count, nor do the names of variants.
 fn key(labels: &Labels, setup: &Setup, workload: Digest, files: &str) -> String {
-    let plain = Setup { trace: None, platform: None, budgets: None, prices: None, limits: None, ..setup.clone() };
+    let setup = setup.clone();
+    let plain =
+        Setup { trace: None, platform: None, budgets: None, prices: None, limits: None, profiles: None, ..setup };
     let text =
         format!("lsim {}\n{} {}\n{files}{plain:?}\n", env!("CARGO_PKG_VERSION"), labels.workload, workload.hex());
     let readable = format!("{} {} {} {} {}", labels.policy, labels.budget, labels.set, labels.workload, labels.seed);
@@ -162,7 +165,7 @@ mod tests {
         let first = of(&labels("w.swf"), &setup, b"jobs");
         assert!(first.starts_with("easy-80pct-w.swf-"), "{first}");
         // Another folder or name of the variant: the same; other jobs, options or files: another.
-        let moved = Setup { trace: Some("b/w.swf".into()), ..setup.clone() };
+        let moved = Setup { trace: Some("b/w.swf".into()), profiles: Some("b/profiles.csv".into()), ..setup.clone() };
         assert_eq!(of(&labels("w.swf"), &moved, b"jobs"), first);
         assert_ne!(of(&labels("w.swf"), &setup, b"Jobs"), first);
         assert_ne!(of(&labels("w.swf"), &Setup { first: Some(4), ..setup.clone() }, b"jobs"), first);

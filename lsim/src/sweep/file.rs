@@ -83,7 +83,8 @@ impl Plan {
     }
 
     fn from_parts(lists: Lists, mut base: Setup, folder: &Path) -> Result<Self> {
-        for path in [&mut base.trace, &mut base.platform, &mut base.budgets, &mut base.prices, &mut base.limits] {
+        let Setup { trace, platform, budgets: periods, prices, limits, profiles, .. } = &mut base;
+        for path in [trace, platform, periods, prices, limits, profiles] {
             *path = path.take().map(|path| folder.join(path));
         }
         let policies = one_or_list(("policy", base.policy.take()), ("policies", lists.policies))?;
