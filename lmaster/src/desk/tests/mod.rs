@@ -13,6 +13,7 @@ mod nodes;
 mod probes;
 mod readings;
 mod restarts;
+mod samples;
 mod steer;
 mod streams;
 
@@ -21,10 +22,7 @@ use std::num::NonZeroU32;
 
 use limo_feeds::grid::{Arbiter, Kept, Source};
 use limo_journal::{Batch, CommitError, Entry, ReadingRow, Recovered, Submission};
-use limo_model::{
-    Attempt, Band, Cores, Drawn, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind,
-    UnitSpec, Usage,
-};
+use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Outcome, Power, Span, Time, Usage};
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode, NewSlave,
     NodeToMaster, Query, Sample, SendExec,
@@ -36,6 +34,7 @@ use super::{
 };
 use crate::readings::Kept as ReadingsKept;
 use crate::recover::restore;
+use samples::*;
 
 /// 2026-01-01 in milliseconds.
 const START: i64 = 1_767_225_600_000;
@@ -338,68 +337,5 @@ impl Bench {
         self.report(node, NodeToMaster::Started { job, attempt });
         self.orders(node);
         (job, attempt)
-    }
-}
-
-fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> NewSlave {
-    let unit = UnitSpec {
-        name: "cpu".into(),
-        hardware: "xeon".into(),
-        kind: UnitKind::Cpu,
-        cores: 1,
-        nameplate: Power::from_watts(60),
-        caps: Some((Power::from_watts(20), Power::from_watts(60))),
-    };
-    let spec = NodeSpec {
-        name: name.into(),
-        units: vec![unit],
-        memory: Memory::from_bytes(1 << 30),
-        idle: Power::from_watts(10),
-        meter: Meter::Emulated,
-        rest: None,
-    };
-    NewSlave { spec, instance: format!("instance of {name}"), boot: boot.into(), attempts }
-}
-
-fn exec(key: u8) -> ClientToMaster {
-    exec_with(key, |_| ())
-}
-
-/// A submission; its key is sixteen times `key`.
-fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster {
-    let request = Request { user: "somebody else".into(), name: "cg".into(), ..Request::one_core("cg") };
-    let launch = Launch {
-        argv: vec![b"cg".to_vec(), b"a b".to_vec()],
-        variants: Vec::new(),
-        cwd: b"/".to_vec(),
-        env: Vec::new(),
-        umask: 0o022,
-        uid: 4711,
-        io: Io::Attached,
-    };
-    let mut exec = SendExec { key: [key; 16], request, launch };
-    change(&mut exec);
-    ClientToMaster::SendExec(Box::new(exec))
-}
-
-fn ended(job: JobId, attempt: Attempt, code: u8) -> NodeToMaster {
-    let energy = Some(limo_model::Energy::from_joules(600));
-    let usage = Usage { elapsed: Span::from_secs(10), energy, ..Usage::default() };
-    NodeToMaster::Ended { job, attempt, outcome: Outcome::Exited(code), usage }
-}
-
-/// The first word of each message, for comparing what was said.
-fn words<M: std::fmt::Debug>(messages: &[M]) -> Vec<String> {
-    let word = |message: &M| {
-        let text = format!("{message:?}");
-        text.split([' ', '(']).next().unwrap_or_default().to_owned()
-    };
-    messages.iter().map(word).collect()
-}
-
-fn refusal(message: Option<&MasterToClient>) -> &str {
-    match message {
-        Some(MasterToClient::Refused { reason, .. }) => reason,
-        other => panic!("not refused: {other:?}"),
     }
 }

@@ -1,0 +1,95 @@
+//! What the desk is told, and what it wants done: all that passes between it and the rest of the program.
+
+use limo_feeds::grid::{Kept, Word};
+use limo_journal::{Batch, CommitError, RecoverError, Recovered};
+use limo_model::{JobId, Power, Profile, ProfileKey, Time};
+use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, MasterToNode, NodeToMaster, SubmissionKey};
+
+use super::{Caller, Lesson, Life, News, PeerId, Settings, Ticket};
+
+/// What happens to the master.
+#[derive(Debug)]
+pub enum Input {
+    NodeConnected(PeerId),
+    ClientConnected(PeerId, Caller),
+    Node(PeerId, Frame<NodeToMaster>),
+    Client(PeerId, Frame<ClientToMaster>),
+    Gone(PeerId),
+    /// The answer to [`Effect::Commit`].
+    Committed(Result<(), CommitError>),
+    /// The answer to [`Effect::Recover`].
+    Recovered(Result<Recovered, RecoverError>),
+    /// The answer to [`Effect::RestoreBallast`].
+    Ballast(Result<(), String>),
+    /// The answer to [`Effect::Ask`].
+    Answered(Ticket, Result<Reply, String>),
+    /// Something was learned from [`Effect::Learn`].
+    Learned(ProfileKey, Profile),
+    /// [`Desk::deadline`] has come.
+    Timer,
+    /// What the feeds tell of prices now.
+    Feeds(Box<News>),
+    /// A source of limits, by its place in the configuration, has said something.
+    Word(usize, Word),
+    /// A meter, by its place in the configuration, shows this, or why it does not.
+    Metered(usize, Result<Power, String>),
+    /// The configuration was read again.
+    Configured(Box<Settings>),
+    /// Take no more in; what is under way is still committed.
+    Stop,
+}
+
+/// What the master wants done, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    ToNode(PeerId, Frame<MasterToNode>),
+    ToClient(PeerId, Frame<MasterToClient>),
+    /// Send what is queued, then hang up. No `Gone` need follow.
+    Close(PeerId, String),
+    Commit(Box<Batch>),
+    Recover,
+    RestoreBallast,
+    Ask(Ticket, Question),
+    Learn(Box<Lesson>),
+    /// Keep what was heard of the sources of limits over a restart.
+    KeepGrid(Box<Kept>),
+    /// Remember the life of a node over a restart of the master, before any effect that follows.
+    Remember(String, Life),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// Which job was submitted with this key, and what became of it.
+    Key(SubmissionKey),
+    /// Finished jobs, in this order; those that are not there are left out.
+    Jobs(Vec<JobId>),
+    /// The newest finished jobs.
+    Recent(u32),
+    /// Everything in the profile database.
+    Profiles,
+    /// What a node drew, or the cluster where there is no name, in the intervals that begin in `[from, until)`; one more
+    /// than [`READINGS_LIMIT`] at most.
+    Readings(String, (Time, Time)),
+    /// Import profiles.
+    Store(Vec<(ProfileKey, Profile)>),
+    Forget(ProfileKey),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    Key(Option<Known>),
+    Jobs(Vec<JobReport>),
+    AllProfiles(Vec<(ProfileKey, Profile)>),
+    Readings(Vec<limo_model::Drawn>),
+    /// What now holds for these keys.
+    Profiles(Vec<(ProfileKey, Option<Profile>)>),
+}
+
+/// What the journal knows of a submission.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Known {
+    pub job: JobId,
+    pub uid: u32,
+    /// Once it is over.
+    pub report: Option<Box<JobReport>>,
+}
