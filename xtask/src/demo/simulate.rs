@@ -44,7 +44,8 @@ pub fn simulate_all(lsim: &Path, dir: &Path, prices: &Prices) -> Result<Vec<(Run
         ensure!(mishaps.is_empty(), "not every job ended with exit code 0:\n{}", mishaps.join("\n"));
         Ok((run, record))
     };
-    RUNS.into_iter().map(simulated).collect()
+    // A simulation knows its limits from the begin.
+    RUNS.into_iter().filter(|run| run.forecast).map(simulated).collect()
 }
 
 /// What the runs share, in files.
