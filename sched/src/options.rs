@@ -232,6 +232,8 @@ pub struct Options {
     /// monitoring stages of energy-budget-2017, section IV-C.1.
     pub monitor_every: Span,
     pub preempt: Preempt,
+    /// How long before a limit that is known to fall running jobs give way: a round, and the time until a cap has its effect.
+    pub steer_lead: Span,
     /// What an hour until its end is worth for each MWh of a job that waits for a better price.
     pub waiting_weight: Price,
     /// What each MWh is worth that lifts the draw from below the lower limit towards it.
@@ -263,6 +265,7 @@ impl Default for Options {
             rest: RestRule::Never,
             monitor_every: Span::from_secs(600),
             preempt: Preempt::Requeue,
+            steer_lead: Span::from_secs(1),
             waiting_weight: Price::from_milli_per_mwh(1_000),
             band_weight: Price::from_milli_per_mwh(100_000),
             cap_factor_permille: 750,

@@ -60,6 +60,10 @@ pub(super) struct PolicyLayer {
     /// [default: requeue]
     #[arg(long, value_name = "HOW", env = "LIMO_PREEMPT")]
     preempt: Option<Preempt>,
+    /// How long before a limit that is known to fall running jobs give way [default: 1s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_STEER_LEAD")]
+    #[serde(with = "as_text::option")]
+    steer_lead: Option<Span>,
     /// What an hour until its end is worth, for each MWh, to a job that waits for a better price [default: 1 EUR/MWh]
     #[arg(long, value_name = "PRICE", env = "LIMO_WAITING_WEIGHT")]
     #[serde(with = "as_text::option")]
@@ -106,6 +110,7 @@ impl PolicyLayer {
             allocation: self.allocation.or(under.allocation),
             monitor_every: self.monitor_every.or(under.monitor_every),
             preempt: self.preempt.or(under.preempt),
+            steer_lead: self.steer_lead.or(under.steer_lead),
             waiting_weight: self.waiting_weight.or(under.waiting_weight),
             band_weight: self.band_weight.or(under.band_weight),
             cap_factor_permille: self.cap_factor_permille.or(under.cap_factor_permille),
@@ -144,6 +149,7 @@ impl PolicyLayer {
             allocation: self.allocation.unwrap_or(default.allocation),
             monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
             preempt: self.preempt.unwrap_or(default.preempt),
+            steer_lead: not_negative("steer_lead", self.steer_lead, default.steer_lead)?,
             waiting_weight: weight("waiting_weight", self.waiting_weight, default.waiting_weight)?,
             band_weight: weight("band_weight", self.band_weight, default.band_weight)?,
             cap_factor_permille: factor,

@@ -33,7 +33,7 @@ const LIMO: &[Preset] = &[Preset::Limo];
 const ESTIMATED: &[Preset] =
     &[Preset::Limo, Preset::Easy, Preset::Conservative, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
 
-pub const KEYS: [Key; 19] = [
+pub const KEYS: [Key; 20] = [
     Key {
         name: "allocation",
         values: "any | contiguous",
@@ -183,6 +183,14 @@ pub const KEYS: [Key; 19] = [
         read: |choices, value| rest(&mut choices.options.rest, value),
     },
     Key {
+        name: "steer-lead",
+        values: "a span, such as 1s",
+        default: "1s",
+        meaning: "how long before a limit falls running jobs give way",
+        policies: LIMO,
+        read: |choices, value| span(&mut choices.options.steer_lead, value, Span::ZERO),
+    },
+    Key {
         name: "steer-margin-permille",
         values: "0 to 1000",
         default: "20",
@@ -329,7 +337,7 @@ mod tests {
         refused(
             Preset::Easy,
             &["depht=3"],
-            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
         );
         refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
         refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");

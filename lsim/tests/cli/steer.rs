@@ -26,7 +26,7 @@ const PROFILES: &str =
     "application,size,hardware,cap,duration,power,energy,spread,runs\ncg,,node,,80 s,40 W,3200 J,0 %,1\n";
 
 const RUN: &str = "run --trace w.json --platform p.toml --limits l.csv --profiles f.csv --policy limo --out out \
-    --set lead=0s --set reserve-permille=0 --set steer-margin-permille=0";
+    --set lead=0s --set steer-lead=0s --set reserve-permille=0 --set steer-margin-permille=0";
 
 /// What is printed, and of each job its number, start, end and energy in joules, and whether it ended well.
 fn steered(caps: &str, may: &str, options: &str) -> (String, Vec<String>) {

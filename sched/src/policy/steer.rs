@@ -1,7 +1,7 @@
 //! What is done about jobs that run, when the upper limit, the price or the draw changes: the rest and the moved caps of
 //! `limo` (limo-2018, chapter 5, asks for both; power-capping-2018, section 4, for shared caps).
 //!
-//! Idea: where the draw is above the upper limit, or would be `lead` ahead, it comes down at once, with the least harm that
+//! Idea: where the draw is above the upper limit, or would be `steer_lead` ahead, it comes down at once, with the least harm that
 //! does it, in this order. Caps are lowered: all units that can be capped by the same part of their draw, since equal parts
 //! slow the slowest job down the least. What that does not give, suspended jobs give; then jobs that run again later.
 //! Victims: fillers first; jobs without a deadline before jobs with one; those that went on a moment ago last; then
@@ -13,7 +13,7 @@
 //! of the limit free beyond the reserve for `least_on`. Taking knows no such delay: a limit is a limit.
 //! Ignores: energy budgets; jobs over several nodes, which have no caps but can be suspended and requeued.
 //! Cost: one look at each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
-//! `least_on`, `reserve_permille`, `lead`.
+//! `least_on`, `reserve_permille`, `steer_lead`.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     let leaving = |job: &Job| job.assignment().filter(|assignment| assignment.stop.is_some()).map(|a| a.draw);
     let leaving: Power = view.active().filter_map(|(_, job)| leaving(job)).sum();
     let draw = view.draw() - leaving;
-    let high = lowest_high(view, options.lead);
+    let high = lowest_high(view, options.steer_lead);
     if high.is_unlimited() {
         give(view, Power::MAX, &mut plan);
         return Some(plan).filter(Plan::steers);
@@ -84,7 +84,7 @@ pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     if !concerns(state) {
         return None;
     }
-    let falls = view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, _)| *at - options.lead);
+    let falls = view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, _)| *at - options.steer_lead);
     let mut times: Vec<Time> = falls.collect();
     if !state.index.suspended.is_empty() || !state.index.capped.is_empty() {
         let since = state.index.suspended.iter().filter_map(|id| match state.jobs.get(*id).map(|job| &job.phase) {

@@ -24,6 +24,7 @@ readings_every = "1ms"
 [policy]
 lead = "100ms"
 suspect_for = "1s"
+steer_lead = "20ms"
 least_off = "200ms"
 least_on = "500ms"
 

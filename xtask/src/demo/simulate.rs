@@ -83,7 +83,7 @@ impl<'a> Scene<'a> {
         command.args(["run", "--trace", &jobs, "--platform", "platform.toml", "--limits", "limits.csv"]);
         command.args(["--prices", "prices.csv", "--profiles", "profiles.csv", "--policy", run.policy]);
         if run.policy == "limo" {
-            command.args(["--set", &format!("lead={}ms", self.lead.ms())]);
+            command.args(["--set", &format!("lead={}ms", self.lead.ms()), "--set", "steer-lead=20ms"]);
         }
         let output =
             command.arg("--out").arg(&out).output().with_context(|| format!("cannot run {}", lsim.display()))?;

@@ -161,6 +161,7 @@ impl Story {
                 "max-delay" => options.max_delay = parse(value),
                 "depth" => options.depth = parse(value),
                 "threshold" => options.price_rule = PriceRule::Threshold(parse(&format!("{value} EUR/MWh"))),
+                "steer-lead" => options.steer_lead = parse(value),
                 "preempt" => options.preempt = parse(value),
                 "least-off" => options.least_off = parse(value),
                 "least-on" => options.least_on = parse(value),
