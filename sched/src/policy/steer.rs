@@ -147,7 +147,10 @@ fn held(view: &View<'_>) -> Vec<Held> {
         });
         held.cores.1 += part.cores;
         held.draw += assignment.draw;
-        held.floor += low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(assignment.draw);
+        // At the lowest cap there is nothing left to give, whatever readings say that it draws.
+        let gives = node.cap(part.unit.unit) != Some(low);
+        let floor = low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(assignment.draw);
+        held.floor += if gives { floor } else { assignment.draw };
         // Without a cap is the highest.
         held.aim.0 = held.aim.0.zip(part.cap).map(|(one, other)| one.max(other));
     }

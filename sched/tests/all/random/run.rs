@@ -119,7 +119,12 @@ impl Run {
             let gives = job.request.may_suspend || job.request.may_requeue;
             assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
             let part = assignment.placement[0];
-            let unit = &core.node(part.unit.node).expect("a node").spec().units[usize::from(part.unit.unit)];
+            let node = core.node(part.unit.node).expect("a node");
+            let unit = &node.spec().units[usize::from(part.unit.unit)];
+            // Readings here are random: they may tell of a unit that does not obey its cap.
+            if unit.caps.is_some_and(|(low, _)| node.cap(part.unit.unit) == Some(low)) {
+                continue;
+            }
             let floor = unit.caps.map(|(low, _)| low.scaled(part.cores.into(), unit.cores.into()));
             // A thousandth of the draw is as fine as caps are shared.
             let most = floor.unwrap_or(Power::MAX).max(assignment.estimate.power.scaled(1, 1_000));
