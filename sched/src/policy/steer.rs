@@ -181,6 +181,15 @@ impl Held {
         Some(Power::from_mw(cap).max(low).min(high))
     }
 
+    /// The same, below the cap that it has. Where readings say that it draws more than that one lets it, it is lowered by
+    /// the part by which the draw is to come down.
+    fn lower_cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
+        let (low, cap) = (view.node(self.unit.node)?.cap_range(self.unit.unit)?.0, self.cap_for(view, draw)?);
+        let Some(current) = self.current(view) else { return Some(cap) };
+        let lower = current.scaled(draw.mw(), self.draw.mw().max(1)).max(low);
+        Some(if cap < current { cap } else { lower }).filter(|cap| *cap < current)
+    }
+
     fn current(&self, view: &View<'_>) -> Option<Power> {
         view.node(self.unit.node)?.cap(self.unit.unit)
     }
@@ -195,10 +204,8 @@ fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
     let permille = largest_permille(|permille| lowered(permille) >= excess);
     for unit in &units {
         let target = unit.draw.scaled(permille, 1_000).max(unit.floor);
-        let cap = unit.cap_for(view, target).filter(|_| target < unit.draw);
-        if let Some(cap) = cap.filter(|cap| unit.current(view).is_none_or(|current| *cap < current)) {
-            plan.caps.push((unit.unit, Some(cap)));
-        }
+        let cap = unit.lower_cap_for(view, target).filter(|_| target < unit.draw);
+        plan.caps.extend(cap.map(|cap| (unit.unit, Some(cap))));
     }
     let mut left = excess - lowered(permille);
     let preempt = view.options().preempt;
