@@ -9,6 +9,7 @@ use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, W
 
 use super::book::Phase;
 use super::nodes::Welcome;
+use super::submit::Attach;
 use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
 use crate::{recover, report};
 
@@ -35,7 +36,7 @@ pub(super) enum After {
     /// A job, its node and its unit.
     Running(JobId, String, String),
     /// A client that takes up a live job, and what it has of stdout and stderr.
-    Attach(PeerId, JobId, u64, u64),
+    Attach(PeerId, Attach),
     Finished(Box<JobReport>),
     Learn(Box<Lesson>),
 }
@@ -125,7 +126,7 @@ impl Desk {
                 self.notify(job, MasterToClient::Running { job, node, unit });
                 self.connect_ends(job);
             }
-            After::Attach(peer, job, stdout, stderr) => self.attached(peer, job, stdout, stderr),
+            After::Attach(peer, attach) => self.attached(peer, attach),
             After::Finished(report) => self.finished(report),
             After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
         }

@@ -52,7 +52,7 @@ impl Desk {
         match self.live.get(&job) {
             Some(live) if Some(live.uid) == uid => {
                 if live.launch.io == Io::Attached {
-                    self.after(After::Attach(peer, job, 0, 0));
+                    self.after(After::Attach(peer, Attach { job, key: live.key, stdout: 0, stderr: 0 }));
                 } else {
                     self.answer(peer, MasterToClient::Accepted { job });
                 }
@@ -112,7 +112,7 @@ impl Desk {
     }
 
     pub(super) fn attach(&mut self, peer: PeerId, attach: Attach) {
-        let Attach { job, key, stdout, stderr } = attach;
+        let Attach { job, key, .. } = attach;
         let uid = self.caller(peer).map(|caller| caller.uid);
         match self.live.get(&job) {
             None => self.ask(peer, Question::Key(key), Asked::Attach(peer, attach)),
@@ -127,7 +127,7 @@ impl Desk {
                 let reason = format!("job {job} was cancelled, because its lrun was away for more than {grace}");
                 self.refuse(peer, reason, None);
             }
-            Some(_) => self.after(After::Attach(peer, job, stdout, stderr)),
+            Some(_) => self.after(After::Attach(peer, attach)),
         }
     }
 
@@ -141,9 +141,14 @@ impl Desk {
     }
 
     /// A client takes a live job up again: it hears how the job is.
-    pub(super) fn attached(&mut self, peer: PeerId, job: JobId, stdout: u64, stderr: u64) {
+    pub(super) fn attached(&mut self, peer: PeerId, attach: Attach) {
+        let Attach { job, key, stdout, stderr } = attach;
         if self.caller(peer).is_none() {
             return;
+        }
+        if !self.live.contains_key(&job) {
+            // Its end came on disk while this waited, and was told to whoever was there then.
+            return self.ask(peer, Question::Key(key), Asked::Attach(peer, attach));
         }
         self.tell_client(peer, MasterToClient::Accepted { job });
         if let Some(before) = self.routes.attach(job, peer, stdout, stderr) {

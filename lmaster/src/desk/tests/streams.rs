@@ -175,3 +175,17 @@ fn the_rest_of_the_output_survives_a_restart_after_the_end() {
     bench.input(Input::Node(node, Frame::Data(rest.clone())));
     assert_eq!(bench.data, [(client, rest)]);
 }
+
+#[test]
+fn a_client_that_comes_back_while_the_end_is_written_hears_of_it() {
+    let mut it = running();
+    it.bench.input(Input::Gone(it.client));
+    it.bench.slow_disk = true;
+    it.bench.report(it.node, ended(it.job, Attempt(1), 0));
+    let client = it.bench.client(7);
+    it.bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 0, stderr: 0 });
+    it.bench.slow_disk = false;
+    it.bench.commit();
+    assert_eq!(words(&it.bench.heard(client)), ["Accepted", "Finished"]);
+    assert!(it.bench.orders(it.node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 0, stderr: 0 }));
+}
