@@ -5,7 +5,8 @@
 //! brings the draw into it comes before both. A job that may wait (it has a deadline or a latest start) is planned for the
 //! cheapest hour in its reach. The upper limit is strict: a job starts only where the draw with it stays below the limit,
 //! less a reserve, for all of its expected duration, as far as the limits are known; so a limit that falls finds no job
-//! above it. The lower limit is held by best effort, `lead` ahead of an expected end.
+//! above it. The lower limit is held by best effort, `lead` ahead of an expected end. Below it, where nothing else can start, a
+//! job that may be suspended starts although it will have to give way when the upper limit falls.
 //! Sparing: section 3.1.3 asks "to stay at the lower power limit, to avoid running out of executable jobs" if there are
 //! just a few. Where the energy of the queue is less than what holding the lower limit needs until the end of what is
 //! known, the bottom of the band is aimed for in the high mode too; while energy has a negative price each job then goes
@@ -18,11 +19,11 @@
 //! Cost: jobs looked at x units x running and planned jobs.
 //! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
-use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};
+use limo_model::{Energy, Estimate, JobId, Money, Power, Price, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
 use super::weigh::{patience, weigh};
-use crate::options::Mode;
+use crate::options::{Mode, Preempt};
 use crate::round::Wait;
 use crate::state::Job;
 use crate::view::{Choice, View};
@@ -97,7 +98,8 @@ impl Aim {
         if !pressed && self.bottom && ahead && !starts.iter().any(|(at, choice)| *at == now && desk.lands(choice)) {
             return self.hold(desk);
         }
-        self.choose(desk, &starts, pressed).unwrap_or_else(|| {
+        let verdict = self.choose(desk, &starts, pressed);
+        verdict.or_else(|| until_the_fall(desk, composition, job, choices)).unwrap_or_else(|| {
             let first = starts.iter().min_by_key(|(at, choice)| (*at, choice.estimate.energy));
             desk.later(composition, choices, first.copied())
         })
@@ -200,6 +202,25 @@ impl Desk<'_> {
     fn lands(&self, choice: &Choice) -> bool {
         self.trough() + choice.estimate.power >= self.view.band().low()
     }
+}
+
+/// Below the lower limit: the start of a job that fits until the upper limit falls and can give way then, for longer than
+/// `lead`; less would be over before it shows. When it goes on it comes before those that wait, so nobody may wait before it.
+fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, choices: &[Choice]) -> Option<Verdict> {
+    let (now, view) = (desk.view.now(), &desk.view);
+    let gives_way = job.request.may_suspend && view.options().preempt >= Preempt::Suspend;
+    if !gives_way || !desk.reserved.is_empty() || desk.actual.draw_at(now) >= view.band().low() {
+        return None;
+    }
+    let high = view.band().high();
+    let fall = view.limits().steps().iter().find(|(at, band)| *at > now && band.high() < high).map(|(at, _)| *at)?;
+    let brief = |choice: &Choice| {
+        let estimate = Estimate { duration: choice.estimate.duration.min(fall - now), ..choice.estimate };
+        Choice { estimate, ..*choice }
+    };
+    let fits = |choice: &&Choice| desk.earliest(composition, &brief(choice), now) == Some(now);
+    let starts = choices.iter().filter(|_| fall - now > view.options().lead).filter(fits);
+    starts.min_by_key(|choice| (!desk.lands(choice), choice.estimate.power)).map(|choice| Verdict::Start(*choice))
 }
 
 /// The last moment at which `choice` may start.
