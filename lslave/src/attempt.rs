@@ -44,6 +44,8 @@ pub struct Running {
     /// Leader of the job's session and process group.
     pub leader: Pid,
     pub since: Instant,
+    /// Its submitter has stopped it, and has not let it go on: nobody else does.
+    pub halted: bool,
 }
 
 impl Attempt {
@@ -51,6 +53,14 @@ impl Attempt {
     pub fn running(&self) -> Option<Running> {
         match &self.state {
             State::Running(running) | State::Suspended(running) | State::Stopping { running, .. } => Some(*running),
+            State::Held(_) | State::Sweeping(_) | State::Ended(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn running_mut(&mut self) -> Option<&mut Running> {
+        match &mut self.state {
+            State::Running(running) | State::Suspended(running) | State::Stopping { running, .. } => Some(running),
             State::Held(_) | State::Sweeping(_) | State::Ended(_) => None,
         }
     }
@@ -208,7 +218,7 @@ mod tests {
 
     #[test]
     fn assignments() {
-        let running = || State::Running(Running { leader: Pid::from_raw(1), since: Instant::now() });
+        let running = || State::Running(Running { leader: Pid::from_raw(1), since: Instant::now(), halted: false });
         check(&Attempts::default(), 1, Verdict::Hold);
         check(&with(2, State::Held(Box::new(exec(2)))), 2, Verdict::Acknowledge);
         check(&with(2, State::Held(Box::new(exec(2)))), 3, Verdict::Replace(Number(2)));

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
@@ -17,7 +16,7 @@ use serde::Deserialize;
 pub use caps::{CapArguments, GpuSource};
 use caps::{DEFAULT_CAP_LEASE, Written, merged};
 
-use crate::node::Rhythm;
+use crate::node::{Rhythm, duration};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lslave";
@@ -65,7 +64,8 @@ pub struct Arguments {
     #[arg(long, env = "LIMO_NAMEPLATE", value_name = "POWER")]
     pub nameplate: Option<Power>,
     /// What measures this machine: powercap, hwmon:CHIP[/CHANNEL], ipmi[:ARGUMENTS], redfish:URL, shelly:URL[#SWITCH],
-    /// tasmota:URL[#CHANNEL], mcp39f511:DEVICE, mcp39f511n:DEVICE[/CHANNEL] or command:COMMAND; not for emulated hardware
+    /// tasmota:URL[#CHANNEL], mcp39f511:DEVICE, mcp39f511n:DEVICE[/CHANNEL], nvml, nvidia-smi, command:COMMAND or a sum such
+    /// as powercap+nvml; not for emulated hardware
     /// [default: nothing, its draw is estimated]
     #[arg(long, env = "LIMO_METER", value_name = "METER")]
     pub meter: Option<MeterChoice>,
@@ -299,10 +299,6 @@ impl File {
             Err(error) => Err(error).with_context(|| format!("cannot read the settings {}", path.display())),
         }
     }
-}
-
-fn duration(span: Span) -> Duration {
-    Duration::from_millis(u64::try_from(span.ms()).unwrap_or(0))
 }
 
 fn host_name() -> anyhow::Result<String> {

@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::Context;
 use limo_model::{Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
-use limo_power::{Gpu, GpuError, Gpus, Hardware, Machine, MeterChoice};
+use limo_power::{Gpu, Gpus, Hardware, Machine, MeterChoice};
 use tracing::warn;
 
 use crate::config::{GpuSource, Settings};
@@ -54,13 +54,15 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
         caps: None,
     };
     let mut units = vec![cpu];
-    match (settings.gpus, accelerators(settings)) {
-        (GpuSource::None, _) => {}
-        (_, Ok(found)) => units.extend(found),
-        (GpuSource::Nvml, Err(error)) => return Err(error.into()),
-        // Without the library there are no GPUs; whatever else is wrong with it is trouble.
-        (GpuSource::Auto, Err(error)) if error.is_absence() => {}
-        (GpuSource::Auto, Err(error)) => warn!(%error, "the node has no GPUs"),
+    if settings.gpus != GpuSource::None {
+        match Gpus::new(&settings.nvml).list() {
+            // In the driver's order.
+            Ok(found) => units.extend(found.iter().map(accelerator)),
+            Err(error) if settings.gpus == GpuSource::Nvml => return Err(error.into()),
+            // Without the library there are no GPUs; whatever else is wrong with it is trouble.
+            Err(error) if error.is_absence() => {}
+            Err(error) => warn!(%error, "the node has no GPUs"),
+        }
     }
     Ok(NodeSpec {
         name: settings.name.clone(),
@@ -71,14 +73,6 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
         meter: settings.meter.as_ref().map_or(Meter::None, MeterChoice::kind),
         rest: None,
     })
-}
-
-/// A unit for each GPU, in the driver's order.
-fn accelerators(settings: &Settings) -> Result<Vec<UnitSpec>, GpuError> {
-    if settings.gpus == GpuSource::None {
-        return Ok(Vec::new());
-    }
-    Ok(Gpus::new(&settings.nvml).list()?.iter().map(accelerator).collect())
 }
 
 fn accelerator(gpu: &Gpu) -> UnitSpec {

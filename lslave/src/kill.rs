@@ -29,7 +29,7 @@ pub fn group(leader: Pid, signal: i32) -> bool {
 ///
 /// Blocks; reads the environment of every process that it may.
 pub fn sweep(cookie: &str, patience: Duration) -> usize {
-    until_none(patience, || carriers(cookie).filter(|process| process.signal(libc::SIGKILL)).count())
+    until_none(patience, || carriers(cookie).inspect(|process| process.signal(libc::SIGKILL)).count())
 }
 
 /// Stops every process with this cookie outside of the group of `leader` and waits until none runs, at most `patience`. How
@@ -39,10 +39,12 @@ pub fn sweep(cookie: &str, patience: Duration) -> usize {
 pub fn halt(cookie: &str, leader: Pid, patience: Duration) -> usize {
     let ran = |process: &Carrier| match process.state_outside(leader) {
         None | Some('T' | 't') => false,
-        // In a wait that no signal ends, as for a child that was stopped between vfork and exec: with the signal pending,
-        // no instruction of its own follows.
-        Some('D') => !process.signal(libc::SIGSTOP),
-        _ => process.signal(libc::SIGSTOP),
+        Some(state) => {
+            process.signal(libc::SIGSTOP);
+            // D is a wait that no signal ends, as for a child that was stopped between vfork and exec: with the signal
+            // pending, no instruction of its own follows.
+            state != 'D'
+        }
     };
     until_none(patience, || carriers(cookie).filter(ran).count())
 }
@@ -52,9 +54,8 @@ pub fn halt(cookie: &str, leader: Pid, patience: Duration) -> usize {
 ///
 /// Blocks, as [`sweep`].
 pub fn go_on(cookie: &str, leader: Pid) {
-    carriers(cookie).filter(|process| process.state_outside(leader).is_some()).for_each(|process| {
-        process.signal(libc::SIGCONT);
-    });
+    let outside = carriers(cookie).filter(|process| process.state_outside(leader).is_some());
+    outside.for_each(|process| process.signal(libc::SIGCONT));
 }
 
 /// Looks again and again until nothing is found, at most for `patience`; how many were found last.
@@ -97,11 +98,10 @@ fn carriers(cookie: &str) -> impl Iterator<Item = Carrier> {
 }
 
 impl Carrier {
-    /// True, so that those that got it can be counted; one that has just ended is not there at the next look.
-    fn signal(&self, signal: i32) -> bool {
+    /// One that has just ended is not there at the next look.
+    fn signal(&self, signal: i32) {
         // SAFETY: a descriptor that is open, no siginfo, no flags.
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.process.as_raw_fd(), signal, 0, 0) };
-        true
     }
 
     /// The kernel's letter for its state; `None` where it is gone, or in the group of `leader`.

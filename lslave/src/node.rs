@@ -129,7 +129,8 @@ struct Link {
     registered: bool,
 }
 
-fn duration(span: Span) -> Duration {
+/// Nothing where it is negative.
+pub fn duration(span: Span) -> Duration {
     Duration::from_millis(u64::try_from(span.ms()).unwrap_or(0))
 }
 
@@ -270,7 +271,6 @@ impl Node {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
         self.caps.registered();
-        self.emulation.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {

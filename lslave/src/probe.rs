@@ -85,7 +85,8 @@ fn given(choice: &MeterChoice, site: Result<Site, AccessError>) -> String {
     }
 }
 
-fn line(what: &str, value: &str) -> String {
+/// One line of a report.
+pub fn line(what: &str, value: &str) -> String {
     format!("{what:<11} {value}\n")
 }
 

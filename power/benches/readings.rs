@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use limo_power::{Chip, Hwmon, Meter, Powercap};
+use limo_power::{Chip, Hwmon, Mcp39f511, Meter, Powercap, Wattmeter};
 use nix::time::{ClockId, clock_gettime};
 
 #[path = "../tests/wattmeter/chip.rs"]
@@ -43,7 +43,8 @@ fn main() -> ExitCode {
     let hwmon = measure("hwmon", &mut Hwmon::new(sysfs, sensor), || {});
 
     let chip = chip::Emulated::new(Chip::Two);
-    let mut wattmeter = chip.meter(None, Duration::from_secs(1)).with_limit(Duration::from_secs(20));
+    let wattmeter = Wattmeter { chip: chip.chip, path: chip.path.clone(), channel: None };
+    let mut wattmeter = Mcp39f511::new(wattmeter, Duration::from_secs(1)).with_limit(Duration::from_secs(20));
     let wattmeter = measure("mcp39f511", &mut wattmeter, || {});
     println!("limit                                            {LIMIT_PERCENT:8.4} %");
     let is_good = [powercap, hwmon, wattmeter].iter().all(|percent| *percent <= LIMIT_PERCENT);

@@ -47,6 +47,12 @@ impl Tree {
         fs::remove_dir_all(self.zone(dir)).expect("removed");
     }
 
+    fn swap(&self, first: &str, second: &str) {
+        for (from, to) in [(first, "aside"), (second, first), ("aside", second)] {
+            fs::rename(self.zone(from), self.zone(to)).expect("renamed");
+        }
+    }
+
     /// So many joules more on each counter.
     fn count(&self, joules: &[(&str, u64)]) {
         for (dir, joules) in joules {
@@ -118,18 +124,8 @@ fn packages_and_memory_are_added_whatever_their_numbers() {
     tree.count(&[("intel-rapl:0", 100), ("intel-rapl:0:0", 7), ("intel-rapl:1", 90), ("intel-rapl:1:0", 80)]);
     tree.shows(197);
     // Loaded again, the module numbers them the other way round: the same counters under other numbers.
-    let (first, second) = (tree.zone("intel-rapl:0"), tree.zone("intel-rapl:1"));
-    let swap = |from: &PathBuf, to: &PathBuf| {
-        fs::write(from.join("name"), "package-0\n").expect("written");
-        fs::write(to.join("name"), "package-1\n").expect("written");
-    };
-    swap(&first, &second);
-    for (a, b) in [("intel-rapl:0", "intel-rapl:1"), ("intel-rapl:0:0", "intel-rapl:1:1")] {
-        let energy = |dir: &str| fs::read_to_string(tree.zone(dir).join("energy_uj")).expect("readable");
-        let (of_a, of_b) = (energy(a), energy(b));
-        fs::write(tree.zone(a).join("energy_uj"), of_b).expect("written");
-        fs::write(tree.zone(b).join("energy_uj"), of_a).expect("written");
-    }
+    tree.swap("intel-rapl:0", "intel-rapl:1");
+    tree.swap("intel-rapl:0:0", "intel-rapl:1:1");
     tree.count(&[("intel-rapl:0", 11), ("intel-rapl:1", 12)]);
     tree.shows(23);
 }
@@ -140,6 +136,10 @@ fn psys_has_everything_in_it() {
     tree.shows_nothing_yet();
     tree.count(&[("intel-rapl:0", 42), ("intel-rapl:0:0", 5), ("intel-rapl:1", 61)]);
     tree.shows(61);
+    // Under another number it is still what counts.
+    tree.swap("intel-rapl:0", "intel-rapl:1");
+    tree.count(&[("intel-rapl:0", 62), ("intel-rapl:1", 43)]);
+    tree.shows(62);
 }
 
 #[test]
@@ -250,6 +250,6 @@ fn what_cannot_be_read_is_named() {
     tree.fails("", "/intel-rapl:0/energy_uj contains `lots`: a whole number was expected");
     tree.set("intel-rapl:0", 1_000_000 + 84_000_000);
     tree.shows_since(21, 4);
-    fs::remove_file(tree.zone("intel-rapl:0").join("name")).expect("removed");
-    tree.fails("cannot read ", "/intel-rapl:0/name: No such file");
+    fs::create_dir(tree.zone("intel-rapl:1")).expect("made");
+    tree.fails("cannot read ", "/intel-rapl:1/name: No such file");
 }

@@ -70,13 +70,13 @@ impl Caps {
 impl Node {
     /// The master says what each unit may draw.
     pub(super) fn caps(&mut self, generation: u64, caps: Vec<Option<Power>>) {
-        if self.model().is_some() {
-            return self.emulated_caps(generation, &caps);
-        }
         if self.caps.newest.is_some_and(|newest| generation < newest) {
             return debug!(generation, "older caps than those that are known");
         }
         self.caps.newest = Some(generation);
+        if self.model().is_some() {
+            return self.emulated_caps(generation, &caps);
+        }
         self.caps.capping = true;
         self.work(Work::Cap { generation, caps });
     }
@@ -132,11 +132,14 @@ impl Node {
                 self.send(NodeToMaster::Capped { generation, failed });
             }
             Done::PutBack { complete } => {
-                // Tried again, unless the master is back and says what it wants.
-                let again = (!complete && !self.is_registered()).then(|| Instant::now() + self.caps.lease);
-                self.caps.capping = !complete;
-                self.caps.lease_end = again;
                 info!(complete, "what was there before the caps is put back");
+                // Caps that came meanwhile follow now, and their lease goes by what came after them.
+                if self.caps.next.is_none() {
+                    // Tried again, unless the master is back and says what it wants.
+                    let again = (!complete && !self.is_registered()).then(|| Instant::now() + self.caps.lease);
+                    self.caps.capping = !complete;
+                    self.caps.lease_end = again;
+                }
             }
         }
         if let Some(work) = self.caps.next.take() {

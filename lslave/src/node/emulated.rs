@@ -17,17 +17,8 @@ use super::{Node, duration};
 
 #[derive(Debug, Default)]
 pub(super) struct Emulation {
-    /// Of the caps that the master sent last on this connection.
-    generation: Option<u64>,
     /// Of jobs whose work is not done.
     work: BTreeMap<JobId, PipeWriter>,
-}
-
-impl Emulation {
-    /// The master took the node. What it says now is newer than all before, even where it has lost count.
-    pub(super) fn registered(&mut self) {
-        self.generation = None;
-    }
 }
 
 impl Node {
@@ -88,12 +79,8 @@ impl Node {
     /// The master set the caps of the units.
     pub(super) fn emulated_caps(&mut self, generation: u64, caps: &[Option<Power>]) {
         let now = self.now();
-        if self.emulation.generation.is_some_and(|newest| generation < newest) {
-            return debug!(generation, "older caps are ignored");
-        }
         let Some(model) = self.model() else { return };
         let failed = model.set_caps(caps, now);
-        self.emulation.generation = Some(generation);
         info!(generation, ?caps, "caps of the emulated units");
         for (_, reason) in &failed {
             warn!(generation, %reason, "a cap does not hold");

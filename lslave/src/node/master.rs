@@ -154,16 +154,21 @@ impl Node {
     fn signal(&mut self, job: JobId, number: Number, signal: i32) {
         let attempt = self.attempts.find(job, number);
         let suspended = attempt.as_ref().is_some_and(|attempt| matches!(attempt.state, State::Suspended(_)));
-        match attempt.and_then(|attempt| attempt.running()) {
-            // Only `Resume` lets a suspended job go on; what else is sent to it waits for that, but KILL.
-            Some(_) if suspended && signal == libc::SIGCONT => debug!(%job, "no signal continues a suspended job"),
-            // 0 and below would mean something else to the kernel.
-            Some(running) if signal > 0 => {
-                info!(%job, signal, "signal");
-                kill::group(running.leader, signal);
-            }
-            _ => debug!(%job, signal, "no process for the signal"),
+        // 0 and below would mean something else to the kernel.
+        let Some(running) = attempt.and_then(|attempt| attempt.running_mut()).filter(|_| signal > 0) else {
+            return debug!(%job, signal, "no process for the signal");
+        };
+        match signal {
+            libc::SIGSTOP => running.halted = true,
+            libc::SIGCONT => running.halted = false,
+            _ => {}
         }
+        // Only `Resume` lets a suspended job go on; what else is sent to it waits for that, but KILL.
+        if suspended && signal == libc::SIGCONT {
+            return debug!(%job, "no signal continues a suspended job");
+        }
+        info!(%job, signal, "signal");
+        kill::group(running.leader, signal);
     }
 
     fn end_acknowledged(&mut self, job: JobId, number: Number) {

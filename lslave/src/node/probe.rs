@@ -6,6 +6,7 @@ use limo_power::Emulated;
 use limo_proto::NodeToMaster;
 
 use super::{Input, Node};
+use crate::probe::line;
 
 impl Node {
     pub(super) fn probe(&mut self, ticket: u64) {
@@ -35,7 +36,6 @@ impl Node {
 /// In the form of the report of a real machine.
 fn emulated(model: &Emulated) -> String {
     let spec = &model.machine().spec;
-    let line = |what: &str, value: &str| format!("{what:<11} {value}\n");
     let mut text = line("emulated", &format!("machine `{}` of the hardware file: all watts are modelled", spec.name));
     text += &line("memory", &spec.memory.to_string());
     text += &line("draw", &format!("{} emulated, {} of it idle", model.draw(), spec.idle));

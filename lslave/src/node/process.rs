@@ -31,7 +31,7 @@ impl Node {
         match spawn(exec, &Surroundings { spec: &self.spec, cookie, emulated_work }) {
             Ok(process) => {
                 info!(%job, attempt = %number, pid = process.leader.as_raw(), "job started");
-                let running = Running { leader: process.leader, since: Instant::now() };
+                let running = Running { leader: process.leader, since: Instant::now(), halted: false };
                 if let Some(attempt) = self.attempts.find(job, number) {
                     attempt.state = State::Running(running);
                 }

@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// Lets the job's processes go on. Twice is once.
+    /// Lets the job's processes go on, unless its submitter has stopped them himself. Twice is once.
     pub(super) fn resume_job(&mut self, job: JobId, number: Number) {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
@@ -56,7 +56,9 @@ impl Node {
         };
         info!(%job, "resuming the job");
         attempt.state = State::Running(running);
-        kill::group(running.leader, libc::SIGCONT);
+        if !running.halted {
+            kill::group(running.leader, libc::SIGCONT);
+        }
         self.confirm(job, number, Some(false));
         self.goes_on(job);
     }

@@ -1,6 +1,7 @@
 //! Caps on real interfaces: set, read back, and put back whatever happens to the daemon or its master.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,6 +143,48 @@ async fn without_a_master_caps_end_with_their_lease() {
     assert!(is_original(&tree), "until it is told");
     assert_eq!(cap(&mut node, 1, &[Some(50)]).await, []);
     assert_eq!(tree.limit_of("intel-rapl:0"), "50000000");
+}
+
+/// A master that comes back while its caps are being lifted sets them anew, and they have a lease like all others.
+#[tokio::test]
+async fn caps_that_come_while_others_are_lifted_have_a_lease() {
+    let (master, dir) = (Master::new().await, tempfile::tempdir().expect("a directory"));
+    let (program, hold, asked) = (dir.path().join("smi"), dir.path().join("hold"), dir.path().join("asked"));
+    let limit = || fs::read_to_string(dir.path().join("limit")).unwrap_or_default();
+    let script = "#!/bin/sh
+        cd $(dirname $0)
+        if [ $3 = -pl ]; then
+            : > asked
+            while [ -e hold ]; do sleep 0.01; done
+            echo $4 > limit
+        else
+            echo GPU-1, $(cat limit), $(cat limit), 100, 700
+        fi";
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("own file");
+    fs::write(dir.path().join("limit"), "700").expect("written");
+    let address = master.address();
+    let program = program.to_str().expect("UTF-8");
+    let options = ["--gpus", "none", "--nvidia-smi", program, "--cap", "cpu=nvidia-smi:0", "--cap-lease", "200ms"];
+    let _daemon = Daemon::start(&master, &options);
+    let (mut node, _) = master.welcome().await;
+    assert_eq!(cap(&mut node, 1, &[Some(300)]).await, []);
+    fs::remove_file(&asked).expect("it was asked");
+    fs::write(&hold, "").expect("written");
+    drop((node, master));
+    until(|| asked.exists()).await;
+    let master = Master::at(&address).await;
+    let (mut node, _) = master.welcome().await;
+    node.send(MasterToNode::Caps { generation: 1, caps: vec![Some(watts(400))] }).await;
+    // What comes after it is heard, so it is, too.
+    node.run(shell(1, "true")).await;
+    node.ended(1).await;
+    assert_eq!(limit(), "300.000\n", "still being lifted");
+    fs::remove_file(&hold).expect("removed");
+    assert_eq!(answer(&mut node, 1).await, []);
+    assert_eq!(limit(), "400.000\n");
+    drop((node, master));
+    until(|| limit() == "700.000\n").await;
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@ mod caps;
 mod chip;
 mod config;
 mod emulated;
-#[allow(dead_code, reason = "each crate's tests use what they need of it")]
 #[path = "../../../power/tests/fake/mod.rs"]
 mod fake;
 mod kill;
@@ -18,6 +17,5 @@ mod protocol;
 mod recovery;
 mod streams;
 mod suspend;
-#[allow(dead_code, reason = "each crate's tests use what they need of it")]
 #[path = "../../../power/tests/cap/tree.rs"]
 mod tree;

@@ -199,6 +199,38 @@ async fn signals_wait_for_the_job_to_go_on() {
     assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGKILL), "no process waits with that one");
 }
 
+/// Stopped by its submitter (Ctrl-Z at `lrun`), it goes on when he says so, whatever the master does meanwhile.
+#[tokio::test]
+async fn a_job_that_its_submitter_stopped_is_not_resumed() {
+    let (mut node, daemon) = node().await;
+    let file = daemon.path("a");
+    node.run(shell(1, &format!("echo $$; {}", counting(&file)))).await;
+    let leader = numbers(&mut node, 1).await;
+    counts_on(std::slice::from_ref(&file)).await;
+    signal(&mut node, 1, libc::SIGSTOP).await;
+    all_stopped(&leader).await;
+    suspend(&mut node, 1).await;
+    resume(&mut node, 1).await;
+    node.expect(NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: false }).await;
+    // Its shell may just have been starting a child: what is not continued stands still in the end.
+    all_stopped(&leader).await;
+    signal(&mut node, 1, libc::SIGCONT).await;
+    counts_on(std::slice::from_ref(&file)).await;
+    // He changes his mind while it is suspended: the last word counts when it is resumed.
+    suspend(&mut node, 1).await;
+    signal(&mut node, 1, libc::SIGSTOP).await;
+    signal(&mut node, 1, libc::SIGCONT).await;
+    resume(&mut node, 1).await;
+    counts_on(&[file]).await;
+    suspend(&mut node, 1).await;
+    signal(&mut node, 1, libc::SIGSTOP).await;
+    resume(&mut node, 1).await;
+    heard(&mut node, 2).await;
+    all_stopped(&leader).await;
+    node.stop(1, Span::from_secs(3600)).await;
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(libc::SIGTERM));
+}
+
 /// Killed by somebody else while it is suspended: it is over, and what it left behind ends though it stands still.
 #[tokio::test]
 async fn a_job_may_die_while_it_is_suspended() {

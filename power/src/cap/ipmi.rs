@@ -12,9 +12,8 @@ use thiserror::Error;
 
 use super::program::{Program, ProgramError};
 use super::{Cap, CapError, Originals, checked};
-
-/// The first byte of all data of DCMI.
-const GROUP: u8 = 0xdc;
+use crate::meter::ipmi::{GROUP, bytes, completion_code, has_no_device};
+use crate::meter::{IpmiError, MeterError};
 
 /// Group, two reserved bytes, action, limit (2), correction time (4), two reserved bytes, period (2).
 const REPLY_LENGTH: usize = 14;
@@ -70,15 +69,13 @@ impl IpmiCap {
 
     /// The data of the reply.
     fn send(&self, command: u8, data: &[u8]) -> Result<Vec<u8>, CapError> {
-        let bytes: Vec<String> = [0x2c, command, GROUP].iter().chain(data).map(|byte| format!("{byte:#04x}")).collect();
+        let asked: Vec<String> = [0x2c, command, GROUP].iter().chain(data).map(|byte| format!("{byte:#04x}")).collect();
         let words = self.arguments.iter().map(String::as_str).chain(["raw"]);
-        let words: Vec<&str> = words.chain(bytes.iter().map(String::as_str)).collect();
+        let words: Vec<&str> = words.chain(asked.iter().map(String::as_str)).collect();
         let program = Program { path: &self.program, remedy: "install ipmitool" };
         let (ran, command) = program.run(&words).map_err(refusal)?;
         let expected = "bytes such as `dc 00 00`, of which the first is `dc`, were expected";
-        let reply: Option<Vec<u8>> =
-            ran.stdout.split_whitespace().map(|word| u8::from_str_radix(word, 16).ok()).collect();
-        match reply {
+        match bytes(&ran.stdout) {
             Some(reply) if reply.first() == Some(&GROUP) => Ok(reply),
             _ => Err(ProgramError::Nonsense { command, printed: ran.shown(), expected }.into()),
         }
@@ -119,8 +116,10 @@ fn limit(settings: &Settings) -> Power {
 /// What `ipmitool` says of a controller that does not do it.
 fn refusal(error: CapError) -> CapError {
     let CapError::Program(ProgramError::Failed { command, status, printed }) = error else { return error };
-    let digits = printed.split_once("rsp=0x").and_then(|(_, rest)| rest.split(')').next());
-    match digits.and_then(|digits| u8::from_str_radix(digits.trim(), 16).ok()) {
+    if has_no_device(&printed) {
+        return MeterError::from(IpmiError::NoDevice { command, printed }).into();
+    }
+    match completion_code(&printed) {
         Some(code) => IpmiCapError::Refused { command, code, meaning: meaning(code) }.into(),
         None => ProgramError::Failed { command, status, printed }.into(),
     }
@@ -184,8 +183,7 @@ impl Cap for IpmiCap {
                 Some(held) => Err(CapError::StillCapped { place: self.place(), found: limit(&held) }),
             };
         }
-        let bytes = value.strip_prefix(ACTIVE).ok_or_else(captured)?.split(' ');
-        let bytes: Option<Vec<u8>> = bytes.map(|byte| u8::from_str_radix(byte, 16).ok()).collect();
-        self.apply(bytes.and_then(|bytes| bytes.try_into().ok()).ok_or_else(captured)?)
+        let settings = value.strip_prefix(ACTIVE).and_then(bytes).and_then(|settings| settings.try_into().ok());
+        self.apply(settings.ok_or_else(captured)?)
     }
 }

@@ -106,28 +106,31 @@ impl Keeper {
         let (path, site, left) = (path.to_owned(), site.clone(), read(path)?);
         let mut keeper = Self { path, site, units: Vec::new(), left, closed: false };
         let mut failures = keeper.restore();
-        for (name, choice) in units {
-            let mut unit =
-                Unit { cap: choice.cap(&keeper.site), name, choice, range: None, originals: Originals::new() };
-            match keeper.check(&mut unit) {
-                Ok(range) => unit.range = Some(range),
-                Err(error) => failures.push(CapFailure { unit: unit.name.clone(), error }),
+        for (index, (name, choice)) in units.into_iter().enumerate() {
+            let cap = choice.cap(&keeper.site);
+            keeper.units.push(Unit { name: name.clone(), choice, cap, range: None, originals: Originals::new() });
+            if let Err(error) = keeper.find_range(index) {
+                failures.push(CapFailure { unit: name, error });
             }
-            keeper.units.push(unit);
         }
         Ok((keeper, failures))
     }
 
-    /// The range of a unit, which must not have the controls of another.
-    fn check(&mut self, unit: &mut Unit) -> Result<(Power, Power), CapError> {
-        let controls = unit.cap.capture()?;
-        for other in self.units.iter_mut().filter(|other| other.range.is_some()) {
+    /// The range of a unit, which must not have the controls of another; known from then on.
+    fn find_range(&mut self, index: usize) -> Result<(Power, Power), CapError> {
+        let unit = &mut self.units[index];
+        let (name, controls) = (unit.name.clone(), unit.cap.capture()?);
+        let others = self.units.iter_mut().enumerate().filter(|(at, other)| *at != index && other.range.is_some());
+        for (_, other) in others {
             let theirs = other.cap.capture()?;
             if let Some(control) = theirs.into_keys().find(|control| controls.contains_key(control)) {
-                return Err(CapError::Taken { unit: unit.name.clone(), other: other.name.clone(), control });
+                return Err(CapError::Taken { unit: name, other: other.name.clone(), control });
             }
         }
-        unit.cap.range()
+        let unit = &mut self.units[index];
+        let range = unit.cap.range()?;
+        unit.range = Some(range);
+        Ok(range)
     }
 
     /// The lowest and highest cap of a unit; `None` where it cannot be capped.
@@ -163,11 +166,15 @@ impl Keeper {
             (None, Some(_)) => return Err(CapError::NoCap { unit: unit.to_owned() }),
             (None, None) => return Ok(()),
         };
-        let known = &mut self.units[index];
-        let (low, high) = match known.range {
+        let (low, high) = match self.units[index].range {
             Some(range) => range,
-            // Its error says why.
-            None => known.cap.range()?,
+            None => {
+                // A cap that an earlier daemon left would be taken for the highest limit. Where it still cannot be put
+                // back, it stays in the file, and what follows says why.
+                let left = self.restore_left();
+                self.save_after(left);
+                self.find_range(index)?
+            }
         };
         self.capture(index)?;
         self.units[index].cap.set(limit.max(low).min(high))?;
@@ -195,25 +202,27 @@ impl Keeper {
 
     fn lift(&mut self, index: usize) -> Result<(), CapError> {
         let unit = &mut self.units[index];
-        let errors = put_back(unit.cap.as_mut(), &mut unit.originals);
-        let failures = errors.into_iter().map(|error| CapFailure { unit: String::new(), error }).collect();
+        let failures = put_back(&unit.name, unit.cap.as_mut(), &mut unit.originals);
         self.save_after(failures).into_iter().next().map_or(Ok(()), |failure| Err(failure.error))
     }
 
     /// Puts everything back. What fails is tried again by the next call, or by the next daemon.
     pub fn restore(&mut self) -> Vec<CapFailure> {
-        let mut failures = Vec::new();
-        let mut failed = |unit: &str, errors: Vec<CapError>| {
-            failures.extend(errors.into_iter().map(|error| CapFailure { unit: unit.to_owned(), error }));
-        };
-        for (saved, choice) in &mut self.left {
-            let mut cap = choice.cap(&self.site);
-            failed(&saved.unit, put_back(cap.as_mut(), &mut saved.originals));
-        }
+        let mut failures = self.restore_left();
         for unit in &mut self.units {
-            failed(&unit.name, put_back(unit.cap.as_mut(), &mut unit.originals));
+            failures.extend(put_back(&unit.name, unit.cap.as_mut(), &mut unit.originals));
         }
         self.save_after(failures)
+    }
+
+    /// Puts back what an earlier daemon left.
+    fn restore_left(&mut self) -> Vec<CapFailure> {
+        let mut failures = Vec::new();
+        for (saved, choice) in &mut self.left {
+            let mut cap = choice.cap(&self.site);
+            failures.extend(put_back(&saved.unit, cap.as_mut(), &mut saved.originals));
+        }
+        failures
     }
 
     /// The same, for good: nothing can be capped any more.
@@ -245,16 +254,16 @@ impl Keeper {
 }
 
 /// Puts back what it can, and leaves the rest in `originals`.
-fn put_back(cap: &mut dyn Cap, originals: &mut Originals) -> Vec<CapError> {
-    let mut errors = Vec::new();
+fn put_back(unit: &str, cap: &mut dyn Cap, originals: &mut Originals) -> Vec<CapFailure> {
+    let mut failures = Vec::new();
     originals.retain(|control, value| match cap.restore(control, value) {
         Ok(()) => false,
         Err(error) => {
-            errors.push(error);
+            failures.push(CapFailure { unit: unit.to_owned(), error });
             true
         }
     });
-    errors
+    failures
 }
 
 fn read(path: &Path) -> Result<Vec<(SavedUnit, CapChoice)>, KeeperError> {

@@ -123,7 +123,7 @@ impl RedfishCap {
         let watts = |value: &Value| value[form.limit()].as_f64().map(|watts| Power::from_mw((watts * 1000.0) as i64));
         let disabled = |value: &Value| value["ControlMode"] == "Disabled";
         match (watts(settings), watts(&held)) {
-            (Some(wanted), Some(found)) if (wanted.mw() - found.mw()).abs() > TOLERANCE.mw() => {
+            (Some(wanted), Some(found)) if wanted.mw().abs_diff(found.mw()) > TOLERANCE.mw().unsigned_abs() => {
                 Err(CapError::NotKept { place: url, wanted, found })
             }
             (Some(wanted), _) if disabled(&held) && !disabled(settings) => {

@@ -115,40 +115,49 @@ impl FromStr for MeterChoice {
     type Err = ChoiceError;
 
     fn from_str(text: &str) -> Result<Self, ChoiceError> {
-        let text = text.trim();
-        if let Some((first, rest)) = parts(text) {
-            return Ok(match (first.parse()?, rest.parse()?) {
-                (first, Self::Sum(rest)) => Self::Sum([vec![first], rest].concat()),
-                (first, rest) => Self::Sum(vec![first, rest]),
-            });
+        let (mut summed, mut rest) = (Vec::new(), text);
+        while let Some((first, others)) = first_part(rest) {
+            summed.push(single(first)?);
+            rest = others;
         }
-        match text.split_once(':') {
-            None if text == "powercap" => Ok(Self::Powercap),
-            None if text == "nvml" => Ok(Self::Nvml),
-            None if text == "nvidia-smi" => Ok(Self::NvidiaSmi),
-            None if text == "ipmi" => Ok(Self::Ipmi(Vec::new())),
-            Some(("hwmon", sensor)) => hwmon(text, sensor),
-            Some(("command", command)) if command.trim().is_empty() => Err(ChoiceError::NoCommand(text.to_owned())),
-            Some(("command", command)) => Ok(Self::Command(command.trim().to_owned())),
-            Some(("ipmi", arguments)) => ipmi(arguments),
-            Some(("redfish", url)) => Ok(Self::Redfish(address(url)?)),
-            Some(("shelly", url)) => {
-                let (url, switch) = numbered(text, url, 0)?;
-                Ok(Self::Shelly { url, switch: switch.unwrap_or(0) })
-            }
-            Some(("tasmota", url)) => {
-                let (url, channel) = numbered(text, url, 1)?;
-                Ok(Self::Tasmota { url, channel })
-            }
-            Some(("mcp39f511", device)) => wattmeter(text, Chip::One, device),
-            Some(("mcp39f511n", device)) => wattmeter(text, Chip::Two, device),
-            _ => Err(ChoiceError::Unknown(text.to_owned())),
+        let last = single(rest)?;
+        if summed.is_empty() {
+            return Ok(last);
         }
+        summed.push(last);
+        Ok(Self::Sum(summed))
+    }
+}
+
+/// One that is no sum.
+fn single(text: &str) -> Result<MeterChoice, ChoiceError> {
+    let text = text.trim();
+    match text.split_once(':') {
+        None if text == "powercap" => Ok(MeterChoice::Powercap),
+        None if text == "nvml" => Ok(MeterChoice::Nvml),
+        None if text == "nvidia-smi" => Ok(MeterChoice::NvidiaSmi),
+        None if text == "ipmi" => Ok(MeterChoice::Ipmi(Vec::new())),
+        Some(("hwmon", sensor)) => hwmon(text, sensor),
+        Some(("command", command)) if command.trim().is_empty() => Err(ChoiceError::NoCommand(text.to_owned())),
+        Some(("command", command)) => Ok(MeterChoice::Command(command.trim().to_owned())),
+        Some(("ipmi", arguments)) => ipmi(arguments),
+        Some(("redfish", url)) => Ok(MeterChoice::Redfish(address(url)?)),
+        Some(("shelly", url)) => {
+            let (url, switch) = numbered(text, url, 0)?;
+            Ok(MeterChoice::Shelly { url, switch: switch.unwrap_or(0) })
+        }
+        Some(("tasmota", url)) => {
+            let (url, channel) = numbered(text, url, 1)?;
+            Ok(MeterChoice::Tasmota { url, channel })
+        }
+        Some(("mcp39f511", device)) => wattmeter(text, Chip::One, device),
+        Some(("mcp39f511n", device)) => wattmeter(text, Chip::Two, device),
+        _ => Err(ChoiceError::Unknown(text.to_owned())),
     }
 }
 
 /// The first part of a sum, and the others. A command, an address or what else may have a plus of its own comes last.
-fn parts(text: &str) -> Option<(&str, &str)> {
+fn first_part(text: &str) -> Option<(&str, &str)> {
     let (first, rest) = text.split_once('+')?;
     let kind = first.split(':').next().unwrap_or_default().trim();
     ["powercap", "hwmon", "nvml", "nvidia-smi"].contains(&kind).then_some((first, rest))

@@ -63,6 +63,8 @@ pub enum MeterError {
         "the NVIDIA library knows no GPU: choose another meter, or look whether its driver sees the card with `nvidia-smi -L`"
     )]
     NoGpus,
+    #[error("{found} of {before} NVIDIA GPUs are left: restart lslave to do without the others")]
+    GpusGone { found: usize, before: usize },
     #[error(
         "`{command}` printed {printed}: the draw of each GPU in watts was expected, one a line; `[N/A]` is a GPU that does not tell it"
     )]

@@ -1,6 +1,8 @@
 //! Reads the small files of sysfs.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
 use super::error::MeterError;
@@ -28,6 +30,18 @@ pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, MeterError> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(unreadable(dir, error)),
+    }
+}
+
+/// The entries of a directory as the kernel lists them, each with its inode: of another directory, or of one with other
+/// entries, even of the same names, this differs. A directory that is not there has none.
+pub fn listing(dir: &Path) -> Result<Vec<(OsString, u64)>, MeterError> {
+    let read = || -> io::Result<Vec<(OsString, u64)>> {
+        std::fs::read_dir(dir)?.map(|entry| entry.map(|entry| (entry.file_name(), entry.ino()))).collect()
+    };
+    match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(|error| unreadable(dir, error)),
     }
 }
 

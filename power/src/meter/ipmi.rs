@@ -19,7 +19,7 @@ use super::{Meter, Reading, plausible};
 const REQUEST: [&str; 7] = ["raw", "0x2c", "0x02", "0xdc", "0x01", "0x00", "0x00"];
 
 /// The first byte of every reply of DCMI.
-const GROUP: u8 = 0xdc;
+pub(crate) const GROUP: u8 = 0xdc;
 
 /// From the group to the state.
 const REPLY_LENGTH: usize = 18;
@@ -106,15 +106,24 @@ impl Meter for Ipmi {
 
 /// What `ipmitool` says of why it failed.
 fn refusal(command: String, status: String, printed: String) -> MeterError {
-    if printed.contains("Could not open device") {
+    if has_no_device(&printed) {
         return IpmiError::NoDevice { command, printed }.into();
     }
-    let digits = printed.split_once("rsp=0x").map(|(_, rest)| rest);
-    let code = digits.and_then(|rest| u8::from_str_radix(rest.split(')').next()?.trim(), 16).ok());
-    match code {
+    match completion_code(&printed) {
         Some(code) => IpmiError::Refused { command, code, meaning: meaning(code) }.into(),
         None => MeterError::Failed { command, status, printed },
     }
+}
+
+/// Whether `ipmitool`, which printed this, has no way to a controller.
+pub(crate) fn has_no_device(printed: &str) -> bool {
+    printed.contains("Could not open device")
+}
+
+/// The code with which the controller refused, where `ipmitool` has printed one.
+pub(crate) fn completion_code(printed: &str) -> Option<u8> {
+    let (_, rest) = printed.split_once("rsp=0x")?;
+    u8::from_str_radix(rest.split(')').next()?.trim(), 16).ok()
 }
 
 /// Of a completion code (IPMI 2.0, table 5-2), and what helps.
@@ -131,8 +140,8 @@ fn meaning(code: u8) -> &'static str {
     }
 }
 
-/// ` dc 39 00` as numbers.
-fn bytes(text: &str) -> Option<Vec<u8>> {
+/// ` dc 39 00` as numbers, at least one.
+pub(crate) fn bytes(text: &str) -> Option<Vec<u8>> {
     let words = text.split_whitespace();
     let parse = |word: &str| u8::from_str_radix(word, 16).ok().filter(|_| word.len() == 2);
     words.map(parse).collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty())

@@ -8,7 +8,7 @@ mod command;
 mod error;
 pub(crate) mod files;
 mod hwmon;
-mod ipmi;
+pub(crate) mod ipmi;
 pub(crate) mod json;
 mod mcp39f511;
 mod nvidia_smi;

@@ -1,5 +1,5 @@
 //! The GPUs of NVIDIA through `nvidia-smi`, where the library of their driver cannot be loaded. All of them are added;
-//! one that does not tell its draw (`[N/A]`) makes the meter fail, because it draws something.
+//! one that does not tell its draw (`[N/A]`), or is missing later, makes the meter fail, because it draws something.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,12 +16,14 @@ const ARGUMENTS: [&str; 2] = ["--query-gpu=power.draw", "--format=csv,noheader,n
 #[derive(Debug)]
 pub struct NvidiaSmi {
     program: PathBuf,
+    /// How many there were.
+    most: usize,
 }
 
 impl NvidiaSmi {
     /// `program` is a path, or a name to be found in `PATH`.
     pub fn new(program: &Path) -> Self {
-        Self { program: program.to_owned() }
+        Self { program: program.to_owned(), most: 0 }
     }
 }
 
@@ -34,7 +36,13 @@ impl Meter for NvidiaSmi {
         let lines: Vec<&str> = ran.stdout.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let draws: Option<Vec<Power>> = lines.iter().map(|line| format!("{line} W").parse().ok()).collect();
         match draws {
-            Some(draws) if !draws.is_empty() => plausible(draws.into_iter().sum(), || format!("`{shown}`")),
+            Some(draws) if !draws.is_empty() && draws.len() < self.most => {
+                Err(MeterError::GpusGone { found: draws.len(), before: self.most })
+            }
+            Some(draws) if !draws.is_empty() => {
+                self.most = draws.len();
+                plausible(draws.into_iter().sum(), || format!("`{shown}`"))
+            }
             _ => Err(MeterError::NoDraws { command: shown, printed: ran.shown() }),
         }
     }

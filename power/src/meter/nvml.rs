@@ -2,7 +2,8 @@
 //!
 //! All GPUs of the machine are added; nothing else of the machine is in it, so it is made for sums such as
 //! `powercap+nvml`. A GPU that counts energy tells the mean since the look before; of others, and between looks that lie
-//! close together, the draw that the driver shows counts, which on some GPUs is itself a mean over a second.
+//! close together, the draw that the driver shows counts, which on some GPUs is itself a mean over a second. One that
+//! is missing later makes the meter fail: without it the machine would seem to draw less.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,6 +23,8 @@ const LONGEST: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub struct Nvml {
     gpus: Gpus,
+    /// How many there were.
+    most: u32,
     /// When the counters were looked at, and what they showed: millijoules by index, `None` without a counter.
     last: Option<(Duration, Vec<Option<u64>>)>,
 }
@@ -29,7 +32,7 @@ pub struct Nvml {
 impl Nvml {
     /// `library` is a path, or a name that the dynamic loader knows. Loads nothing yet.
     pub fn new(library: &Path) -> Self {
-        Self { gpus: Gpus::new(library), last: None }
+        Self { gpus: Gpus::new(library), most: 0, last: None }
     }
 
     /// The draw shown and the energy counted of one GPU.
@@ -47,6 +50,10 @@ impl Meter for Nvml {
         if count == 0 {
             return Err(MeterError::NoGpus);
         }
+        if count < self.most {
+            return Err(MeterError::GpusGone { found: count as usize, before: self.most as usize });
+        }
+        self.most = count;
         let looks: Vec<(Power, Option<u64>)> =
             (0..count).map(|index| self.look(index)).collect::<Result<_, GpuError>>()?;
         let shown = looks.iter().map(|(draw, _)| *draw).sum();

@@ -6,9 +6,12 @@
 //!   again. `intel-rapl-mmio:N` shows the same counters a second time and is skipped.
 //! - There is no power to read, only energy: the draw is the difference of two looks over the time between them. A
 //!   counter begins again at `max_energy_range_uj`; where that cannot be read, the sample is dropped.
+//! - Which zones there are is looked up again where the directory has other entries than before: reading the names of all
+//!   zones costs more than reading the counters.
 //! - AMD's processors have the same zones without limits; nothing but energy is looked at here.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,7 +36,15 @@ const ZONE_LIMIT: Power = Power::from_watts(20_000);
 #[derive(Debug)]
 pub struct Powercap {
     dir: PathBuf,
+    known: Option<Known>,
     last: Option<Sample>,
+}
+
+/// The zones that make up a node, and among which entries of the directory they were found.
+#[derive(Debug)]
+struct Known {
+    entries: Vec<(OsString, u64)>,
+    zones: BTreeMap<String, PathBuf>,
 }
 
 /// The counters that make up a node, at one time.
@@ -53,7 +64,7 @@ struct Zone {
 impl Powercap {
     /// `sysfs` is where sysfs is mounted: `/sys`.
     pub fn new(sysfs: &Path) -> Self {
-        Self { dir: sysfs.join("class/powercap"), last: None }
+        Self { dir: sysfs.join("class/powercap"), known: None, last: None }
     }
 
     /// The names of the zones that make up the node's draw: `psys`, or `package-0`, `package-0/dram` and so on.
@@ -96,12 +107,21 @@ impl Powercap {
         }
     }
 
-    fn sample(&self, at: Duration) -> Result<Sample, MeterError> {
-        let look = |(name, dir): (String, PathBuf)| -> Result<_, MeterError> {
-            let energy_uj = files::number(&dir.join("energy_uj"))?;
-            Ok((name, Zone { dir, energy_uj }))
+    fn sample(&mut self, at: Duration) -> Result<Sample, MeterError> {
+        // Listed before the zones are looked up, so that what changes meanwhile is seen at the next look.
+        let entries = files::listing(&self.dir)?;
+        let known = match self.known.take() {
+            Some(known) if known.entries == entries => known,
+            _ => Known { entries, zones: self.counted()? },
         };
-        Ok(Sample { at, zones: self.counted()?.into_iter().map(look).collect::<Result<_, _>>()? })
+        let look = |(name, dir): (&String, &PathBuf)| -> Result<_, MeterError> {
+            let energy_uj = files::number(&dir.join("energy_uj"))?;
+            Ok((name.clone(), Zone { dir: dir.clone(), energy_uj }))
+        };
+        let zones = known.zones.iter().map(look).collect::<Result<_, _>>()?;
+        // After a failure they are looked up again.
+        self.known = Some(known);
+        Ok(Sample { at, zones })
     }
 
     /// Zones that are in one of both only. A node that lacks one would look as if it drew less.

@@ -10,6 +10,7 @@ fn controller() -> Script {
         "while [ \"$1\" != raw ]; do shift; done\n\
          refuse() { echo \"Unable to send RAW command (channel=0x0 netfn=0x2c lun=0x0 cmd=$1 rsp=0x$2): $3\" >&2; exit 1; }\n\
          [ \"$2 $4\" = '0x2c 0xdc' ] || exit 9\n\
+         [ -e $dir/broken ] && { cat $dir/broken >&2; exit 1; }\n\
          [ -e $dir/refuse$3 ] && refuse $3 $(cat $dir/refuse$3) Unknown\n\
          [ -e $dir/says ] && { cat $dir/says; exit; }\n\
          case $3 in\n\
@@ -93,6 +94,12 @@ fn what_a_controller_refuses_is_told() {
     script.set("refuse0x03", "c1");
     set("0xc1: it does not know the command, so it has no power limit; try `redfish`");
     assert!(cap.range().is_err());
+    script.set("broken", "Could not open device at /dev/ipmi0 or /dev/ipmi/0: No such file or directory");
+    let error = script.shown(cap.capture().expect_err("no controller"));
+    assert!(
+        error.starts_with("`PROGRAM raw 0x2c 0x03 0xdc 0x00 0x00` finds no controller: load its modules"),
+        "{error}"
+    );
     let mut open = IpmiCap::new(&script.program(), Vec::new(), None);
     let error = open.range().expect_err("no range").to_string();
     assert_eq!(error, "ipmi does not tell which caps it obeys: add the range, for example `,20W..90W`");

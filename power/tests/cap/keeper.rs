@@ -117,6 +117,10 @@ fn what_cannot_be_put_back_is_kept_and_never_taken_for_an_original() {
     keeper.set("cpu", Some(watts(20))).expect("it works again");
     let saved = fs::read_to_string(&file).expect("saved");
     assert!(saved.contains("95000000") && !saved.contains("40000000"), "{saved}");
+    for limit in [60, 30] {
+        keeper.set("cpu", Some(watts(limit))).expect("no cap is its highest limit");
+        assert_eq!(tree.limit_of("intel-rapl:0"), format!("{limit}000000"));
+    }
     keeper.set("cpu", None).expect("lifted");
     assert_eq!((state(&tree), file.exists()), (before(), false));
 }
@@ -137,6 +141,9 @@ fn one_unit_that_fails_keeps_no_other_back() {
     );
     keeper.set("gpu0", Some(watts(300))).expect("set");
     keeper.set("cpu", Some(watts(30))).expect("set");
+    let taken = keeper.set("twin", Some(watts(60))).expect_err("it is the control of another").to_string();
+    assert!(failures[1].ends_with(&taken), "{taken}");
+    assert_eq!(tree.limit_of("intel-rapl:0"), "30000000");
     fake.set(0, "error", "15");
     let failed = texts(keeper.restore());
     assert!(failed.len() == 1 && failed[0].starts_with("unit `gpu0`: cannot limit the power of GPU"), "{failed:?}");

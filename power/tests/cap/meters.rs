@@ -65,6 +65,11 @@ fn a_gpu_that_does_not_tell_fails_all() {
     assert!(text(meter.read(ms(3400))).starts_with("the NVIDIA library shows 0.0 W: a running machine draws more"));
     fake.unset(0, "name");
     assert!(text(meter.read(ms(4000))).starts_with("the NVIDIA library knows no GPU: "));
+    fake.set(0, "name", "NVIDIA H200");
+    fake.set(0, "power_mw", "120500");
+    fake.unset(1, "name");
+    let gone = text(meter.read(ms(5000)));
+    assert_eq!(gone, "1 of 2 NVIDIA GPUs are left: restart lslave to do without the others");
     let missing = text(Nvml::new("/no/such/library".as_ref()).read(ms(0)));
     assert!(missing.starts_with("cannot use the NVIDIA library /no/such/library: "), "{missing}");
 }
@@ -89,7 +94,7 @@ fn a_sum_is_complete_or_none() {
     fake.unset(0, "error");
     tree.write(counter, "120000001");
     assert_eq!(meter.read(ms(3000)).expect("the counter was in view"), expected);
-    tree.write("class/powercap/intel-rapl:0/name", "core");
+    std::fs::remove_dir_all(tree.path().join("class/powercap/intel-rapl:0")).expect("removed");
     assert!(text(meter.read(ms(4000))).contains("has no zone `intel-rapl:N`"));
 }
 
@@ -108,6 +113,13 @@ fn draws_by_the_program() {
         let error = read(draws).expect_err("not all tell");
         assert!(error.starts_with(&format!("{command} printed {shown}: the draw of each GPU in watts")), "{error}");
     }
+    let mut meter = NvidiaSmi::new(&script.program());
+    script.set("draws", "120.50\n17.25\n");
+    meter.read(ms(0)).expect("two GPUs");
+    script.set("draws", "120.50\n");
+    assert_eq!(text(meter.read(ms(1))), "1 of 2 NVIDIA GPUs are left: restart lslave to do without the others");
+    script.set("draws", "120.50\n17.25\n");
+    meter.read(ms(2)).expect("it is back");
     script.set("code", "9");
     assert!(read("").expect_err("it failed").contains("failed with exit status: 9; it printed nothing"));
 }

@@ -1,5 +1,6 @@
 //! NVIDIA GPUs through a real shared library that keeps its state in files.
 
+use std::fs;
 use std::path::Path;
 
 use limo_power::{Cap, ClockCap, GpuId, Gpus, NvmlCap};
@@ -15,6 +16,14 @@ fn text<T: std::fmt::Debug>(result: Result<T, limo_power::CapError>) -> String {
 
 fn limits(fake: &FakeGpus) -> NvmlCap {
     NvmlCap::new(&fake.library(), GpuId::Index(0), None)
+}
+
+/// The GPUs in the other order, as after a boot.
+fn swap(fake: &FakeGpus) {
+    let [first, second, aside] = ["gpu0", "gpu1", "aside"].map(|name| fake.library().with_file_name(name));
+    for (from, to) in [(&first, &aside), (&second, &first), (&aside, &second)] {
+        fs::rename(from, to).expect("renamed");
+    }
 }
 
 #[test]
@@ -34,7 +43,7 @@ fn a_power_limit_is_set_and_put_back() {
     fake.set(0, "beside_mw", "250000");
     cap.set(watts(300)).expect("held");
     // Another GPU has its index now; the one that was capped is put back.
-    fake.swap();
+    swap(&fake);
     cap.restore(&format!("{FIRST}/power_limit_mw"), "650000").expect("put back");
     assert_eq!(fake.read(1, "limit_mw"), "650000");
     let wrong = text(cap.restore(&format!("{FIRST}/locked_clocks"), "650000"));
@@ -46,7 +55,7 @@ fn a_power_limit_is_set_and_put_back() {
 #[test]
 fn by_uuid_and_within_a_range() {
     let Some(fake) = FakeGpus::new() else { return };
-    fake.swap();
+    swap(&fake);
     let id: GpuId = FIRST.parse().expect("a UUID");
     let mut cap = NvmlCap::new(&fake.library(), id.clone(), Some((watts(150), watts(400))));
     assert_eq!(cap.range().expect("a range"), (watts(200), watts(400)), "what the GPU takes of it");
@@ -77,13 +86,14 @@ fn what_the_library_refuses_is_told() {
     let lost = text(cap.set(watts(300)));
     assert!(lost.starts_with("cannot limit the power of GPU 0: device fell off the bus"), "{lost}");
     assert!(lost.ends_with("reset it with `nvidia-smi --gpu-reset`, or restart the machine"), "{lost}");
-    fake.set_all("error_nvmlInit_v2", Some("9"));
+    let loading = fake.library().with_file_name("error_nvmlInit_v2");
+    fs::write(&loading, "9").expect("written");
     let unloaded = text(cap.set(watts(300)));
     assert!(
         unloaded.ends_with("NVIDIA driver is not loaded: load it with `modprobe nvidia`"),
         "it is loaded anew: {unloaded}"
     );
-    fake.set_all("error_nvmlInit_v2", None);
+    fs::remove_file(loading).expect("removed");
     fake.unset(0, "error");
     cap.set(watts(300)).expect("it works again");
 

@@ -2,6 +2,7 @@
 
 use limo_power::{Cap, Rapl};
 
+use crate::replace_with_forgetful;
 use crate::tree::{Tree, watts};
 
 fn two_packages() -> Tree {
@@ -115,16 +116,15 @@ fn a_read_only_tree_is_told() {
     );
 }
 
-/// The kernel keeps nine bits of what is written to this file of its own.
 #[test]
 fn a_value_that_does_not_stay_is_no_cap() {
     let tree = two_packages();
-    tree.link(&Tree::limit("intel-rapl:0"), "/proc/self/coredump_filter");
+    replace_with_forgetful(&tree, &Tree::limit("intel-rapl:0"));
     let error = text(Rapl::new(tree.path(), None).set(watts(90)));
     assert!(error.contains(" holds 0.0 W after 45.0 W was written: the firmware has locked it"), "{error}");
     assert_eq!(tree.limit_of("intel-rapl:1"), "45000000", "the other is set");
     let tree = two_packages();
-    tree.link("class/powercap/intel-rapl:0/enabled", "/proc/self/coredump_filter");
+    replace_with_forgetful(&tree, "class/powercap/intel-rapl:0/enabled");
     let error = text(Rapl::new(tree.path(), None).set(watts(90)));
     assert!(error.contains(" reads `00000001` after `1` was written: the firmware has locked this limit"), "{error}");
 }

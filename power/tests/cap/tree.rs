@@ -61,13 +61,6 @@ impl Tree {
         self.read(&format!("class/powercap/{dir}/enabled"))
     }
 
-    /// In place of the file, one of the kernel's own.
-    pub fn link(&self, path: &str, to: &str) {
-        let path = self.path().join(path);
-        fs::remove_file(&path).expect("removed");
-        std::os::unix::fs::symlink(to, path).expect("linked");
-    }
-
     /// Even root cannot write it any more, as with a limit that firmware has locked. Whether the file system can do that.
     pub fn fix(&mut self, path: &str) -> bool {
         let path = self.path().join(path);

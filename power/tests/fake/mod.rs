@@ -1,5 +1,5 @@
 //! NVIDIA GPUs that are directories of files: the stand-in for the library, compiled beside its state. Shared by tests
-//! of several crates, each of which uses what it needs.
+//! of several crates: what one of them needs alone stands there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,22 +73,5 @@ impl FakeGpus {
 
     pub fn read(&self, gpu: u32, name: &str) -> String {
         fs::read_to_string(self.value(gpu, name)).expect("readable").trim().to_owned()
-    }
-
-    /// Something that is not of one GPU.
-    pub fn set_all(&self, name: &str, value: Option<&str>) {
-        let path = self.dir.path().join(name);
-        match value {
-            Some(value) => fs::write(path, value).expect("written"),
-            None => fs::remove_file(path).expect("removed"),
-        }
-    }
-
-    /// The GPUs in the other order, as after a boot.
-    pub fn swap(&self) {
-        let [first, second, aside] = ["gpu0", "gpu1", "aside"].map(|name| self.dir.path().join(name));
-        for (from, to) in [(&first, &aside), (&second, &first), (&aside, &second)] {
-            fs::rename(from, to).expect("renamed");
-        }
     }
 }

@@ -1,6 +1,5 @@
-//! The MCP39F511 and MCP39F511N on a pty: answers requests as the chip does, or as it does not.
-
-#![allow(dead_code, reason = "two tests and a bench include it, and each uses a part")]
+//! The MCP39F511 and MCP39F511N on a pty: answers requests as the chip does, or as a test wants. Shared by tests of two
+//! crates and a bench: what one of them needs alone stands there.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,31 +9,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use limo_power::{Chip, Mcp39f511, Wattmeter};
+use limo_power::Chip;
 use nix::pty::openpty;
 
-/// What is done with a request, in place of an answer.
-#[derive(Debug, Clone)]
-pub enum Fault {
-    Nack,
-    ChecksumFailed,
-    /// Nothing at all.
-    Silence,
-    /// The answer with its last byte changed.
-    WrongSum,
-    /// All but the last bytes.
-    Cut(usize),
-    /// These before the answer.
-    Before(Vec<u8>),
-    /// Byte by byte.
-    Split,
-}
+/// What becomes of an answer: the pieces in which something else is sent.
+pub type Change = Box<dyn FnOnce(Vec<u8>) -> Vec<Vec<u8>> + Send>;
 
 /// What it holds, and what it was asked.
-#[derive(Debug)]
 pub struct State {
     pub registers: [u8; 256],
-    pub faults: VecDeque<Fault>,
+    /// For the requests that come next, one each.
+    pub changes: VecDeque<Change>,
     /// Whole requests.
     pub asked: Vec<Vec<u8>>,
 }
@@ -53,7 +38,7 @@ impl Emulated {
     pub fn new(chip: Chip) -> Self {
         let pty = openpty(None, None).expect("a pty");
         let path = nix::unistd::ttyname(&pty.slave).expect("a terminal");
-        let state = State { registers: [0; 256], faults: VecDeque::new(), asked: Vec::new() };
+        let state = State { registers: [0; 256], changes: VecDeque::new(), asked: Vec::new() };
         let state = Arc::new(Mutex::new(state));
         let (master, answering) = (File::from(pty.master), state.clone());
         thread::spawn(move || answer(master, &answering));
@@ -91,31 +76,17 @@ impl Emulated {
     }
 
     pub fn set_cycles(&self, n: u16) {
-        self.set(self.cycles_at(), &n.to_le_bytes());
-    }
-
-    pub fn cycles(&self) -> u16 {
-        let at = usize::from(self.cycles_at());
-        self.with(|state| u16::from_le_bytes([state.registers[at], state.registers[at + 1]]))
-    }
-
-    fn cycles_at(&self) -> u8 {
-        if self.chip == Chip::One { 0x9e } else { 0xa8 }
-    }
-
-    /// For the requests that come next, one each.
-    pub fn fail(&self, faults: &[Fault]) {
-        self.with(|state| state.faults = faults.iter().cloned().collect());
+        self.set(cycles_at(self.chip), &n.to_le_bytes());
     }
 
     pub fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.lock().expect("no panic"))
     }
+}
 
-    /// A meter of this chip.
-    pub fn meter(&self, channel: Option<u8>, interval: std::time::Duration) -> Mcp39f511 {
-        Mcp39f511::new(Wattmeter { chip: self.chip, path: self.path.clone(), channel }, interval)
-    }
+/// Where a chip has N of its 2^N line cycles.
+pub fn cycles_at(chip: Chip) -> u8 {
+    if chip == Chip::One { 0x9e } else { 0xa8 }
 }
 
 /// Until the line is closed.
@@ -129,26 +100,18 @@ fn answer(mut line: File, state: &Mutex<State>) {
         }
         while let Some(request) = whole(&mut bytes) {
             let mut state = state.lock().expect("no panic");
-            let fault = state.faults.pop_front();
-            let mut reply = reply(&mut state, &request);
+            let change = state.changes.pop_front();
+            let reply = reply(&mut state, &request);
             state.asked.push(request);
             drop(state);
-            match fault {
-                Some(Fault::Nack) => reply = vec![0x15],
-                Some(Fault::ChecksumFailed) => reply = vec![0x51],
-                Some(Fault::Silence) => reply.clear(),
-                Some(Fault::WrongSum) => *reply.last_mut().expect("an answer") ^= 0xff,
-                Some(Fault::Cut(bytes)) => reply.truncate(reply.len() - bytes),
-                Some(Fault::Before(garbage)) => reply.splice(0..0, garbage).for_each(drop),
-                Some(Fault::Split) => {
-                    for byte in reply.drain(..) {
-                        line.write_all(&[byte]).expect("an open line");
-                        thread::yield_now();
-                    }
-                }
-                None => {}
+            let pieces = match change {
+                Some(change) => change(reply),
+                None => vec![reply],
+            };
+            for piece in pieces {
+                line.write_all(&piece).expect("an open line");
+                thread::yield_now();
             }
-            line.write_all(&reply).expect("an open line");
         }
     }
 }

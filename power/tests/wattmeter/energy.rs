@@ -7,6 +7,7 @@ use limo_model::{Energy, Power};
 use limo_power::{Batch, Chip, Meter, Powercap};
 
 use crate::chip::Emulated;
+use crate::meter_of;
 
 /// From, until (in seconds), and the milliwatts at both ends; what is between lies on a line.
 ///
@@ -94,7 +95,7 @@ fn the_load_is_44_wh() {
 #[test]
 fn a_wattmeter_that_shows_instants() {
     let chip = Emulated::new(Chip::Two);
-    let mut meter = chip.meter(Some(1), Duration::from_secs(1)).with_limit(Duration::from_secs(20));
+    let mut meter = meter_of(&chip, Some(1), Duration::from_secs(1)).with_limit(Duration::from_secs(20));
     let total = replay(&mut meter, |second| {
         // In steps of 10 mW, as the chip shows it.
         let raw = u32::try_from(draw(second.max(1)) / 10).expect("a small number");

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use limo_model::Power;
 use limo_power::{Chip, Mcp39f511, Meter, MeterChoice, Reading, Site, Wattmeter, wattmeters};
 
-use crate::chip::{Emulated, Fault};
+use crate::chip::{Change, Emulated, cycles_at};
+use crate::meter_of;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,8 +17,52 @@ const LONG: Duration = Duration::from_secs(20);
 /// For each attempt, where silence is waited for.
 const SHORT: Duration = Duration::from_millis(150);
 
+/// What is done with a request, in place of an answer.
+#[derive(Debug, Clone)]
+enum Fault {
+    Nack,
+    ChecksumFailed,
+    /// Nothing at all.
+    Silence,
+    /// The answer with its last byte changed.
+    WrongSum,
+    /// All but the last bytes.
+    Cut(usize),
+    /// These before the answer.
+    Before(Vec<u8>),
+    /// Byte by byte.
+    Split,
+}
+
+impl Fault {
+    fn change(self, mut reply: Vec<u8>) -> Vec<Vec<u8>> {
+        match self {
+            Self::Nack => reply = vec![0x15],
+            Self::ChecksumFailed => reply = vec![0x51],
+            Self::Silence => reply.clear(),
+            Self::WrongSum => *reply.last_mut().expect("an answer") ^= 0xff,
+            Self::Cut(bytes) => reply.truncate(reply.len() - bytes),
+            Self::Before(garbage) => reply.splice(0..0, garbage).for_each(drop),
+            Self::Split => return reply.into_iter().map(|byte| vec![byte]).collect(),
+        }
+        vec![reply]
+    }
+}
+
+/// What becomes of the requests that come next, one each.
+fn fail(chip: &Emulated, faults: impl IntoIterator<Item = Fault>) {
+    let changes = faults.into_iter().map(|fault| -> Change { Box::new(move |reply| fault.change(reply)) });
+    chip.with(|state| state.changes = changes.collect());
+}
+
+/// N of its 2^N line cycles.
+fn cycles(chip: &Emulated) -> u16 {
+    let at = usize::from(cycles_at(chip.chip));
+    chip.with(|state| u16::from_le_bytes([state.registers[at], state.registers[at + 1]]))
+}
+
 fn meter(chip: &Emulated, channel: Option<u8>) -> Mcp39f511 {
-    chip.meter(channel, SECOND).with_limit(LONG)
+    meter_of(chip, channel, SECOND).with_limit(LONG)
 }
 
 fn shows(meter: &mut Mcp39f511, mw: i64) {
@@ -39,7 +84,7 @@ fn one_channel() {
     shows(&mut meter, 41_500);
     chip.set_power(0, 12_345);
     shows(&mut meter, 123_450);
-    assert_eq!(chip.cycles(), 4, "nobody asked for more");
+    assert_eq!(cycles(&chip), 4, "nobody asked for more");
     let written = chip.with(|state| state.asked.iter().filter(|frame| frame[5] != 0x4e).count());
     assert_eq!(written, 0);
 }
@@ -86,9 +131,9 @@ fn the_interval_is_set_where_readings_are_wanted_often() {
     let after = |found: u16, interval: Duration| {
         let chip = Emulated::new(Chip::Two);
         chip.set_cycles(found);
-        let mut meter = chip.meter(Some(1), interval).with_limit(LONG);
+        let mut meter = meter_of(&chip, Some(1), interval).with_limit(LONG);
         meter.read(Duration::ZERO).expect("a reading");
-        chip.cycles()
+        cycles(&chip)
     };
     let ms = Duration::from_millis;
     assert_eq!(after(4, SECOND), 4);
@@ -114,15 +159,15 @@ fn what_passes_is_asked_again() {
         let chip = Emulated::new(Chip::Two);
         let mut meter = meter(&chip, Some(1));
         shows(&mut meter, 41_500);
-        chip.fail(&[fault.clone(), fault]);
+        fail(&chip, [fault.clone(), fault]);
         shows(&mut meter, 41_500);
     }
     // These are only known by their silence.
     for fault in [Fault::WrongSum, Fault::Cut(3), Fault::Silence] {
         let chip = Emulated::new(Chip::One);
-        let mut meter = chip.meter(None, SECOND).with_limit(SECOND);
+        let mut meter = meter_of(&chip, None, SECOND).with_limit(SECOND);
         shows(&mut meter, 41_500);
-        chip.fail(&[fault]);
+        fail(&chip, [fault]);
         shows(&mut meter, 41_500);
     }
 }
@@ -131,8 +176,8 @@ fn what_passes_is_asked_again() {
 fn what_stays_is_said() {
     let check = |fault: Fault, expected: &str| {
         let chip = Emulated::new(Chip::Two);
-        chip.fail(&[fault.clone(), fault.clone(), fault]);
-        let mut meter = chip.meter(None, SECOND).with_limit(SHORT);
+        fail(&chip, [fault.clone(), fault.clone(), fault]);
+        let mut meter = meter_of(&chip, None, SECOND).with_limit(SHORT);
         let begin = Instant::now();
         fails(&mut meter, &chip.path, expected);
         assert!(begin.elapsed() < LONG, "{:?}", begin.elapsed());
@@ -155,7 +200,7 @@ fn a_chip_that_waits_for_the_rest_of_a_request() {
     let chip = Emulated::new(Chip::One);
     let other = std::fs::OpenOptions::new().write(true).open(&chip.path).expect("a line");
     std::io::Write::write_all(&mut &other, &[0xa5, 0x08, 0x41]).expect("written");
-    let mut meter = chip.meter(None, SECOND).with_limit(SECOND);
+    let mut meter = meter_of(&chip, None, SECOND).with_limit(SECOND);
     shows(&mut meter, 41_500);
 }
 
@@ -195,7 +240,7 @@ fn a_device_that_is_no_wattmeter() {
     let wattmeter = Wattmeter { chip: Chip::One, path: link.clone(), channel: None };
     let mut meter = Mcp39f511::new(wattmeter, SECOND).with_limit(SECOND);
     shows(&mut meter, 41_500);
-    chip.fail(&[Fault::Silence, Fault::Silence, Fault::Silence]);
+    fail(&chip, [Fault::Silence, Fault::Silence, Fault::Silence]);
     fails(&mut meter, &link, "the wattmeter at LINE did not answer within 1000 ms");
     let other = Emulated::new(Chip::One);
     other.set_power(0, 700);

@@ -4,3 +4,12 @@
 mod chip;
 mod energy;
 mod faults;
+
+use std::time::Duration;
+
+use limo_power::{Mcp39f511, Wattmeter};
+
+/// A meter of this chip.
+fn meter_of(chip: &chip::Emulated, channel: Option<u8>, interval: Duration) -> Mcp39f511 {
+    Mcp39f511::new(Wattmeter { chip: chip.chip, path: chip.path.clone(), channel }, interval)
+}

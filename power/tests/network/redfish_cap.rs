@@ -2,13 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
+use limo_model::Power;
 use limo_power::{Access, Cap, RedfishCap};
 use serde_json::{Value, json};
 
-use crate::tree::watts;
 use crate::web::{Answer, Server};
 
 const CHASSIS: &str = "/redfish/v1/Chassis/1";
+
+fn watts(watts: i64) -> Power {
+    Power::from_watts(watts)
+}
 
 /// What a controller holds: its resource's name, and that.
 type State = Arc<Mutex<(&'static str, Value)>>;
@@ -69,7 +73,7 @@ fn the_new_resource() {
     let originals = cap.capture().expect("readable");
     let control = format!("{}/EnvironmentMetrics/PowerLimitWatts", server.url(CHASSIS));
     assert_eq!(originals[&control], "{\"ControlMode\":\"Disabled\",\"SetPoint\":600}");
-    cap.set(limo_model::Power::from_mw(350_900)).expect("set");
+    cap.set(Power::from_mw(350_900)).expect("set");
     let body = server.asked().into_iter().rfind(|request| request.line.starts_with("PATCH")).expect("a change").body;
     assert_eq!(body, "{\"PowerLimitWatts\":{\"ControlMode\":\"Automatic\",\"SetPoint\":350}}");
     assert_eq!(state.lock().expect("no panic").1["PowerWatts"]["Reading"], 300);
@@ -117,6 +121,10 @@ fn what_a_controller_does_not_do_is_told() {
     let control = format!("{}/Power/PowerControl/0/PowerLimit", old.url(CHASSIS));
     let error = shown(&old, cap(&old, None).restore(&control, "{\"LimitInWatts\":null}").expect_err("still capped"));
     assert_eq!(error, "CHASSIS/Power is still capped to 300.0 W after its cap was lifted");
+    let absurd = json!({ "PowerLimitWatts": { "SetPoint": -1e300, "ControlMode": "Automatic" } });
+    let (absurd, _) = controller("EnvironmentMetrics", absurd, true);
+    let error = shown(&absurd, cap(&absurd, None).set(watts(350)).expect_err("not set"));
+    assert!(error.starts_with("CHASSIS/EnvironmentMetrics holds -9223372036.855 MW"), "{error}");
     // Temperatures only, and no `Power` beside them.
     let (none, _) = controller("EnvironmentMetrics", json!({ "TemperatureCelsius": { "Reading": 21 } }), false);
     let error = shown(&none, cap(&none, None).range().expect_err("no limit"));
