@@ -8,6 +8,8 @@ use clap::Parser;
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
 use limo_model::{Cores, Memory, Span, Time, check_name};
 
+use crate::files::FileArgs;
+
 /// Run a command on the cluster, as if it ran here
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true, override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
@@ -27,6 +29,8 @@ pub struct Args {
     pub when: WhenArgs,
     #[command(flatten)]
     pub power: PowerArgs,
+    #[command(flatten)]
+    pub files: FileArgs,
     #[command(flatten)]
     pub how: HowArgs,
     #[command(flatten)]
@@ -109,7 +113,7 @@ pub struct PowerArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General")]
 pub struct HowArgs {
-    /// Print the job's number and leave; output goes to limo-JOB.out and .err
+    /// Print the job's number and leave; output goes to limo-JOB.out and .err, or where -o and -e say
     #[arg(long)]
     pub detach: bool,
     /// Say what would happen now, and submit nothing

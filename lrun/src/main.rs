@@ -6,6 +6,7 @@ mod attached;
 mod detached;
 mod dry_run;
 mod farewell;
+mod files;
 mod link;
 mod pumps;
 mod session;

@@ -139,7 +139,7 @@ impl Session {
     /// Whether the next piece of stdin may be read: not before the job takes it, so that a job that never starts has
     /// eaten nothing.
     pub fn wants_stdin(&self) -> bool {
-        self.streams.wants_stdin()
+        self.exec.launch.files.stdin.is_none() && self.streams.wants_stdin()
     }
 
     /// Takes note of `input`, which happened at `now` on a monotonic clock, and says what to do, in order.

@@ -100,6 +100,7 @@ fn launch(args: &Args, around: Surroundings) -> Launch {
         umask: around.umask,
         uid: nix::unistd::getuid().as_raw(),
         io: if args.how.detach { Io::Detached } else { Io::Attached },
+        files: args.files.files(),
     }
 }
 

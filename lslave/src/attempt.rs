@@ -193,6 +193,7 @@ mod tests {
                 umask: 0o022,
                 uid: 0,
                 io: Io::Attached,
+                ..Launch::default()
             },
         }
     }

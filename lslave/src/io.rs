@@ -62,18 +62,22 @@ impl JobIo {
         }
     }
 
-    /// The job runs: connects its pipes.
+    /// The job runs: connects its pipes. A stream without one ends at once, and what comes for it is dropped.
     ///
     /// # Errors
     /// Where the runtime does not take a pipe.
     pub fn start(&mut self, job: JobId, pipes: Pipes, inputs: &mpsc::Sender<Input>) -> io::Result<()> {
-        let stdin = pipe::Sender::from_owned_fd(pipes.stdin)?;
-        if let Some(queue) = self.stdin.start.take() {
+        let stdin = pipes.stdin.map(pipe::Sender::from_owned_fd).transpose()?;
+        if let (Some(queue), Some(stdin)) = (self.stdin.start.take(), stdin) {
             self.writer = Some(tokio::spawn(write_stdin(job, stdin, queue, inputs.clone())).abort_handle());
         }
         for (output, fd, channel) in
             [(&mut self.stdout, pipes.stdout, Channel::Stdout), (&mut self.stderr, pipes.stderr, Channel::Stderr)]
         {
+            let Some(fd) = fd else {
+                output.outbox.close();
+                continue;
+            };
             let (ask, asks) = mpsc::unbounded_channel();
             output.ask = Some(ask);
             output.ask_more();
@@ -217,7 +221,7 @@ impl Output {
 /// Where the runtime does not take a pipe.
 pub fn drain(pipes: Pipes) -> io::Result<()> {
     drop(pipes.stdin);
-    for fd in [pipes.stdout, pipes.stderr] {
+    for fd in [pipes.stdout, pipes.stderr].into_iter().flatten() {
         let mut pipe = pipe::Receiver::from_owned_fd(fd)?;
         tokio::spawn(async move { tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await });
     }

@@ -1,7 +1,7 @@
 //! New jobs, and clients that come back to theirs.
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, check_name};
+use limo_model::{JobId, NameError, check_file_name, check_name};
 use limo_proto::{Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
@@ -120,7 +120,7 @@ impl Desk {
                 self.refuse(peer, format!("job {job} was not submitted by this client"), None);
             }
             Some(live) if live.launch.io == Io::Detached => {
-                self.refuse(peer, format!("job {job} is detached: its output is in limo-{job}.out"), None);
+                self.refuse(peer, format!("job {job} is detached: its output goes to files"), None);
             }
             Some(_) if !self.routes.has(job) => {
                 let grace = self.settings.orphan_grace;
@@ -192,6 +192,11 @@ fn check(exec: &SendExec) -> Result<(), String> {
     }
     if let Some(missing) = request.variants.iter().find(|name| !launch.variants.iter().any(|(own, _)| own == *name)) {
         return Err(format!("there is no command for the variant `{missing}`"));
+    }
+    let files = &launch.files;
+    for (what, file) in [("input", &files.stdin), ("output", &files.stdout), ("errors", &files.stderr)] {
+        let checked = file.as_deref().map_or(Ok(()), check_file_name);
+        checked.map_err(|error| format!("the file for {what}: {error}"))?;
     }
     if launch.umask > 0o777 {
         return Err(format!("the umask {:o} is not within 0 to 777", launch.umask));

@@ -18,6 +18,7 @@ fn exec() -> SendExec {
         umask: 0,
         uid: 0,
         io: Io::Attached,
+        ..Launch::default()
     };
     SendExec { key: [7; 16], request, launch }
 }

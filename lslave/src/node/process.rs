@@ -57,6 +57,8 @@ impl Node {
         if let Err(error) = connected {
             error!(%job, %error, "the job's stdio is not connected");
         }
+        // The ends of the streams that go to files.
+        self.send_output(job);
     }
 
     fn not_started(&mut self, job: JobId, number: Number, code: u8, reason: String) {

@@ -267,6 +267,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
             umask: 0o022,
             uid: nix::unistd::geteuid().as_raw(),
             io: Io::Attached,
+            ..Launch::default()
         },
     }
 }

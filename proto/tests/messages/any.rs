@@ -5,8 +5,8 @@ use limo_model::{
     Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
 };
 use limo_proto::{
-    AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Sample, SendExec, StreamId,
+    AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, Launch, MasterToClient,
+    MasterToNode, NewSlave, NodeToMaster, Query, Sample, SendExec, StreamId,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -82,9 +82,15 @@ pub fn request() -> impl Strategy<Value = Request> {
     )
 }
 
+fn files() -> impl Strategy<Value = Files> {
+    let file = || proptest::option::of(bytes());
+    (file(), file(), file()).prop_map(|(stdin, stdout, stderr)| Files { stdin, stdout, stderr, append: false })
+}
+
 pub fn launch() -> impl Strategy<Value = Launch> {
-    (vec(bytes(), 1..4), vec((text(), vec(bytes(), 1..3)), 0..2), vec((bytes(), bytes()), 0..4), any::<u32>()).prop_map(
-        |(argv, variants, env, number)| Launch {
+    let variants = vec((text(), vec(bytes(), 1..3)), 0..2);
+    (vec(bytes(), 1..4), variants, vec((bytes(), bytes()), 0..4), any::<u32>(), files()).prop_map(
+        |(argv, variants, env, number, files)| Launch {
             cwd: argv[0].clone(),
             argv,
             variants,
@@ -92,6 +98,7 @@ pub fn launch() -> impl Strategy<Value = Launch> {
             umask: number,
             uid: number,
             io: if number % 2 == 0 { Io::Attached } else { Io::Detached },
+            files: Files { append: number % 3 == 0, ..files },
         },
     )
 }
