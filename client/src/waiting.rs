@@ -39,7 +39,10 @@ pub async fn until_over(
         }
         let Some(pause) = backoff.pause(took.min(LASTING)) else { return Err(error.into()) };
         if !std::mem::replace(&mut told, true) {
-            tell(&format!("{program}: the master went away; trying to reach it again for {} s\n", patience.0.as_secs()));
+            tell(&format!(
+                "{program}: the master went away; trying to reach it again for {} s\n",
+                patience.0.as_secs()
+            ));
         }
         tokio::time::sleep(pause).await;
         backoff.spend(pause);

@@ -1,8 +1,10 @@
 //! `lrun COMMAND`: becomes the job until it is over.
 
 use limo_client::{Failure, MasterArg, ReconnectArg};
-use limo_proto::{Channel, SendExec};
+use limo_proto::{Channel, SendExec, WindowSize};
+use nix::libc::SIGCONT;
 use nix::sys::signal::{Signal, raise};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -12,6 +14,7 @@ use crate::link::{Link, LinkEvent};
 use crate::pumps::{Report, read_stdin, write_output};
 use crate::session::{Effect, Input, Leave, Session};
 use crate::signals;
+use crate::terminal::{self, Keys};
 use crate::voice::Voice;
 
 /// The threads that read and write for this process.
@@ -28,7 +31,10 @@ struct Pumps {
 /// Where Limo fails: no master, a refusal, no way back to a job.
 pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
     let patience = reconnect.reconnect_timeout;
-    let mut signals = signals::catch().map_err(|error| Failure::new(format_args!("cannot catch signals: {error}")))?;
+    let cannot_catch = |error| Failure::new(format_args!("cannot catch signals: {error}"));
+    let mut signals = signals::catch().map_err(cannot_catch)?;
+    let mut keys = exec.launch.terminal.is_some().then(Keys::new).transpose()?;
+    let mut sizes = keys.is_some().then(|| signal(SignalKind::window_change())).transpose().map_err(cannot_catch)?;
     let mut link = Link::open(master.master, patience).await?;
     let mut session = Session::new(exec);
     let mut voice = Voice::new(how);
@@ -42,10 +48,19 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
     let leave = 'session: loop {
         if session.wants_stdin() && pumps.stdin.is_none() {
             pumps.stdin = Some(read_stdin());
+            keys.as_mut().into_iter().for_each(Keys::give);
         }
+        voice.on_raw(keys.as_ref().is_some_and(Keys::is_raw));
         let input = tokio::select! {
             event = link.next() => input_of(event),
-            Some(signal) = signals.recv() => Input::Signal(signal),
+            Some(signal) = signals.recv() => {
+                if signal == SIGCONT && pumps.stdin.is_some() {
+                    // A shell has its own settings while this process is stopped.
+                    keys.as_mut().into_iter().for_each(Keys::give);
+                }
+                Input::Signal(signal)
+            }
+            Some(size) = resized(&mut sizes) => Input::Resized(size),
             Some(report) = written.recv() => match report {
                 Report::Written(channel, count) => Input::Written(channel, count),
                 Report::Blocked(channel, error) => Input::Blocked(channel, error),
@@ -65,7 +80,10 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
                     Effect::Write(_, bytes) => drop(pumps.stdout.send(bytes)),
                     Effect::Say(news) => voice.say(&news, patience.0),
                     Effect::Reconnect => more.extend(session.step(begun.elapsed(), input_of(link.hang_up()))),
-                    Effect::StopSelf => stop(&link, &mut voice).await,
+                    Effect::StopSelf => {
+                        keys.as_mut().into_iter().for_each(Keys::take_back);
+                        stop(&link, &mut voice).await;
+                    }
                     Effect::Leave(leave) => break 'session leave,
                 }
             }
@@ -73,6 +91,8 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
         }
     };
     link.flush().await;
+    drop(keys);
+    voice.on_raw(false);
     end(leave, how, &mut voice)
 }
 
@@ -88,6 +108,14 @@ fn input_of(event: LinkEvent) -> Input {
 async fn piece(stdin: &mut Option<mpsc::Receiver<bytes::Bytes>>) -> Option<bytes::Bytes> {
     match stdin {
         Some(stdin) => stdin.recv().await,
+        None => None,
+    }
+}
+
+/// The size of the terminal, each time it changes; never without a terminal.
+async fn resized(sizes: &mut Option<tokio::signal::unix::Signal>) -> Option<WindowSize> {
+    match sizes {
+        Some(sizes) => sizes.recv().await.and_then(|()| terminal::size().ok()),
         None => None,
     }
 }

@@ -85,7 +85,8 @@ mod tests {
 
     /// What the job gets of `A=1 B=2 C=3`.
     fn check(text: &str, expected: Result<&[&str], ExportError>) {
-        let environment = [("A", "1"), ("B", "2"), ("C", "3")].map(|(name, value)| (name.into(), value.into())).to_vec();
+        let environment =
+            [("A", "1"), ("B", "2"), ("C", "3")].map(|(name, value)| (name.into(), value.into())).to_vec();
         let found = Export::new(OsStr::new(text)).map(|export| {
             let shown = |(name, value): (OsString, OsString)| format!("{}={}", name.display(), value.display());
             export.of(environment).into_iter().map(shown).collect::<Vec<_>>()

@@ -14,7 +14,7 @@ const NOWHERE: &str = "none";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input and output")]
 pub struct FileArgs {
-    /// Write standard output to FILE on the node, and standard error too unless -e is given; e.g. run-%j.txt, or `none`
+    /// Write standard output to FILE on the node (run-%j.txt), and without -e errors too
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
     pub output: Option<FileName>,
     /// Write standard error to FILE on the node
@@ -23,9 +23,12 @@ pub struct FileArgs {
     /// Read standard input from FILE on the node
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
     pub input: Option<FileName>,
-    /// Whether what is in output files goes or stays
-    #[arg(long, value_name = "MODE", value_enum, default_value = "truncate")]
+    /// What output files had goes (`truncate`) or stays (`append`)
+    #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true)]
     pub open_mode: OpenMode,
+    /// Give the job a terminal of its own, and this one's keys
+    #[arg(long, conflicts_with_all = ["output", "error", "input", "detach", "wait"])]
+    pub pty: bool,
 }
 
 /// What becomes of an output file that is there.

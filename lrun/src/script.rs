@@ -44,8 +44,11 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
     let cannot = |error| Failure::new(format_args!("cannot read {}: {error}", path.display()));
     File::open(path).map_err(cannot)?.take(limit + 1).read_to_end(&mut content).map_err(cannot)?;
     if content.len() as u64 > limit {
-        return Err(Failure::new(format_args!("{} is larger than {limit} bytes, and cannot travel with a job", path.display()))
-            .hint("leave it where the nodes can read it, and name it as the command"));
+        return Err(Failure::new(format_args!(
+            "{} is larger than {limit} bytes, and cannot travel with a job",
+            path.display()
+        ))
+        .hint("leave it where the nodes can read it, and name it as the command"));
     }
     Ok(content)
 }
@@ -103,9 +106,9 @@ impl Script {
             self.at(&self.lines[culprit - 1], &complaint_of(&error))
         })?;
         let own = plain.job.variants;
-        args.job.variants.retain(|variant| {
-            own.contains(variant) || !own.iter().any(|other| other.hardware == variant.hardware)
-        });
+        args.job
+            .variants
+            .retain(|variant| own.contains(variant) || !own.iter().any(|other| other.hardware == variant.hardware));
         Ok(args)
     }
 
@@ -113,7 +116,9 @@ impl Script {
     fn check(&self) -> Result<(), Failure> {
         for line in &self.lines {
             if line.words.iter().any(|word| word == "--") {
-                return Err(self.at(line, &Failure::new("`--` has no place in a script: arguments are the command line's")));
+                return Err(
+                    self.at(line, &Failure::new("`--` has no place in a script: arguments are the command line's"))
+                );
             }
             let alone = [OsString::from("lrun"), "--script=x".into()].into_iter().chain(line.words.iter().cloned());
             match Args::try_parse_from(alone) {

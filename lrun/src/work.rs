@@ -13,7 +13,7 @@ use crate::submission::Surroundings;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Scripts")]
 pub struct ScriptArgs {
-    /// Run this script, whose content travels with the job; it may begin with lines `#LIMO --option value`
+    /// Run this script; it may begin with lines `#LIMO --option value`
     #[arg(long, value_name = "FILE", conflicts_with = "wrap")]
     pub script: Option<PathBuf>,
     /// Run this line with sh

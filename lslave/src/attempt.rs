@@ -44,6 +44,8 @@ pub struct Running {
     /// Leader of the job's session and process group.
     pub leader: Pid,
     pub since: Instant,
+    /// Whether the job has a terminal, so that its leader may be a shell that watches others.
+    pub terminal: bool,
 }
 
 impl Attempt {
@@ -195,6 +197,8 @@ mod tests {
                 io: Io::Attached,
                 ..Launch::default()
             },
+            time_limit: None,
+            restarts: 0,
         }
     }
 
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn assignments() {
-        let running = || State::Running(Running { leader: Pid::from_raw(1), since: Instant::now() });
+        let running = || State::Running(Running { leader: Pid::from_raw(1), since: Instant::now(), terminal: false });
         check(&Attempts::default(), 1, Verdict::Hold);
         check(&with(2, State::Held(Box::new(exec(2)))), 2, Verdict::Acknowledge);
         check(&with(2, State::Held(Box::new(exec(2)))), 3, Verdict::Replace(Number(2)));

@@ -3,6 +3,7 @@
 //! Names of users, groups and files are resolved before the fork, where allocating is allowed (`steps` has what follows
 //! it).
 
+mod carried;
 mod environment;
 mod steps;
 
@@ -15,12 +16,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use limo_model::{FileFacts, NodeSpec};
-use limo_proto::{DoExec, FileNames, Io};
+use limo_proto::{DoExec, FileNames, Io, Launch};
 use nix::unistd::Pid;
 use thiserror::Error;
 
+pub use carried::remove as remove_carried;
 use environment::environment;
-use steps::{Step, Steps};
+use steps::{Identity, Step, Steps, identity};
+
+use crate::terminal;
 
 /// What is needed besides the assignment itself.
 pub struct Surroundings<'a> {
@@ -28,6 +32,8 @@ pub struct Surroundings<'a> {
     pub cookie: &'a str,
     /// Whether emulated hardware says when its work is done.
     pub emulated_work: bool,
+    /// The time, in seconds since 1970 (UTC).
+    pub now_s: i64,
 }
 
 pub struct Process {
@@ -44,6 +50,8 @@ pub struct Pipes {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
+    /// In place of all three.
+    pub terminal: Option<OwnedFd>,
 }
 
 /// Why a command was not started.
@@ -51,6 +59,8 @@ pub struct Pipes {
 pub enum LaunchError {
     #[error("command not found: {command}")]
     NotFound { command: String },
+    #[error("{file} came with the job, but the interpreter that its first line names is not on this node")]
+    NoInterpreter { file: String },
     #[error("cannot execute {command}: {source}")]
     NotExecutable { command: String, source: io::Error },
     #[error("the user id {uid} is not known on this node")]
@@ -71,7 +81,7 @@ impl LaunchError {
     /// The exit code that stands for it.
     pub fn code(&self) -> u8 {
         match self {
-            Self::NotFound { .. } => 127,
+            Self::NotFound { .. } | Self::NoInterpreter { .. } => 127,
             _ => 126,
         }
     }
@@ -85,23 +95,33 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     let launch = &exec.launch;
     let first = exec.placement.first().and_then(|part| around.spec.units.get(usize::from(part.unit.unit)));
     let hardware = first.map_or("", |unit| unit.hardware.as_str());
-    let argv = launch.variants.iter().find(|(name, _)| name == hardware).map_or(&launch.argv, |(_, argv)| argv);
-    let Some((program, arguments)) = argv.split_first() else {
+    let variant = launch.variants.iter().find(|(name, _)| name == hardware).map(|(_, argv)| argv);
+    let Some((program, arguments)) = variant.unwrap_or(&launch.argv).split_first() else {
         return Err(LaunchError::NotFound { command: String::new() });
     };
-    let mut command = Command::new(OsStr::from_bytes(program));
+    let identity = identity(launch.uid)?;
+    // A variant is another command than the one whose file came along.
+    let carried = launch.carried.as_ref().filter(|_| variant.is_none());
+    let carried = carried.map(|content| {
+        let owner = identity.as_ref().map(Identity::owner);
+        let step = |source| LaunchError::Step { what: "write the file that came with the job".into(), source };
+        carried::write(around.cookie, program, content, owner).map_err(step)
+    });
+    let carried = carried.transpose()?;
+    let mut command = match &carried {
+        Some(path) => Command::new(path),
+        None => Command::new(OsStr::from_bytes(program)),
+    };
     command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
     // Both ends are close-on-exec: no other job inherits one, and the job itself only that which it is given below.
     let pipe = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?;
     let (work_end, work) = pipe.unzip();
     command.env_clear().envs(environment(exec, around, work_end.as_ref()));
     let files = launch.file_names(&facts(exec, around.spec));
-    let attached = launch.io == Io::Attached;
-    let stdio = |file: &Option<_>| if attached && file.is_none() { Stdio::piped() } else { Stdio::null() };
-    command.stdin(stdio(&files.stdin)).stdout(stdio(&files.stdout)).stderr(stdio(&files.stderr));
+    let terminal = stdio(&mut command, launch, &files, identity.as_ref())?;
     let (mut failure, report) = io::pipe().map_err(LaunchError::Spawn)?;
     let kept = work_end.as_ref().map(AsRawFd::as_raw_fd);
-    let steps = Steps::prepare(exec, &files, kept, report.as_raw_fd())?;
+    let steps = Steps::prepare(exec, &files, identity, (kept, report.as_raw_fd()))?;
     // SAFETY: `Steps::run` only makes system calls that are safe after a fork, and allocates nothing.
     unsafe { command.pre_exec(move || steps.run()) };
     // While this waits for the exec, nothing else of the daemon's loop runs, so nobody else collects the child.
@@ -109,10 +129,11 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     drop((report, work_end));
     match spawned {
         Ok(mut child) => {
-            let pipes = attached.then(|| Pipes {
+            let pipes = (launch.io == Io::Attached).then(|| Pipes {
                 stdin: child.stdin.take().map(OwnedFd::from),
                 stdout: child.stdout.take().map(OwnedFd::from),
                 stderr: child.stderr.take().map(OwnedFd::from),
+                terminal,
             });
             // A process number is positive and fits.
             Ok(Process { leader: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)), pipes, work })
@@ -120,9 +141,29 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
         Err(source) => {
             let mut step = [0];
             let failed = failure.read(&mut step).is_ok_and(|count| count == 1).then(|| Step::from(step[0]));
-            Err(explain(failed, source, (exec, &files), program))
+            Err(explain(failed, source, (exec, &files), (program, carried.is_some())))
         }
     }
+}
+
+/// Where the child's streams go until its files are opened. Returns the daemon's side of its terminal, where it has one.
+fn stdio(
+    command: &mut Command,
+    launch: &Launch,
+    files: &FileNames,
+    identity: Option<&Identity>,
+) -> Result<Option<OwnedFd>, LaunchError> {
+    let attached = launch.io == Io::Attached;
+    if let Some(size) = launch.terminal.filter(|_| attached) {
+        let step = |source| LaunchError::Step { what: "make a terminal".into(), source };
+        let terminal::Pair { ours, jobs } =
+            terminal::open(size, identity.map(|identity| identity.owner().0)).map_err(step)?;
+        command.stdin(jobs.try_clone().map_err(step)?).stdout(jobs.try_clone().map_err(step)?).stderr(jobs);
+        return Ok(Some(ours));
+    }
+    let stdio = |file: &Option<_>| if attached && file.is_none() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdio(&files.stdin)).stdout(stdio(&files.stdout)).stderr(stdio(&files.stderr));
+    Ok(None)
 }
 
 /// What the names of the job's files may hold.
@@ -131,7 +172,12 @@ fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec) -> FileFacts<'a> {
     FileFacts { job: *job, name, user, node: &spec.name, node_index: 0, task: 0 }
 }
 
-fn explain(step: Option<Step>, source: io::Error, (exec, files): (&DoExec, &FileNames), program: &[u8]) -> LaunchError {
+fn explain(
+    step: Option<Step>,
+    source: io::Error,
+    (exec, files): (&DoExec, &FileNames),
+    (program, carried): (&[u8], bool),
+) -> LaunchError {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let open = |file: &Option<Vec<u8>>| {
         let file = OsStr::from_bytes(file.as_deref().unwrap_or_default());
@@ -141,6 +187,7 @@ fn explain(step: Option<Step>, source: io::Error, (exec, files): (&DoExec, &File
         None => {
             let command = shown(program);
             return match source.kind() {
+                io::ErrorKind::NotFound if carried => LaunchError::NoInterpreter { file: command },
                 io::ErrorKind::NotFound => LaunchError::NotFound { command },
                 io::ErrorKind::InvalidInput if source.raw_os_error().is_none() => LaunchError::Nul,
                 _ => LaunchError::NotExecutable { command, source },
@@ -152,6 +199,7 @@ fn explain(step: Option<Step>, source: io::Error, (exec, files): (&DoExec, &File
         Some(Step::Stdin) => open(&files.stdin),
         Some(Step::Stdout) => open(&files.stdout),
         Some(Step::Stderr) => open(&files.stderr),
+        Some(Step::Terminal) => "take up the terminal".to_owned(),
         Some(Step::Kept) => "hand over the end of its work".to_owned(),
     };
     LaunchError::Step { what, source }

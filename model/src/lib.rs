@@ -18,6 +18,7 @@ mod time;
 mod units;
 
 pub mod as_text;
+pub mod environment;
 
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use curve::{Band, BandError, Curve, CurveError};

@@ -22,6 +22,26 @@ pub struct Launch {
     pub uid: u32,
     pub io: Io,
     pub files: Files,
+    pub origin: Origin,
+    /// The content of the file that the first word of `argv` names, where it travels with the job.
+    pub carried: Option<Vec<u8>>,
+    /// The size of the terminal that an attached job has in place of pipes.
+    pub terminal: Option<WindowSize>,
+}
+
+/// Where a job was handed in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The name of the machine.
+    pub host: String,
+    pub directory: Vec<u8>,
+}
+
+/// Of a terminal, in characters. Zero is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowSize {
+    pub rows: u16,
+    pub columns: u16,
 }
 
 /// Where a job's stdin, stdout and stderr go.

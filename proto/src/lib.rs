@@ -16,7 +16,7 @@ pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accep
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
-pub use launch::{FileNames, Files, Io, Launch};
+pub use launch::{FileNames, Files, Io, Launch, Origin, WindowSize};
 pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,
     NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,

@@ -12,7 +12,7 @@ use limo_model::{
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
-use crate::launch::Launch;
+use crate::launch::{Launch, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::stream::StreamId;
 
@@ -170,6 +170,12 @@ pub enum MasterToNode {
     Probe {
         ticket: u64,
     },
+    /// The terminal of the job's client has another size now.
+    Resize {
+        job: JobId,
+        attempt: Attempt,
+        size: WindowSize,
+    },
 }
 
 /// A job for a node. Not yet the permission to run it.
@@ -184,6 +190,9 @@ pub struct DoExec {
     pub user: String,
     pub placement: Placement,
     pub launch: Launch,
+    pub time_limit: Option<Span>,
+    /// How often the job was ended to run again.
+    pub restarts: u32,
 }
 
 /// From a client.
@@ -207,6 +216,11 @@ pub enum ClientToMaster {
     },
     Ask(Box<Query>),
     ChangeConf(Box<Change>),
+    /// The terminal of the client has another size now.
+    Resize {
+        job: JobId,
+        size: WindowSize,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use limo_journal::Submission;
 use limo_model::{JobId, NameError, check_file_name, check_name};
-use limo_proto::{Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_proto::{BODY_LIMIT, Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::clients::Asked;
@@ -17,6 +17,9 @@ const NAME_LIMIT: usize = 256;
 
 /// Names of nodes or hardware in one request. More is a mistake.
 const LIST_LIMIT: usize = 10_000;
+
+/// What a frame to a node, and its record of the job, hold beside the launch, in bytes: names and a placement.
+const FRAME_REST: usize = 4096;
 
 /// A client that comes back, and what it has of the output.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +78,11 @@ impl Desk {
         request.user = caller.user;
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {
-            Ok(encoded) => encoded,
+            Ok(encoded) if encoded.len() <= BODY_LIMIT - FRAME_REST => encoded,
+            Ok(encoded) => {
+                let (size, limit) = (encoded.len(), BODY_LIMIT - FRAME_REST);
+                return self.refuse(peer, format!("the job takes {size} bytes: the limit is {limit}"), None);
+            }
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
         };
         let job = self.core.next_job();
@@ -157,7 +164,7 @@ impl Desk {
         }
         match self.core.job(job).map(|job| job.phase.clone()) {
             Some(Phase::Waiting(Some(wait))) => self.tell_client(peer, MasterToClient::Waiting { job, wait }),
-            Some(Phase::Running(..)) => self.after_start(job),
+            Some(Phase::Running(..) | Phase::Suspended(..)) => self.after_start(job),
             // Its end is about to be told.
             None => self.connect_ends(job),
             _ => {}

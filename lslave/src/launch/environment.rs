@@ -5,41 +5,56 @@ use std::io::PipeReader;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 
-use limo_proto::DoExec;
+use limo_model::environment::is_own;
+use limo_proto::{DoExec, Launch};
 
 use super::Surroundings;
 use crate::kill::COOKIE;
 
-/// Names the descriptor on which a job on emulated hardware reads the end of its work.
-const WORK_FD: &str = "LIMO_EMULATED_WORK_FD";
-
-/// Later entries win.
+/// What is set, and when, is listed in [`limo_model::environment`].
 pub(super) fn environment(
     exec: &DoExec,
     around: &Surroundings,
     work_end: Option<&PipeReader>,
 ) -> Vec<(OsString, OsString)> {
     let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    let number = |number: i64| OsString::from(number.to_string());
+    let Launch { cwd, origin, env, .. } = &exec.launch;
     let units: Vec<_> =
         exec.placement.iter().filter_map(|part| around.spec.units.get(usize::from(part.unit.unit))).collect();
     let list = |names: Vec<&str>| OsString::from(names.join(","));
-    let cores: u32 = exec.placement.iter().map(|part| part.cores).sum();
+    let cores = number(exec.placement.iter().map(|part| i64::from(part.cores)).sum());
+    let node = OsString::from(&around.spec.name);
     let mut own = vec![
         ("LIMO_JOB_ID", exec.job.to_string().into()),
         ("LIMO_JOB_NAME", OsString::from(&exec.name)),
-        (COOKIE, around.cookie.into()),
-        ("LIMO_NODE", OsString::from(&around.spec.name)),
+        ("LIMO_JOB_NODELIST", node.clone()),
+        ("LIMO_JOB_NUM_NODES", number(1)),
+        ("LIMO_NTASKS", number(1)),
+        ("LIMO_PROCID", number(0)),
+        ("LIMO_LOCALID", number(0)),
+        ("LIMO_NODEID", number(0)),
+        ("LIMO_NODE", node),
         ("LIMO_UNIT", list(units.iter().map(|unit| unit.name.as_str()).collect())),
         ("LIMO_HARDWARE", list(units.iter().map(|unit| unit.hardware.as_str()).collect())),
-        ("LIMO_CPUS", cores.to_string().into()),
-        ("LIMO_SUBMIT_DIR", text(&exec.launch.cwd)),
+        ("LIMO_CPUS", cores.clone()),
+        ("LIMO_CPUS_ON_NODE", cores.clone()),
+        ("LIMO_CPUS_PER_TASK", cores),
+        // A job that was stored before this was known tells where it begins.
+        ("LIMO_SUBMIT_DIR", text(if origin.directory.is_empty() { cwd } else { &origin.directory })),
+        ("LIMO_SUBMIT_HOST", OsString::from(&origin.host)),
+        ("LIMO_RESTART_COUNT", number(exec.restarts.into())),
+        ("LIMO_JOB_START_TIME", number(around.now_s)),
+        (COOKIE, around.cookie.into()),
     ];
-    if let Some(end) = work_end {
-        own.push((WORK_FD, end.as_raw_fd().to_string().into()));
+    if let Some(limit) = exec.time_limit {
+        own.push(("LIMO_JOB_END_TIME", number(around.now_s.saturating_add(limit.ms() / 1000))));
     }
-    // A number that means something in the job which submits this one would mean something else here.
-    let inherited = exec.launch.env.iter().filter(|(key, _)| key != WORK_FD.as_bytes());
+    if let Some(end) = work_end {
+        own.push(("LIMO_EMULATED_WORK_FD", number(end.as_raw_fd().into())));
+    }
+    // What means something in the job that submits this one would mean something else here.
+    let inherited = env.iter().filter(|(key, _)| !is_own(key));
     let given = inherited.map(|(key, value)| (text(key), text(value)));
-    // Later ones win, so a job started from inside a job does not carry the other's names.
     given.chain(own.into_iter().map(|(key, value)| (key.into(), value))).collect()
 }

@@ -7,14 +7,14 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::RawFd;
 
-use limo_proto::{DoExec, FileNames};
+use limo_proto::{DoExec, FileNames, Io};
 use nix::libc;
 use nix::unistd::{Uid, User, geteuid, getgrouplist};
 
 use super::LaunchError;
 
 /// Whom the job runs as; `None` where the daemon already is that user.
-fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
+pub(super) fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
     let own = geteuid();
     if !own.is_root() {
         return if own.as_raw() == uid { Ok(None) } else { Err(LaunchError::OtherUser { own: own.as_raw(), uid }) };
@@ -26,10 +26,17 @@ fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
     Ok(Some(Identity { uid, gid: user.gid.as_raw(), groups: groups.into_iter().map(|group| group.as_raw()).collect() }))
 }
 
-struct Identity {
+pub(super) struct Identity {
     uid: libc::uid_t,
     gid: libc::gid_t,
     groups: Vec<libc::gid_t>,
+}
+
+impl Identity {
+    /// Whom files that are made for the job belong to.
+    pub(super) fn owner(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
 }
 
 /// Which step failed. It comes as one byte through the report pipe: an errno alone does not say it.
@@ -42,12 +49,14 @@ pub(super) enum Step {
     Stdin,
     Stdout,
     Stderr,
+    Terminal,
     Kept,
 }
 
 impl From<u8> for Step {
     fn from(byte: u8) -> Self {
-        let all = [Self::Identity, Self::Directory, Self::Stdin, Self::Stdout, Self::Stderr, Self::Kept];
+        use Step::{Directory, Identity, Kept, Stderr, Stdin, Stdout, Terminal};
+        let all = [Identity, Directory, Stdin, Stdout, Stderr, Terminal, Kept];
         all.into_iter().find(|step| *step as u8 == byte).unwrap_or(Self::Session)
     }
 }
@@ -59,6 +68,8 @@ pub(super) struct Steps {
     /// For stdin, stdout and stderr, relative to `directory`.
     files: [Option<CString>; 3],
     append: bool,
+    /// Whether stdin is the job's own terminal.
+    terminal: bool,
     /// A descriptor that the command inherits.
     kept: Option<RawFd>,
     report: RawFd,
@@ -66,21 +77,22 @@ pub(super) struct Steps {
 
 impl Steps {
     /// # Errors
-    /// Where the job's user is not known here or cannot be had, or a name has a NUL byte.
+    /// Where a name has a NUL byte.
     pub(super) fn prepare(
         exec: &DoExec,
         files: &FileNames,
-        kept: Option<RawFd>,
-        report: RawFd,
+        identity: Option<Identity>,
+        (kept, report): (Option<RawFd>, RawFd),
     ) -> Result<Self, LaunchError> {
         let text = |bytes: &Vec<u8>| CString::new(bytes.clone()).map_err(|_| LaunchError::Nul);
         let file = |name: &Option<Vec<u8>>| name.as_ref().map(text).transpose();
         Ok(Self {
-            identity: identity(exec.launch.uid)?,
+            identity,
             umask: exec.launch.umask & 0o777,
             directory: text(&exec.launch.cwd)?,
             files: [file(&files.stdin)?, file(&files.stdout)?, file(&files.stderr)?],
             append: exec.launch.files.append,
+            terminal: exec.launch.terminal.is_some() && exec.launch.io == Io::Attached,
             kept,
             report,
         })
@@ -91,6 +103,9 @@ impl Steps {
         // SAFETY: every pointer is to memory of this process that lives until the call returns.
         unsafe {
             self.check(Step::Session, libc::setsid() >= 0)?;
+            if self.terminal {
+                self.check(Step::Terminal, libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) == 0)?;
+            }
             // What the daemon ignores, the job would ignore too; numbers that cannot be set are refused, harmlessly.
             for signal in 1..=libc::SIGRTMAX() {
                 libc::signal(signal, libc::SIG_DFL);

@@ -269,6 +269,8 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
             io: Io::Attached,
             ..Launch::default()
         },
+        time_limit: None,
+        restarts: 0,
     }
 }
 

@@ -6,7 +6,7 @@ use limo_model::{
 };
 use limo_proto::{
     AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Query, Sample, SendExec, StreamId,
+    MasterToNode, NewSlave, NodeToMaster, Origin, Query, Sample, SendExec, StreamId, WindowSize,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -99,6 +99,9 @@ pub fn launch() -> impl Strategy<Value = Launch> {
             uid: number,
             io: if number % 2 == 0 { Io::Attached } else { Io::Detached },
             files: Files { append: number % 3 == 0, ..files },
+            origin: Origin { host: number.to_string(), directory: Vec::new() },
+            carried: (number % 5 == 0).then(|| number.to_le_bytes().to_vec()),
+            terminal: (number % 7 == 0).then_some(WindowSize { rows: 24, columns: 80 }),
         },
     )
 }
@@ -165,7 +168,9 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         text().prop_map(|reason| MasterToNode::Refused { reason }),
         (ids(), text(), vec(part, 0..3), launch()).prop_map(|((job, attempt), name, placement, launch)| {
             let (application, size, user) = (name.clone(), name.clone(), name.clone());
-            MasterToNode::DoExec(Box::new(DoExec { job, attempt, name, application, size, user, placement, launch }))
+            let (time_limit, restarts) = (Some(Span::from_ms(i64::from(attempt.0))), attempt.0);
+            let exec = DoExec { job, attempt, name, application, size, user, placement, launch, time_limit, restarts };
+            MasterToNode::DoExec(Box::new(exec))
         }),
         ids().prop_map(|(job, attempt)| MasterToNode::Go { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Drop { job, attempt }),
@@ -180,6 +185,9 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         ids().prop_map(|(job, attempt)| MasterToNode::Suspend { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Resume { job, attempt }),
         any::<u64>().prop_map(|ticket| MasterToNode::Probe { ticket }),
+        (ids(), any::<u16>()).prop_map(|((job, attempt), rows)| {
+            MasterToNode::Resize { job, attempt, size: WindowSize { rows, columns: 80 } }
+        }),
     ]
 }
 
@@ -232,6 +240,8 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
         request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(Box::new(request))))),
         any::<u32>().prop_map(|limit| ClientToMaster::Ask(Box::new(Query::Jobs { ended: true, limit }))),
         text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(node)))),
+        (ids(), any::<u16>())
+            .prop_map(|((job, _), columns)| ClientToMaster::Resize { job, size: WindowSize { rows: 24, columns } }),
     ]
 }
 
