@@ -48,16 +48,12 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
     let leave = 'session: loop {
         if session.wants_stdin() && pumps.stdin.is_none() {
             pumps.stdin = Some(read_stdin());
-            keys.as_mut().into_iter().for_each(Keys::give);
         }
         voice.on_raw(keys.as_ref().is_some_and(Keys::is_raw));
         let input = tokio::select! {
             event = link.next() => input_of(event),
             Some(signal) = signals.recv() => {
-                if signal == SIGCONT && pumps.stdin.is_some() {
-                    // A shell has its own settings while this process is stopped.
-                    keys.as_mut().into_iter().for_each(Keys::give);
-                }
+                keys.as_mut().filter(|_| signal == SIGCONT).into_iter().for_each(Keys::go_on);
                 Input::Signal(signal)
             }
             Some(size) = resized(&mut sizes) => Input::Resized(size),
@@ -70,6 +66,8 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
             () = tokio::time::sleep(patience.0), if session.awaits_output() => Input::Silence,
         };
         let mut effects = session.step(begun.elapsed(), input);
+        // Before its first byte is shown: the job's terminal has ended the lines already.
+        keys.as_mut().filter(|_| session.is_running()).into_iter().for_each(Keys::give);
         while !effects.is_empty() {
             let mut more = Vec::new();
             for effect in effects {

@@ -175,6 +175,10 @@ impl Session {
         std::mem::take(&mut self.effects)
     }
 
+    pub fn is_running(&self) -> bool {
+        self.phase == Phase::Running
+    }
+
     fn say(&mut self, news: News) {
         self.effects.push(Effect::Say(news));
     }

@@ -52,6 +52,8 @@ pub fn size() -> Result<WindowSize, Failure> {
 pub struct Keys {
     before: Termios,
     raw: bool,
+    /// Whether the job has had it.
+    given: bool,
 }
 
 impl Keys {
@@ -66,7 +68,7 @@ impl Keys {
             // SAFETY: the handler makes only system calls that are allowed in one.
             unsafe { sigaction(signal, &restore) }.map_err(cannot)?;
         }
-        Ok(Self { before, raw: false })
+        Ok(Self { before, raw: false, given: false })
     }
 
     /// Whether a line has to be ended by hand, as on any raw terminal.
@@ -74,8 +76,21 @@ impl Keys {
         self.raw
     }
 
-    /// The job has the keys from here on.
+    /// The job has the keys from here on; nothing new where it has had them.
     pub fn give(&mut self) {
+        if !std::mem::replace(&mut self.given, true) {
+            self.make_raw();
+        }
+    }
+
+    /// This process was stopped and goes on: a shell has settings of its own in between.
+    pub fn go_on(&mut self) {
+        if self.given {
+            self.make_raw();
+        }
+    }
+
+    fn make_raw(&mut self) {
         let mut raw = self.before.clone();
         cfmakeraw(&mut raw);
         self.raw = self.set(&raw);

@@ -159,7 +159,7 @@ impl Desk {
     /// The node that has the streams of a job: where it runs, or ran.
     fn stream_node(&self, job: JobId) -> Option<NodeId> {
         match self.core.job(job).map(|job| &job.phase) {
-            Some(Phase::Running(assignment, _)) => node_of(assignment),
+            Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_of(assignment),
             Some(_) => None,
             None => self.routes.routes.get(&job)?.over_on,
         }
