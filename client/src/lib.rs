@@ -13,6 +13,7 @@ mod master;
 mod nodes;
 mod table;
 mod usage;
+mod waiting;
 
 pub mod exit;
 #[cfg(feature = "fake-master")]
@@ -29,4 +30,5 @@ pub use hosts::{HostError, parse_hosts};
 pub use master::{AddressError, AskError, ClientConnection, DEFAULT_ADDRESS, Master, MasterArg};
 pub use nodes::node_table;
 pub use table::{Align, Table, marked, or_dash, plain};
-pub use usage::parse;
+pub use usage::{complaint_of, parse};
+pub use waiting::until_over;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::{exit, failure};
+use crate::{Failure, exit, failure};
 
 /// Parses the program's arguments. `Err` is the exit code with which the program ends: help and version were asked for,
 /// or the command line is wrong and stderr says why.
@@ -23,26 +23,41 @@ pub fn parse<T: Parser>(program: &str) -> Result<T, ExitCode> {
     })
 }
 
-/// Keeps what clap says is wrong and what is similar, and leaves out its usage text.
+/// What is wrong with words that are read like a command line, but come from elsewhere.
+pub fn complaint_of(error: &clap::Error) -> Failure {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return Failure::new("`--help` and `--version` have no place in a script");
+    }
+    let (message, hints) = parts(&error.render().to_string());
+    Failure { hint: hints.into_iter().next(), ..Failure::new(message) }
+}
+
 fn complaint(program: &str, rendered: &str) -> String {
+    let (message, mut hints) = parts(rendered);
+    if hints.is_empty() {
+        hints.push(format!("try `{program} --help`"));
+    }
+    let hints: String = hints.iter().map(|hint| format!("{program}: hint: {hint}\n")).collect();
+    format!("{program}: error: {message}\n{hints}")
+}
+
+/// Keeps what clap says is wrong, and what is similar, and leaves out its usage text.
+fn parts(rendered: &str) -> (String, Vec<String>) {
     let said = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let said = said.split("\n\nFor more information").next().unwrap_or(said).trim_end();
     let said = said.strip_prefix("error: ").unwrap_or(said);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut text = format!("{program}: error: {}", lines.next().unwrap_or("the command line is wrong"));
-    let mut hints = String::new();
+    let mut text = lines.next().unwrap_or("the command line is wrong").to_owned();
+    let mut hints = Vec::new();
     for line in lines {
         match line.strip_prefix("tip: ") {
             // How to write a value that looks like an option is not what a mistyped option needs.
             Some(tip) if tip.starts_with("to pass ") => {}
-            Some(tip) => hints += &format!("{program}: hint: {tip}\n"),
+            Some(tip) => hints.push(tip.to_owned()),
             None => text += &format!(" {line}"),
         }
     }
-    if hints.is_empty() {
-        hints = format!("{program}: hint: try `{program} --help`\n");
-    }
-    format!("{text}\n{hints}")
+    (text, hints)
 }
 
 #[cfg(test)]

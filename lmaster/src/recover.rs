@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use limo_journal::{Entry, Recovered, Submission};
 use limo_model::{JobId, Time};
-use limo_proto::{Launch, decode_stored};
+use limo_proto::Launch;
 use limo_sched::{Core, Options, Preset};
 
 use crate::budget::Metering;
@@ -79,7 +79,7 @@ fn live_job(core: &Core, submission: Submission) -> Result<Option<(JobId, Live)>
         tracing::error!(%job, "the journal has a submission of a job that is over");
         return Ok(None);
     };
-    let launch: Launch = decode_stored(&launch).with_context(|| format!("the submission of job {job} is damaged"))?;
+    let launch = Launch::decode_stored(&launch).with_context(|| format!("the submission of job {job} is damaged"))?;
     Ok(Some((job, Live { key, uid, request, launch })))
 }
 

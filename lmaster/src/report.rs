@@ -1,7 +1,11 @@
 //! What clients are told about jobs, nodes and the cluster, made from the core's state. Decides nothing.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use limo_feeds::grid::Mode;
-use limo_model::{Budgets, JobId, Meter, Placement, Request, Time, UnitId};
+use limo_model::{Budgets, FileFacts, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
     Answer, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, Launch, NodeReport,
     NodeState, Status, UnitReport,
@@ -70,6 +74,8 @@ fn base(
     let places: Vec<_> = placement.iter().filter_map(|part| place(part.unit)).collect();
     let mut names: Vec<String> = places.iter().map(|(node, _)| node.name.clone()).collect();
     names.dedup();
+    // Before the node is known a name may hold one: then it is not told.
+    let (stdout, stderr) = live.zip(names.first()).map_or((None, None), |(live, node)| output(job, live, node));
     JobReport {
         job,
         state: JobState::Waiting,
@@ -94,7 +100,19 @@ fn base(
         cost: None,
         start_now_cost: None,
         emulated: places.iter().any(|(node, _)| node.meter == Meter::Emulated),
+        stdout,
+        stderr,
     }
+}
+
+/// The files of stdout and stderr on `node`, where they go to files.
+fn output(job: JobId, live: &Live, node: &str) -> (Option<String>, Option<String>) {
+    let Live { request, launch, .. } = live;
+    let facts = FileFacts { job, name: &request.name, user: &request.user, node, node_index: 0, task: 0 };
+    let names = launch.file_names(&facts);
+    let directory = Path::new(OsStr::from_bytes(&launch.cwd));
+    let path = |name: Option<Vec<u8>>| Some(directory.join(OsStr::from_bytes(&name?)).display().to_string());
+    (path(names.stdout), path(names.stderr))
 }
 
 /// Longest command that is shown, in characters: a listing of thousands of jobs must fit into a frame.

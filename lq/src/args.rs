@@ -62,6 +62,19 @@ pub enum Command {
     },
     /// The nodes, their draw and their units
     Nodes,
+    /// What a detached job has written
+    Logs {
+        /// Go on until the job is over
+        #[arg(short, long)]
+        follow: bool,
+        /// Standard error in place of standard output
+        #[arg(long)]
+        stderr: bool,
+        #[arg(value_name = "ID", value_parser = job_id)]
+        id: JobId,
+        #[command(flatten)]
+        reconnect: ReconnectArg,
+    },
 }
 
 /// Every state with its code in tables: Slurm's, and `RF` for refused, which Slurm does not have.

@@ -4,6 +4,7 @@ mod args;
 mod cancel;
 mod explain;
 mod list;
+mod logs;
 mod nodes;
 mod show;
 mod wait;
@@ -41,6 +42,10 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Cancel { ids }) => cancel::run(ids, json, master).await,
             Some(Command::Wait { ids, reconnect }) => wait::run(ids, json, master, reconnect.reconnect_timeout).await,
             Some(Command::Nodes) => nodes::run(json, master).await,
+            Some(Command::Logs { .. }) if json => Err(Failure::new("`lq logs` prints what the job wrote, not JSON")),
+            Some(Command::Logs { follow, stderr, id, reconnect }) => {
+                logs::run(id, logs::What { stderr, follow }, master, reconnect.reconnect_timeout).await
+            }
         }
     })
 }

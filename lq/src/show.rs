@@ -43,6 +43,8 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("cores", Some(job.cores.to_string()));
     fact("memory", (job.memory > Memory::ZERO).then(|| job.memory.to_string()));
     fact("units", (!job.units.is_empty()).then(|| places(job)));
+    fact("stdout", job.stdout.clone());
+    fact("stderr", job.stderr.clone());
     fact("submitted", Some(time(job.submitted)));
     fact("started", job.started.map(time));
     fact("ended", job.ended.map(time));

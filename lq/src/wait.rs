@@ -1,12 +1,9 @@
 //! `lq wait`: until jobs are over, also over a master that goes away and comes back.
 
-use std::time::Duration;
-
-use limo_client::{AskError, Backoff, Clock, Failure, Master, Patience, answer_json, exit, tell};
+use limo_client::{Clock, Failure, Master, Patience, answer_json, exit, until_over};
 use limo_model::JobId;
-use limo_proto::{ConnectionError, JobReport};
-use tokio::time::Instant;
 
+use crate::PROGRAM;
 use crate::list::JobsJson;
 
 /// Returns the highest exit code of the jobs.
@@ -14,39 +11,10 @@ use crate::list::JobsJson;
 /// # Errors
 /// Where the master does not know a job, was never there, or stays away.
 pub async fn run(ids: Vec<JobId>, json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
-    let jobs = asked_until_answered(ids, master, patience).await?;
+    let jobs = until_over(PROGRAM, ids, master, patience).await?;
     if json {
         answer_json(&JobsJson::new(&jobs, &Clock::system()))?;
     }
     let codes = jobs.iter().map(|job| job.end.as_ref().map_or(exit::FAILED, exit::of_end));
     Ok(codes.max().unwrap_or(exit::DONE))
-}
-
-/// A connection that lasted so long was one to a master that works: the next absence is a new one.
-const LASTING: Duration = Duration::from_secs(2);
-
-async fn asked_until_answered(ids: Vec<JobId>, master: &Master, patience: Patience) -> Result<Vec<JobReport>, Failure> {
-    let mut backoff = Backoff::new(patience);
-    let mut told = false;
-    loop {
-        let begun = Instant::now();
-        let error = match master.wait(ids.clone()).await {
-            Ok(jobs) => return Ok(jobs),
-            Err(error) => error,
-        };
-        let never_there = matches!(error, AskError::Connection(ConnectionError::Connect { .. })) && !told;
-        if never_there || !error.is_absence() {
-            return Err(error.into());
-        }
-        let took = begun.elapsed();
-        if took > LASTING {
-            backoff.reset();
-        }
-        let Some(pause) = backoff.pause(took.min(LASTING)) else { return Err(error.into()) };
-        if !std::mem::replace(&mut told, true) {
-            tell(&format!("lq: the master went away; trying to reach it again for {} s\n", patience.0.as_secs()));
-        }
-        tokio::time::sleep(pause).await;
-        backoff.spend(pause);
-    }
 }

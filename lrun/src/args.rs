@@ -5,18 +5,24 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
 use limo_model::{Cores, Memory, Span, Time, check_name};
 
+use crate::export::Export;
+use crate::files::FileArgs;
+use crate::work::ScriptArgs;
+
 /// Run a command on the cluster, as if it ran here
 #[derive(Debug, Parser)]
-#[command(version, disable_help_subcommand = true, override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
+#[command(version, disable_help_subcommand = true, args_override_self = true)]
+#[command(override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
 #[command(
     after_help = "Exit code: that of the command, 128+n for signal n; 125 if Limo failed, refused or lost the job."
 )]
 pub struct Args {
-    /// The command and its arguments; options of lrun end here
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    /// The command and its arguments, or those of the script; options of lrun end here
+    #[arg(required_unless_present_any = ["script", "wrap"], trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 
     #[command(flatten)]
@@ -27,6 +33,10 @@ pub struct Args {
     pub when: WhenArgs,
     #[command(flatten)]
     pub power: PowerArgs,
+    #[command(flatten)]
+    pub script: ScriptArgs,
+    #[command(flatten)]
+    pub files: FileArgs,
     #[command(flatten)]
     pub how: HowArgs,
     #[command(flatten)]
@@ -53,6 +63,9 @@ pub struct JobArgs {
     /// Another command for a type of hardware; repeatable
     #[arg(long = "variant", value_name = "HARDWARE=COMMAND")]
     pub variants: Vec<Variant>,
+    /// Variables that it gets: ALL (default), NONE, NAME[=VALUE],...
+    #[arg(long, value_name = "LIST", value_parser = OsStringValueParser::new().try_map(|text| Export::new(&text)))]
+    pub export: Option<Export>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -99,7 +112,7 @@ pub struct PowerArgs {
     #[arg(long)]
     pub no_suspend: bool,
     /// It may be ended and run again from its beginning to save power
-    #[arg(long, requires = "detach")]
+    #[arg(long)]
     pub requeue: bool,
     /// It only serves to use power that nobody else wants: starts below the lower limit, gives way first
     #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"])]
@@ -109,11 +122,14 @@ pub struct PowerArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General")]
 pub struct HowArgs {
-    /// Print the job's number and leave; output goes to limo-JOB.out and .err
-    #[arg(long)]
+    /// Print the job's number and leave; its output goes to files
+    #[arg(long, visible_alias = "parsable")]
     pub detach: bool,
+    /// As --detach, but leave when the job is over, with its exit code
+    #[arg(short = 'W', long)]
+    pub wait: bool,
     /// Say what would happen now, and submit nothing
-    #[arg(long, conflicts_with = "detach")]
+    #[arg(long, visible_alias = "test-only", conflicts_with_all = ["detach", "wait"])]
     pub dry_run: bool,
     /// Print JSON (with --detach or --dry-run)
     #[arg(long)]
@@ -124,6 +140,13 @@ pub struct HowArgs {
     /// Say only what went wrong in Limo
     #[arg(short = 'Q', long, conflicts_with = "verbose")]
     pub quiet: bool,
+}
+
+impl HowArgs {
+    /// Whether nobody is attached to the job's streams.
+    pub fn is_detached(&self) -> bool {
+        self.detach || self.wait
+    }
 }
 
 /// A checked list of names. A type of its own, so that clap does not take the option for a repeatable one.

@@ -1,8 +1,10 @@
 //! `lrun COMMAND`: becomes the job until it is over.
 
 use limo_client::{Failure, MasterArg, ReconnectArg};
-use limo_proto::{Channel, SendExec};
+use limo_proto::{Channel, SendExec, WindowSize};
+use nix::libc::SIGCONT;
 use nix::sys::signal::{Signal, raise};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -12,6 +14,7 @@ use crate::link::{Link, LinkEvent};
 use crate::pumps::{Report, read_stdin, write_output};
 use crate::session::{Effect, Input, Leave, Session};
 use crate::signals;
+use crate::terminal::{self, Keys};
 use crate::voice::Voice;
 
 /// The threads that read and write for this process.
@@ -28,7 +31,10 @@ struct Pumps {
 /// Where Limo fails: no master, a refusal, no way back to a job.
 pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
     let patience = reconnect.reconnect_timeout;
-    let mut signals = signals::catch().map_err(|error| Failure::new(format_args!("cannot catch signals: {error}")))?;
+    let cannot_catch = |error| Failure::new(format_args!("cannot catch signals: {error}"));
+    let mut signals = signals::catch().map_err(cannot_catch)?;
+    let mut keys = exec.launch.terminal.is_some().then(Keys::new).transpose()?;
+    let mut sizes = keys.is_some().then(|| signal(SignalKind::window_change())).transpose().map_err(cannot_catch)?;
     let mut link = Link::open(master.master, patience).await?;
     let mut session = Session::new(exec);
     let mut voice = Voice::new(how);
@@ -43,9 +49,14 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
         if session.wants_stdin() && pumps.stdin.is_none() {
             pumps.stdin = Some(read_stdin());
         }
+        voice.on_raw(keys.as_ref().is_some_and(Keys::is_raw));
         let input = tokio::select! {
             event = link.next() => input_of(event),
-            Some(signal) = signals.recv() => Input::Signal(signal),
+            Some(signal) = signals.recv() => {
+                keys.as_mut().filter(|_| signal == SIGCONT).into_iter().for_each(Keys::go_on);
+                Input::Signal(signal)
+            }
+            Some(size) = resized(&mut sizes) => Input::Resized(size),
             Some(report) = written.recv() => match report {
                 Report::Written(channel, count) => Input::Written(channel, count),
                 Report::Blocked(channel, error) => Input::Blocked(channel, error),
@@ -55,6 +66,8 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
             () = tokio::time::sleep(patience.0), if session.awaits_output() => Input::Silence,
         };
         let mut effects = session.step(begun.elapsed(), input);
+        // Before its first byte is shown: the job's terminal has ended the lines already.
+        keys.as_mut().filter(|_| session.is_running()).into_iter().for_each(Keys::give);
         while !effects.is_empty() {
             let mut more = Vec::new();
             for effect in effects {
@@ -65,7 +78,10 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
                     Effect::Write(_, bytes) => drop(pumps.stdout.send(bytes)),
                     Effect::Say(news) => voice.say(&news, patience.0),
                     Effect::Reconnect => more.extend(session.step(begun.elapsed(), input_of(link.hang_up()))),
-                    Effect::StopSelf => stop(&link, &mut voice).await,
+                    Effect::StopSelf => {
+                        keys.as_mut().into_iter().for_each(Keys::take_back);
+                        stop(&link, &mut voice).await;
+                    }
                     Effect::Leave(leave) => break 'session leave,
                 }
             }
@@ -73,6 +89,8 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
         }
     };
     link.flush().await;
+    drop(keys);
+    voice.on_raw(false);
     end(leave, how, &mut voice)
 }
 
@@ -88,6 +106,14 @@ fn input_of(event: LinkEvent) -> Input {
 async fn piece(stdin: &mut Option<mpsc::Receiver<bytes::Bytes>>) -> Option<bytes::Bytes> {
     match stdin {
         Some(stdin) => stdin.recv().await,
+        None => None,
+    }
+}
+
+/// The size of the terminal, each time it changes; never without a terminal.
+async fn resized(sizes: &mut Option<tokio::signal::unix::Signal>) -> Option<WindowSize> {
+    match sizes {
+        Some(sizes) => sizes.recv().await.and_then(|()| terminal::size().ok()),
         None => None,
     }
 }

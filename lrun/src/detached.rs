@@ -1,11 +1,14 @@
-//! `lrun --detach COMMAND`: hands the job in and prints its number.
+//! `lrun --detach COMMAND`: hands the job in and prints its number. With `--wait` it stays until the job is over.
 
-use limo_client::{Failure, MasterArg, ReconnectArg, answer, answer_json, exit, json, tell};
+use limo_client::{Failure, MasterArg, ReconnectArg, answer, answer_json, exit, json, plain, tell, until_over};
 use limo_proto::{ClientToMaster, Frame, MasterToClient, SendExec};
 use serde::Serialize;
 
+use crate::PROGRAM;
 use crate::args::HowArgs;
+use crate::farewell::farewell;
 use crate::link::{Link, LinkEvent};
+use crate::session::Leave;
 
 #[derive(Serialize)]
 struct AcceptedJson {
@@ -13,13 +16,14 @@ struct AcceptedJson {
     id: u64,
 }
 
-/// Returns when the job is on the master's disk. A broken connection is made again, and the job handed in with the same
+/// Returns when the job is on the master's disk, or over where that is waited for. A broken connection is made again, and the job handed in with the same
 /// key, so that it is one job.
 ///
 /// # Errors
 /// Where the master refuses it or stays away.
 pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
-    let mut link = Link::open(master.master, reconnect.reconnect_timeout).await?;
+    let (master, patience) = (master.master, reconnect.reconnect_timeout);
+    let mut link = Link::open(master.clone(), patience).await?;
     let mut told = how.quiet;
     let job = loop {
         match link.next().await {
@@ -44,5 +48,20 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
     } else {
         answer(&format!("{job}\n"))?;
     }
-    Ok(exit::DONE)
+    if !how.wait {
+        return Ok(exit::DONE);
+    }
+    drop(link);
+    let reports = until_over(PROGRAM, vec![job], &master, patience).await?;
+    match reports.into_iter().next() {
+        Some(report) => {
+            let leave = Leave::Over { report: Box::new(report), interrupt: None, output_lost: false };
+            let farewell = farewell(leave, how)?;
+            if let Some(words) = &farewell.words {
+                tell(&format!("{PROGRAM}: {}\n", plain(words)));
+            }
+            Ok(farewell.code)
+        }
+        None => Err(Failure::new(format_args!("the master did not say how job {job} ended"))),
+    }
 }

@@ -5,21 +5,29 @@ mod args;
 mod attached;
 mod detached;
 mod dry_run;
+mod export;
 mod farewell;
+mod files;
 mod link;
 mod pumps;
+mod script;
 mod session;
 mod signals;
 mod streams;
 mod submission;
+mod terminal;
 mod voice;
+mod work;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use limo_client::{Failure, finish, parse};
 
 use crate::args::Args;
+use crate::script::Script;
 use crate::submission::Surroundings;
+use crate::work::Work;
 
 const PROGRAM: &str = "lrun";
 
@@ -30,12 +38,36 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args) -> Result<u8, Failure> {
-    if args.how.json && !args.how.detach && !args.how.dry_run {
+/// What the command line means, with the script that it names.
+fn with_script(args: Args) -> Result<(Args, Option<Script>), Failure> {
+    let Some(path) = &args.script.script else { return Ok((args, None)) };
+    let script = Script::read(path)?;
+    let line: Vec<OsString> = std::env::args_os().collect();
+    Ok((script.with_command_line(args, &line)?, Some(script)))
+}
+
+/// What depends on more than one option, wherever they stand.
+fn check(args: &Args) -> Result<(), Failure> {
+    let how = &args.how;
+    if how.json && !how.is_detached() && !how.dry_run {
         return Err(Failure::new("--json is for --detach and --dry-run: otherwise standard output is the job's own")
             .hint("`lq show ID --json` prints a job as JSON"));
     }
-    let exec = submission::build(&args, Surroundings::of_this_process()?)?;
+    if args.power.requeue && !how.is_detached() && !how.dry_run {
+        return Err(Failure::new("--requeue is for --detach: a job that runs again would write its output twice")
+            .hint("lrun --detach --requeue ..."));
+    }
+    Ok(())
+}
+
+fn run(args: Args) -> Result<u8, Failure> {
+    let (args, script) = with_script(args)?;
+    check(&args)?;
+    let mut around = Surroundings::of_this_process()?;
+    if args.files.pty {
+        around.terminal = Some(terminal::size()?);
+    }
+    let exec = submission::build(&args, Work::of(&args, script, &around)?, around)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -44,7 +76,7 @@ fn run(args: Args) -> Result<u8, Failure> {
     let result = runtime.block_on(async {
         if how.dry_run {
             dry_run::run(exec.request, how.json, &master.master).await
-        } else if how.detach {
+        } else if how.is_detached() {
             detached::run(exec, &how, master, reconnect).await
         } else {
             attached::run(exec, &how, master, reconnect).await

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use limo_client::Failure;
 use limo_model::{JobId, Outcome};
-use limo_proto::{Change, Channel, ClientToMaster, Data, Frame, JobReport, MasterToClient, SendExec};
+use limo_proto::{Change, Channel, ClientToMaster, Data, Frame, JobReport, MasterToClient, SendExec, WindowSize};
 use limo_sched::{JobEnd, Wait};
 use nix::errno::Errno;
 use nix::libc::SIGPIPE;
@@ -35,6 +35,8 @@ pub enum Input {
     Blocked(Channel, Errno),
     /// This process got a signal.
     Signal(i32),
+    /// The terminal has another size.
+    Resized(WindowSize),
     /// The master stayed away too long.
     GaveUp(Failure),
     /// The rest of the output of a job that is over did not come for too long.
@@ -113,6 +115,8 @@ pub struct Session {
     last_interrupt: Option<(Duration, i32)>,
     report: Option<Box<JobReport>>,
     output_lost: bool,
+    /// Of the terminal, where it has changed since the submission.
+    size: Option<WindowSize>,
     effects: Vec<Effect>,
 }
 
@@ -132,6 +136,7 @@ impl Session {
             last_interrupt: None,
             report: None,
             output_lost: false,
+            size: None,
             effects: Vec::new(),
         }
     }
@@ -139,7 +144,7 @@ impl Session {
     /// Whether the next piece of stdin may be read: not before the job takes it, so that a job that never starts has
     /// eaten nothing.
     pub fn wants_stdin(&self) -> bool {
-        self.streams.wants_stdin()
+        self.exec.launch.files.stdin.is_none() && self.streams.wants_stdin()
     }
 
     /// Takes note of `input`, which happened at `now` on a monotonic clock, and says what to do, in order.
@@ -156,6 +161,10 @@ impl Session {
             Input::Written(channel, count) => self.written(channel, count),
             Input::Blocked(channel, error) => self.blocked(channel, error),
             Input::Signal(signal) => self.signal(now, signal),
+            Input::Resized(size) => {
+                self.size = Some(size);
+                self.send_size();
+            }
             Input::GaveUp(failure) => self.gave_up(failure),
             Input::Silence => {
                 self.output_lost = true;
@@ -164,6 +173,10 @@ impl Session {
             }
         }
         std::mem::take(&mut self.effects)
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.phase == Phase::Running
     }
 
     fn say(&mut self, news: News) {
@@ -191,6 +204,13 @@ impl Session {
         self.cancelling = true;
         if let Some(job) = self.job.filter(|_| self.connected) {
             self.send(ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
+        }
+    }
+
+    /// Tells the job's terminal its size, once it is there. A new connection hears it again.
+    fn send_size(&mut self) {
+        if let (Some(job), Some(size), true) = (self.job, self.size, self.streams.is_open()) {
+            self.effects.push(Effect::Send(Frame::Message(ClientToMaster::Resize { job, size })));
         }
     }
 
@@ -257,7 +277,10 @@ impl Session {
                 self.say(News::Running { job, node, unit });
             }
             MasterToClient::Attached { stdin_offset, .. } => match self.streams.open(stdin_offset) {
-                Ok(()) => self.send_stdin(),
+                Ok(()) => {
+                    self.send_size();
+                    self.send_stdin();
+                }
                 Err(error) => self.fail(format!("cannot go on with standard input: {error}")),
             },
             MasterToClient::Finished { report, .. } => {

@@ -46,6 +46,11 @@ impl Streams {
         Ok(())
     }
 
+    /// Whether the node takes stdin now.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// The connection broke.
     pub fn suspend(&mut self) {
         self.open = false;

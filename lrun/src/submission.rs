@@ -1,24 +1,32 @@
 //! From a command line and its surroundings to what is handed in.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use limo_client::Failure;
 use limo_model::{Memory, Request, check_name};
-use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, SendExec};
+use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, Origin, SendExec, WindowSize};
 use nix::sys::stat::{Mode, umask};
 
 use crate::args::Args;
+use crate::work::Work;
 
 /// By which nodes find a job's processes: a job that hands in another must not pass its own on.
 const COOKIE: &str = "LIMO_ATTEMPT";
+
+/// Names the kind of terminal.
+const TERM: &str = "TERM";
 
 /// What a command inherits from the shell that starts it.
 pub struct Surroundings {
     directory: PathBuf,
     environment: Vec<(OsString, OsString)>,
     umask: u32,
+    /// Name of this machine; empty where it has none.
+    host: String,
+    /// Of the terminal, where the job shall have one.
+    pub terminal: Option<WindowSize>,
 }
 
 impl Surroundings {
@@ -31,7 +39,23 @@ impl Surroundings {
             .map_err(|error| Failure::new(format_args!("cannot find the current directory: {error}")))?;
         let mask = umask(Mode::empty());
         umask(mask);
-        Ok(Self { directory, environment: std::env::vars_os().collect(), umask: mask.bits() })
+        let host = nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned();
+        let environment = std::env::vars_os().collect();
+        Ok(Self { directory, environment, umask: mask.bits(), host, terminal: None })
+    }
+
+    /// Where a job begins for which `chdir` was given.
+    pub fn start(&self, chdir: Option<&Path>) -> PathBuf {
+        chdir.map_or_else(|| self.directory.clone(), |to| self.directory.join(to))
+    }
+
+    /// Where commands are looked for.
+    pub fn path(&self) -> Option<&OsStr> {
+        self.variable("PATH")
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_os_str())
     }
 }
 
@@ -39,22 +63,34 @@ impl Surroundings {
 ///
 /// # Errors
 /// Where it is larger than the master takes, or a variant is given twice.
-pub fn build(args: &Args, around: Surroundings) -> Result<SendExec, Failure> {
+pub fn build(args: &Args, work: Work, around: Surroundings) -> Result<SendExec, Failure> {
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(|error| Failure::new(format_args!("cannot draw a random key: {error}")))?;
-    let exec = SendExec { key, request: request(args)?, launch: launch(args, around) };
+    let carried = work.carried.as_ref().map(|file| (work.argv[0].clone(), file.len()));
+    let exec = SendExec { key, request: request(args, &work)?, launch: launch(args, work, around) };
     let frame = Frame::Message(ClientToMaster::SendExec(Box::new(exec.clone())));
     match frame.encode() {
         Ok(body) if body.len() <= BODY_LIMIT => Ok(exec),
-        _ => Err(Failure::new(format_args!(
-            "the command, its arguments and the environment are larger than {BODY_LIMIT} bytes"
-        ))
-        .hint("unset what the job does not need: `env -u NAME lrun ...`")),
+        _ => Err(too_large(carried)),
     }
 }
 
-fn request(args: &Args) -> Result<Request, Failure> {
-    let application = args.job.app.clone().unwrap_or_else(|| application_of(&args.command[0]));
+fn too_large(carried: Option<(OsString, usize)>) -> Failure {
+    match carried {
+        Some((name, size)) => Failure::new(format_args!(
+            "{}, which has {size} bytes, its arguments and the environment are larger than {BODY_LIMIT} bytes",
+            name.display()
+        ))
+        .hint("leave the file where the nodes can read it, and name it as the command"),
+        None => Failure::new(format_args!(
+            "the command, its arguments and the environment are larger than {BODY_LIMIT} bytes"
+        ))
+        .hint("unset what the job does not need: `env -u NAME lrun ...`"),
+    }
+}
+
+fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
+    let application = args.job.app.clone().unwrap_or_else(|| application_of(&work.application));
     let mut variants: Vec<String> = Vec::new();
     for variant in &args.job.variants {
         if variants.contains(&variant.hardware) {
@@ -85,21 +121,31 @@ fn request(args: &Args) -> Result<Request, Failure> {
     })
 }
 
-fn launch(args: &Args, around: Surroundings) -> Launch {
-    let directory = args.job.chdir.as_deref().map_or(around.directory.clone(), |to| around.directory.join(to));
+fn launch(args: &Args, work: Work, around: Surroundings) -> Launch {
+    let directory = around.start(args.job.chdir.as_deref());
+    // A terminal is of no use to a job that does not know what it can do.
+    let term = around.terminal.and_then(|_| Some((OsString::from(TERM), around.variable(TERM)?.to_owned())));
     let variants = args.job.variants.iter().map(|variant| {
         let argv = variant.argv.iter().map(|word| word.clone().into_bytes()).collect();
         (variant.hardware.clone(), argv)
     });
-    let environment = around.environment.into_iter().filter(|(name, _)| name != COOKIE);
+    let mut environment = args.job.export.clone().unwrap_or_default().of(around.environment);
+    environment.retain(|(name, _)| name != COOKIE);
+    if let Some(term) = term.filter(|(name, _)| !environment.iter().any(|(own, _)| own == name)) {
+        environment.push(term);
+    }
     Launch {
-        argv: args.command.iter().map(|word| word.as_bytes().to_vec()).collect(),
+        argv: work.argv.into_iter().map(OsString::into_vec).collect(),
         variants: variants.collect(),
         cwd: directory.into_os_string().into_vec(),
-        env: environment.map(|(name, value)| (name.into_vec(), value.into_vec())).collect(),
+        env: environment.into_iter().map(|(name, value)| (name.into_vec(), value.into_vec())).collect(),
         umask: around.umask,
         uid: nix::unistd::getuid().as_raw(),
-        io: if args.how.detach { Io::Detached } else { Io::Attached },
+        io: if args.how.is_detached() { Io::Detached } else { Io::Attached },
+        files: args.files.files(),
+        origin: Origin { host: around.host, directory: around.directory.into_os_string().into_vec() },
+        carried: work.carried,
+        terminal: around.terminal,
     }
 }
 
@@ -117,10 +163,19 @@ mod tests {
     use super::*;
     use clap::Parser;
 
+    fn around(environment: &[(&str, &str)]) -> Surroundings {
+        let environment = environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Surroundings { directory: "/home/ada".into(), environment, umask: 0o27, host: "desk".into(), terminal: None }
+    }
+
     fn submission(args: &[&str]) -> SendExec {
-        let environment = vec![("A".into(), "b".into()), (COOKIE.into(), "inherited".into())];
-        let around = Surroundings { directory: "/home/ada".into(), environment, umask: 0o27 };
-        build(&Args::try_parse_from(args).expect("a command line"), around).expect("a submission")
+        submission_in(args, around(&[("A", "b"), (COOKIE, "inherited")])).expect("a submission")
+    }
+
+    fn submission_in(args: &[&str], around: Surroundings) -> Result<SendExec, Failure> {
+        let args = Args::try_parse_from(args).expect("a command line");
+        let work = Work::of(&args, None, &around)?;
+        build(&args, work, around)
     }
 
     #[test]
@@ -135,6 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_run_by_sh() {
+        let exec = submission(&["lrun", "--wrap", "echo a; echo b"]);
+        assert_eq!(exec.launch.argv, [b"sh".to_vec(), b"-c".to_vec(), b"echo a; echo b".to_vec()]);
+        assert_eq!((exec.request.application.as_str(), exec.request.name.as_str()), ("wrap", "wrap"));
+    }
+
+    #[test]
+    fn the_kind_of_terminal_goes_along_with_a_terminal() {
+        let env = |terminal| {
+            let around = Surroundings { terminal, ..around(&[("TERM", "vt100"), ("A", "b")]) };
+            submission_in(&["lrun", "--export", "NONE", "cg"], around).expect("a submission").launch.env
+        };
+        assert_eq!(env(None), []);
+        assert_eq!(env(Some(WindowSize { rows: 24, columns: 80 })), [(b"TERM".to_vec(), b"vt100".to_vec())]);
+    }
+
+    #[test]
     fn applications_have_plain_names() {
         let check = |command: &str, expected: &str| assert_eq!(application_of(OsStr::new(command)), expected);
         check("/opt/bin/cg.B", "cg.B");
@@ -146,10 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_refused_before_it_is_sent() {
-        let environment = vec![("A".into(), "b".repeat(BODY_LIMIT).into())];
-        let around = Surroundings { directory: "/".into(), environment, umask: 0 };
-        let args = Args::try_parse_from(["lrun", "cg"]).expect("a command line");
-        let failure = build(&args, around).expect_err("too large");
+        let failure = submission_in(&["lrun", "cg"], around(&[("A", &"b".repeat(BODY_LIMIT))])).expect_err("too large");
         assert_eq!(failure.message, "the command, its arguments and the environment are larger than 1048576 bytes");
     }
 }

@@ -22,12 +22,19 @@ pub struct Voice {
     /// Characters that stand on the line in place.
     shown: usize,
     last_reason: String,
+    /// Whether the terminal does not begin a line at its left edge by itself.
+    raw: bool,
 }
 
 impl Voice {
     pub fn new(how: &HowArgs) -> Self {
         let on_terminal = io::stderr().is_terminal();
-        Self { quiet: how.quiet, verbose: how.verbose, on_terminal, shown: 0, last_reason: String::new() }
+        Self { quiet: how.quiet, verbose: how.verbose, on_terminal, shown: 0, last_reason: String::new(), raw: false }
+    }
+
+    /// Whether the terminal is raw now.
+    pub fn on_raw(&mut self, raw: bool) {
+        self.raw = raw;
     }
 
     pub fn say(&mut self, news: &News, patience: std::time::Duration) {
@@ -94,7 +101,8 @@ impl Voice {
     /// A line of its own.
     pub fn line(&mut self, text: &str) {
         self.wipe();
-        tell(&format!("lrun: {}\n", plain(text)));
+        let edge = if self.raw && self.on_terminal { "\r" } else { "" };
+        tell(&format!("{edge}lrun: {}{edge}\n", plain(text)));
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Running {
     pub since: Instant,
     /// Its submitter has stopped it, and has not let it go on: nobody else does.
     pub halted: bool,
+    /// Whether the job has a terminal, so that its leader may be a shell that watches others.
+    pub terminal: bool,
 }
 
 impl Attempt {
@@ -203,7 +205,10 @@ mod tests {
                 umask: 0o022,
                 uid: 0,
                 io: Io::Attached,
+                ..Launch::default()
             },
+            time_limit: None,
+            restarts: 0,
         }
     }
 
@@ -218,7 +223,8 @@ mod tests {
 
     #[test]
     fn assignments() {
-        let running = || State::Running(Running { leader: Pid::from_raw(1), since: Instant::now(), halted: false });
+        let leader = Pid::from_raw(1);
+        let running = || State::Running(Running { leader, since: Instant::now(), halted: false, terminal: false });
         check(&Attempts::default(), 1, Verdict::Hold);
         check(&with(2, State::Held(Box::new(exec(2)))), 2, Verdict::Acknowledge);
         check(&with(2, State::Held(Box::new(exec(2)))), 3, Verdict::Replace(Number(2)));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use limo_model::JobId;
-use limo_proto::{CHUNK, Channel, Inbox, NodeToMaster, Outbox, StreamError, StreamId, WINDOW};
+use limo_proto::{CHUNK, Channel, Inbox, NodeToMaster, Outbox, StreamError, StreamId, WINDOW, WindowSize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 use crate::launch::Pipes;
 use crate::link::Outgoing;
 use crate::node::Input;
+use crate::terminal::Terminal;
 
 /// How long after the end of a job its pipes may still be held open, by a process that nobody could find, before their
 /// end is declared.
@@ -29,6 +30,8 @@ pub struct JobIo {
     stderr: Output,
     over: watch::Sender<bool>,
     writer: Option<AbortHandle>,
+    /// In place of pipes.
+    terminal: Option<Terminal>,
 }
 
 struct Stdin {
@@ -59,29 +62,52 @@ impl JobIo {
             stderr: Output::default(),
             over: watch::Sender::new(false),
             writer: None,
+            terminal: None,
         }
     }
 
-    /// The job runs: connects its pipes.
+    /// The job runs: connects its pipes. A stream without one ends at once, and what comes for it is dropped.
     ///
     /// # Errors
     /// Where the runtime does not take a pipe.
     pub fn start(&mut self, job: JobId, pipes: Pipes, inputs: &mpsc::Sender<Input>) -> io::Result<()> {
-        let stdin = pipe::Sender::from_owned_fd(pipes.stdin)?;
-        if let Some(queue) = self.stdin.start.take() {
+        let terminal = pipes.terminal.map(Terminal::new).transpose()?;
+        self.terminal = terminal.clone();
+        let stdin = match (&terminal, pipes.stdin) {
+            (Some(terminal), _) => Some(Sink::Terminal(terminal.clone())),
+            (None, fd) => fd.map(pipe::Sender::from_owned_fd).transpose()?.map(Sink::Pipe),
+        };
+        if let (Some(queue), Some(stdin)) = (self.stdin.start.take(), stdin) {
             self.writer = Some(tokio::spawn(write_stdin(job, stdin, queue, inputs.clone())).abort_handle());
         }
-        for (output, fd, channel) in
-            [(&mut self.stdout, pipes.stdout, Channel::Stdout), (&mut self.stderr, pipes.stderr, Channel::Stderr)]
+        let stdout = match (terminal, pipes.stdout) {
+            (Some(terminal), _) => Some(Origin::Terminal(terminal)),
+            (None, fd) => fd.map(pipe::Receiver::from_owned_fd).transpose()?.map(Origin::Pipe),
+        };
+        let stderr = pipes.stderr.map(pipe::Receiver::from_owned_fd).transpose()?.map(Origin::Pipe);
+        for (output, from, channel) in
+            [(&mut self.stdout, stdout, Channel::Stdout), (&mut self.stderr, stderr, Channel::Stderr)]
         {
+            let Some(from) = from else {
+                output.outbox.close();
+                continue;
+            };
             let (ask, asks) = mpsc::unbounded_channel();
             output.ask = Some(ask);
             output.ask_more();
-            let source = Source { pipe: pipe::Receiver::from_owned_fd(fd)?, over: self.over.subscribe() };
+            let source = Source { from, over: self.over.subscribe() };
             let stream = StreamId { job, channel };
             tokio::spawn(read_output(stream, source, asks, inputs.clone()));
         }
         Ok(())
+    }
+
+    /// The client's terminal has this size; nothing where the job has none.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn resize(&self, size: WindowSize) -> io::Result<()> {
+        self.terminal.as_ref().map_or(Ok(()), |terminal| terminal.resize(size))
     }
 
     /// The job will never run: its output is empty.
@@ -217,29 +243,31 @@ impl Output {
 /// Where the runtime does not take a pipe.
 pub fn drain(pipes: Pipes) -> io::Result<()> {
     drop(pipes.stdin);
-    for fd in [pipes.stdout, pipes.stderr] {
+    if let Some(terminal) = pipes.terminal.map(Terminal::new).transpose()? {
+        let mut from = Origin::Terminal(terminal);
+        tokio::spawn(async move {
+            let mut buffer = vec![0; CHUNK];
+            while from.read(&mut buffer).await > 0 {}
+        });
+    }
+    for fd in [pipes.stdout, pipes.stderr].into_iter().flatten() {
         let mut pipe = pipe::Receiver::from_owned_fd(fd)?;
         tokio::spawn(async move { tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await });
     }
     Ok(())
 }
 
-async fn write_stdin(
-    job: JobId,
-    pipe: pipe::Sender,
-    mut queue: mpsc::UnboundedReceiver<Bytes>,
-    inputs: mpsc::Sender<Input>,
-) {
-    let mut pipe = Some(pipe);
+async fn write_stdin(job: JobId, sink: Sink, mut queue: mpsc::UnboundedReceiver<Bytes>, inputs: mpsc::Sender<Input>) {
+    let mut sink = Some(sink);
     while let Some(bytes) = queue.recv().await {
         let count = (bytes.len() as u64).max(1);
         if bytes.is_empty() {
-            pipe = None;
-        } else if let Some(open) = &mut pipe
+            sink = None;
+        } else if let Some(open) = &mut sink
             && open.write_all(&bytes).await.is_err()
         {
             // The job has closed its stdin; the sender need not know, and must not wait.
-            pipe = None;
+            sink = None;
         }
         if inputs.send(Input::StdinTaken { job, count }).await.is_err() {
             return;
@@ -247,8 +275,40 @@ async fn write_stdin(
     }
 }
 
+/// Where stdin goes.
+enum Sink {
+    Pipe(pipe::Sender),
+    Terminal(Terminal),
+}
+
+impl Sink {
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Pipe(pipe) => pipe.write_all(bytes).await,
+            Self::Terminal(terminal) => terminal.write_all(bytes).await,
+        }
+    }
+}
+
+/// Where output comes from.
+enum Origin {
+    Pipe(pipe::Receiver),
+    Terminal(Terminal),
+}
+
+impl Origin {
+    /// At least one byte, or 0 at the end. A terminal ends in an error when no process has it any more.
+    async fn read(&mut self, buffer: &mut [u8]) -> usize {
+        let count = match self {
+            Self::Pipe(pipe) => pipe.read(buffer).await,
+            Self::Terminal(terminal) => terminal.read(buffer).await,
+        };
+        count.unwrap_or(0)
+    }
+}
+
 struct Source {
-    pipe: pipe::Receiver,
+    from: Origin,
     over: watch::Receiver<bool>,
 }
 
@@ -265,7 +325,7 @@ impl Source {
         };
         tokio::select! {
             biased;
-            count = self.pipe.read(buffer) => count.unwrap_or(0),
+            count = self.from.read(buffer) => count,
             () = given_up => 0,
         }
     }
@@ -287,7 +347,7 @@ async fn read_output(
         }
     }
     // Nobody will ask again: the job must still be able to write.
-    while source.pipe.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+    while source.from.read(&mut buffer).await > 0 {}
 }
 
 /// The end of a stream of which nothing is kept: nothing follows `offset`.

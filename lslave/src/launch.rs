@@ -1,26 +1,30 @@
 //! Turns an assignment into a process that runs as its submitter would have run it. Waits for nobody's end.
 //!
-//! The child drops its privileges itself, in one step after the fork: groups, then user, then umask and directory, then
-//! the output files, so that whatever it touches it touches as the submitter. Names of users and groups are resolved
-//! before the fork, where allocating is allowed.
+//! Names of users, groups and files are resolved before the fork, where allocating is allowed (`steps` has what follows
+//! it).
 
-use std::ffi::{CString, OsStr, OsString};
-use std::io::{self, PipeReader, PipeWriter, Read};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+mod carried;
+mod environment;
+mod steps;
+
+use std::ffi::OsStr;
+use std::io::{self, PipeWriter, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use limo_model::NodeSpec;
-use limo_proto::{DoExec, Io, Launch};
-use nix::libc;
-use nix::unistd::{Pid, Uid, User, geteuid, getgrouplist};
+use limo_model::{FileFacts, NodeSpec};
+use limo_proto::{DoExec, FileNames, Io, Launch};
+use nix::unistd::Pid;
 use thiserror::Error;
 
-use crate::kill::COOKIE;
+pub use carried::remove as remove_carried;
+use environment::environment;
+use steps::{Identity, Step, Steps, identity};
 
-/// Names the descriptor on which a job on emulated hardware reads the end of its work.
-const WORK_FD: &str = "LIMO_EMULATED_WORK_FD";
+use crate::terminal;
 
 /// What is needed besides the assignment itself.
 pub struct Surroundings<'a> {
@@ -28,21 +32,26 @@ pub struct Surroundings<'a> {
     pub cookie: &'a str,
     /// Whether emulated hardware says when its work is done.
     pub emulated_work: bool,
+    /// The time, in seconds since 1970 (UTC).
+    pub now_s: i64,
 }
 
 pub struct Process {
     /// Leader of its own session and process group.
     pub leader: Pid,
-    /// The other ends of its stdio; `None` where it goes to files.
+    /// The other ends of its stdio; `None` where nobody is attached to it.
     pub pipes: Option<Pipes>,
     /// On emulated hardware: closed when its work is done.
     pub work: Option<PipeWriter>,
 }
 
+/// Those that are there; a stream that is not goes to a file.
 pub struct Pipes {
-    pub stdin: OwnedFd,
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+    /// In place of all three.
+    pub terminal: Option<OwnedFd>,
 }
 
 /// Why a command was not started.
@@ -50,6 +59,8 @@ pub struct Pipes {
 pub enum LaunchError {
     #[error("command not found: {command}")]
     NotFound { command: String },
+    #[error("{file} came with the job, but the interpreter that its first line names is not on this node")]
+    NoInterpreter { file: String },
     #[error("cannot execute {command}: {source}")]
     NotExecutable { command: String, source: io::Error },
     #[error("the user id {uid} is not known on this node")]
@@ -70,7 +81,7 @@ impl LaunchError {
     /// The exit code that stands for it.
     pub fn code(&self) -> u8 {
         match self {
-            Self::NotFound { .. } => 127,
+            Self::NotFound { .. } | Self::NoInterpreter { .. } => 127,
             _ => 126,
         }
     }
@@ -84,21 +95,33 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     let launch = &exec.launch;
     let first = exec.placement.first().and_then(|part| around.spec.units.get(usize::from(part.unit.unit)));
     let hardware = first.map_or("", |unit| unit.hardware.as_str());
-    let argv = launch.variants.iter().find(|(name, _)| name == hardware).map_or(&launch.argv, |(_, argv)| argv);
-    let Some((program, arguments)) = argv.split_first() else {
+    let variant = launch.variants.iter().find(|(name, _)| name == hardware).map(|(_, argv)| argv);
+    let Some((program, arguments)) = variant.unwrap_or(&launch.argv).split_first() else {
         return Err(LaunchError::NotFound { command: String::new() });
     };
-    let mut command = Command::new(OsStr::from_bytes(program));
+    let identity = identity(launch.uid)?;
+    // A variant is another command than the one whose file came along.
+    let carried = launch.carried.as_ref().filter(|_| variant.is_none());
+    let carried = carried.map(|content| {
+        let owner = identity.as_ref().map(Identity::owner);
+        let step = |source| LaunchError::Step { what: "write the file that came with the job".into(), source };
+        carried::write(around.cookie, program, content, owner).map_err(step)
+    });
+    let carried = carried.transpose()?;
+    let mut command = match &carried {
+        Some(path) => Command::new(path),
+        None => Command::new(OsStr::from_bytes(program)),
+    };
     command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
     // Both ends are close-on-exec: no other job inherits one, and the job itself only that which it is given below.
     let pipe = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?;
     let (work_end, work) = pipe.unzip();
     command.env_clear().envs(environment(exec, around, work_end.as_ref()));
-    let stdio = || if launch.io == Io::Attached { Stdio::piped() } else { Stdio::null() };
-    command.stdin(stdio()).stdout(stdio()).stderr(stdio());
+    let files = launch.file_names(&facts(exec, around.spec));
+    let terminal = stdio(&mut command, launch, &files, identity.as_ref())?;
     let (mut failure, report) = io::pipe().map_err(LaunchError::Spawn)?;
     let kept = work_end.as_ref().map(AsRawFd::as_raw_fd);
-    let steps = Steps { kept, ..Steps::prepare(exec, report.as_raw_fd())? };
+    let steps = Steps::prepare(exec, &files, identity, (kept, report.as_raw_fd()))?;
     // SAFETY: `Steps::run` only makes system calls that are safe after a fork, and allocates nothing.
     unsafe { command.pre_exec(move || steps.run()) };
     // While this waits for the exec, nothing else of the daemon's loop runs, so nobody else collects the child.
@@ -106,182 +129,78 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     drop((report, work_end));
     match spawned {
         Ok(mut child) => {
-            let pipes = child.stdin.take().zip(child.stdout.take()).zip(child.stderr.take());
-            let pipes = pipes.map(|((stdin, stdout), stderr)| Pipes {
-                stdin: stdin.into(),
-                stdout: stdout.into(),
-                stderr: stderr.into(),
+            let pipes = (launch.io == Io::Attached).then(|| Pipes {
+                stdin: child.stdin.take().map(OwnedFd::from),
+                stdout: child.stdout.take().map(OwnedFd::from),
+                stderr: child.stderr.take().map(OwnedFd::from),
+                terminal,
             });
             // A process number is positive and fits.
             Ok(Process { leader: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)), pipes, work })
         }
         Err(source) => {
             let mut step = [0];
-            let failed = failure.read(&mut step).is_ok_and(|count| count == 1).then(|| step[0]);
-            Err(explain(failed, source, exec, program))
+            let failed = failure.read(&mut step).is_ok_and(|count| count == 1).then(|| Step::from(step[0]));
+            Err(explain(failed, source, (exec, &files), (program, carried.is_some())))
         }
     }
 }
 
-fn explain(step: Option<u8>, source: io::Error, exec: &DoExec, program: &[u8]) -> LaunchError {
+/// Where the child's streams go until its files are opened. Returns the daemon's side of its terminal, where it has one.
+fn stdio(
+    command: &mut Command,
+    launch: &Launch,
+    files: &FileNames,
+    identity: Option<&Identity>,
+) -> Result<Option<OwnedFd>, LaunchError> {
+    let attached = launch.io == Io::Attached;
+    if let Some(size) = launch.terminal.filter(|_| attached) {
+        let step = |source| LaunchError::Step { what: "make a terminal".into(), source };
+        let terminal::Pair { ours, jobs } =
+            terminal::open(size, identity.map(|identity| identity.owner().0)).map_err(step)?;
+        command.stdin(jobs.try_clone().map_err(step)?).stdout(jobs.try_clone().map_err(step)?).stderr(jobs);
+        return Ok(Some(ours));
+    }
+    let stdio = |file: &Option<_>| if attached && file.is_none() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdio(&files.stdin)).stdout(stdio(&files.stdout)).stderr(stdio(&files.stderr));
+    Ok(None)
+}
+
+/// What the names of the job's files may hold.
+fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec) -> FileFacts<'a> {
+    let DoExec { job, name, user, .. } = exec;
+    FileFacts { job: *job, name, user, node: &spec.name, node_index: 0, task: 0 }
+}
+
+fn explain(
+    step: Option<Step>,
+    source: io::Error,
+    (exec, files): (&DoExec, &FileNames),
+    (program, carried): (&[u8], bool),
+) -> LaunchError {
     let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let cwd = || shown(&exec.launch.cwd);
+    let open = |file: &Option<Vec<u8>>| {
+        let file = OsStr::from_bytes(file.as_deref().unwrap_or_default());
+        format!("open {}", Path::new(OsStr::from_bytes(&exec.launch.cwd)).join(file).display())
+    };
     let what = match step {
         None => {
             let command = shown(program);
             return match source.kind() {
+                io::ErrorKind::NotFound if carried => LaunchError::NoInterpreter { file: command },
                 io::ErrorKind::NotFound => LaunchError::NotFound { command },
                 io::ErrorKind::InvalidInput if source.raw_os_error().is_none() => LaunchError::Nul,
                 _ => LaunchError::NotExecutable { command, source },
             };
         }
-        Some(SESSION) => "start a session".to_owned(),
-        Some(IDENTITY) => format!("become user id {}", exec.launch.uid),
-        Some(DIRECTORY) => format!("enter the directory {}", cwd()),
-        Some(STDOUT) => format!("open {}/limo-{}.out", cwd(), exec.job),
-        Some(STDERR) => format!("open {}/limo-{}.err", cwd(), exec.job),
-        Some(KEPT) => "hand over the end of its work".to_owned(),
-        Some(_) => "prepare the process".to_owned(),
+        Some(Step::Session) => "start a session".to_owned(),
+        Some(Step::Identity) => format!("become user id {}", exec.launch.uid),
+        Some(Step::Directory) => format!("enter the directory {}", shown(&exec.launch.cwd)),
+        Some(Step::Stdin) => open(&files.stdin),
+        Some(Step::Stdout) => open(&files.stdout),
+        Some(Step::Stderr) => open(&files.stderr),
+        Some(Step::Terminal) => "take up the terminal".to_owned(),
+        Some(Step::Kept) => "hand over the end of its work".to_owned(),
     };
     LaunchError::Step { what, source }
-}
-
-/// The submitter's environment, and what Limo tells the job.
-fn environment(exec: &DoExec, around: &Surroundings, work_end: Option<&PipeReader>) -> Vec<(OsString, OsString)> {
-    let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-    let units: Vec<_> =
-        exec.placement.iter().filter_map(|part| around.spec.units.get(usize::from(part.unit.unit))).collect();
-    let list = |names: Vec<&str>| OsString::from(names.join(","));
-    let cores: u32 = exec.placement.iter().map(|part| part.cores).sum();
-    let mut own = vec![
-        ("LIMO_JOB_ID", exec.job.to_string().into()),
-        ("LIMO_JOB_NAME", OsString::from(&exec.name)),
-        (COOKIE, around.cookie.into()),
-        ("LIMO_NODE", OsString::from(&around.spec.name)),
-        ("LIMO_UNIT", list(units.iter().map(|unit| unit.name.as_str()).collect())),
-        ("LIMO_HARDWARE", list(units.iter().map(|unit| unit.hardware.as_str()).collect())),
-        ("LIMO_CPUS", cores.to_string().into()),
-        ("LIMO_SUBMIT_DIR", text(&exec.launch.cwd)),
-    ];
-    if let Some(end) = work_end {
-        own.push((WORK_FD, end.as_raw_fd().to_string().into()));
-    }
-    // A number that means something in the job which submits this one would mean something else here.
-    let inherited = exec.launch.env.iter().filter(|(key, _)| key != WORK_FD.as_bytes());
-    let given = inherited.map(|(key, value)| (text(key), text(value)));
-    // Later ones win, so a job started from inside a job does not carry the other's names.
-    given.chain(own.into_iter().map(|(key, value)| (key.into(), value))).collect()
-}
-
-/// Whom the job runs as; `None` where the daemon already is that user.
-fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
-    let own = geteuid();
-    if !own.is_root() {
-        return if own.as_raw() == uid { Ok(None) } else { Err(LaunchError::OtherUser { own: own.as_raw(), uid }) };
-    }
-    let look_up = |source| LaunchError::LookUp { uid, source };
-    let user = User::from_uid(Uid::from_raw(uid)).map_err(look_up)?.ok_or(LaunchError::UnknownUser { uid })?;
-    let name = CString::new(user.name).map_err(|_| LaunchError::Nul)?;
-    let groups = getgrouplist(&name, user.gid).map_err(look_up)?;
-    Ok(Some(Identity { uid, gid: user.gid.as_raw(), groups: groups.into_iter().map(|group| group.as_raw()).collect() }))
-}
-
-struct Identity {
-    uid: libc::uid_t,
-    gid: libc::gid_t,
-    groups: Vec<libc::gid_t>,
-}
-
-// Which step failed, as one byte through the report pipe: an errno alone does not say it.
-const SESSION: u8 = 1;
-const IDENTITY: u8 = 2;
-const DIRECTORY: u8 = 3;
-const STDOUT: u8 = 4;
-const STDERR: u8 = 5;
-const KEPT: u8 = 6;
-
-/// What the child does between fork and exec.
-struct Steps {
-    identity: Option<Identity>,
-    umask: libc::mode_t,
-    directory: CString,
-    /// For stdout and stderr, relative to `directory`.
-    files: Option<[CString; 2]>,
-    /// A descriptor that the command inherits.
-    kept: Option<RawFd>,
-    report: RawFd,
-}
-
-impl Steps {
-    fn prepare(exec: &DoExec, report: RawFd) -> Result<Self, LaunchError> {
-        let Launch { cwd, uid, umask, io, .. } = &exec.launch;
-        let text = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| LaunchError::Nul);
-        let file = |end: &str| text(format!("limo-{}.{end}", exec.job).into_bytes());
-        let files = match io {
-            Io::Attached => None,
-            Io::Detached => Some([file("out")?, file("err")?]),
-        };
-        Ok(Self {
-            identity: identity(*uid)?,
-            umask: umask & 0o777,
-            directory: text(cwd.clone())?,
-            files,
-            kept: None,
-            report,
-        })
-    }
-
-    /// Runs in the child after the fork: only system calls, no allocation, no lock.
-    fn run(&self) -> io::Result<()> {
-        // SAFETY: every pointer is to memory of this process that lives until the call returns.
-        unsafe {
-            self.check(SESSION, libc::setsid() >= 0)?;
-            // What the daemon ignores, the job would ignore too; numbers that cannot be set are refused, harmlessly.
-            for signal in 1..=libc::SIGRTMAX() {
-                libc::signal(signal, libc::SIG_DFL);
-            }
-            if let Some(identity) = &self.identity {
-                let Identity { uid, gid, groups } = identity;
-                self.check(IDENTITY, libc::setgroups(groups.len(), groups.as_ptr()) == 0)?;
-                self.check(IDENTITY, libc::setresgid(*gid, *gid, *gid) == 0)?;
-                self.check(IDENTITY, libc::setresuid(*uid, *uid, *uid) == 0)?;
-            }
-            libc::umask(self.umask);
-            self.check(DIRECTORY, libc::chdir(self.directory.as_ptr()) == 0)?;
-            if let Some([out, err]) = &self.files {
-                self.redirect(STDOUT, out, libc::STDOUT_FILENO)?;
-                self.redirect(STDERR, err, libc::STDERR_FILENO)?;
-            }
-            if let Some(kept) = self.kept {
-                self.check(KEPT, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the descriptor `onto` write to a file.
-    ///
-    /// # Safety
-    /// Only between fork and exec.
-    unsafe fn redirect(&self, step: u8, name: &CString, onto: RawFd) -> io::Result<()> {
-        // Without O_NONBLOCK a FIFO of that name, which anybody may make, would stop the daemon until somebody reads it.
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | libc::O_CLOEXEC;
-        // SAFETY: `name` lives until the calls return, and `onto` is a descriptor of this process.
-        unsafe {
-            let fd = libc::open(name.as_ptr(), flags | libc::O_NONBLOCK | libc::O_NOCTTY, 0o666);
-            self.check(step, fd >= 0)?;
-            self.check(step, libc::fcntl(fd, libc::F_SETFL, libc::O_APPEND) == 0)?;
-            self.check(step, libc::dup2(fd, onto) == onto)
-        }
-    }
-
-    fn check(&self, step: u8, done: bool) -> io::Result<()> {
-        if done {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        // SAFETY: one byte of this stack frame into a pipe that the parent has open.
-        unsafe { libc::write(self.report, (&raw const step).cast(), 1) };
-        Err(error)
-    }
 }

@@ -16,6 +16,7 @@ mod node;
 mod probe;
 mod reap;
 mod spool;
+mod terminal;
 
 use std::process::ExitCode;
 use std::time::Duration;

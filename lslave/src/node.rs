@@ -28,6 +28,7 @@ use tracing::{info, warn};
 use crate::attempt::{Attempt, Attempts, Recovered, State, lost, recovered};
 use crate::io::JobIo;
 use crate::kill;
+use crate::launch::remove_carried;
 use crate::link::Outgoing;
 use crate::probe::Running;
 use crate::spool::{End, Spool};
@@ -175,6 +176,7 @@ impl Node {
                 Recovered::Lost { reason } => {
                     if !cookie.is_empty() {
                         kill::sweep(&cookie, LEFTOVERS);
+                        remove_carried(&cookie);
                     }
                     warn!(%job, attempt = %number, reason, "the job is lost");
                     let end = lost(reason);

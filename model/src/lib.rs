@@ -6,6 +6,7 @@
 mod budget;
 mod curve;
 mod drawn;
+mod file_name;
 mod id;
 mod job;
 mod memory;
@@ -17,10 +18,12 @@ mod time;
 mod units;
 
 pub mod as_text;
+pub mod environment;
 
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;
+pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
 pub use job::{Cores, Outcome, Part, Placement, Request, Usage, width};
 pub use memory::Memory;

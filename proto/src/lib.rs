@@ -7,6 +7,7 @@ mod connection;
 mod encoding;
 mod frame;
 mod hello;
+mod launch;
 mod message;
 mod report;
 mod stream;
@@ -15,9 +16,10 @@ pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accep
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
+pub use launch::{FileNames, Files, Io, Launch, Origin, WindowSize};
 pub use message::{
-    Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
+    Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,
+    NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
 };
 pub use report::{
     BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState, JobReport,

@@ -12,37 +12,13 @@ use limo_model::{
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
+use crate::launch::{Launch, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::stream::StreamId;
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
 /// make a second job.
 pub type SubmissionKey = [u8; 16];
-
-/// Everything needed to start the command as the submitter would have. Bytes, because Unix does not promise UTF-8.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Launch {
-    /// The command and its arguments; at least the command.
-    pub argv: Vec<Vec<u8>>,
-    /// Commands for particular types of hardware, which replace `argv` there.
-    pub variants: Vec<(String, Vec<Vec<u8>>)>,
-    pub cwd: Vec<u8>,
-    pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Permission bits to take from new files, 0 to 0o777.
-    pub umask: u32,
-    /// The submitter, as the kernel of the master's host knows the connection's owner.
-    pub uid: u32,
-    pub io: Io,
-}
-
-/// Where a job's stdin, stdout and stderr go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Io {
-    /// Through the master to the client that submitted it.
-    Attached,
-    /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory.
-    Detached,
-}
 
 /// From a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,6 +170,12 @@ pub enum MasterToNode {
     Probe {
         ticket: u64,
     },
+    /// The terminal of the job's client has another size now.
+    Resize {
+        job: JobId,
+        attempt: Attempt,
+        size: WindowSize,
+    },
 }
 
 /// A job for a node. Not yet the permission to run it.
@@ -208,6 +190,9 @@ pub struct DoExec {
     pub user: String,
     pub placement: Placement,
     pub launch: Launch,
+    pub time_limit: Option<Span>,
+    /// How often the job was ended to run again.
+    pub restarts: u32,
 }
 
 /// From a client.
@@ -231,6 +216,11 @@ pub enum ClientToMaster {
     },
     Ask(Box<Query>),
     ChangeConf(Box<Change>),
+    /// The terminal of the client has another size now.
+    Resize {
+        job: JobId,
+        size: WindowSize,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

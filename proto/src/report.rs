@@ -98,6 +98,11 @@ pub struct JobReport {
     pub start_now_cost: Option<Money>,
     /// Whether its watts are modelled by emulated hardware.
     pub emulated: bool,
+    /// The files on its node that stdout and stderr go to, where they do.
+    #[serde(default)]
+    pub stdout: Option<String>,
+    #[serde(default)]
+    pub stderr: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,6 +25,8 @@ enum Task {
     Test,
     /// Replay an hour of limo-2018, section 4.4, in four minutes: blind to power, under Limo, and under Limo without warning
     Demo(demo::Arguments),
+    /// Write docs/environment.md from the list of the variables that a job gets
+    Environment,
     /// Measure how long the draw is above the upper limit after a limit falls or a draw rises
     Response(response::Arguments),
 }
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Task::Test => checks::run(),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
+        Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -35,3 +35,11 @@ pub fn target_dir() -> Result<PathBuf> {
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
     Ok(target.into())
 }
+
+/// Writes a file of the workspace.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write(path: &str, text: &str) -> Result<()> {
+    std::fs::write(root()?.join(path), text).with_context(|| format!("cannot write {path}"))
+}

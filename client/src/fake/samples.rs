@@ -52,6 +52,8 @@ pub fn waiting_job(id: u64) -> JobReport {
         energy: None,
         cost: None,
         start_now_cost: None,
+        stdout: None,
+        stderr: None,
         emulated: false,
     }
 }

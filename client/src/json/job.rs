@@ -41,6 +41,9 @@ pub struct JobJson {
     pub start_now_cost_eur: Option<f64>,
     /// Whether the watts are modelled by emulated hardware.
     pub emulated: bool,
+    /// Of the files on its node that its output goes to, where it does.
+    pub stdout_path: Option<String>,
+    pub stderr_path: Option<String>,
 }
 
 impl JobJson {
@@ -82,6 +85,8 @@ impl JobJson {
             cost_eur: job.cost.map(|cost| cost.eur()),
             start_now_cost_eur: job.start_now_cost.map(|cost| cost.eur()),
             emulated: job.emulated,
+            stdout_path: job.stdout.clone(),
+            stderr_path: job.stderr.clone(),
         }
     }
 }

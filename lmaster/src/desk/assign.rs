@@ -115,6 +115,8 @@ impl Desk {
             user: live.request.user.clone(),
             placement: assignment.placement.clone(),
             launch: live.launch.clone(),
+            time_limit: live.request.time_limit,
+            restarts: self.core.job(job).map_or(0, |job| job.restarts),
         };
         let until = self.now + self.settings.ack_timeout;
         self.awaited.insert(job, Awaited { attempt, peer, until });

@@ -208,6 +208,7 @@ impl Desk {
             ClientToMaster::StreamAck { stream, offset } => self.output_taken(peer, stream, offset),
             ClientToMaster::Ask(query) => self.query(peer, *query),
             ClientToMaster::ChangeConf(change) => self.change(peer, *change),
+            ClientToMaster::Resize { job, size } => self.resize(peer, job, size),
         }
     }
 

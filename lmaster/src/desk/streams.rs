@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, NodeId, Outcome, Time};
-use limo_proto::{AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToClient, MasterToNode, StreamId, WINDOW};
+use limo_proto::{
+    AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToClient, MasterToNode, StreamId, WINDOW, WindowSize,
+};
 use limo_sched::{Event, JobEnd, Phase};
 
 use super::assign::node_of;
@@ -157,7 +159,7 @@ impl Desk {
     /// The node that has the streams of a job: where it runs, or ran.
     fn stream_node(&self, job: JobId) -> Option<NodeId> {
         match self.core.job(job).map(|job| &job.phase) {
-            Some(Phase::Running(assignment, _)) => node_of(assignment),
+            Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_of(assignment),
             Some(_) => None,
             None => self.routes.routes.get(&job)?.over_on,
         }
@@ -225,6 +227,15 @@ impl Desk {
             self.tell_node(link, MasterToNode::StreamAck { stream, offset });
         }
         self.drop_route_if_done(stream.job);
+    }
+
+    /// The terminal of a job's client has another size. Of no use to a job that is over, or has no terminal.
+    pub(super) fn resize(&mut self, peer: PeerId, job: JobId, size: WindowSize) {
+        let link = self.stream_node(job).and_then(|node| self.link(node));
+        let attempt = self.core.job(job).and_then(|job| job.assignment()).map(|assignment| assignment.attempt);
+        if let (Some(link), Some(attempt), true) = (link, attempt, self.routes.client(job) == Some(peer)) {
+            self.tell_node(link, MasterToNode::Resize { job, attempt, size });
+        }
     }
 
     fn drop_route_if_done(&mut self, job: JobId) {

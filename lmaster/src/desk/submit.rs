@@ -1,8 +1,8 @@
 //! New jobs, and clients that come back to theirs.
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, check_name};
-use limo_proto::{Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_model::{JobId, NameError, check_file_name, check_name};
+use limo_proto::{BODY_LIMIT, Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::clients::Asked;
@@ -17,6 +17,9 @@ const NAME_LIMIT: usize = 256;
 
 /// Names of nodes or hardware in one request. More is a mistake.
 const LIST_LIMIT: usize = 10_000;
+
+/// What a frame to a node, and its record of the job, hold beside the launch, in bytes: names and a placement.
+const FRAME_REST: usize = 4096;
 
 /// A client that comes back, and what it has of the output.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +78,11 @@ impl Desk {
         request.user = caller.user;
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {
-            Ok(encoded) => encoded,
+            Ok(encoded) if encoded.len() <= BODY_LIMIT - FRAME_REST => encoded,
+            Ok(encoded) => {
+                let (size, limit) = (encoded.len(), BODY_LIMIT - FRAME_REST);
+                return self.refuse(peer, format!("the job takes {size} bytes: the limit is {limit}"), None);
+            }
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
         };
         let job = self.core.next_job();
@@ -120,7 +127,7 @@ impl Desk {
                 self.refuse(peer, format!("job {job} was not submitted by this client"), None);
             }
             Some(live) if live.launch.io == Io::Detached => {
-                self.refuse(peer, format!("job {job} is detached: its output is in limo-{job}.out"), None);
+                self.refuse(peer, format!("job {job} is detached: its output goes to files"), None);
             }
             Some(_) if !self.routes.has(job) => {
                 let grace = self.settings.orphan_grace;
@@ -157,7 +164,7 @@ impl Desk {
         }
         match self.core.job(job).map(|job| job.phase.clone()) {
             Some(Phase::Waiting(Some(wait))) => self.tell_client(peer, MasterToClient::Waiting { job, wait }),
-            Some(Phase::Running(..)) => self.after_start(job),
+            Some(Phase::Running(..) | Phase::Suspended(..)) => self.after_start(job),
             // Its end is about to be told.
             None => self.connect_ends(job),
             _ => {}
@@ -192,6 +199,11 @@ fn check(exec: &SendExec) -> Result<(), String> {
     }
     if let Some(missing) = request.variants.iter().find(|name| !launch.variants.iter().any(|(own, _)| own == *name)) {
         return Err(format!("there is no command for the variant `{missing}`"));
+    }
+    let files = &launch.files;
+    for (what, file) in [("input", &files.stdin), ("output", &files.stdout), ("errors", &files.stderr)] {
+        let checked = file.as_deref().map_or(Ok(()), check_file_name);
+        checked.map_err(|error| format!("the file for {what}: {error}"))?;
     }
     if launch.umask > 0o777 {
         return Err(format!("the umask {:o} is not within 0 to 777", launch.umask));

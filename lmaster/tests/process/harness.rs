@@ -254,6 +254,7 @@ pub fn exec(key: u8) -> ClientToMaster {
         umask: 0o022,
         uid: 4711,
         io: Io::Attached,
+        ..Launch::default()
     };
     ClientToMaster::SendExec(Box::new(SendExec { key: [key; 16], request, launch }))
 }

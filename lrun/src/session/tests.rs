@@ -3,7 +3,7 @@
 use super::*;
 use limo_client::fake::finished_job;
 use limo_model::{Cores, Request};
-use limo_proto::{Io, Launch, StreamId};
+use limo_proto::{Io, Launch, StreamId, WindowSize};
 use nix::libc::{SIGCONT, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1};
 
 const JOB: JobId = JobId(12);
@@ -18,6 +18,7 @@ fn exec() -> SendExec {
         umask: 0,
         uid: 0,
         io: Io::Attached,
+        ..Launch::default()
     };
     SendExec { key: [7; 16], request, launch }
 }
@@ -100,6 +101,19 @@ fn an_accepted_job_is_attached_to_again_where_its_streams_are() {
     // What was on its way twice is passed on once.
     assert_eq!(story.data(Channel::Stdout, 1, b"bcd"), [Effect::Write(Channel::Stdout, Bytes::from_static(b"d"))]);
     assert_eq!(story.data(Channel::Stdout, 9, b"gap"), [Effect::Reconnect]);
+}
+
+#[test]
+fn the_size_of_the_terminal_is_told_when_there_is_one_and_on_each_connection() {
+    let mut story = Story::accepted();
+    let size = WindowSize { rows: 5, columns: 9 };
+    let resize = || Effect::Send(Frame::Message(ClientToMaster::Resize { job: JOB, size }));
+    assert_eq!(story.step(Input::Resized(size)), [], "nobody has a terminal yet");
+    assert_eq!(story.hear(MasterToClient::Attached { job: JOB, stdin_offset: 0 }), [resize()]);
+    story.step(Input::Broken);
+    story.step(Input::Connected);
+    assert!(story.hear(MasterToClient::Attached { job: JOB, stdin_offset: 0 }).contains(&resize()));
+    assert_eq!(story.step(Input::Resized(size)), [resize()]);
 }
 
 #[test]

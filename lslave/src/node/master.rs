@@ -29,6 +29,7 @@ impl Node {
             MasterToNode::Suspend { job, attempt } => self.suspend_job(job, attempt),
             MasterToNode::Resume { job, attempt } => self.resume_job(job, attempt),
             MasterToNode::Probe { ticket } => self.probe(ticket),
+            MasterToNode::Resize { job, attempt, size } => self.resize(job, attempt, size),
         }
     }
 

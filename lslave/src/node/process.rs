@@ -1,6 +1,6 @@
 //! What runs: starts, ends, and what is left after an end.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use limo_model::{Attempt as Number, JobId, Outcome, Span, Usage};
 use limo_proto::{DoExec, NodeToMaster};
@@ -11,12 +11,18 @@ use super::{Input, Node};
 use crate::attempt::{Attempt, Running, State};
 use crate::io;
 use crate::kill;
-use crate::launch::{Pipes, Surroundings, spawn};
+use crate::launch::{Pipes, Surroundings, remove_carried, spawn};
 use crate::reap::{self, Collected};
 use crate::spool::End;
 
 /// How long what a job left behind gets to be gone after KILL: only a process in an uninterruptible wait takes longer.
 const SWEEP: Duration = Duration::from_secs(5);
+
+/// By the clock of this machine; 0 where that was never set.
+fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
 
 impl Node {
     /// The master let a held attempt go.
@@ -28,10 +34,11 @@ impl Node {
         }
         let plan = self.plan(exec);
         let emulated_work = plan.as_ref().is_some_and(|plan| plan.work.is_some());
-        match spawn(exec, &Surroundings { spec: &self.spec, cookie, emulated_work }) {
+        match spawn(exec, &Surroundings { spec: &self.spec, cookie, emulated_work, now_s: now_s() }) {
             Ok(process) => {
                 info!(%job, attempt = %number, pid = process.leader.as_raw(), "job started");
-                let running = Running { leader: process.leader, since: Instant::now(), halted: false };
+                let terminal = process.pipes.as_ref().is_some_and(|pipes| pipes.terminal.is_some());
+                let running = Running { leader: process.leader, since: Instant::now(), halted: false, terminal };
                 if let Some(attempt) = self.attempts.find(job, number) {
                     attempt.state = State::Running(running);
                 }
@@ -57,6 +64,8 @@ impl Node {
         if let Err(error) = connected {
             error!(%job, %error, "the job's stdio is not connected");
         }
+        // The ends of the streams that go to files.
+        self.send_output(job);
     }
 
     fn not_started(&mut self, job: JobId, number: Number, code: u8, reason: String) {
@@ -73,6 +82,7 @@ impl Node {
         self.record_end(job, number, &end);
         self.send_end(job, number, end.clone());
         if let Some(attempt) = self.attempts.find(job, number) {
+            remove_carried(&attempt.cookie);
             attempt.state = State::Ended(end);
         }
         self.tidy(job);

@@ -40,6 +40,10 @@ impl Node {
                 info!(%job, ?grace, "stopping the job");
                 attempt.state = State::Stopping { running, kill_at: Some(deadline) };
                 kill::group(running.leader, libc::SIGTERM);
+                if running.terminal {
+                    // An interactive shell ignores TERM.
+                    kill::group(running.leader, libc::SIGHUP);
+                }
                 // A job that is stopped would otherwise get it only with the KILL.
                 kill::group(running.leader, libc::SIGCONT);
                 if suspended {

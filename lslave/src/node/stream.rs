@@ -1,8 +1,8 @@
 //! Stdio between the jobs' pipes and the master.
 
 use bytes::Bytes;
-use limo_model::JobId;
-use limo_proto::{Channel, Data, StreamId};
+use limo_model::{Attempt as Number, JobId};
+use limo_proto::{Channel, Data, StreamId, WindowSize};
 use tracing::{debug, warn};
 
 use super::Node;
@@ -25,6 +25,16 @@ impl Node {
     pub(super) fn stdin_taken(&mut self, job: JobId, count: u64) {
         if let Some(offset) = self.streams.get_mut(&job).and_then(|streams| streams.stdin_taken(count)) {
             self.send(io::stdin_ack(job, offset));
+        }
+    }
+
+    /// The client's terminal has another size.
+    pub(super) fn resize(&mut self, job: JobId, number: Number, size: WindowSize) {
+        let runs = self.attempts.find(job, number).is_some_and(|attempt| attempt.running().is_some());
+        if let Some(streams) = self.streams.get(&job).filter(|_| runs)
+            && let Err(error) = streams.resize(size)
+        {
+            warn!(%job, %error, "the job's terminal keeps its size");
         }
     }
 

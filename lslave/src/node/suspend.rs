@@ -12,7 +12,7 @@ use nix::libc;
 use tracing::{debug, info, warn};
 
 use super::{Input, Node};
-use crate::attempt::{Running, State};
+use crate::attempt::{Attempt, Running, State};
 use crate::kill;
 
 /// How long processes get to stand still: only one that something else continues takes longer.
@@ -56,7 +56,8 @@ impl Node {
         };
         info!(%job, "resuming the job");
         attempt.state = State::Running(running);
-        if !running.halted {
+        // A shell that goes on while its foreground still stands would take the terminal back: it goes on last.
+        if !running.halted && !running.terminal {
             kill::group(running.leader, libc::SIGCONT);
         }
         self.confirm(job, number, Some(false));
@@ -95,7 +96,13 @@ impl Node {
     /// A pass over the processes of a job is over.
     pub(super) fn reached(&mut self, job: JobId) {
         if self.reaching.remove(&job) == Some(true) {
-            self.reach_all(job);
+            return self.reach_all(job);
+        }
+        if let Some(Attempt { state: State::Running(running), .. }) = self.attempts.known.get(&job)
+            && running.terminal
+            && !running.halted
+        {
+            kill::group(running.leader, libc::SIGCONT);
         }
     }
 }

@@ -267,7 +267,10 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
             umask: 0o022,
             uid: nix::unistd::geteuid().as_raw(),
             io: Io::Attached,
+            ..Launch::default()
         },
+        time_limit: None,
+        restarts: 0,
     }
 }
 

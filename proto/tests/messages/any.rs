@@ -5,8 +5,8 @@ use limo_model::{
     Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
 };
 use limo_proto::{
-    AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Sample, SendExec, StreamId,
+    AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, Launch, MasterToClient,
+    MasterToNode, NewSlave, NodeToMaster, Origin, Query, Sample, SendExec, StreamId, WindowSize,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -82,9 +82,15 @@ pub fn request() -> impl Strategy<Value = Request> {
     )
 }
 
+fn files() -> impl Strategy<Value = Files> {
+    let file = || proptest::option::of(bytes());
+    (file(), file(), file()).prop_map(|(stdin, stdout, stderr)| Files { stdin, stdout, stderr, append: false })
+}
+
 pub fn launch() -> impl Strategy<Value = Launch> {
-    (vec(bytes(), 1..4), vec((text(), vec(bytes(), 1..3)), 0..2), vec((bytes(), bytes()), 0..4), any::<u32>()).prop_map(
-        |(argv, variants, env, number)| Launch {
+    let variants = vec((text(), vec(bytes(), 1..3)), 0..2);
+    (vec(bytes(), 1..4), variants, vec((bytes(), bytes()), 0..4), any::<u32>(), files()).prop_map(
+        |(argv, variants, env, number, files)| Launch {
             cwd: argv[0].clone(),
             argv,
             variants,
@@ -92,6 +98,10 @@ pub fn launch() -> impl Strategy<Value = Launch> {
             umask: number,
             uid: number,
             io: if number % 2 == 0 { Io::Attached } else { Io::Detached },
+            files: Files { append: number % 3 == 0, ..files },
+            origin: Origin { host: number.to_string(), directory: Vec::new() },
+            carried: (number % 5 == 0).then(|| number.to_le_bytes().to_vec()),
+            terminal: (number % 7 == 0).then_some(WindowSize { rows: 24, columns: 80 }),
         },
     )
 }
@@ -158,7 +168,9 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         text().prop_map(|reason| MasterToNode::Refused { reason }),
         (ids(), text(), vec(part, 0..3), launch()).prop_map(|((job, attempt), name, placement, launch)| {
             let (application, size, user) = (name.clone(), name.clone(), name.clone());
-            MasterToNode::DoExec(Box::new(DoExec { job, attempt, name, application, size, user, placement, launch }))
+            let (time_limit, restarts) = (Some(Span::from_ms(i64::from(attempt.0))), attempt.0);
+            let exec = DoExec { job, attempt, name, application, size, user, placement, launch, time_limit, restarts };
+            MasterToNode::DoExec(Box::new(exec))
         }),
         ids().prop_map(|(job, attempt)| MasterToNode::Go { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Drop { job, attempt }),
@@ -173,6 +185,9 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         ids().prop_map(|(job, attempt)| MasterToNode::Suspend { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Resume { job, attempt }),
         any::<u64>().prop_map(|ticket| MasterToNode::Probe { ticket }),
+        (ids(), any::<u16>()).prop_map(|((job, attempt), rows)| {
+            MasterToNode::Resize { job, attempt, size: WindowSize { rows, columns: 80 } }
+        }),
     ]
 }
 
@@ -225,6 +240,8 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
         request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(Box::new(request))))),
         any::<u32>().prop_map(|limit| ClientToMaster::Ask(Box::new(Query::Jobs { ended: true, limit }))),
         text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(node)))),
+        (ids(), any::<u16>())
+            .prop_map(|((job, _), columns)| ClientToMaster::Resize { job, size: WindowSize { rows: 24, columns } }),
     ]
 }
 

@@ -20,7 +20,14 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Reques
     }
     check_request(state, &request)?;
     state.next_job += 1;
-    let job = Job { request, submitted: now, attempts: 0, lost: Account::default(), phase: Phase::Waiting(None) };
+    let job = Job {
+        request,
+        submitted: now,
+        attempts: 0,
+        lost: Account::default(),
+        phase: Phase::Waiting(None),
+        restarts: 0,
+    };
     state.jobs.insert(id, Box::new(job));
     enqueue(state, id);
     Ok(())
@@ -248,6 +255,7 @@ pub(super) fn ended(
     let stopped = assignment.stop.map(|(why, _)| why);
     if matches!(stopped, Some(StopReason::Requeued { .. })) && !matches!(outcome, Outcome::Lost { .. }) {
         job.lost = account;
+        job.restarts += u32::from(started.is_some());
         state.jobs.insert(id, job);
         enqueue(state, id);
         return Ok(());

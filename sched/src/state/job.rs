@@ -16,6 +16,13 @@ pub struct Job {
     /// What attempts used from which it was taken to run again.
     pub(crate) lost: Account,
     pub phase: Phase,
+    /// How often it ran and was ended to run again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Where a job is in its life. A finished job is no longer in the state.

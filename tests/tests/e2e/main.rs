@@ -1,7 +1,10 @@
 //! End to end: the real programs on loopback, real jobs, real signals.
 
 mod budget;
+mod detached;
 mod digest;
+mod environment;
+mod files;
 mod full_disk;
 mod gibibyte;
 mod ledger;
@@ -11,9 +14,11 @@ mod master_crash;
 mod meters;
 mod node_crash;
 mod node_show;
+mod pty;
 mod refusals;
 mod replay;
 mod run;
+mod scripts;
 mod settings;
 mod signals;
 mod silent_node;

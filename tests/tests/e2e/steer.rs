@@ -75,9 +75,9 @@ fn a_suspended_job_can_be_cancelled() {
 fn a_requeued_job_runs_again_from_its_beginning() {
     let cluster = cluster();
     let submitter = cluster.submitter();
-    let script = "test -e ran && exit 7; touch ran; sleep 1000";
+    let script = "echo $LIMO_RESTART_COUNT >> ran; test $(wc -l < ran) = 2 && exit 7; sleep 1000";
     let job = submitter.detach(&["--requeue", "--no-suspend", "--app", "steady", "sh", "-c", script]);
-    until("it has begun", || submitter.path("ran").exists().then_some(()));
+    until("it has begun", || (submitter.read("ran") == "0\n").then_some(()));
     await_draw(&cluster, |draw, _| draw > 69.0, "70 W");
     limit(&cluster, "15W");
     until("the job waits again", || (submitter.state(job) == "waiting").then_some(()));
@@ -85,4 +85,5 @@ fn a_requeued_job_runs_again_from_its_beginning() {
     assert_eq!(shown["wait_kind"], "band", "{shown}");
     limit(&cluster, "none");
     assert_eq!(submitter.wait(job), Some(7));
+    assert_eq!(submitter.read("ran"), "0\n1\n", "it can tell how often it ran before");
 }

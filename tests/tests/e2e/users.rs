@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const OTHER: &str = "daemon";
 
 /// The clients, where the other user can run them: the directory of the build may be closed.
-struct Other {
+pub struct Other {
     user: User,
     programs: TempDir,
     submitter: Submitter,
@@ -21,7 +21,7 @@ struct Other {
 
 impl Other {
     /// `None` where this test cannot be somebody else; it has said so then.
-    fn of(cluster: &Cluster) -> Option<Self> {
+    pub fn of(cluster: &Cluster) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             println!("skipped: only root can be somebody else");
             return None;
@@ -37,7 +37,7 @@ impl Other {
         Some(Self { user, programs, submitter })
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Ran {
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Ran {
         let mut command = self.submitter.command_of(&self.programs.path().join(program), arguments);
         command.uid(self.user.uid.as_raw()).gid(self.user.gid.as_raw());
         finish(command.spawn().expect("executable"))

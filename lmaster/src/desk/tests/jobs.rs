@@ -161,23 +161,27 @@ fn bad_submissions_are_refused() {
     let mut bench = Bench::new();
     bench.node("n1");
     let client = bench.client(7);
-    let mut check = |expected: &str, change: fn(&mut SendExec)| {
+    let mut check = |expected: &str, change: &dyn Fn(&mut SendExec)| {
         bench.heard(client);
         bench.say(client, exec_with(9, change));
         let heard = bench.heard(client);
         let reason = refusal(heard.first());
         assert!(reason.contains(expected), "`{expected}` is not in `{reason}`");
     };
-    check("there is no command to run", |exec| exec.launch.argv.clear());
-    check("the application is empty", |exec| exec.request.application.clear());
-    check("control characters", |exec| exec.request.name = "a\nb".into());
-    check("the umask 1777", |exec| exec.launch.umask = 0o1777);
-    check("no command for the variant `gpu`", |exec| exec.request.variants = vec!["gpu".into()]);
-    check("the time limit, which must be longer than nothing, is negative", |exec| {
+    check("there is no command to run", &|exec| exec.launch.argv.clear());
+    check("the application is empty", &|exec| exec.request.application.clear());
+    check("control characters", &|exec| exec.request.name = "a\nb".into());
+    check("the file for output: `%q` stands for nothing", &|exec| exec.launch.files.stdout = Some(b"%q".to_vec()));
+    // It came in one frame, and would go out in one that is too large.
+    let large = vec![b'x'; limo_proto::BODY_LIMIT - 4096];
+    check("the limit is 1044480", &|exec| exec.launch.carried = Some(large.clone()));
+    check("the umask 1777", &|exec| exec.launch.umask = 0o1777);
+    check("no command for the variant `gpu`", &|exec| exec.request.variants = vec!["gpu".into()]);
+    check("the time limit, which must be longer than nothing, is negative", &|exec| {
         exec.request.time_limit = Some(Span::ZERO);
     });
-    check("asks for 2 cores", |exec| exec.request.cores = Cores::Count(NonZeroU32::new(2).expect("two")));
-    check("there is no node `n9`", |exec| exec.request.include = vec!["n9".into()]);
+    check("asks for 2 cores", &|exec| exec.request.cores = Cores::Count(NonZeroU32::new(2).expect("two")));
+    check("there is no node `n9`", &|exec| exec.request.include = vec!["n9".into()]);
     assert!(bench.jobs().is_empty());
 }
 

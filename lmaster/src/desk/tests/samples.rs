@@ -39,6 +39,7 @@ pub fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster 
         umask: 0o022,
         uid: 4711,
         io: Io::Attached,
+        ..Launch::default()
     };
     let mut exec = SendExec { key: [key; 16], request, launch };
     change(&mut exec);

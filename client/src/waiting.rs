@@ -1,0 +1,50 @@
+//! Waiting until jobs are over, also over a master that goes away and comes back.
+
+use std::time::Duration;
+
+use limo_model::JobId;
+use limo_proto::{ConnectionError, JobReport};
+use tokio::time::Instant;
+
+use crate::{AskError, Backoff, Failure, Master, Patience, tell};
+
+/// A connection that lasted so long was one to a master that works: the next absence is a new one.
+const LASTING: Duration = Duration::from_secs(2);
+
+/// The reports of jobs that are over, once all of them are. `program` is said before what is said of an absence.
+///
+/// # Errors
+/// Where the master does not know a job, was never there, or stays away.
+pub async fn until_over(
+    program: &str,
+    ids: Vec<JobId>,
+    master: &Master,
+    patience: Patience,
+) -> Result<Vec<JobReport>, Failure> {
+    let mut backoff = Backoff::new(patience);
+    let mut told = false;
+    loop {
+        let begun = Instant::now();
+        let error = match master.wait(ids.clone()).await {
+            Ok(jobs) => return Ok(jobs),
+            Err(error) => error,
+        };
+        let never_there = matches!(error, AskError::Connection(ConnectionError::Connect { .. })) && !told;
+        if never_there || !error.is_absence() {
+            return Err(error.into());
+        }
+        let took = begun.elapsed();
+        if took > LASTING {
+            backoff.reset();
+        }
+        let Some(pause) = backoff.pause(took.min(LASTING)) else { return Err(error.into()) };
+        if !std::mem::replace(&mut told, true) {
+            tell(&format!(
+                "{program}: the master went away; trying to reach it again for {} s\n",
+                patience.0.as_secs()
+            ));
+        }
+        tokio::time::sleep(pause).await;
+        backoff.spend(pause);
+    }
+}

@@ -1,0 +1,106 @@
+//! `lq logs`: what a detached job has written, read from its file with the rights of whoever asks.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::time::Duration;
+
+use limo_client::{Failure, Master, Patience, exit, until_over};
+use limo_model::JobId;
+use limo_proto::JobReport;
+
+use crate::PROGRAM;
+
+/// Between two looks at a file that grows, or at a job that has not begun.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// As much as is read at a time.
+const PIECE: usize = 64 * 1024;
+
+/// Which output, and whether to stay until the job is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct What {
+    pub stderr: bool,
+    pub follow: bool,
+}
+
+/// # Errors
+/// Where the job has no file, has not begun, or the file is not on this machine.
+pub async fn run(id: JobId, what: What, master: &Master, patience: Patience) -> Result<u8, Failure> {
+    let mut report = master.job(id).await?;
+    while what.follow && report.started.is_none() && report.end.is_none() {
+        tokio::time::sleep(LOOK).await;
+        report = master.job(id).await?;
+    }
+    let mut log = Log::open(&report, what.stderr)?;
+    if !what.follow {
+        log.pass_on()?;
+        return Ok(exit::DONE);
+    }
+    let over = until_over(PROGRAM, vec![id], master, patience);
+    tokio::pin!(over);
+    loop {
+        if !log.pass_on()? {
+            return Ok(exit::DONE);
+        }
+        tokio::select! {
+            ended = &mut over => {
+                ended?;
+                log.pass_on()?;
+                return Ok(exit::DONE);
+            }
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+struct Log {
+    path: String,
+    file: File,
+    at: u64,
+}
+
+impl Log {
+    fn open(report: &JobReport, stderr: bool) -> Result<Self, Failure> {
+        let id = report.job;
+        let path = if stderr { &report.stderr } else { &report.stdout };
+        let Some(path) = path.clone() else {
+            return Err(match (report.started, report.end.is_some()) {
+                (None, false) => Failure::new(format_args!("job {id} has not started yet"))
+                    .hint(format_args!("`lq logs -f {id}` waits for it, `lq explain {id}` says why it waits")),
+                (None, true) => Failure::new(format_args!("job {id} never ran")),
+                _ => Failure::new(format_args!("job {id} has no file: its output went to its lrun")),
+            });
+        };
+        let node = report.nodes.first().map_or("its node", String::as_str);
+        match File::open(&path) {
+            Ok(file) => Ok(Self { path, file, at: 0 }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Failure::new(format_args!("the output of job {id} is not on this machine: on {node} it is {path}")))
+            }
+            Err(error) => Err(Failure::new(format_args!("cannot read {path}: {error}"))),
+        }
+    }
+
+    /// Prints what is new. Whether somebody still reads it.
+    fn pass_on(&mut self) -> Result<bool, Failure> {
+        let cannot = |error: io::Error| Failure::new(format_args!("cannot read {}: {error}", self.path));
+        if self.file.metadata().map_err(cannot)?.len() < self.at {
+            // The job runs again, and begins anew.
+            self.at = self.file.seek(SeekFrom::Start(0)).map_err(cannot)?;
+        }
+        let mut piece = vec![0; PIECE];
+        loop {
+            let count = self.file.read(&mut piece).map_err(cannot)?;
+            self.at += count as u64;
+            if count == 0 {
+                return Ok(true);
+            }
+            let mut stdout = io::stdout();
+            match stdout.write_all(&piece[..count]).and_then(|()| stdout.flush()) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(false),
+                Err(error) => return Err(Failure::new(format_args!("cannot write the answer: {error}"))),
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `--export`: which of the submitter's variables the job gets.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use thiserror::Error;
+
+/// What the job gets of its submitter's environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    all: bool,
+    /// In the order in which they were given; without a value, that of the submitter.
+    named: Vec<(OsString, Option<OsString>)>,
+}
+
+/// Why a list of variables is none.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub enum ExportError {
+    #[error("a name is empty: write ALL, NONE or NAME[=VALUE], with commas between them")]
+    Empty,
+    #[error("NONE stands alone: leave it out, and only what is named is exported")]
+    NoneWithOthers,
+    #[error("a quote is not closed")]
+    Quote,
+}
+
+impl Default for Export {
+    fn default() -> Self {
+        Self { all: true, named: Vec::new() }
+    }
+}
+
+impl Export {
+    /// As srun reads it: `ALL`, `NONE`, or names with or without values, to which `ALL` may be added. A value with commas
+    /// stands in quotes.
+    ///
+    /// # Errors
+    /// Where a name is empty, a quote is open, or `NONE` has company.
+    pub fn new(text: &OsStr) -> Result<Self, ExportError> {
+        let items = split(text.as_bytes())?;
+        let is = |item: &[u8], word: &str| item.eq_ignore_ascii_case(word.as_bytes());
+        if items.iter().any(|item| is(item, "NONE")) {
+            let alone = items.len() == 1;
+            return if alone { Ok(Self { all: false, named: Vec::new() }) } else { Err(ExportError::NoneWithOthers) };
+        }
+        let (all, named): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| is(item, "ALL"));
+        let named = named.into_iter().map(|item| {
+            let at = item.iter().position(|byte| *byte == b'=');
+            let (name, value) = at.map_or((&item[..], None), |at| (&item[..at], Some(&item[at + 1..])));
+            let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            if name.is_empty() { Err(ExportError::Empty) } else { Ok((owned(name), value.map(owned))) }
+        });
+        Ok(Self { all: !all.is_empty(), named: named.collect::<Result<_, _>>()? })
+    }
+
+    /// What of `environment` the job gets, with what was given a value.
+    pub fn of(&self, environment: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+        let given = |name: &OsString| self.named.iter().find(|(named, _)| named == name);
+        let mut out: Vec<_> = environment
+            .into_iter()
+            .filter(|(name, _)| given(name).map_or(self.all, |(_, value)| value.is_none()))
+            .collect();
+        out.extend(self.named.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))));
+        out
+    }
+}
+
+/// The items between commas, without their quotes. A quote holds commas.
+fn split(text: &[u8]) -> Result<Vec<Vec<u8>>, ExportError> {
+    let (mut items, mut quote) = (vec![Vec::new()], None);
+    for &byte in text {
+        match (byte, quote) {
+            (b'"' | b'\'', None) => quote = Some(byte),
+            (_, Some(open)) if byte == open => quote = None,
+            (b',', None) => items.push(Vec::new()),
+            _ => items.last_mut().into_iter().for_each(|item| item.push(byte)),
+        }
+    }
+    if quote.is_some() { Err(ExportError::Quote) } else { Ok(items) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the job gets of `A=1 B=2 C=3`.
+    fn check(text: &str, expected: Result<&[&str], ExportError>) {
+        let environment =
+            [("A", "1"), ("B", "2"), ("C", "3")].map(|(name, value)| (name.into(), value.into())).to_vec();
+        let found = Export::new(OsStr::new(text)).map(|export| {
+            let shown = |(name, value): (OsString, OsString)| format!("{}={}", name.display(), value.display());
+            export.of(environment).into_iter().map(shown).collect::<Vec<_>>()
+        });
+        assert_eq!(found, expected.map(|words| words.iter().map(|word| (*word).to_owned()).collect()), "{text}");
+    }
+
+    #[test]
+    fn as_srun_has_it() {
+        check("ALL", Ok(&["A=1", "B=2", "C=3"]));
+        check("NONE", Ok(&[]));
+        check("none", Ok(&[]));
+        check("B", Ok(&["B=2"]));
+        check("B,D,X=7", Ok(&["B=2", "X=7"]));
+        check("ALL,B=9,X=", Ok(&["A=1", "C=3", "B=9", "X="]));
+        check("X='a,b',C,Y=\"it's\"", Ok(&["C=3", "X=a,b", "Y=it's"]));
+        check("X=a=b", Ok(&["X=a=b"]));
+    }
+
+    #[test]
+    fn lists_that_are_none() {
+        check("", Err(ExportError::Empty));
+        check("A,,B", Err(ExportError::Empty));
+        check("=1", Err(ExportError::Empty));
+        check("NONE,A", Err(ExportError::NoneWithOthers));
+        check("X='a", Err(ExportError::Quote));
+    }
+}

@@ -1,0 +1,94 @@
+//! Where the job's streams go: the options of files, and what the launch says of them.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use limo_model::{FileNameError, check_file_name};
+use limo_proto::Files;
+
+/// What srun calls a stream that goes nowhere.
+const NOWHERE: &str = "none";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Input and output")]
+pub struct FileArgs {
+    /// Write standard output to FILE on the node (run-%j.txt), and without -e errors too
+    #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
+    pub output: Option<FileName>,
+    /// Write standard error to FILE on the node
+    #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
+    pub error: Option<FileName>,
+    /// Read standard input from FILE on the node
+    #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
+    pub input: Option<FileName>,
+    /// What output files had goes (`truncate`) or stays (`append`)
+    #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true)]
+    pub open_mode: OpenMode,
+    /// Give the job a terminal of its own, and this one's keys
+    #[arg(long, conflicts_with_all = ["output", "error", "input", "detach", "wait"])]
+    pub pty: bool,
+}
+
+/// What becomes of an output file that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OpenMode {
+    Truncate,
+    Append,
+}
+
+/// A checked file name, in which `%j` and the like may stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileName(Vec<u8>);
+
+fn file_name(text: OsString) -> Result<FileName, FileNameError> {
+    if text == NOWHERE {
+        return Ok(FileName(b"/dev/null".to_vec()));
+    }
+    check_file_name(text.as_bytes()).map(|()| FileName(text.into_vec()))
+}
+
+impl FileArgs {
+    pub fn files(&self) -> Files {
+        let bytes = |name: &Option<FileName>| name.as_ref().map(|name| name.0.clone());
+        Files {
+            stdin: bytes(&self.input),
+            stdout: bytes(&self.output),
+            stderr: bytes(&self.error),
+            append: self.open_mode == OpenMode::Append,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Args;
+    use clap::Parser;
+
+    fn check(args: &[&str], expected: Result<Files, &str>) {
+        let parsed = Args::try_parse_from(["lrun"].iter().chain(args).chain(&["a"])).map(|args| args.files.files());
+        match (parsed, expected) {
+            (Ok(files), Ok(expected)) => assert_eq!(files, expected, "{args:?}"),
+            (Err(error), Err(expected)) => {
+                let error = error.to_string();
+                assert!(error.contains(expected), "{error}");
+            }
+            (parsed, _) => panic!("{args:?}: {parsed:?}"),
+        }
+    }
+
+    #[test]
+    fn files_by_option() {
+        let name = |name: &str| Some(name.as_bytes().to_vec());
+        check(&[], Ok(Files::default()));
+        let all = Files { stdin: name("in"), stdout: name("%x-%5j"), stderr: name("/dev/null"), append: true };
+        check(&["-i", "in", "-o", "%x-%5j", "-e", "none", "--open-mode", "append"], Ok(all));
+        check(&["--output", "./none"], Ok(Files { stdout: name("./none"), ..Files::default() }));
+        check(&["-o", "%A.txt"], Err("invalid value '%A.txt' for '--output <FILE>': `%A` is for arrays of jobs"));
+        check(&["-e", "%q"], Err("'--error <FILE>': `%q` stands for nothing"));
+        check(&["-i", ""], Err("'--input <FILE>': the name is empty"));
+        check(&["--open-mode", "x"], Err("invalid value 'x' for '--open-mode <MODE>'"));
+    }
+}

@@ -1,0 +1,189 @@
+//! What the child does between fork and exec. Only system calls that are safe there: no allocation, no lock.
+//!
+//! The child drops its privileges itself: groups, then user, then umask and directory, then its files, so that whatever
+//! it touches it touches as the submitter.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::RawFd;
+
+use limo_proto::{DoExec, FileNames, Io};
+use nix::libc;
+use nix::unistd::{Uid, User, geteuid, getgrouplist};
+
+use super::LaunchError;
+
+/// Whom the job runs as; `None` where the daemon already is that user.
+pub(super) fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
+    let own = geteuid();
+    if !own.is_root() {
+        return if own.as_raw() == uid { Ok(None) } else { Err(LaunchError::OtherUser { own: own.as_raw(), uid }) };
+    }
+    let look_up = |source| LaunchError::LookUp { uid, source };
+    let user = User::from_uid(Uid::from_raw(uid)).map_err(look_up)?.ok_or(LaunchError::UnknownUser { uid })?;
+    let name = CString::new(user.name).map_err(|_| LaunchError::Nul)?;
+    let groups = getgrouplist(&name, user.gid).map_err(look_up)?;
+    Ok(Some(Identity { uid, gid: user.gid.as_raw(), groups: groups.into_iter().map(|group| group.as_raw()).collect() }))
+}
+
+pub(super) struct Identity {
+    uid: libc::uid_t,
+    gid: libc::gid_t,
+    groups: Vec<libc::gid_t>,
+}
+
+impl Identity {
+    /// Whom files that are made for the job belong to.
+    pub(super) fn owner(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+}
+
+/// Which step failed. It comes as one byte through the report pipe: an errno alone does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Step {
+    Session = 1,
+    Identity,
+    Directory,
+    Stdin,
+    Stdout,
+    Stderr,
+    Terminal,
+    Kept,
+}
+
+impl From<u8> for Step {
+    fn from(byte: u8) -> Self {
+        use Step::{Directory, Identity, Kept, Stderr, Stdin, Stdout, Terminal};
+        let all = [Identity, Directory, Stdin, Stdout, Stderr, Terminal, Kept];
+        all.into_iter().find(|step| *step as u8 == byte).unwrap_or(Self::Session)
+    }
+}
+
+pub(super) struct Steps {
+    identity: Option<Identity>,
+    umask: libc::mode_t,
+    directory: CString,
+    /// For stdin, stdout and stderr, relative to `directory`.
+    files: [Option<CString>; 3],
+    append: bool,
+    /// Whether stdin is the job's own terminal.
+    terminal: bool,
+    /// A descriptor that the command inherits.
+    kept: Option<RawFd>,
+    report: RawFd,
+}
+
+impl Steps {
+    /// # Errors
+    /// Where a name has a NUL byte.
+    pub(super) fn prepare(
+        exec: &DoExec,
+        files: &FileNames,
+        identity: Option<Identity>,
+        (kept, report): (Option<RawFd>, RawFd),
+    ) -> Result<Self, LaunchError> {
+        let text = |bytes: &Vec<u8>| CString::new(bytes.clone()).map_err(|_| LaunchError::Nul);
+        let file = |name: &Option<Vec<u8>>| name.as_ref().map(text).transpose();
+        Ok(Self {
+            identity,
+            umask: exec.launch.umask & 0o777,
+            directory: text(&exec.launch.cwd)?,
+            files: [file(&files.stdin)?, file(&files.stdout)?, file(&files.stderr)?],
+            append: exec.launch.files.append,
+            terminal: exec.launch.terminal.is_some() && exec.launch.io == Io::Attached,
+            kept,
+            report,
+        })
+    }
+
+    /// Runs in the child after the fork: only system calls, no allocation, no lock.
+    pub(super) fn run(&self) -> io::Result<()> {
+        // SAFETY: every pointer is to memory of this process that lives until the call returns.
+        unsafe {
+            self.check(Step::Session, libc::setsid() >= 0)?;
+            if self.terminal {
+                self.check(Step::Terminal, libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) == 0)?;
+            }
+            // What the daemon ignores, the job would ignore too; numbers that cannot be set are refused, harmlessly.
+            for signal in 1..=libc::SIGRTMAX() {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            if let Some(identity) = &self.identity {
+                let Identity { uid, gid, groups } = identity;
+                self.check(Step::Identity, libc::setgroups(groups.len(), groups.as_ptr()) == 0)?;
+                self.check(Step::Identity, libc::setresgid(*gid, *gid, *gid) == 0)?;
+                self.check(Step::Identity, libc::setresuid(*uid, *uid, *uid) == 0)?;
+            }
+            libc::umask(self.umask);
+            self.check(Step::Directory, libc::chdir(self.directory.as_ptr()) == 0)?;
+            let [stdin, stdout, stderr] = &self.files;
+            if let Some(name) = stdin {
+                self.read_from(name)?;
+            }
+            if let Some(name) = stdout {
+                self.write_to(Step::Stdout, name, libc::STDOUT_FILENO)?;
+            }
+            if let Some(name) = stderr {
+                self.write_to(Step::Stderr, name, libc::STDERR_FILENO)?;
+            }
+            if let Some(kept) = self.kept {
+                self.check(Step::Kept, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes stdin read a file.
+    ///
+    /// # Safety
+    /// Only between fork and exec.
+    unsafe fn read_from(&self, name: &CString) -> io::Result<()> {
+        // SAFETY: as in `redirect`; a read of no byte touches no memory.
+        unsafe {
+            self.redirect(Step::Stdin, name, libc::O_RDONLY, libc::STDIN_FILENO)?;
+            // It opens, and only reading it says that it is a directory.
+            self.check(Step::Stdin, libc::read(libc::STDIN_FILENO, std::ptr::null_mut(), 0) == 0)
+        }
+    }
+
+    /// Makes the descriptor `onto` write to a file.
+    ///
+    /// # Safety
+    /// Only between fork and exec.
+    unsafe fn write_to(&self, step: Step, name: &CString, onto: RawFd) -> io::Result<()> {
+        let truncate = if self.append { 0 } else { libc::O_TRUNC };
+        // Appending in any case, so that two descriptors of one file do not write over each other.
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
+        // SAFETY: as in `redirect`.
+        unsafe { self.redirect(step, name, flags, onto) }
+    }
+
+    /// Puts a file in the place of the descriptor `onto`.
+    ///
+    /// # Safety
+    /// Only between fork and exec.
+    unsafe fn redirect(&self, step: Step, name: &CString, flags: libc::c_int, onto: RawFd) -> io::Result<()> {
+        // Without O_NONBLOCK a FIFO of that name, which anybody may make, would stop the daemon until somebody opens it.
+        let open = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        // SAFETY: `name` lives until the calls return, and `onto` is a descriptor of this process.
+        unsafe {
+            let fd = libc::open(name.as_ptr(), open, 0o666);
+            self.check(step, fd >= 0)?;
+            self.check(step, libc::fcntl(fd, libc::F_SETFL, flags & libc::O_APPEND) == 0)?;
+            self.check(step, libc::dup2(fd, onto) == onto)
+        }
+    }
+
+    fn check(&self, step: Step, done: bool) -> io::Result<()> {
+        if done {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        let byte = step as u8;
+        // SAFETY: one byte of this stack frame into a pipe that the parent has open.
+        unsafe { libc::write(self.report, (&raw const byte).cast(), 1) };
+        Err(error)
+    }
+}

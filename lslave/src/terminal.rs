@@ -1,0 +1,95 @@
+//! A job's pseudo-terminal: made here, the daemon's side of it read and written without blocking.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, fchown};
+use std::sync::Arc;
+
+use limo_proto::WindowSize;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
+use tokio::io::unix::AsyncFd;
+
+/// Both sides of a pseudo-terminal.
+pub struct Pair {
+    pub ours: OwnedFd,
+    pub jobs: OwnedFd,
+}
+
+/// Makes one of this size that belongs to `owner`, where that is somebody else than the daemon.
+///
+/// # Errors
+/// Where the machine has none left, or it cannot be handed over.
+pub fn open(size: WindowSize, owner: Option<u32>) -> io::Result<Pair> {
+    // Close-on-exec from the beginning: no other job inherits it.
+    let ours = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)?;
+    grantpt(&ours)?;
+    unlockpt(&ours)?;
+    let jobs: File = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(ptsname_r(&ours)?)?;
+    fchown(&jobs, owner, None)?;
+    // SAFETY: the descriptor is open and owned by `ours`, which gives it up here.
+    let ours: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(std::os::fd::IntoRawFd::into_raw_fd(ours)) };
+    resize(&ours, size)?;
+    Ok(Pair { ours, jobs: jobs.into() })
+}
+
+fn resize(terminal: &OwnedFd, size: WindowSize) -> io::Result<()> {
+    let size = libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the descriptor is open, and the size lives until the call returns.
+    match unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The daemon's side, for whoever reads it and whoever writes it.
+#[derive(Debug, Clone)]
+pub struct Terminal(Arc<AsyncFd<OwnedFd>>);
+
+impl Terminal {
+    /// # Errors
+    /// Where the runtime does not take it.
+    pub fn new(ours: OwnedFd) -> io::Result<Self> {
+        let flags = OFlag::from_bits_retain(fcntl(&ours, FcntlArg::F_GETFL)?);
+        fcntl(&ours, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+        // SAFETY: an owned descriptor is the same one until it is closed, when this is dropped.
+        Ok(Self(Arc::new(unsafe { AsyncFd::register(ours) }?)))
+    }
+
+    /// At least one byte of what the job wrote.
+    ///
+    /// # Errors
+    /// Where no process has the terminal any more.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            if let Ok(done) = ready.try_io(|fd| Ok(nix::unistd::read(fd.get_ref(), buffer)?)) {
+                return done;
+            }
+        }
+    }
+
+    /// Types these bytes.
+    ///
+    /// # Errors
+    /// Where no process has the terminal any more.
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let mut ready = self.0.writable().await?;
+            if let Ok(done) = ready.try_io(|fd| Ok(nix::unistd::write(fd.get_ref(), bytes)?)) {
+                bytes = &bytes[done?..];
+            }
+        }
+        Ok(())
+    }
+
+    /// The processes in its foreground hear of it.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn resize(&self, size: WindowSize) -> io::Result<()> {
+        resize(self.0.get_ref(), size)
+    }
+}

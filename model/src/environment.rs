@@ -1,0 +1,112 @@
+//! The variables that Limo sets in the environment of a job: the one list of them, from which `docs/environment.md` is made.
+
+/// A variable of a job's environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variable {
+    pub name: &'static str,
+    /// What it tells; a sentence without its full stop.
+    pub meaning: &'static str,
+    pub set: Set,
+    /// The name by which Slurm tells the same, where it does.
+    pub slurm: Option<&'static str>,
+}
+
+/// When a variable is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Set {
+    Always,
+    /// Where the job has a time limit.
+    WithTimeLimit,
+    /// On emulated hardware that knows the application.
+    OnEmulatedHardware,
+}
+
+impl Set {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::WithTimeLimit => "with a time limit",
+            Self::OnEmulatedHardware => "on emulated hardware that knows the application",
+        }
+    }
+}
+
+const fn always(name: &'static str, slurm: Option<&'static str>, meaning: &'static str) -> Variable {
+    Variable { name, meaning, set: Set::Always, slurm }
+}
+
+/// In the order of the page.
+pub const VARIABLES: [Variable; 21] = [
+    always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
+    always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
+    always("LIMO_JOB_NODELIST", Some("SLURM_JOB_NODELIST"), "the names of its nodes, as a list of hosts"),
+    always("LIMO_JOB_NUM_NODES", Some("SLURM_JOB_NUM_NODES"), "how many nodes it has"),
+    always("LIMO_NTASKS", Some("SLURM_NTASKS"), "how many tasks it has"),
+    always("LIMO_PROCID", Some("SLURM_PROCID"), "which of its tasks this is, from 0"),
+    always("LIMO_LOCALID", Some("SLURM_LOCALID"), "which of its tasks on this node this is, from 0"),
+    always("LIMO_NODEID", Some("SLURM_NODEID"), "which of its nodes this is, from 0"),
+    always("LIMO_NODE", Some("SLURMD_NODENAME"), "the name of this node"),
+    always("LIMO_UNIT", None, "the units of this node that it has, with commas between them"),
+    always("LIMO_HARDWARE", None, "the types of these units, in the same order"),
+    always("LIMO_CPUS", None, "how many cores it has; the same as `LIMO_CPUS_ON_NODE`"),
+    always("LIMO_CPUS_ON_NODE", Some("SLURM_CPUS_ON_NODE"), "how many cores of this node it has"),
+    always("LIMO_CPUS_PER_TASK", Some("SLURM_CPUS_PER_TASK"), "how many cores each task has"),
+    always("LIMO_SUBMIT_DIR", Some("SLURM_SUBMIT_DIR"), "the directory in which `lrun` was called"),
+    always("LIMO_SUBMIT_HOST", Some("SLURM_SUBMIT_HOST"), "the machine on which `lrun` was called"),
+    always("LIMO_RESTART_COUNT", Some("SLURM_RESTART_COUNT"), "how often it was ended to run again (`--requeue`)"),
+    always("LIMO_JOB_START_TIME", Some("SLURM_JOB_START_TIME"), "when it started, in seconds since 1970 (UTC)"),
+    Variable {
+        name: "LIMO_JOB_END_TIME",
+        meaning: "when its time limit ends it, in seconds since 1970 (UTC); later by as long as it is suspended",
+        set: Set::WithTimeLimit,
+        slurm: Some("SLURM_JOB_END_TIME"),
+    },
+    always("LIMO_ATTEMPT", None, "a random word by which the node finds the processes of the job; do not change it"),
+    Variable {
+        name: "LIMO_EMULATED_WORK_FD",
+        meaning: "the descriptor that reads as ended when the job's modelled work is done",
+        set: Set::OnEmulatedHardware,
+        slurm: None,
+    },
+];
+
+/// Whether Limo sets a variable of this name, so that one that a job inherits from another means nothing.
+pub fn is_own(name: &[u8]) -> bool {
+    VARIABLES.iter().any(|variable| variable.name.as_bytes() == name)
+}
+
+/// `docs/environment.md`.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# The environment of a job\n\n\
+         A job gets the environment of its submitter, or what `lrun --export` leaves of it, and these variables. Those of another\n\
+         job, which the submitter may be part of, do not come along. This page is made from the list in\n\
+         `model/src/environment.rs` by `cargo xtask environment`.\n\n\
+         | variable | set | meaning | in Slurm |\n|---|---|---|---|\n",
+    );
+    for Variable { name, meaning, set, slurm } in VARIABLES {
+        let slurm = slurm.map_or_else(String::new, |slurm| format!("`{slurm}`"));
+        page += &format!("| `{name}` | {} | {meaning} | {slurm} |\n", set.words());
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_the_list() {
+        let written = include_str!("../../docs/environment.md");
+        assert!(written == page(), "docs/environment.md is not what `cargo xtask environment` writes");
+    }
+
+    #[test]
+    fn each_variable_stands_once() {
+        for (index, variable) in VARIABLES.iter().enumerate() {
+            assert!(variable.name.starts_with("LIMO_"), "{}", variable.name);
+            assert!(VARIABLES[..index].iter().all(|other| other.name != variable.name), "{}", variable.name);
+        }
+        assert!(is_own(b"LIMO_JOB_ID") && !is_own(b"LIMO_MASTER"));
+    }
+}

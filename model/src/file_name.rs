@@ -1,0 +1,168 @@
+//! Names of the files that a job's streams go to, in which `%j` and the like stand for facts of the job.
+//!
+//! Pure: a name is checked where it is typed ([`check_file_name`]) and expanded where the file is opened
+//! ([`expand_file_name`]). Bytes, because Unix does not promise UTF-8.
+
+use thiserror::Error;
+
+use crate::JobId;
+
+/// Widest number that `%5j` may ask for, as Slurm has it.
+const WIDTH_LIMIT: usize = 10;
+
+/// What the parts of a file name stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFacts<'a> {
+    /// `%j`.
+    pub job: JobId,
+    /// `%x`.
+    pub name: &'a str,
+    /// `%u`.
+    pub user: &'a str,
+    /// `%N`: the node that opens the file.
+    pub node: &'a str,
+    /// `%n`: which of the job's nodes that is, from 0.
+    pub node_index: u32,
+    /// `%t`: which of the job's tasks, from 0.
+    pub task: u32,
+}
+
+/// Why a name is not one of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FileNameError {
+    #[error("the name is empty: write a file, or `none` for nowhere")]
+    Empty,
+    #[error("the name has a NUL byte")]
+    Nul,
+    #[error("`%{0}` is for arrays of jobs, which Limo does not have: `%j` is the job's number")]
+    Array(char),
+    #[error(
+        "`%{0}` stands for nothing: there are %j (job), %x (its name), %u (user), %N (node), %n (its index), %t (task), %%"
+    )]
+    Unknown(char),
+    #[error("a `%` stands at the end: write `%%` for the sign itself")]
+    Unfinished,
+}
+
+/// Whether every `%` in `name` stands for something.
+///
+/// # Errors
+/// [`FileNameError`], which names what does not.
+pub fn check_file_name(name: &[u8]) -> Result<(), FileNameError> {
+    if name.is_empty() {
+        return Err(FileNameError::Empty);
+    }
+    if name.contains(&0) {
+        return Err(FileNameError::Nul);
+    }
+    let mut rest = name;
+    while let Some((_, after)) = split(rest) {
+        let (_, after) = width(after);
+        rest = match after.split_first() {
+            Some((b'%' | b'j' | b'x' | b'u' | b'N' | b'n' | b't', rest)) => rest,
+            Some((&letter @ (b'A' | b'a'), _)) => return Err(FileNameError::Array(letter.into())),
+            Some(_) => {
+                return Err(FileNameError::Unknown(String::from_utf8_lossy(after).chars().next().unwrap_or('?')));
+            }
+            None => return Err(FileNameError::Unfinished),
+        };
+    }
+    Ok(())
+}
+
+/// The name with the facts in it. What stands for nothing stays as it is. A `/` in the job's name becomes `_`, so that a
+/// name does not choose a directory.
+pub fn expand_file_name(name: &[u8], facts: &FileFacts) -> Vec<u8> {
+    let mut out = Vec::with_capacity(name.len() + 16);
+    let mut rest = name;
+    while let Some((before, after)) = split(rest) {
+        out.extend_from_slice(before);
+        let (width, specifier) = width(after);
+        let number = |number: u64| format!("{number:0width$}").into_bytes();
+        let value = match specifier.first() {
+            Some(b'%') => b"%".to_vec(),
+            Some(b'j') => number(facts.job.0),
+            Some(b'n') => number(facts.node_index.into()),
+            Some(b't') => number(facts.task.into()),
+            Some(b'x') => facts.name.replace('/', "_").into_bytes(),
+            Some(b'u') => facts.user.into(),
+            Some(b'N') => facts.node.into(),
+            _ => {
+                out.push(b'%');
+                rest = after;
+                continue;
+            }
+        };
+        out.extend(value);
+        rest = &specifier[1..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// What stands before the next `%`, and what after it.
+fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = name.iter().position(|byte| *byte == b'%')?;
+    Some((&name[..at], &name[at + 1..]))
+}
+
+/// The digits at the beginning as a number, and what follows them.
+fn width(text: &[u8]) -> (usize, &[u8]) {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = text.split_at(count);
+    let value = digits.iter().fold(0_usize, |value, digit| (value * 10 + usize::from(digit - b'0')).min(WIDTH_LIMIT));
+    (value, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTS: FileFacts =
+        FileFacts { job: JobId(128), name: "sim/a b", user: "ada", node: "n7", node_index: 3, task: 4 };
+
+    fn check(name: &str, expected: Result<&str, FileNameError>) {
+        match expected {
+            Ok(expanded) => {
+                assert_eq!(check_file_name(name.as_bytes()), Ok(()), "{name}");
+                assert_eq!(String::from_utf8_lossy(&expand_file_name(name.as_bytes(), &FACTS)), expanded, "{name}");
+            }
+            Err(error) => assert_eq!(check_file_name(name.as_bytes()), Err(error), "{name}"),
+        }
+    }
+
+    #[test]
+    fn every_part_has_its_fact() {
+        check("plain.txt", Ok("plain.txt"));
+        check("%j-%x-%u-%N-%n-%t", Ok("128-sim_a b-ada-n7-3-4"));
+        check("dir/%j/%%j%%", Ok("dir/128/%j%"));
+        check("ä%jö", Ok("ä128ö"));
+    }
+
+    #[test]
+    fn numbers_are_padded_and_words_are_not() {
+        check("%5j|%2j|%0j|%3n|%4t", Ok("00128|128|128|003|0004"));
+        check("%5N|%9u|%3%", Ok("n7|ada|%"));
+        check("%99999999999999999999999j", Ok("0000000128"));
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_named() {
+        check("", Err(FileNameError::Empty));
+        check("a\0b", Err(FileNameError::Nul));
+        check("%A_%a.out", Err(FileNameError::Array('A')));
+        check("x%3a", Err(FileNameError::Array('a')));
+        check("%q", Err(FileNameError::Unknown('q')));
+        check("%ä", Err(FileNameError::Unknown('ä')));
+        check("100%", Err(FileNameError::Unfinished));
+        check("100%7", Err(FileNameError::Unfinished));
+    }
+
+    /// A name that was not checked, from a peer for example, is a name nevertheless.
+    #[test]
+    fn expanding_never_fails() {
+        for (name, expected) in [("%q%j", "%q128"), ("%", "%"), ("%5", "%5"), ("%5q", "%5q"), ("", "")] {
+            assert_eq!(String::from_utf8_lossy(&expand_file_name(name.as_bytes(), &FACTS)), expected);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a node needs to start a command as its submitter would have, and where its streams go.
+
+use limo_model::{FileFacts, expand_file_name};
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{DecodeError, decode_stored};
+
+/// Everything needed to start the command as the submitter would have. Bytes, because Unix does not promise UTF-8.
+///
+/// Kept in journals: a new field stands at the end, and [`Launch::decode_stored`] reads what was written without it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The command and its arguments; at least the command.
+    pub argv: Vec<Vec<u8>>,
+    /// Commands for particular types of hardware, which replace `argv` there.
+    pub variants: Vec<(String, Vec<Vec<u8>>)>,
+    pub cwd: Vec<u8>,
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Permission bits to take from new files, 0 to 0o777.
+    pub umask: u32,
+    /// The submitter, as the kernel of the master's host knows the connection's owner.
+    pub uid: u32,
+    pub io: Io,
+    pub files: Files,
+    pub origin: Origin,
+    /// The content of the file that the first word of `argv` names, where it travels with the job.
+    pub carried: Option<Vec<u8>>,
+    /// The size of the terminal that an attached job has in place of pipes.
+    pub terminal: Option<WindowSize>,
+}
+
+/// Where a job was handed in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The name of the machine.
+    pub host: String,
+    pub directory: Vec<u8>,
+}
+
+/// Of a terminal, in characters. Zero is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowSize {
+    pub rows: u16,
+    pub columns: u16,
+}
+
+/// Where a job's stdin, stdout and stderr go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Io {
+    /// Through the master to the client that submitted it.
+    #[default]
+    Attached,
+    /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory.
+    Detached,
+}
+
+/// Streams that go elsewhere than [`Io`] says: to files that the node opens as the job's user. Names as
+/// [`limo_model::check_file_name`] takes them, relative to the job's directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    pub stdin: Option<Vec<u8>>,
+    pub stdout: Option<Vec<u8>>,
+    /// Where only `stdout` is given, stderr goes there too.
+    pub stderr: Option<Vec<u8>>,
+    /// Whether what is in the output files stays.
+    pub append: bool,
+}
+
+/// The names of the files of a job's streams, for the streams that have one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileNames {
+    pub stdin: Option<Vec<u8>>,
+    pub stdout: Option<Vec<u8>>,
+    pub stderr: Option<Vec<u8>>,
+}
+
+impl Launch {
+    /// The files that this job's streams go to, relative to its directory.
+    pub fn file_names(&self, facts: &FileFacts) -> FileNames {
+        let Files { stdin, stdout, stderr, .. } = &self.files;
+        let usual = |end: &str| (self.io == Io::Detached).then(|| format!("limo-{}.{end}", facts.job).into_bytes());
+        let expanded = |name: &Option<Vec<u8>>| name.as_ref().map(|name| expand_file_name(name, facts));
+        FileNames {
+            stdin: expanded(stdin),
+            stdout: expanded(stdout).or_else(|| usual("out")),
+            stderr: expanded(stderr).or_else(|| expanded(stdout)).or_else(|| usual("err")),
+        }
+    }
+
+    /// Reads what [`crate::encode_stored`] wrote, now or when a launch had only its first fields.
+    ///
+    /// # Errors
+    /// Where it is neither.
+    pub fn decode_stored(bytes: &[u8]) -> Result<Self, DecodeError> {
+        decode_stored(bytes).or_else(|error| match decode_stored::<First>(bytes) {
+            Ok(first) => Ok(first.into()),
+            Err(_) => Err(error),
+        })
+    }
+}
+
+/// The fields that a launch had first.
+#[derive(Serialize, Deserialize)]
+struct First {
+    argv: Vec<Vec<u8>>,
+    variants: Vec<(String, Vec<Vec<u8>>)>,
+    cwd: Vec<u8>,
+    env: Vec<(Vec<u8>, Vec<u8>)>,
+    umask: u32,
+    uid: u32,
+    io: Io,
+}
+
+impl From<First> for Launch {
+    fn from(first: First) -> Self {
+        let First { argv, variants, cwd, env, umask, uid, io } = first;
+        Self { argv, variants, cwd, env, umask, uid, io, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode_stored;
+    use limo_model::JobId;
+
+    fn check(io: Io, files: Files, expected: [Option<&str>; 3]) {
+        let facts = FileFacts { job: JobId(7), name: "sim", user: "ada", node: "n1", node_index: 0, task: 0 };
+        let FileNames { stdin, stdout, stderr } = Launch { io, files, ..Launch::default() }.file_names(&facts);
+        let text = |name: Option<Vec<u8>>| name.map(|name| String::from_utf8(name).expect("UTF-8"));
+        assert_eq!([stdin, stdout, stderr].map(text), expected.map(|name| name.map(str::to_owned)));
+    }
+
+    #[test]
+    fn where_streams_go() {
+        let name = |name: &str| Some(name.as_bytes().to_vec());
+        check(Io::Attached, Files::default(), [None, None, None]);
+        check(Io::Detached, Files::default(), [None, Some("limo-7.out"), Some("limo-7.err")]);
+        let only = |stdout: &str| Files { stdout: name(stdout), ..Files::default() };
+        check(Io::Attached, only("%x.%j"), [None, Some("sim.7"), Some("sim.7")]);
+        check(Io::Detached, only("o"), [None, Some("o"), Some("o")]);
+        let errors = Files { stderr: name("e"), stdin: name("i%u"), ..Files::default() };
+        check(Io::Attached, errors.clone(), [Some("iada"), None, Some("e")]);
+        check(Io::Detached, errors, [Some("iada"), Some("limo-7.out"), Some("e")]);
+    }
+
+    #[test]
+    fn what_was_stored_first_is_read() {
+        let now = Launch { argv: vec![b"a".to_vec()], uid: 7, io: Io::Detached, ..Launch::default() };
+        let Launch { argv, variants, cwd, env, umask, uid, io, .. } = now.clone();
+        let first = encode_stored(&First { argv, variants, cwd, env, umask, uid, io }).expect("small");
+        assert_eq!(Launch::decode_stored(&first).expect("readable"), now);
+        let files = Files { stdout: Some(b"o".to_vec()), ..Files::default() };
+        let now = Launch { files, ..now };
+        assert_eq!(Launch::decode_stored(&encode_stored(&now).expect("small")).expect("readable"), now);
+        assert!(Launch::decode_stored(&first[..first.len() - 1]).is_err());
+    }
+}
