@@ -64,8 +64,8 @@ pub enum Event {
     Readings {
         draws: Vec<(NodeId, Power)>,
     },
-    /// The node holds the caps of this generation, but for those units, by index, whose cap cannot be set: those are not
-    /// capped again before the node registers anew. Readings show the caps from now on.
+    /// The node holds the caps of this generation, but for those units, by index, whose cap cannot be set: those go
+    /// without, and are not capped again before the node registers anew. Readings show the caps from now on.
     Capped {
         node: NodeId,
         generation: u64,

@@ -27,7 +27,7 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::NodeDrained { node, reason, by } => nodes::drained(state, now, *node, reason, by),
         Event::NodeResumed { node, .. } => nodes::resumed(state, now, *node),
         Event::Readings { draws } => nodes::readings(state, now, draws),
-        Event::Capped { node, generation, failed } => steer::capped(state, (*node, *generation), failed),
+        Event::Capped { node, generation, failed } => steer::capped(state, now, (*node, *generation), failed),
         Event::Paused { job, attempt, paused } => steer::paused(state, (*job, *attempt), *paused),
         Event::Asleep { nodes } => nodes::switched(state, now, nodes, Sleep::Asleep),
         Event::Awake { nodes } => nodes::switched(state, now, nodes, Sleep::Awake),

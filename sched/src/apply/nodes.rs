@@ -6,7 +6,7 @@ use super::steer;
 use crate::account::{Bill, cost_of};
 use crate::index::Index;
 use crate::refused::Refused;
-use crate::state::{Assignment, Change, Drained, Job, Node, Phase, Reading, Sleep, State};
+use crate::state::{Assignment, Change, Drained, Node, Reading, Sleep, State};
 
 /// Adds what has been drawn since the last change to the sums, up to `now`; lets readings grow stale and suspicions end.
 pub(crate) fn settle(state: &mut State, now: Time) {
@@ -85,7 +85,7 @@ fn refresh_place(state: &mut State, id: NodeId, now: Time) {
 /// No reading shows the jobs of a node any more: estimates take its place.
 fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
     for job in state.jobs_on(id) {
-        if let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(job).map(Box::as_mut)
+        if let Some((assignment, running)) = state.jobs.get_mut(job).and_then(|job| job.running_mut())
             && running.seen_on.remove(&id)
         {
             let share = assignment.draw_on(id);
@@ -99,10 +99,7 @@ fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
 /// A reading of the node shows its running jobs from now on.
 fn show_jobs(state: &mut State, id: NodeId, now: Time) {
     for job in state.jobs_on(id) {
-        let Some(Job { phase: Phase::Running(assignment, running), .. }) = state.jobs.get_mut(job).map(Box::as_mut)
-        else {
-            continue;
-        };
+        let Some((assignment, running)) = state.jobs.get_mut(job).and_then(|job| job.running_mut()) else { continue };
         if running.seen_on.insert(id) {
             let (share, since) = (assignment.draw_on(id), assignment.hidden_since);
             settle_cluster(state, now);
@@ -136,7 +133,7 @@ pub(crate) fn release(state: &mut State, now: Time, job: JobId, assignment: &Ass
     state.index.give(job, &assignment.placement);
     state.index.active_draw -= assignment.estimate.power;
     for node in assignment.placement.iter().flat_map(|part| part.nodes()) {
-        steer::confirmed(state, node, Change::Pause(job));
+        steer::confirmed(state, node, |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job));
     }
     let share = assignment.share();
     for part in &assignment.placement {

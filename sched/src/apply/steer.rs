@@ -1,6 +1,6 @@
 //! What changes about jobs while they run: caps, suspension, requeueing, and what readings say of their draw.
 
-use limo_model::{Attempt, JobId, NodeId, Part, Power, Span, Time};
+use limo_model::{Attempt, Estimate, JobId, NodeId, Part, Power, Request, Span, Time};
 
 use super::jobs::with_times;
 use super::nodes::{charge, renew, settle_cluster};
@@ -20,10 +20,17 @@ const TREMBLE: i64 = 5;
 /// Returns the number of this telling.
 pub(crate) fn hold_at(state: &mut State, now: Time, id: NodeId, limits: Vec<Option<Power>>) -> u64 {
     let Some(node) = state.node_mut(id) else { return 0 };
-    let before = std::mem::replace(&mut node.caps.limits, limits.clone());
     node.caps.generation += 1;
-    node.caps.changed = now;
     let generation = node.caps.generation;
+    follow_caps(state, now, id, limits);
+    generation
+}
+
+/// From now on a node holds its units at these caps, as far as anybody knows.
+fn follow_caps(state: &mut State, now: Time, id: NodeId, limits: Vec<Option<Power>>) {
+    let Some(node) = state.node_mut(id) else { return };
+    let before = std::mem::replace(&mut node.caps.limits, limits.clone());
+    node.caps.changed = now;
     if limits.iter().any(Option::is_some) {
         state.index.capped.insert(id);
     } else {
@@ -36,42 +43,41 @@ pub(crate) fn hold_at(state: &mut State, now: Time, id: NodeId, limits: Vec<Opti
             pace(state, now, (job, part), (cap(&before), cap(&limits)));
         }
     }
-    generation
 }
 
 /// A job goes on under another cap.
 fn pace(state: &mut State, now: Time, (id, part): (JobId, Part), (old, new): (Option<Power>, Option<Power>)) {
     let Some(job) = state.jobs.get(id) else { return };
-    let at = |cap| expected(state, job, &part, cap);
-    let (Some(then), Some(after)) = (at(old), at(new)) else { return };
+    // As long as it takes, not as long as it may: its time limit is put off with its end.
+    let request = Request { time_limit: None, ..job.request.clone() };
+    let takes = |cap| Some(expected(state, job, (&request, &part), cap)?.duration.ms());
+    let (Some(then), Some(after), Some(draw)) = (takes(old), takes(new), draw_at(state, job, new)) else { return };
     let end = job.expected_end(now).unwrap_or(now);
     let is_suspended = matches!(job.phase, Phase::Suspended(..));
     with_times(state, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
             let rest = (end - now).max(Span::ZERO);
-            assignment.held = assignment.held + rest.scaled(after.1.ms(), then.1.ms().max(1)) - rest;
+            assignment.held = assignment.held + rest.scaled(after, then.max(1)) - rest;
         }
         if let Some((_, running)) = job.running_mut() {
             running.steady = false;
         }
     });
     if !is_suspended {
-        set_draw(state, now, id, (after.0, Change::Caps));
+        set_draw(state, now, id, (draw, Change::Caps(id)));
     }
 }
 
-/// What a job is expected to draw, and how long it would take in all, with its unit at `cap`: by its estimate, corrected
-/// by readings.
-fn expected(state: &State, job: &Job, part: &Part, cap: Option<Power>) -> Option<(Power, Span)> {
+/// What a job with that request is expected to do with its unit at `cap`: by its estimate, corrected by readings.
+fn expected(state: &State, job: &Job, (request, part): (&Request, &Part), cap: Option<Power>) -> Option<Estimate> {
     let measured = job.running().map_or(1_000, |running| running.measured_permille);
     let unit = state.node(part.unit.node)?.spec.units.get(usize::from(part.unit.unit))?;
-    let estimate = under_cap(Known::of(state), &job.request, unit, (cap, measured));
-    Some((estimate.power, estimate.duration))
+    Some(under_cap(Known::of(state), request, unit, (cap, measured)))
 }
 
 /// What an active job on one unit would draw with that unit at `cap`, if it went on.
 pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Power> {
-    Some(expected(state, job, job.assignment()?.sole_part()?, cap)?.0)
+    Some(expected(state, job, (&job.request, job.assignment()?.sole_part()?), cap)?.power)
 }
 
 /// From now on a job draws something else, because of what its node was told: readings show it once that is confirmed.
@@ -150,18 +156,30 @@ pub(crate) fn requeue(state: &mut State, id: JobId, why: StopReason) -> Option<A
 }
 
 /// A node confirms what it was told: its readings show it from now on.
-pub(super) fn confirmed(state: &mut State, id: NodeId, change: Change) {
+pub(super) fn confirmed(state: &mut State, id: NodeId, what: impl Fn(Change) -> bool) {
     if let Some(node) = state.node_mut(id) {
-        node.unseen.retain(|(unseen, _)| *unseen != change);
+        node.unseen.retain(|(change, _)| !what(*change));
     }
 }
 
-pub(super) fn capped(state: &mut State, (id, generation): (NodeId, u64), failed: &[u16]) -> Result<(), Refused> {
+/// A unit whose cap could not be set goes without one.
+pub(super) fn capped(
+    state: &mut State,
+    now: Time,
+    (id, generation): (NodeId, u64),
+    failed: &[u16],
+) -> Result<(), Refused> {
     let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
-    if node.caps.generation == generation {
-        node.caps.failed.extend(failed);
-        confirmed(state, id, Change::Caps);
+    if node.caps.generation != generation {
+        return Ok(());
     }
+    node.caps.failed.extend(failed);
+    if !failed.is_empty() {
+        let mut limits = node.caps().1;
+        (0..).zip(&mut limits).filter(|(unit, _)| failed.contains(unit)).for_each(|(_, cap)| *cap = None);
+        follow_caps(state, now, id, limits);
+    }
+    confirmed(state, id, |change| matches!(change, Change::Caps(_)));
     Ok(())
 }
 
@@ -171,7 +189,7 @@ pub(super) fn paused(state: &mut State, (id, number): (JobId, Attempt), paused: 
     let nodes = assignment.ok_or(Refused::OldAttempt { job: id, attempt: number })?;
     let nodes: Vec<NodeId> = nodes.placement.iter().flat_map(|part| part.nodes()).collect();
     if matches!(job.phase, Phase::Suspended(..)) == paused {
-        nodes.into_iter().for_each(|node| confirmed(state, node, Change::Pause(id)));
+        nodes.into_iter().for_each(|node| confirmed(state, node, |change| change == Change::Pause(id)));
     }
     Ok(())
 }
@@ -185,19 +203,19 @@ pub(super) fn correct(state: &mut State, id: NodeId) {
     }
     let Some(node) = state.node(id).filter(|node| node.unseen.is_empty()) else { return };
     let Some(reading) = node.reading else { return };
-    let shown = shown_jobs(state, id);
+    let (shown, others) = shown_jobs(state, id);
     let believed: Power = shown.iter().map(|shown| shown.draw).sum();
-    let more = (reading.draw - node.spec.idle).at_least_zero() - believed;
+    let more = (reading.draw - node.spec.idle - others).at_least_zero() - believed;
     if more.mw().saturating_abs().saturating_mul(1_000) < believed.mw().saturating_mul(TREMBLE) {
         return;
     }
-    let moves = |shown: &&Shown| more < Power::ZERO || shown.draw == shown.full;
+    let moves = |shown: &&Shown| more < Power::ZERO || !shown.is_held;
     let movable: Power = shown.iter().filter(moves).map(|shown| shown.draw).sum();
     if movable <= Power::ZERO {
         return;
     }
     let now = state.sums.since;
-    for Shown { job, draw, full } in shown.iter().filter(moves) {
+    for Shown { job, draw, full, .. } in shown.iter().filter(moves) {
         let Some(job) = state.jobs.get_mut(*job) else { continue };
         spend(job, now);
         let Some((assignment, running)) = job.running_mut() else { continue };
@@ -212,17 +230,30 @@ pub(super) fn correct(state: &mut State, id: NodeId) {
 /// A job that a reading of its node contains.
 struct Shown {
     job: JobId,
+    /// Never nothing: what draws nothing now may draw something later.
     draw: Power,
     /// Without a cap.
     full: Power,
+    /// Whether the cap of its unit holds it down.
+    is_held: bool,
 }
 
-fn shown_jobs(state: &State, node: NodeId) -> Vec<Shown> {
-    let shown = |id: JobId| {
-        let job = state.jobs.get(id)?;
-        let is_shown = job.is_running_on() && job.running().is_some_and(|running| running.seen_on.contains(&node));
-        let assignment = job.assignment().filter(|assignment| is_shown && assignment.sole_part().is_some())?;
-        Some(Shown { job: id, draw: assignment.draw, full: draw_at(state, job, None)? })
-    };
-    state.jobs_on(node).into_iter().filter_map(shown).collect()
+/// The jobs on one unit that a reading of `node` contains, and what it contains of jobs over several nodes.
+fn shown_jobs(state: &State, node: NodeId) -> (Vec<Shown>, Power) {
+    let (mut shown, mut others) = (Vec::new(), Power::ZERO);
+    for (id, job) in state.jobs_on(node).into_iter().filter_map(|id| Some((id, &**state.jobs.get(id)?))) {
+        // One that was told to end draws on until it has ended.
+        let Phase::Running(assignment, running) = &job.phase else { continue };
+        if !running.seen_on.contains(&node) {
+            continue;
+        }
+        match draw_at(state, job, None) {
+            Some(full) => {
+                let draw = assignment.draw.max(Power::from_mw(1));
+                shown.push(Shown { job: id, draw, full, is_held: draw_if_on(state, job) < full });
+            }
+            None => others += assignment.draw_on(node),
+        }
+    }
+    (shown, others)
 }

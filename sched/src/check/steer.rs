@@ -1,8 +1,8 @@
 //! What a plan would do to jobs that run: caps that their units obey, and nobody held down or woken who is not to be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, Power};
+use limo_model::{JobId, Part, Power};
 
 use super::Violation;
 use crate::plan::Plan;
@@ -16,10 +16,12 @@ pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             found.push(Violation::UnitCap { unit, cap });
         }
     }
+    let mut caps = BTreeMap::new();
     for start in &plan.starts {
-        let shared = |part: &limo_model::Part| {
-            let cap = view.node(part.unit.node).and_then(|node| node.cap(part.unit.unit));
-            view.index().cores_used(part.unit) > 0 && cap != part.cap
+        let mut shared = |part: &Part| {
+            let now = || view.node(part.unit.node).and_then(|node| node.cap(part.unit.unit));
+            let cap = if view.index().cores_used(part.unit) > 0 { now() } else { part.cap };
+            *caps.entry(part.unit).or_insert(cap) != part.cap
         };
         if start.placement.iter().any(|part| part.count == 1 && shared(part)) {
             found.push(Violation::SharedCap { job: start.job });

@@ -3,10 +3,13 @@
 //! The loop goes through the queue once. Each job is started, or gets a reason to wait; with [`Order::Conservative`] it
 //! also gets a planned start, which no later job may delay. Decides nothing about the price: that is [`super::limo`].
 
-use limo_model::{JobId, Power, Request, Span, Time};
+use std::collections::BTreeMap;
+
+use limo_model::{JobId, Power, Request, Span, Time, UnitId};
 
 use super::{Policy, limo, prototype};
 use crate::apply::draw_if_on;
+use crate::estimate::{Known, under_cap};
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
 use crate::state::{Job, Phase};
@@ -86,8 +89,9 @@ pub(super) struct Desk<'a> {
     pub reserved: Vec<Reserved>,
     /// The first job that holds back those behind it.
     pub holder: Option<JobId>,
-    /// Jobs started by this plan, and what they add to the draw.
+    /// What the jobs that this plan starts add to the draw, and the caps of their units.
     started: Power,
+    caps: BTreeMap<UnitId, Option<Power>>,
     plan: Plan,
 }
 
@@ -105,6 +109,7 @@ impl Policy for Composition {
             reserved: Vec::new(),
             holder: None,
             started: Power::ZERO,
+            caps: BTreeMap::new(),
             plan: Plan::default(),
         };
         let aim = limo::Aim::of(view, self);
@@ -147,7 +152,8 @@ fn next_change(view: &View<'_>) -> Option<Time> {
 
 impl Composition {
     fn decide(&self, desk: &Desk<'_>, aim: &limo::Aim, (id, job): (JobId, &Job)) -> Verdict {
-        let choices = self.choices(&desk.view, &job.request);
+        let mut choices = self.choices(&desk.view, &job.request);
+        desk.share_caps(&job.request, &mut choices);
         if choices.is_empty() {
             return Verdict::Wait { wait: Wait::NoNode, holds: false };
         }
@@ -178,6 +184,22 @@ impl Composition {
 }
 
 impl Desk<'_> {
+    /// A unit has one cap: on one on which this plan starts a job there is no choice of caps any more.
+    fn share_caps(&self, request: &Request, choices: &mut Vec<Choice>) {
+        if self.caps.is_empty() {
+            return;
+        }
+        for choice in choices.iter_mut() {
+            if let Some(cap) = self.caps.get(&choice.unit()).filter(|cap| **cap != choice.part.cap)
+                && let Some((_, unit)) = self.view.unit(choice.unit())
+            {
+                choice.part.cap = *cap;
+                choice.estimate = under_cap(Known::of(self.view.state()), request, unit, (*cap, 1_000));
+            }
+        }
+        choices.dedup();
+    }
+
     /// The draw as limo-2018's prototype knows it, with what this plan has started.
     fn prototype_draw(&self) -> Power {
         self.view.estimated_draw() + self.started
@@ -296,6 +318,7 @@ impl Desk<'_> {
         self.actual.plan(choice, now);
         self.planned.plan(choice, now);
         self.started += choice.estimate.power;
+        self.caps.insert(choice.unit(), choice.part.cap);
         self.plan.starts.push(Start { job: id, placement: choice.placement(), estimate: choice.estimate });
     }
 }

@@ -1,29 +1,32 @@
 //! What is done about jobs that run, when the upper limit, the price or the draw changes: the rest and the moved caps of
 //! `limo` (limo-2018, chapter 5, asks for both; power-capping-2018, section 4, for shared caps).
 //!
-//! Idea: where the draw is above the upper limit, or would be `steer_lead` ahead, it comes down at once, with the least harm that
-//! does it, in this order. Caps are lowered: all units that can be capped by the same part of their draw, since equal parts
-//! slow the slowest job down the least. What that does not give, suspended jobs give; then jobs that run again later.
+//! Idea: where the draw is above the upper limit less half of the reserve, or would be `steer_lead` ahead, it comes down to
+//! the limit less the reserve at once, with the least harm that does it, in this order. Caps are lowered: all units that
+//! can be capped by the same part of their draw, since equal parts slow the slowest job down the least. What that does not
+//! give, suspended jobs give; then jobs that run again later.
 //! Victims: fillers first; jobs without a deadline before jobs with one; those that went on a moment ago last; then
 //! those that began last, which lose least. A victim that turns out not to be needed is spared.
-//! Where there is room again, jobs go on in the order in which they were suspended, those with a deadline first; then caps
-//! are raised, by equal parts, as far as there is room, up to what the jobs were started with. While the bottom of the
-//! band is aimed for, only as far as the lower limit asks for; below it, caps are lifted whatever they were.
+//! Where there is room again, jobs go on: of those that have room the ones with a deadline first and fillers last, then in
+//! the order of their suspension. Then caps are raised, by equal parts, as far as there is room, up to what the jobs were
+//! started with. While the bottom of the band is aimed for, only as far as the lower limit asks for; below it, caps are
+//! lifted whatever they were.
 //! Against flapping: what was taken is given back only after `least_off`, and only where it leaves `steer_margin_permille`
 //! of the limit free beyond the reserve for `least_on`. Taking knows no such delay: a limit is a limit.
+//! Nothing is asked of nodes that are away: they could not obey.
 //! Ignores: energy budgets; jobs over several nodes, which have no caps but can be suspended and requeued.
 //! Cost: one look at each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
 //! `least_on`, `reserve_permille`, `steer_lead`.
 
 use std::collections::BTreeMap;
 
-use limo_model::{JobId, Power, Span, Time, UnitId};
+use limo_model::{JobId, Part, Power, Span, Time, UnitId};
 
 use super::limo;
 use crate::apply::{draw_at, draw_if_on};
 use crate::options::Preempt;
 use crate::plan::Plan;
-use crate::state::{Job, Phase, State};
+use crate::state::{Job, Node, Phase, State};
 use crate::view::View;
 
 /// A unit with jobs that run.
@@ -54,21 +57,15 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     let mut plan = Plan::default();
     lift_idle(view, &mut plan);
     if !view.preset().steers() || options.preempt == Preempt::Nothing {
-        // Whatever another policy held down goes on.
+        // Whatever was held down goes on as it was started.
         plan.resumes.extend(&state.index.suspended);
-        plan.caps.extend(capped(view).map(|unit| (unit, None)));
-        plan.caps.sort_unstable_by_key(|(unit, _)| *unit);
-        plan.caps.dedup_by_key(|(unit, _)| *unit);
+        let_go(view, &mut plan);
         return Some(plan).filter(Plan::steers);
     }
     let leaving = |job: &Job| job.assignment().filter(|assignment| assignment.stop.is_some()).map(|a| a.draw);
     let leaving: Power = view.active().filter_map(|(_, job)| leaving(job)).sum();
     let draw = view.draw() - leaving;
     let high = lowest_high(view, options.steer_lead);
-    if high.is_unlimited() {
-        give(view, Power::MAX, &mut plan);
-        return Some(plan).filter(Plan::steers);
-    }
     let reserve = high.scaled(i64::from(options.reserve_permille), 1_000);
     if draw > high - reserve.scaled(1, 2) {
         take(view, draw - (high - reserve), &mut plan);
@@ -87,11 +84,11 @@ pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     let falls = view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, _)| *at - options.steer_lead);
     let mut times: Vec<Time> = falls.collect();
     if !state.index.suspended.is_empty() || !state.index.capped.is_empty() {
-        let since = state.index.suspended.iter().filter_map(|id| match state.jobs.get(*id).map(|job| &job.phase) {
-            Some(Phase::Suspended(_, _, since)) => Some(*since + options.least_off),
-            _ => None,
-        });
-        times.extend(since);
+        for job in state.index.suspended.iter().filter_map(|id| state.jobs.get(*id)) {
+            if let Phase::Suspended(_, _, since) = &job.phase {
+                times.extend([*since + options.least_off, pressed_at(view, job, *since)]);
+            }
+        }
         let nodes = state.index.capped.iter().filter_map(|id| view.node(*id));
         times.extend(nodes.map(|node| node.caps.changed + options.least_off));
         times.extend(view.limits().next_step(now));
@@ -106,10 +103,14 @@ fn lowest_high(view: &View<'_>, span: Span) -> Power {
     view.limits().pieces(now, end).map(|(_, _, band)| band.high()).min().unwrap_or(Power::MAX)
 }
 
+/// The upper limit below which what is given back has to stay: nothing is given for a moment.
+fn high_to_give(view: &View<'_>) -> Power {
+    lowest_high(view, view.options().least_on.max(view.options().steer_lead))
+}
+
 /// What jobs may get back now.
 fn room(view: &View<'_>) -> Power {
-    let options = view.options();
-    let high = lowest_high(view, options.least_on);
+    let (options, high) = (view.options(), high_to_give(view));
     if high.is_unlimited() {
         return Power::MAX;
     }
@@ -122,6 +123,35 @@ fn lift_idle(view: &View<'_>, plan: &mut Plan) {
     plan.caps.extend(capped(view).filter(|unit| view.index().cores_used(*unit) == 0).map(|unit| (unit, None)));
 }
 
+/// Units are held at what their jobs were started with.
+fn let_go(view: &View<'_>, plan: &mut Plan) {
+    let mut aims: BTreeMap<UnitId, Option<Power>> = BTreeMap::new();
+    for part in view.active().filter_map(|(_, job)| job.assignment()?.sole_part()) {
+        aims.entry(part.unit).and_modify(|aim| *aim = higher(*aim, part.cap)).or_insert(part.cap);
+    }
+    let held = |unit: UnitId| Some((unit, *aims.get(&unit)?));
+    plan.caps.extend(capped(view).filter_map(held).filter(|(unit, aim)| is_below(cap_of(view, *unit), *aim)));
+}
+
+/// The higher one of two caps; without a cap is the highest.
+fn higher(one: Option<Power>, other: Option<Power>) -> Option<Power> {
+    one.zip(other).map(|(one, other)| one.max(other))
+}
+
+fn is_below(cap: Option<Power>, aim: Option<Power>) -> bool {
+    cap.is_some_and(|cap| aim.is_none_or(|aim| cap < aim))
+}
+
+fn cap_of(view: &View<'_>, unit: UnitId) -> Option<Power> {
+    view.node(unit.node)?.cap(unit.unit)
+}
+
+/// Whether all nodes of a job are there to be told something.
+fn hears(view: &View<'_>, job: &Job) -> bool {
+    let mut nodes = job.assignment().into_iter().flat_map(|assignment| &assignment.placement).flat_map(Part::nodes);
+    nodes.all(|node| view.node(node).is_some_and(Node::is_connected))
+}
+
 fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
     let view = *view;
     let nodes = view.index().capped.iter().filter_map(move |id| view.node(*id));
@@ -131,11 +161,10 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
 /// Units that can be capped, with the jobs that run on them.
 fn held(view: &View<'_>) -> Vec<Held> {
     let mut units: BTreeMap<UnitId, Held> = BTreeMap::new();
-    for (_, job) in view.active() {
-        let Some(assignment) = job.assignment().filter(|assignment| assignment.stop.is_none()) else { continue };
-        let Some(part) = assignment.sole_part().filter(|_| !matches!(job.phase, Phase::Suspended(..))) else {
-            continue;
-        };
+    let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && hears(view, job));
+    for job in active() {
+        let Some(assignment) = job.assignment() else { continue };
+        let Some(part) = assignment.sole_part() else { continue };
         let Some((node, unit)) = view.unit(part.unit) else { continue };
         let Some((low, _)) = node.cap_range(part.unit.unit) else { continue };
         let held = units.entry(part.unit).or_insert_with(|| Held {
@@ -151,12 +180,11 @@ fn held(view: &View<'_>) -> Vec<Held> {
         let gives = node.cap(part.unit.unit) != Some(low);
         let floor = low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(assignment.draw);
         held.floor += if gives { floor } else { assignment.draw };
-        // Without a cap is the highest.
-        held.aim.0 = held.aim.0.zip(part.cap).map(|(one, other)| one.max(other));
+        held.aim.0 = higher(held.aim.0, part.cap);
     }
-    for (_, job) in view.active() {
+    for job in active() {
         let Some(part) = job.assignment().and_then(|assignment| assignment.sole_part()) else { continue };
-        if let Some(held) = units.get_mut(&part.unit).filter(|_| job.is_active_and_kept()) {
+        if let Some(held) = units.get_mut(&part.unit) {
             held.aim.1 += draw_at(view.state(), job, held.aim.0).unwrap_or_default();
         }
     }
@@ -185,13 +213,9 @@ impl Held {
     /// the part by which the draw is to come down.
     fn lower_cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
         let (low, cap) = (view.node(self.unit.node)?.cap_range(self.unit.unit)?.0, self.cap_for(view, draw)?);
-        let Some(current) = self.current(view) else { return Some(cap) };
+        let Some(current) = cap_of(view, self.unit) else { return Some(cap) };
         let lower = current.scaled(draw.mw(), self.draw.mw().max(1)).max(low);
         Some(if cap < current { cap } else { lower }).filter(|cap| *cap < current)
-    }
-
-    fn current(&self, view: &View<'_>) -> Option<Power> {
-        view.node(self.unit.node)?.cap(self.unit.unit)
     }
 }
 
@@ -239,7 +263,7 @@ fn victims(
     };
     let mut jobs: Vec<_> = view
         .active()
-        .filter(|(_, job)| job.is_running_on() && may(job))
+        .filter(|(_, job)| job.is_running_on() && may(job) && hears(view, job))
         .filter_map(|(id, job)| Some((harm(id, job)?, id, draw(job)?)))
         .filter(|(_, _, draw)| *draw > Power::ZERO)
         .collect();
@@ -287,7 +311,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     let permille = largest_permille(|permille| all.scaled(permille, 1_000) <= wanted);
     // The lower limit is reached rather than nearly reached.
     let permille = if below && wanted < room { (permille + 1).min(1_000) } else { permille };
-    let step = view.band().high().scaled(i64::from(options.steer_margin_permille), 1_000);
+    let step = high_to_give(view).scaled(i64::from(options.steer_margin_permille), 1_000);
     // A little more now and a little more soon is flapping.
     if permille < 1_000 && (wanted < step || all.scaled(permille, 1_000) < step) && !below {
         return;
@@ -296,7 +320,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
         let aim = if below { None } else { unit.aim.0 };
         let target = unit.draw + gain(unit).scaled(permille, 1_000);
         let cap = if permille == 1_000 { aim } else { unit.cap_for(view, target) };
-        if unit.current(view).is_some_and(|current| cap.is_none_or(|cap| cap > current)) {
+        if is_below(cap_of(view, unit.unit), cap) {
             plan.caps.push((unit.unit, cap));
         }
     }
@@ -304,10 +328,9 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
 
 /// Whether its cap is below what it may be raised to, and long enough.
 fn is_lowered(view: &View<'_>, unit: &Held, below: bool) -> bool {
-    let rested = |node: &crate::state::Node| view.now() - node.caps.changed >= view.options().least_off;
+    let rested = |node: &Node| view.now() - node.caps.changed >= view.options().least_off;
     let aim = if below { None } else { unit.aim.0 };
-    let lower = unit.current(view).is_some_and(|current| aim.is_none_or(|aim| current < aim));
-    lower && view.node(unit.unit.node).is_some_and(rested)
+    is_below(cap_of(view, unit.unit), aim) && view.node(unit.unit.node).is_some_and(rested)
 }
 
 impl Held {
@@ -329,10 +352,9 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
     let mut jobs: Vec<_> = Vec::new();
     for (id, job) in state.index.suspended.iter().filter_map(|id| Some((*id, &**state.jobs.get(*id)?))) {
         let Phase::Suspended(assignment, _, since) = &job.phase else { continue };
-        let end = job.expected_end(now).unwrap_or(now);
-        let late = job.request.deadline.is_some_and(|deadline| end >= deadline);
-        let pressed = late || now - *since >= options.max_delay;
-        if assignment.stop.is_some() || now - *since < options.least_off || (is_held && !pressed) {
+        let pressed = pressed_at(view, job, *since) <= now;
+        let rests = now - *since < options.least_off || (is_held && !pressed);
+        if assignment.stop.is_some() || rests || !hears(view, job) {
             continue;
         }
         if draw_if_on(state, job) <= room {
@@ -340,4 +362,11 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
         }
     }
     jobs.into_iter().min().map(|(.., id)| id)
+}
+
+/// From when on a suspended job goes on whatever the price: its deadline, or its patience, leaves it no more time.
+fn pressed_at(view: &View<'_>, job: &Job, since: Time) -> Time {
+    let rest = job.expected_end(view.now()).map_or(Span::ZERO, |end| end - view.now());
+    let latest = job.request.deadline.map(|deadline| deadline - rest);
+    latest.unwrap_or(Time::MAX).min(since + view.options().max_delay)
 }

@@ -24,15 +24,16 @@ pub struct Node {
     /// Since when no job is on it.
     pub(crate) idle_since: Time,
     pub(crate) caps: Caps,
-    /// What it was told that it has not confirmed, and by how much its readings are off until then.
+    /// What it was told of jobs that it has not confirmed, and by how much its readings are off until then.
     pub(crate) unseen: Vec<(Change, Power)>,
 }
 
 /// What a node confirms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Change {
-    Caps,
-    /// A job stands still, or goes on.
+    /// A job runs under other caps.
+    Caps(JobId),
+    /// It stands still, or goes on.
     Pause(JobId),
 }
 

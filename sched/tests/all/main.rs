@@ -9,6 +9,7 @@ mod easy;
 mod overshoot;
 mod properties;
 mod random;
+mod readings;
 mod scenarios;
 mod story;
 mod world;

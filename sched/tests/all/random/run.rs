@@ -116,6 +116,13 @@ impl Run {
         }
         for (id, job) in core.jobs().filter(|(_, job)| !stopped(job) && matches!(job.phase, Phase::Running(..))) {
             let assignment = job.assignment().expect("it runs");
+            if !assignment
+                .placement
+                .iter()
+                .all(|part| core.node(part.unit.node).is_some_and(|node| node.is_connected()))
+            {
+                continue;
+            }
             let gives = job.request.may_suspend || job.request.may_requeue;
             assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
             let part = assignment.placement[0];

@@ -34,6 +34,7 @@ impl Story {
             ["reading", name, draw] => {
                 self.apply(Event::Readings { draws: vec![(node(self, name), watts(draw))] });
             }
+            ["cannot-cap", name] => drop(self.world.capless.insert(node(self, name))),
             ["silent", name] => drop(self.world.silent.insert(node(self, name))),
             ["takes-back", name] => {
                 let job = self.names[*name];

@@ -27,6 +27,8 @@ pub struct World {
     ends: BTreeSet<(Time, JobId)>,
     /// How long a job takes in fact, where that is not as long as estimated.
     pub takes: BTreeMap<JobId, Span>,
+    /// Nodes that cannot set any cap.
+    pub capless: BTreeSet<NodeId>,
     /// Nodes that do not answer.
     pub silent: BTreeSet<NodeId>,
     wake_at: Option<Time>,
@@ -55,6 +57,7 @@ impl World {
             tasks: BTreeMap::new(),
             ends: BTreeSet::new(),
             takes: BTreeMap::new(),
+            capless: BTreeSet::new(),
             silent: BTreeSet::new(),
             wake_at: None,
             switches: BTreeMap::new(),
@@ -104,6 +107,10 @@ impl World {
                 self.ends.retain(|(_, id)| id != job);
                 self.held.retain(|(_, id), _| id != job);
                 self.end(*job, *attempt, Outcome::Signaled(15));
+            }
+            Command::Cap { node, generation, caps } if self.capless.contains(node) => {
+                let failed = (0..).zip(caps).filter(|(_, cap)| cap.is_some()).map(|(unit, _)| unit).collect();
+                self.confirm(Event::Capped { node: *node, generation: *generation, failed });
             }
             Command::Cap { node, generation, caps } => {
                 let on = |task: &Task| task.is_on(*node).map(usize::from);
