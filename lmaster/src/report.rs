@@ -52,7 +52,9 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         estimate,
         energy,
         cost: started.and_then(cost),
-        start_now_cost: cost(job.submitted),
+        start_now_cost: cost(job.eligible()),
+        held: job.held.clone(),
+        dependencies: job.after.clone(),
         ..base((id, job.submitted), &job.request, live, (placement, core.nodes()))
     }
 }
@@ -70,6 +72,7 @@ fn base(
     let places: Vec<_> = placement.iter().filter_map(|part| place(part.unit)).collect();
     let mut names: Vec<String> = places.iter().map(|(node, _)| node.name.clone()).collect();
     names.dedup();
+    let conditions = request.conditions.as_ref();
     JobReport {
         job,
         state: JobState::Waiting,
@@ -94,6 +97,10 @@ fn base(
         cost: None,
         start_now_cost: None,
         emulated: places.iter().any(|(node, _)| node.meter == Meter::Emulated),
+        held: None,
+        begin: conditions.and_then(|conditions| conditions.begin),
+        dependencies: Vec::new(),
+        singleton: conditions.is_some_and(|conditions| conditions.singleton),
     }
 }
 
@@ -218,8 +225,9 @@ fn source(report: &limo_feeds::grid::Report) -> GridReport {
 
 pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) -> Explanation {
     let view = core.view(now);
+    let since = core.job(job.job).map_or(job.submitted, Job::eligible);
     Explanation {
-        candidates: candidates(core, (now, job.submitted), request),
+        candidates: candidates(core, (now, since), request),
         job,
         mode: view.mode(),
         price: view.price(),

@@ -1,8 +1,9 @@
-//! `lq`: looks at what was submitted and cancels it. Changes nothing else.
+//! `lq`: looks at what was submitted, cancels it or holds it back. Changes nothing else.
 
 mod args;
 mod cancel;
 mod explain;
+mod hold;
 mod list;
 mod nodes;
 mod show;
@@ -11,6 +12,7 @@ mod wait;
 use std::process::ExitCode;
 
 use limo_client::{Failure, finish, parse};
+use limo_proto::Change;
 
 use crate::args::{Args, Command, ListArgs};
 
@@ -41,6 +43,9 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Cancel { ids }) => cancel::run(ids, json, master).await,
             Some(Command::Wait { ids, reconnect }) => wait::run(ids, json, master, reconnect.reconnect_timeout).await,
             Some(Command::Nodes) => nodes::run(json, master).await,
+            Some(Command::Hold { ids }) => hold::run((Change::Hold, "held"), ids, json, master).await,
+            Some(Command::Release { ids }) => hold::run((Change::Release, "released"), ids, json, master).await,
+            Some(Command::Requeue { ids }) => hold::run((Change::Requeue, "requeued"), ids, json, master).await,
         }
     })
 }

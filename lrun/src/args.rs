@@ -8,6 +8,8 @@ use clap::Parser;
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
 use limo_model::{Cores, Memory, Span, Time, check_name};
 
+use crate::dependency::Dependencies;
+
 /// Run a command on the cluster, as if it ran here
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true, override_usage = "lrun [OPTIONS] [--] COMMAND [ARGS]...")]
@@ -90,6 +92,15 @@ pub struct WhenArgs {
     /// May wait for a cheaper hour, but should have started by then
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
     pub start_by: Option<Time>,
+    /// Not before then, e.g. 22:00 or now+1h
+    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
+    pub begin: Option<Time>,
+    /// Not before `lq release`
+    #[arg(short = 'H', long, conflicts_with = "immediate")]
+    pub hold: bool,
+    /// After other jobs, e.g. afterok:12:13,singleton
+    #[arg(short = 'd', long, value_name = "LIST", conflicts_with = "immediate")]
+    pub dependency: Option<Dependencies>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,6 +3,7 @@
 
 mod args;
 mod attached;
+mod dependency;
 mod detached;
 mod dry_run;
 mod farewell;

@@ -4,12 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use limo_client::Failure;
-use limo_model::{Memory, Request, check_name};
+use limo_client::{Clock, Failure};
+use limo_model::{Conditions, Memory, Request, check_name};
 use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, SendExec};
 use nix::sys::stat::{Mode, umask};
 
-use crate::args::Args;
+use crate::args::{Args, WhenArgs};
+use crate::dependency::Dependencies;
 
 /// By which nodes find a job's processes: a job that hands in another must not pass its own on.
 const COOKIE: &str = "LIMO_ATTEMPT";
@@ -82,7 +83,22 @@ fn request(args: &Args) -> Result<Request, Failure> {
         may_suspend: !args.power.no_suspend,
         may_requeue: args.power.requeue,
         filler: args.power.filler,
+        conditions: conditions(&args.when)?,
     })
+}
+
+/// What must be so before the job may run; `None` where nothing must.
+fn conditions(when: &WhenArgs) -> Result<Option<Box<Conditions>>, Failure> {
+    for (option, at) in [("--deadline", when.deadline), ("--start-by", when.start_by)] {
+        if let Some((at, begin)) = at.zip(when.begin).filter(|(at, begin)| at <= begin) {
+            let clock = Clock::system();
+            let (at, begin) = (clock.show(at), clock.show(begin));
+            return Err(Failure::new(format_args!("{option} {at} is not after --begin {begin}")));
+        }
+    }
+    let Dependencies { on, singleton } = when.dependency.clone().unwrap_or_default();
+    let conditions = Conditions { hold: when.hold, begin: when.begin, dependencies: on, singleton };
+    Ok((conditions != Conditions::default()).then(|| Box::new(conditions)))
 }
 
 fn launch(args: &Args, around: Surroundings) -> Launch {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
 use crate::time::{Span, Time};
@@ -49,6 +50,9 @@ pub struct Request {
     pub may_requeue: bool,
     /// It only serves to hold the lower limit: it starts where nothing else would, and is the first to give way.
     pub filler: bool,
+    /// What must be so before it may run at all; in a box, since most jobs have none.
+    #[serde(default)]
+    pub conditions: Option<Box<Conditions>>,
 }
 
 impl Request {
@@ -73,6 +77,7 @@ impl Request {
             may_suspend: false,
             may_requeue: false,
             filler: false,
+            conditions: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! on every machine.
 
 mod budget;
+mod conditions;
 mod curve;
 mod drawn;
 mod id;
@@ -19,6 +20,7 @@ mod units;
 pub mod as_text;
 
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
+pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};

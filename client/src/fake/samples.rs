@@ -53,6 +53,10 @@ pub fn waiting_job(id: u64) -> JobReport {
         cost: None,
         start_now_cost: None,
         emulated: false,
+        held: None,
+        begin: None,
+        dependencies: Vec::new(),
+        singleton: false,
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::EstimateJson;
 use crate::clock::Clock;
+use crate::conditions::dependencies;
 use crate::ending::end_in_words;
 
 #[derive(Debug, Serialize)]
@@ -41,6 +42,11 @@ pub struct JobJson {
     pub start_now_cost_eur: Option<f64>,
     /// Whether the watts are modelled by emulated hardware.
     pub emulated: bool,
+    /// Who holds it back.
+    pub held_by: Option<String>,
+    pub begin_unix_ms: Option<i64>,
+    /// As `lrun -d` takes them, those that are not met yet.
+    pub dependencies: Vec<String>,
 }
 
 impl JobJson {
@@ -82,6 +88,9 @@ impl JobJson {
             cost_eur: job.cost.map(|cost| cost.eur()),
             start_now_cost_eur: job.start_now_cost.map(|cost| cost.eur()),
             emulated: job.emulated,
+            held_by: job.held.clone(),
+            begin_unix_ms: job.begin.map(Time::unix_ms),
+            dependencies: dependencies(job),
         }
     }
 }

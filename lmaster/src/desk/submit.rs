@@ -7,6 +7,7 @@ use limo_sched::{Event, Phase};
 
 use super::clients::Asked;
 use super::commit::After;
+use super::dependencies::Wanted;
 use super::{Desk, Known, Live, PeerId, Question};
 
 /// Jobs that may wait at a time. Each takes some kilobytes of memory for its environment.
@@ -61,12 +62,19 @@ impl Desk {
         }
     }
 
-    pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: SendExec, known: Option<Known>) {
-        let Some(caller) = self.caller(peer).cloned() else { return };
-        if let Some(known) = known {
-            let reads = (exec.launch.io == Io::Attached).then_some((0, 0));
-            return self.finished_before(peer, known, reads);
+    pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
+        match known {
+            Some(known) => {
+                let reads = (exec.launch.io == Io::Attached).then_some((0, 0));
+                self.finished_before(peer, known, reads);
+            }
+            None => self.with_dependencies(peer, Wanted::Submission(exec)),
         }
+    }
+
+    /// Nothing is left to be asked.
+    pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
+        let Some(caller) = self.caller(peer).cloned() else { return };
         if let Some(&job) = self.keys.get(&exec.key) {
             // Handed in on two connections at once.
             return self.submitted_before(peer, job);
@@ -195,6 +203,10 @@ fn check(exec: &SendExec) -> Result<(), String> {
     }
     if launch.umask > 0o777 {
         return Err(format!("the umask {:o} is not within 0 to 777", launch.umask));
+    }
+    let dependencies = request.conditions.as_ref().map_or(0, |conditions| conditions.dependencies.len());
+    if dependencies > LIST_LIMIT {
+        return Err(format!("the job depends on {dependencies} others: the limit is {LIST_LIMIT}"));
     }
     let negative = |what: &str| Err(format!("the {what} is negative"));
     match request.time_limit {

@@ -1,6 +1,7 @@
 //! What can be found again from the rest of the state, kept up to date so that a round costs what changed and not what
 //! exists: nodes by class and free cores, waiting jobs by shape, ends of running jobs. Decides nothing.
 
+mod blocked;
 mod classes;
 mod shapes;
 
@@ -13,6 +14,7 @@ use crate::policy::Memo;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::structure::JobSet;
 
+pub(crate) use blocked::{Blocked, begin_of, wants_to_be_alone};
 pub(crate) use classes::{Class, Classes};
 pub(crate) use shapes::{Shape, Shapes, Way};
 
@@ -63,6 +65,8 @@ pub(crate) struct Index {
     pub memo: Option<Memo>,
     /// Until when the mode need not be looked at: the price does not change before.
     pub mode_until: Option<Time>,
+    /// What waiting jobs wait for that may not run yet.
+    pub blocked: Blocked,
 }
 
 /// It follows from the rest of the state, so it is never what tells two states apart.
@@ -93,7 +97,7 @@ impl Index {
         for (id, job) in state.jobs.iter() {
             match &job.phase {
                 Phase::Waiting(told) => {
-                    if told.is_none() {
+                    if told.is_none() && !state.blocked.contains(id) {
                         index.untold.insert(id);
                     }
                 }
@@ -108,6 +112,7 @@ impl Index {
             }
         }
         index.queue_again(state);
+        index.blocked = Blocked::of(state);
         index
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, width};
+use limo_model::{Attempt, Dependency, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, width};
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Account, StopReason, Wait};
@@ -16,6 +16,15 @@ pub struct Job {
     /// What attempts used from which it was taken to run again.
     pub(crate) lost: Account,
     pub phase: Phase,
+    /// Who holds it back, where somebody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// What must still become of other jobs before it may run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Dependency>,
+    /// Since when it may run, where that is not since its submission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) eligible: Option<Time>,
 }
 
 /// Where a job is in its life. A finished job is no longer in the state.
@@ -85,6 +94,11 @@ impl Running {
 }
 
 impl Job {
+    /// Since when it may run: for how long a policy has let it wait.
+    pub fn eligible(&self) -> Time {
+        self.eligible.unwrap_or(self.submitted)
+    }
+
     pub fn assignment(&self) -> Option<&Assignment> {
         match &self.phase {
             Phase::Waiting(_) => None,
@@ -168,6 +182,11 @@ impl Job {
 }
 
 impl Assignment {
+    /// Whether it shall end only to run again.
+    pub(crate) fn runs_again(&self) -> bool {
+        self.stop.as_ref().is_some_and(|(why, _)| why.runs_again())
+    }
+
     /// Its part, where it is on one unit of one node: only such a job is held at caps.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
         match &self.placement[..] {

@@ -2,6 +2,7 @@
 
 mod budget;
 mod digest;
+mod eligible;
 mod full_disk;
 mod gibibyte;
 mod ledger;

@@ -12,6 +12,10 @@ impl Story {
         match words {
             ["submit", name, rest @ ..] => self.submit(name, rest),
             ["cancel", name] => self.apply(Event::CancelRequested { job: self.names[*name], by: by() }),
+            ["hold", name] => self.apply(Event::Held { job: self.names[*name], by: by() }),
+            ["hold", name, who] => self.apply(Event::Held { job: self.names[*name], by: (*who).to_owned() }),
+            ["release", name] => self.apply(Event::Released { job: self.names[*name], by: by() }),
+            ["requeue", name] => self.apply(Event::RequeueRequested { job: self.names[*name], by: by() }),
             ["limits", low, high] => {
                 let limits = Curve::constant(Band::new(watts(low), watts(high)).expect("a band"));
                 self.apply(Event::LimitsSet { limits, by: by() });
@@ -93,6 +97,9 @@ impl Story {
             match &finished.end {
                 JobEnd::Cancelled { by } => self.say(&format!("cancelled {name} by {by}")),
                 JobEnd::Refused { wait } => self.say(&format!("refuse {name} {}", wait.shown(shown))),
+                JobEnd::Unmet { dependency, became } => {
+                    self.say(&format!("cancelled {name} {dependency}: {} {became}", self.name_of(dependency.job)));
+                }
                 JobEnd::Ran { .. } => {}
             }
         }

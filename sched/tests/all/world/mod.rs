@@ -27,6 +27,8 @@ pub struct World {
     ends: BTreeSet<(Time, JobId)>,
     /// How long a job takes in fact, where that is not as long as estimated.
     pub takes: BTreeMap<JobId, Span>,
+    /// Jobs that end with exit code 1.
+    pub fails: BTreeSet<JobId>,
     /// Nodes that do not answer.
     pub silent: BTreeSet<NodeId>,
     wake_at: Option<Time>,
@@ -55,6 +57,7 @@ impl World {
             tasks: BTreeMap::new(),
             ends: BTreeSet::new(),
             takes: BTreeMap::new(),
+            fails: BTreeSet::new(),
             silent: BTreeSet::new(),
             wake_at: None,
             switches: BTreeMap::new(),
@@ -226,7 +229,7 @@ impl World {
         let (at, job) = self.ends.first().copied().filter(|(at, _)| *at <= self.now)?;
         self.ends.remove(&(at, job));
         let attempt = self.tasks.remove(&job)?.attempt;
-        self.end(job, attempt, Outcome::Exited(0));
+        self.end(job, attempt, Outcome::Exited(self.fails.contains(&job).into()));
         Some(job)
     }
 
