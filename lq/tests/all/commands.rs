@@ -109,15 +109,15 @@ async fn what_a_job_waits_for_is_shown() {
 
 #[tokio::test]
 async fn hold_release_and_requeue_say_nothing() {
-    let verbs: [(_, fn(Vec<JobId>) -> Change, _); 3] = [
-        ("hold", Change::Hold, "held"),
-        ("release", Change::Release, "released"),
-        ("requeue", Change::Requeue, "requeued"),
-    ];
-    for (verb, change, done) in verbs {
+    let jobs = || vec![JobId(3), JobId(4)];
+    for (verb, change, done) in [
+        ("hold", Change::Hold(jobs()), "held"),
+        ("release", Change::Release(jobs()), "released"),
+        ("requeue", Change::Requeue(jobs()), "requeued"),
+    ] {
         let (output, asked) = answered(&[verb, "3", "4"], answer(Answer::Done)).await;
         assert_eq!(output, printed(""));
-        assert_eq!(asked, [ClientToMaster::ChangeConf(Box::new(change(vec![JobId(3), JobId(4)])))]);
+        assert_eq!(asked, [ClientToMaster::ChangeConf(Box::new(change))]);
         let (output, _) = answered(&[verb, "3", "--json"], answer(Answer::Done)).await;
         assert_eq!(output, printed(&format!("{{\"schema\":1,\"{done}\":[3]}}\n")));
     }
