@@ -14,6 +14,7 @@ mod signals;
 mod streams;
 mod submission;
 mod voice;
+mod warning;
 
 use std::process::ExitCode;
 

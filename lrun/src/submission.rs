@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use limo_client::{Clock, Failure};
-use limo_model::{Conditions, Memory, Request, check_name};
+use limo_model::{Conditions, Memory, Request, Warning, check_name};
 use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, SendExec};
 use nix::sys::stat::{Mode, umask};
 
@@ -84,6 +84,8 @@ fn request(args: &Args) -> Result<Request, Failure> {
         may_requeue: args.power.requeue,
         filler: args.power.filler,
         conditions: conditions(&args.when)?,
+        warning: warning(&args.when)?,
+        kill_grace: args.when.kill_grace,
     })
 }
 
@@ -99,6 +101,17 @@ fn conditions(when: &WhenArgs) -> Result<Option<Box<Conditions>>, Failure> {
     let Dependencies { on, singleton } = when.dependency.clone().unwrap_or_default();
     let conditions = Conditions { hold: when.hold, begin: when.begin, dependencies: on, singleton };
     Ok((conditions != Conditions::default()).then(|| Box::new(conditions)))
+}
+
+fn warning(when: &WhenArgs) -> Result<Option<Warning>, Failure> {
+    match when.signal.zip(when.time).filter(|(warning, limit)| warning.before >= *limit) {
+        Some((warning, limit)) => {
+            let before = warning.before;
+            let text = format_args!("--signal is sent {before} before the time limit, which is {limit}");
+            Err(Failure::new(text).hint("write for example `--signal USR1@10s`"))
+        }
+        None => Ok(when.signal),
+    }
 }
 
 fn launch(args: &Args, around: Surroundings) -> Launch {

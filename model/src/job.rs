@@ -53,6 +53,19 @@ pub struct Request {
     /// What must be so before it may run at all; in a box, since most jobs have none.
     #[serde(default)]
     pub conditions: Option<Box<Conditions>>,
+    /// What it gets ahead of its time limit.
+    #[serde(default)]
+    pub warning: Option<Warning>,
+    /// How long it has from TERM to KILL where it is ended, if not as long as the cluster gives every job.
+    #[serde(default)]
+    pub kill_grace: Option<Span>,
+}
+
+/// A signal for the job's processes, so long before its time limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    pub signal: i32,
+    pub before: Span,
 }
 
 impl Request {
@@ -78,6 +91,8 @@ impl Request {
             may_requeue: false,
             filler: false,
             conditions: None,
+            warning: None,
+            kill_grace: None,
         }
     }
 }

@@ -24,7 +24,7 @@ pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
-pub use job::{Cores, Outcome, Part, Placement, Request, Usage, width};
+pub use job::{Cores, Outcome, Part, Placement, Request, Usage, Warning, width};
 pub use memory::Memory;
 pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;

@@ -1,6 +1,7 @@
 //! The core: records events, runs the policy, hands out commands. The same in the live master and in the simulator.
 
 mod execute;
+mod warn;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ use crate::state::{Job, Node, Settings, State, Sums};
 use crate::view::View;
 
 use execute::plan_once;
+use warn::warnings;
 
 /// The scheduling core. Equal calls give equal results, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +100,7 @@ impl Core {
             wake_at: None,
             violations: Vec::new(),
         };
+        round.commands.extend(warnings(state, now));
         if state.index.mode_until.is_none_or(|until| until <= now) {
             mode::follow_price(&mut state.settings, now);
             let next = state.settings.prices.as_ref().and_then(|prices| prices.next_step(now));
@@ -279,7 +282,7 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }
 
-/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit or may begin,
+/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, is warned of it or may begin,
 /// a reading no longer counts, or a node is no longer suspect.
 fn next_time(state: &State) -> Option<Time> {
     let limit = state.index.limits.first().map(|(at, _)| *at);
@@ -287,7 +290,8 @@ fn next_time(state: &State) -> Option<Time> {
     let stale = state.index.readings.first().map(|(at, _)| *at + stale_after);
     let trusted = state.index.suspects.first().map(|(at, _)| *at);
     let begin = state.index.blocked.first_begin();
-    [state.wake_at, limit, stale, trusted, begin].into_iter().flatten().min()
+    let warning = state.index.warnings.first().map(|(at, _)| *at);
+    [state.wake_at, limit, stale, trusted, begin, warning].into_iter().flatten().min()
 }
 
 /// Jobs that shall end: by request, or because their time is over. Each is told once.

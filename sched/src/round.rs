@@ -65,6 +65,12 @@ pub enum Command {
     Wake {
         nodes: Vec<(NodeId, u32)>,
     },
+    /// A signal for the processes of a running job. The only command that is not told again.
+    Signal {
+        job: JobId,
+        attempt: Attempt,
+        signal: i32,
+    },
 }
 
 /// Why a running job is ended.

@@ -15,7 +15,7 @@ use super::{Desk, PeerId, Question};
 const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 
 /// The highest real-time signal of Linux.
-const LAST_SIGNAL: i32 = 64;
+pub(super) const LAST_SIGNAL: i32 = 64;
 
 /// Who the journal names where the master itself changes a profile.
 const LEARNING: &str = "learning";

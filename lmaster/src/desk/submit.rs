@@ -1,10 +1,11 @@
 //! New jobs, and clients that come back to theirs.
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, check_name};
+use limo_model::{JobId, NameError, Span, check_name};
 use limo_proto::{Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
+use super::changes::LAST_SIGNAL;
 use super::clients::Asked;
 use super::commit::After;
 use super::dependencies::Wanted;
@@ -43,6 +44,14 @@ impl Desk {
         }
         if let Err(reason) = check(&exec) {
             return self.refuse(peer, reason, None);
+        }
+        let most = self.settings.kill_grace;
+        if let Some(grace) = exec.request.kill_grace.filter(|grace| !(Span::ZERO..=most).contains(grace)) {
+            return self.refuse(
+                peer,
+                format!("a grace of {grace} from TERM to KILL is not within 0 s to {most}"),
+                None,
+            );
         }
         self.ask(peer, Question::Key(exec.key), Asked::Submission(peer, exec));
     }
@@ -209,6 +218,14 @@ fn check(exec: &SendExec) -> Result<(), String> {
         return Err(format!("the job depends on {dependencies} others: the limit is {LIST_LIMIT}"));
     }
     let negative = |what: &str| Err(format!("the {what} is negative"));
+    if let Some(warning) = request.warning {
+        if !(1..=LAST_SIGNAL).contains(&warning.signal) {
+            return Err(format!("{} is not a signal: 1 to {LAST_SIGNAL}", warning.signal));
+        }
+        if request.time_limit.is_none_or(|limit| warning.before >= limit || warning.before <= Span::ZERO) {
+            return Err("the job is to be warned ahead of a time limit that it does not have so long".into());
+        }
+    }
     match request.time_limit {
         Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be longer than nothing,"),
         _ => Ok(()),

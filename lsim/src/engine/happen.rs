@@ -77,6 +77,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Command::Cap { node, generation, caps } => self.cap(node, generation, caps)?,
             Command::Suspend { job, attempt } => self.pause(job, attempt, true)?,
             Command::Resume { job, attempt } => self.pause(job, attempt, false)?,
+            // What a job makes of it is in its running time.
+            Command::Signal { .. } => {}
             Command::Sleep { nodes } => {
                 for (at, runs) in self.machine.sleep(&nodes) {
                     self.switched += 1;

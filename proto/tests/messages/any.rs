@@ -3,6 +3,7 @@
 use limo_model::{
     Attempt, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, Energy, JobId, Memory, Meter,
     NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
+    Warning,
 };
 use limo_proto::{
     AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
@@ -85,6 +86,8 @@ pub fn request() -> impl Strategy<Value = Request> {
             may_requeue: !immediate,
             filler: immediate,
             conditions: conditions(immediate, deadline),
+            warning: deadline.map(|at| Warning { signal: 10, before: Span::from_ms(at.unix_ms()) }),
+            kill_grace: deadline.map(|at| Span::from_ms(at.unix_ms())),
         },
     )
 }

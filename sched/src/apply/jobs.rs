@@ -173,8 +173,9 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
     if as_assigned {
         // Its expected end stays what it is.
         begin(job);
-        let limit = job.limit_end();
+        let (limit, warning) = (job.limit_end(), job.warning_at());
         state.index.limits.extend(limit.map(|end| (end, id)));
+        state.index.warnings.extend(warning.map(|at| (at, id)));
     } else {
         with_times(state, id, begin);
     }

@@ -43,6 +43,8 @@ pub(crate) struct Index {
     pub ends: BTreeMap<(Time, JobId), Freed>,
     /// When running jobs reach their time limits.
     pub limits: BTreeSet<(Time, JobId)>,
+    /// When running jobs are to be warned of that.
+    pub warnings: BTreeSet<(Time, JobId)>,
     /// Jobs that shall end and were not told yet.
     pub to_stop: JobSet,
     /// When nodes are no longer suspect.
@@ -140,6 +142,7 @@ impl Index {
             self.ends.insert((end, id), self.freed_by(job, assignment));
         }
         self.limits.extend(job.limit_end().map(|end| (end, id)));
+        self.warnings.extend(job.warning_at().map(|at| (at, id)));
         if matches!(job.phase, Phase::Suspended(..)) {
             self.suspended.insert(id);
         }
@@ -173,6 +176,9 @@ impl Index {
         }
         if let Some(end) = job.limit_end() {
             self.limits.remove(&(end, id));
+        }
+        if let Some(at) = job.warning_at() {
+            self.warnings.remove(&(at, id));
         }
         if matches!(job.phase, Phase::Suspended(..)) {
             self.suspended.remove(&id);

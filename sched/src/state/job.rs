@@ -72,6 +72,9 @@ pub struct Running {
     pub resumed: Time,
     /// Whether it runs as it was started.
     pub steady: bool,
+    /// Whether it was warned that its time limit comes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) warned: bool,
 }
 
 impl Running {
@@ -89,6 +92,7 @@ impl Running {
             since: now,
             resumed: now,
             steady: true,
+            warned: false,
         }
     }
 }
@@ -153,6 +157,13 @@ impl Job {
             }
             _ => None,
         }
+    }
+
+    /// When it is to be warned that its time limit comes, if it was not yet.
+    pub(crate) fn warning_at(&self) -> Option<Time> {
+        let before = self.request.warning?.before;
+        let is_warned = self.running().is_some_and(|running| running.warned);
+        self.limit_end().filter(|_| !is_warned).map(|end| end - before)
     }
 
     /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it

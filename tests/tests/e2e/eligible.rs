@@ -177,3 +177,22 @@ fn a_job_that_may_runs_again_on_request() {
     submitter.lq(&["requeue", &once.to_string()]).failed("must not run twice: it was submitted without --requeue");
     submitter.lq(&["cancel", &once.to_string()]).succeeded();
 }
+
+#[test]
+fn a_job_is_warned_ahead_of_its_time_limit_and_has_its_grace() {
+    let cluster = Cluster::of_one_node(1);
+    let submitter = cluster.submitter();
+    let script = "trap 'echo warned >> log' USR1; trap 'echo asked >> log' TERM; while :; do sleep 0.1; done";
+    let options = ["-t", "3s", "--signal", "USR1@2s", "--kill-grace", "500ms"];
+    let job = submitter.detach(&[&options[..], &["sh", "-c", script]].concat());
+    assert_eq!((submitter.wait(job), submitter.state(job).as_str()), (Some(137), "timed_out"));
+    assert_eq!(submitter.read("log"), "warned\nasked\n");
+    let report = submitter.job(job);
+    let ran = report["end_unix_ms"].as_i64().zip(report["start_unix_ms"].as_i64()).map(|(end, start)| end - start);
+    // The master gives 30 s to a job that does not ask for less.
+    assert!(ran.is_some_and(|ms| (3_500..30_000).contains(&ms)), "{report}");
+    submitter.lrun(&["--kill-grace", "1h", "true"]).failed("a grace of 1h from TERM to KILL is not within 0 s to 30s");
+    submitter.lrun(&["--signal", "USR1", "true"]).failed("--time");
+    submitter.lrun(&["-t", "30s", "--signal", "USR1", "true"]).failed("1min before the time limit, which is 30s");
+    submitter.lrun(&["-t", "1h", "--signal", "B:USR1", "true"]).failed("`B:USR1` is not a signal");
+}

@@ -5,6 +5,7 @@ pub mod run;
 use crate::world::World;
 use limo_model::{
     Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Span, Time,
+    Warning,
 };
 use limo_sched::{Allocation, Event, ModeSetting, RestRule};
 use proptest::prelude::*;
@@ -207,6 +208,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         may_suspend: matches!(ask.gives, 1 | 3 | 4),
         may_requeue: ask.gives >= 2,
         filler: ask.gives == 4,
+        warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))
     }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use limo_model::{
     Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId, Memory, Meter,
     NodeId, NodeSpec, Power, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Time, UnitKind, UnitSpec,
+    Warning,
 };
 use limo_sched::{Event, Mode, Options, Preset, PriceRule, RestRule};
 
@@ -77,6 +78,11 @@ fn prices(words: &[&str]) -> Curve<Price> {
     let steps = words.iter().filter_map(|word| word.split_once('=')).filter(|(at, _)| at.contains(':'));
     let steps = steps.map(|(at, eur)| (clock(at), parse(&format!("{eur} EUR/MWh")))).collect();
     Curve::new(steps, fields(words).get("until").map(|at| clock(at))).expect("a curve")
+}
+
+/// `10@2min`
+fn warning((signal, before): (&str, &str)) -> Warning {
+    Warning { signal: parse(signal), before: parse(before) }
 }
 
 impl Story {
@@ -287,6 +293,8 @@ impl Story {
             may_requeue: given.contains_key("may-requeue"),
             filler: given.contains_key("filler"),
             conditions: self.conditions(&given),
+            warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
+            kill_grace: None,
         };
         let submitted = self.world.apply(Event::Submitted { job, request });
         match submitted {
