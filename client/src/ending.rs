@@ -15,6 +15,9 @@ pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
         JobEnd::Ran { outcome: Outcome::NotStarted { reason, .. }, .. } => format!("could not be started: {reason}"),
         JobEnd::Ran { outcome: Outcome::Lost { reason }, .. } => format!("lost: {reason}"),
         JobEnd::Cancelled { by } => format!("cancelled by {by} before it started"),
+        JobEnd::Unmet { dependency, became } => {
+            format!("cancelled before it started: {dependency} can never be, since job {} {became}", dependency.job)
+        }
         JobEnd::Refused { wait } => {
             format!("refused, since it could not start at once: {}", wait.shown(|time| clock.show(time)))
         }
@@ -29,8 +32,8 @@ pub fn signal_name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::Span;
-    use limo_sched::{StopReason, Wait};
+    use limo_model::{Condition, Dependency, JobId, Span};
+    use limo_sched::{Became, StopReason, Wait};
 
     #[test]
     fn ends_in_words() {
@@ -46,5 +49,8 @@ mod tests {
         let wait = Wait::Depth { depth: 5 };
         let expected = format!("refused, since it could not start at once: {}", wait.shown(|_| String::new()));
         check(JobEnd::Refused { wait }, &expected);
+        let dependency = Dependency { condition: Condition::AfterOk, job: JobId(3) };
+        let expected = "cancelled before it started: afterok:3 can never be, since job 3 exited with code 1";
+        check(JobEnd::Unmet { dependency, became: Became::Exited(1) }, expected);
     }
 }

@@ -25,7 +25,7 @@ pub fn of_end(end: &JobEnd) -> u8 {
     match end {
         JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => of_signal(*signal),
         JobEnd::Ran { outcome, .. } => outcome.exit_code(),
-        JobEnd::Cancelled { .. } | JobEnd::Refused { .. } => FAILED,
+        JobEnd::Cancelled { .. } | JobEnd::Refused { .. } | JobEnd::Unmet { .. } => FAILED,
     }
 }
 

@@ -5,6 +5,7 @@
 mod backoff;
 mod candidates;
 mod clock;
+mod conditions;
 mod curve_file;
 mod ending;
 mod failure;
@@ -23,6 +24,7 @@ pub mod json;
 pub use backoff::{Backoff, Patience, ReconnectArg};
 pub use candidates::candidate_table;
 pub use clock::{Clock, TimeError, elapsed};
+pub use conditions::dependencies;
 pub use curve_file::{CurveFileError, band_of, parse_limit, read_budgets, read_limits, read_prices};
 pub use ending::{end_in_words, signal_name};
 pub use failure::{Failure, answer, answer_json, finish, tell};

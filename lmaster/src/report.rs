@@ -56,7 +56,9 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         estimate,
         energy,
         cost: started.and_then(cost),
-        start_now_cost: cost(job.submitted),
+        start_now_cost: cost(job.eligible()),
+        held: job.held.clone(),
+        dependencies: job.after.clone(),
         ..base((id, job.submitted), &job.request, live, (placement, core.nodes()))
     }
 }
@@ -76,6 +78,7 @@ fn base(
     names.dedup();
     // Before the node is known a name may hold one: then it is not told.
     let (stdout, stderr) = live.zip(names.first()).map_or((None, None), |(live, node)| output(job, live, node));
+    let conditions = request.conditions.as_ref();
     JobReport {
         job,
         state: JobState::Waiting,
@@ -102,6 +105,10 @@ fn base(
         emulated: places.iter().any(|(node, _)| node.meter == Meter::Emulated),
         stdout,
         stderr,
+        held: None,
+        begin: conditions.and_then(|conditions| conditions.begin),
+        dependencies: Vec::new(),
+        singleton: conditions.is_some_and(|conditions| conditions.singleton),
     }
 }
 
@@ -236,8 +243,9 @@ fn source(report: &limo_feeds::grid::Report) -> GridReport {
 
 pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) -> Explanation {
     let view = core.view(now);
+    let since = core.job(job.job).map_or(job.submitted, Job::eligible);
     Explanation {
-        candidates: candidates(core, (now, job.submitted), request),
+        candidates: candidates(core, (now, since), request),
         job,
         mode: view.mode(),
         price: view.price(),

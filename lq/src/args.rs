@@ -75,6 +75,21 @@ pub enum Command {
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
+    /// Keep waiting jobs from starting
+    Hold {
+        #[arg(required = true, value_name = "ID", value_parser = job_id)]
+        ids: Vec<JobId>,
+    },
+    /// Let held jobs start again
+    Release {
+        #[arg(required = true, value_name = "ID", value_parser = job_id)]
+        ids: Vec<JobId>,
+    },
+    /// End running jobs and let them run again, where they were submitted with --requeue
+    Requeue {
+        #[arg(required = true, value_name = "ID", value_parser = job_id)]
+        ids: Vec<JobId>,
+    },
 }
 
 /// Every state with its code in tables: Slurm's, and `RF` for refused, which Slurm does not have.

@@ -1,7 +1,9 @@
 //! `lq explain`: why a job waits, with the numbers behind it.
 
 use limo_client::json::{CandidateJson, JobJson, SCHEMA};
-use limo_client::{Clock, Failure, Master, answer, answer_json, candidate_table, end_in_words, exit, marked};
+use limo_client::{
+    Clock, Failure, Master, answer, answer_json, candidate_table, dependencies, end_in_words, exit, marked, plain,
+};
 use limo_model::{JobId, Power};
 use limo_proto::{Explanation, JobReport, JobState};
 use serde::Serialize;
@@ -65,6 +67,16 @@ fn as_text(explanation: &Explanation, clock: &Clock) -> String {
     }
     if let Some(start_by) = job.start_by {
         text += &format!("start by     {}\n", clock.show(start_by));
+    }
+    if let Some(begin) = job.begin {
+        text += &format!("begin        {}\n", clock.show(begin));
+    }
+    let depends = dependencies(job);
+    if !depends.is_empty() {
+        text += &format!("depends on   {}\n", depends.join(", "));
+    }
+    if let Some(holder) = &job.held {
+        text += &format!("held by      {}\n", plain(holder));
     }
     if candidates.is_empty() {
         text += "\nno unit of a registered node could run it\n";

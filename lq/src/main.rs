@@ -1,8 +1,9 @@
-//! `lq`: looks at what was submitted and cancels it. Changes nothing else.
+//! `lq`: looks at what was submitted, cancels it or holds it back. Changes nothing else.
 
 mod args;
 mod cancel;
 mod explain;
+mod hold;
 mod list;
 mod logs;
 mod nodes;
@@ -12,6 +13,7 @@ mod wait;
 use std::process::ExitCode;
 
 use limo_client::{Failure, finish, parse};
+use limo_proto::Change;
 
 use crate::args::{Args, Command, ListArgs};
 
@@ -46,6 +48,9 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Logs { follow, stderr, id, reconnect }) => {
                 logs::run(id, logs::What { stderr, follow }, master, reconnect.reconnect_timeout).await
             }
+            Some(Command::Hold { ids }) => hold::run((Change::Hold, "held"), ids, json, master).await,
+            Some(Command::Release { ids }) => hold::run((Change::Release, "released"), ids, json, master).await,
+            Some(Command::Requeue { ids }) => hold::run((Change::Requeue, "requeued"), ids, json, master).await,
         }
     })
 }

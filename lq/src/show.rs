@@ -1,6 +1,8 @@
 //! `lq show`: everything about a job, one fact a line.
 
-use limo_client::{Clock, Failure, Master, answer, answer_json, elapsed, end_in_words, exit, marked, plain};
+use limo_client::{
+    Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, marked, plain,
+};
 use limo_model::{JobId, Memory};
 use limo_proto::JobReport;
 
@@ -52,6 +54,9 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("time limit", job.time_limit.map(|span| span.to_string()));
     fact("deadline", job.deadline.map(time));
     fact("start by", job.start_by.map(time));
+    fact("begin", job.begin.map(time));
+    fact("depends on", Some(dependencies(job).join(", ")).filter(|list| !list.is_empty()));
+    fact("held by", job.held.clone());
     fact(
         "expected",
         job.estimate.map(|estimate| {

@@ -7,7 +7,10 @@ use std::str::FromStr;
 use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
-use limo_model::{Cores, Memory, Span, Time, check_name};
+use limo_model::{Cores, Memory, Span, Time, Warning, check_name};
+
+use crate::dependency::Dependencies;
+use crate::warning::warning;
 
 use crate::export::Export;
 use crate::files::FileArgs;
@@ -103,6 +106,21 @@ pub struct WhenArgs {
     /// May wait for a cheaper hour, but should have started by then
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
     pub start_by: Option<Time>,
+    /// Not before then, e.g. 22:00 or now+1h
+    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
+    pub begin: Option<Time>,
+    /// Not before `lq release`
+    #[arg(short = 'H', long, conflicts_with = "immediate")]
+    pub hold: bool,
+    /// After other jobs, e.g. afterok:12:13,singleton
+    #[arg(short = 'd', long, value_name = "LIST", conflicts_with = "immediate")]
+    pub dependency: Option<Dependencies>,
+    /// A signal ahead of the time limit, e.g. USR1@5min [before: 60s]
+    #[arg(long, value_name = "SIGNAL[@SPAN]", value_parser = warning, requires = "time")]
+    pub signal: Option<Warning>,
+    /// From TERM to KILL where the job is ended, at most what the master gives
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub kill_grace: Option<Span>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -211,6 +229,11 @@ fn job_name(text: &str) -> Result<String, String> {
 fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
     if span > Span::ZERO { Ok(span) } else { Err("is not longer than zero".into()) }
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
+    if span >= Span::ZERO { Ok(span) } else { Err("is shorter than zero".into()) }
 }
 
 fn coming_time(text: &str) -> Result<Time, String> {

@@ -3,6 +3,7 @@
 
 mod args;
 mod attached;
+mod dependency;
 mod detached;
 mod dry_run;
 mod export;
@@ -17,6 +18,7 @@ mod streams;
 mod submission;
 mod terminal;
 mod voice;
+mod warning;
 mod work;
 
 use std::ffi::OsString;

@@ -4,12 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use limo_client::Failure;
-use limo_model::{Memory, Request, check_name};
+use limo_client::{Clock, Failure};
+use limo_model::{Conditions, Memory, Request, Warning, check_name};
 use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, Origin, SendExec, WindowSize};
 use nix::sys::stat::{Mode, umask};
 
-use crate::args::Args;
+use crate::args::{Args, WhenArgs};
+use crate::dependency::Dependencies;
 use crate::work::Work;
 
 /// By which nodes find a job's processes: a job that hands in another must not pass its own on.
@@ -118,7 +119,35 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         may_suspend: !args.power.no_suspend,
         may_requeue: args.power.requeue,
         filler: args.power.filler,
+        conditions: conditions(&args.when)?,
+        warning: warning(&args.when)?,
+        kill_grace: args.when.kill_grace,
     })
+}
+
+/// What must be so before the job may run; `None` where nothing must.
+fn conditions(when: &WhenArgs) -> Result<Option<Box<Conditions>>, Failure> {
+    for (option, at) in [("--deadline", when.deadline), ("--start-by", when.start_by)] {
+        if let Some((at, begin)) = at.zip(when.begin).filter(|(at, begin)| at <= begin) {
+            let clock = Clock::system();
+            let (at, begin) = (clock.show(at), clock.show(begin));
+            return Err(Failure::new(format_args!("{option} {at} is not after --begin {begin}")));
+        }
+    }
+    let Dependencies { on, singleton } = when.dependency.clone().unwrap_or_default();
+    let conditions = Conditions { hold: when.hold, begin: when.begin, dependencies: on, singleton };
+    Ok((conditions != Conditions::default()).then(|| Box::new(conditions)))
+}
+
+fn warning(when: &WhenArgs) -> Result<Option<Warning>, Failure> {
+    match when.signal.zip(when.time).filter(|(warning, limit)| warning.before >= *limit) {
+        Some((warning, limit)) => {
+            let before = warning.before;
+            let text = format_args!("--signal is sent {before} before the time limit, which is {limit}");
+            Err(Failure::new(text).hint("write for example `--signal USR1@10s`"))
+        }
+        None => Ok(when.signal),
+    }
 }
 
 fn launch(args: &Args, work: Work, around: Surroundings) -> Launch {

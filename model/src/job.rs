@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
 use crate::time::{Span, Time};
@@ -49,6 +50,22 @@ pub struct Request {
     pub may_requeue: bool,
     /// It only serves to hold the lower limit: it starts where nothing else would, and is the first to give way.
     pub filler: bool,
+    /// What must be so before it may run at all; in a box, since most jobs have none.
+    #[serde(default)]
+    pub conditions: Option<Box<Conditions>>,
+    /// What it gets ahead of its time limit.
+    #[serde(default)]
+    pub warning: Option<Warning>,
+    /// How long it has from TERM to KILL where it is ended, if not as long as the cluster gives every job.
+    #[serde(default)]
+    pub kill_grace: Option<Span>,
+}
+
+/// A signal for the job's processes, so long before its time limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    pub signal: i32,
+    pub before: Span,
 }
 
 impl Request {
@@ -73,6 +90,9 @@ impl Request {
             may_suspend: false,
             may_requeue: false,
             filler: false,
+            conditions: None,
+            warning: None,
+            kill_grace: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! on every machine.
 
 mod budget;
+mod conditions;
 mod curve;
 mod drawn;
 mod file_name;
@@ -21,11 +22,12 @@ pub mod as_text;
 pub mod environment;
 
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
+pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
-pub use job::{Cores, Outcome, Part, Placement, Request, Usage, width};
+pub use job::{Cores, Outcome, Part, Placement, Request, Usage, Warning, width};
 pub use memory::Memory;
 pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;

@@ -318,7 +318,7 @@ pub enum Answer {
     },
 }
 
-/// A change by a user (cancelling an own job) or an operator (everything else).
+/// A change by a user (of own jobs) or an operator (everything else).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     Cancel(Vec<JobId>),
@@ -345,4 +345,9 @@ pub enum Change {
     },
     /// Prices as the feeds of the configuration tell them.
     FollowFeeds,
+    /// Jobs that wait are not to run before they are released.
+    Hold(Vec<JobId>),
+    Release(Vec<JobId>),
+    /// Jobs that run are to end and to run again from their beginnings.
+    Requeue(Vec<JobId>),
 }

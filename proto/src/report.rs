@@ -1,8 +1,8 @@
 //! What the master tells clients about jobs, nodes and itself. Clients decide how to show it.
 
 use limo_model::{
-    Band, Budget, Budgets, Cores, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price, Span, Time,
-    UnitKind,
+    Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price,
+    Span, Time, UnitKind,
 };
 use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ impl JobState {
     pub fn of(end: &JobEnd) -> Self {
         use limo_sched::StopReason::{Cancelled, TimeLimit};
         match end {
-            JobEnd::Cancelled { .. } => Self::Cancelled,
+            JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
             JobEnd::Refused { .. } => Self::Refused,
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
             JobEnd::Ran { stopped: Some(Cancelled { .. }), .. } => Self::Cancelled,
@@ -103,6 +103,18 @@ pub struct JobReport {
     pub stdout: Option<String>,
     #[serde(default)]
     pub stderr: Option<String>,
+    /// Who holds it back.
+    #[serde(default)]
+    pub held: Option<String>,
+    /// Not before then.
+    #[serde(default)]
+    pub begin: Option<Time>,
+    /// What it still waits for to become of other jobs.
+    #[serde(default)]
+    pub dependencies: Vec<Dependency>,
+    /// Not while an earlier job of the same user and name is not over.
+    #[serde(default)]
+    pub singleton: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,9 +9,10 @@ use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitK
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::apply::{allows_node, allows_unit, cores_on};
+use crate::apply::{allows_node, allows_unit, cores_on, obstacle};
 use crate::index::Classes;
 use crate::plan::{Plan, Start};
+use crate::round::Wait;
 use crate::state::{Job, Node, Phase, Sleep};
 use crate::view::View;
 
@@ -69,6 +70,8 @@ pub enum Violation {
     CannotSleep { node: NodeId },
     #[error("the plan wants to be asked again at {} ms, which is not after now", at.unix_ms())]
     WakeInPast { at: Time },
+    #[error("job {job} may not run yet: {}", wait.kind())]
+    NotEligible { job: JobId, wait: Wait },
 }
 
 /// Every rule that `plan` breaks; empty for a plan that may be executed.
@@ -103,6 +106,8 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         }
         if !view.job(job).is_some_and(|job| matches!(job.phase, Phase::Waiting(_))) {
             found.push(Violation::NotWaiting { job });
+        } else if let Some(wait) = obstacle(view.state(), view.now(), job) {
+            found.push(Violation::NotEligible { job, wait });
         }
     }
     let is_missing = |job: &JobId| seen.binary_search(job).is_err();

@@ -1,6 +1,7 @@
 //! The core: records events, runs the policy, hands out commands. The same in the live master and in the simulator.
 
 mod execute;
+mod warn;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ use crate::state::{Job, Node, Settings, State, Sums};
 use crate::view::View;
 
 use execute::plan_once;
+use warn::warnings;
 
 /// The scheduling core. Equal calls give equal results, byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +40,7 @@ impl Core {
             nodes: Vec::new(),
             jobs: Default::default(),
             queue: Default::default(),
+            blocked: Default::default(),
             active: Default::default(),
             next_job: 1,
             profiles: BTreeMap::new(),
@@ -88,6 +91,7 @@ impl Core {
         let now = now.max(self.state.sums.since);
         let state = &mut self.state;
         apply::settle(state, now);
+        apply::begin_due(state, now);
         let mut round = Round {
             now,
             commands: stops(state, now),
@@ -96,6 +100,7 @@ impl Core {
             wake_at: None,
             violations: Vec::new(),
         };
+        round.commands.extend(warnings(state, now));
         if state.index.mode_until.is_none_or(|until| until <= now) {
             mode::follow_price(&mut state.settings, now);
             let next = state.settings.prices.as_ref().and_then(|prices| prices.next_step(now));
@@ -108,6 +113,7 @@ impl Core {
             let steered = look_again(&View::new(state, now));
             state.wake_at = [state.wake_at, steered].into_iter().flatten().min();
         }
+        round.waits.extend(apply::tell_blocked(state, now));
         round.wake_at = next_time(state);
         round.finished = std::mem::take(&mut state.finished);
         round
@@ -124,6 +130,30 @@ impl Core {
     /// [`Refused::TooLarge`] and its like, saying what the largest node offers.
     pub fn check_request(&self, request: &Request) -> Result<(), Refused> {
         apply::check_request(&self.state, request)
+    }
+
+    /// Whether a job can be held.
+    ///
+    /// # Errors
+    /// [`Refused`], where it is over or does not wait.
+    pub fn check_hold(&self, job: JobId) -> Result<(), Refused> {
+        apply::check_hold(&self.state, job)
+    }
+
+    /// Whether a job can be released.
+    ///
+    /// # Errors
+    /// [`Refused`], where it is over or not held.
+    pub fn check_release(&self, job: JobId) -> Result<(), Refused> {
+        apply::check_release(&self.state, job)
+    }
+
+    /// Whether a job can be requeued.
+    ///
+    /// # Errors
+    /// [`Refused`], where it is over, does not run, or may not run twice.
+    pub fn check_requeue(&self, job: JobId) -> Result<(), Refused> {
+        apply::check_requeue(&self.state, job)
     }
 
     /// What policies see.
@@ -168,8 +198,9 @@ impl Core {
         self.state.settings.prices.as_ref()
     }
 
+    /// Jobs that wait, whether or not they may run already.
     pub fn waiting(&self) -> usize {
-        self.state.queue.len()
+        self.state.queue.len() + self.state.blocked.len()
     }
 
     pub fn active(&self) -> usize {
@@ -251,14 +282,16 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }
 
-/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, a reading no
-/// longer counts, or a node is no longer suspect.
+/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, is warned of it or may begin,
+/// a reading no longer counts, or a node is no longer suspect.
 fn next_time(state: &State) -> Option<Time> {
     let limit = state.index.limits.first().map(|(at, _)| *at);
     let stale_after = state.settings.options.stale_after + Span::from_ms(1);
     let stale = state.index.readings.first().map(|(at, _)| *at + stale_after);
     let trusted = state.index.suspects.first().map(|(at, _)| *at);
-    [state.wake_at, limit, stale, trusted].into_iter().flatten().min()
+    let begin = state.index.blocked.first_begin();
+    let warning = state.index.warnings.first().map(|(at, _)| *at);
+    [state.wake_at, limit, stale, trusted, begin, warning].into_iter().flatten().min()
 }
 
 /// Jobs that shall end: by request, or because their time is over. Each is told once.

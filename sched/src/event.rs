@@ -123,4 +123,18 @@ pub enum Event {
     GridLimited {
         limits: Curve<Band>,
     },
+    /// Somebody holds a waiting job back. An operator's hold is not replaced by that of the job's user.
+    Held {
+        job: JobId,
+        by: String,
+    },
+    Released {
+        job: JobId,
+        by: String,
+    },
+    /// Somebody wants a running job, whose user allowed that, to end and to run again from its beginning.
+    RequeueRequested {
+        job: JobId,
+        by: String,
+    },
 }

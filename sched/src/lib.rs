@@ -5,6 +5,7 @@
 
 mod account;
 mod apply;
+mod became;
 pub mod budget;
 mod check;
 mod core;
@@ -24,6 +25,7 @@ mod timeline;
 mod view;
 
 pub use account::{Bill, cost_of};
+pub use became::Became;
 pub use check::{Violation, check};
 pub use core::Core;
 pub use event::Event;

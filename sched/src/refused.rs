@@ -35,6 +35,20 @@ pub enum Refused {
     NoneLeft,
     #[error("the {what} at {at} ms has already passed")]
     Passed { what: &'static str, at: i64 },
+    #[error("a job that must start at once cannot be held, begin later or depend on others")]
+    ImmediateWaits,
+    #[error("the {what} at {at} ms is not after the begin at {begin} ms")]
+    BeforeBegin { what: &'static str, at: i64, begin: i64 },
+    #[error("job {job} does not wait: only a waiting job can be held")]
+    NotWaiting { job: JobId },
+    #[error("job {job} is not held")]
+    NotHeld { job: JobId },
+    #[error("job {job} waits: only a running job can be requeued")]
+    NotRunning { job: JobId },
+    #[error("job {job} must not run twice: it was submitted without --requeue")]
+    MayNotRunAgain { job: JobId },
+    #[error("job {job} is being ended already")]
+    EndsAlready { job: JobId },
 }
 
 fn counted(cores: u32) -> String {

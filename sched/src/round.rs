@@ -3,10 +3,12 @@
 use std::fmt;
 
 use limo_model::{
-    Attempt, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span, Time, Usage,
+    Attempt, Condition, Dependency, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span,
+    Time, Usage,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::became::Became;
 use crate::check::Violation;
 
 /// The result of one run of the policy over all that is recorded.
@@ -63,6 +65,12 @@ pub enum Command {
     Wake {
         nodes: Vec<(NodeId, u32)>,
     },
+    /// A signal for the processes of a running job. The only command that is not told again.
+    Signal {
+        job: JobId,
+        attempt: Attempt,
+        signal: i32,
+    },
 }
 
 /// Why a running job is ended.
@@ -80,6 +88,17 @@ pub enum StopReason {
         draw: Power,
         high: Power,
     },
+    /// Somebody wants it to run again from its beginning.
+    RequeuedBy {
+        by: String,
+    },
+}
+
+impl StopReason {
+    /// Whether the job is ended only to run again.
+    pub fn runs_again(&self) -> bool {
+        matches!(self, Self::Requeued { .. } | Self::RequeuedBy { .. })
+    }
 }
 
 /// Why a job that is not started waits, with the numbers.
@@ -111,6 +130,14 @@ pub enum Wait {
     Depth { depth: u32 },
     /// The last plan broke a rule of the checker and was not executed.
     PlanRejected,
+    /// Until somebody releases it.
+    Held { by: String },
+    /// It was not to begin before.
+    Begin { at: Time },
+    /// Until that has become of the other job.
+    Dependency { job: JobId, condition: Condition },
+    /// Until this earlier job of the same user and name is over.
+    Singleton { job: JobId },
 }
 
 /// How a job ended, for good.
@@ -128,6 +155,11 @@ pub enum JobEnd {
     /// `--immediate`, and it could not start at once.
     Refused {
         wait: Wait,
+    },
+    /// Before it ran: what it depended on can never be, because of what became of that job.
+    Unmet {
+        dependency: Dependency,
+        became: Became,
     },
 }
 
@@ -181,6 +213,10 @@ impl Wait {
             Self::Price { .. } => "price",
             Self::Depth { .. } => "depth",
             Self::PlanRejected => "plan rejected",
+            Self::Held { .. } => "held",
+            Self::Begin { .. } => "begin",
+            Self::Dependency { .. } => "dependency",
+            Self::Singleton { .. } => "singleton",
         }
     }
 }
@@ -235,6 +271,18 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Price { now, then, at } => write!(f, "{now} -> {then} at {}", (self.clock)(*at)),
             Wait::Depth { depth } => write!(f, "more than {depth} jobs are before it"),
             Wait::PlanRejected => f.write_str("the last plan broke a rule and was not executed"),
+            Wait::Held { by } => write!(f, "by {by}, until it is released"),
+            Wait::Begin { at } => write!(f, "not before {}", (self.clock)(*at)),
+            Wait::Dependency { job, condition } => {
+                let must = match condition {
+                    Condition::After => "has not begun",
+                    Condition::AfterAny => "is not over",
+                    Condition::AfterOk => "has not ended well",
+                    Condition::AfterNotOk => "has not failed",
+                };
+                write!(f, "job {job} {must} ({condition}:{job})")
+            }
+            Wait::Singleton { job } => write!(f, "job {job} of the same name is not over"),
         }
     }
 }
@@ -246,6 +294,7 @@ impl fmt::Display for StopReason {
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),
             Self::TimeLimit { limit } => write!(f, "time limit of {limit} reached"),
             Self::Requeued { draw, high } => write!(f, "requeued: the draw {draw} is above the upper limit {high}"),
+            Self::RequeuedBy { by } => write!(f, "requeued by {by}"),
         }
     }
 }

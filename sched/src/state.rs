@@ -29,6 +29,9 @@ pub struct State {
     /// Waiting jobs. A number is given at submission, so the order of numbers is the order of submission, and a job
     /// that was taken back has its old place.
     pub(crate) queue: JobSet,
+    /// Waiting jobs that may not run yet: no policy sees them.
+    #[serde(default, skip_serializing_if = "JobSet::is_empty")]
+    pub(crate) blocked: JobSet,
     /// Starting and running jobs.
     pub(crate) active: JobSet,
     pub(crate) next_job: u64,

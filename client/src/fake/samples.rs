@@ -55,6 +55,10 @@ pub fn waiting_job(id: u64) -> JobReport {
         stdout: None,
         stderr: None,
         emulated: false,
+        held: None,
+        begin: None,
+        dependencies: Vec::new(),
+        singleton: false,
     }
 }
 

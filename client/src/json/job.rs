@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::EstimateJson;
 use crate::clock::Clock;
+use crate::conditions::dependencies;
 use crate::ending::end_in_words;
 
 #[derive(Debug, Serialize)]
@@ -44,6 +45,11 @@ pub struct JobJson {
     /// Of the files on its node that its output goes to, where it does.
     pub stdout_path: Option<String>,
     pub stderr_path: Option<String>,
+    /// Who holds it back.
+    pub held_by: Option<String>,
+    pub begin_unix_ms: Option<i64>,
+    /// As `lrun -d` takes them, those that are not met yet.
+    pub dependencies: Vec<String>,
 }
 
 impl JobJson {
@@ -87,6 +93,9 @@ impl JobJson {
             emulated: job.emulated,
             stdout_path: job.stdout.clone(),
             stderr_path: job.stderr.clone(),
+            held_by: job.held.clone(),
+            begin_unix_ms: job.begin.map(Time::unix_ms),
+            dependencies: dependencies(job),
         }
     }
 }

@@ -190,7 +190,7 @@ impl Desk {
             }
             self.take_back(job, attempt, "it shall not run any more");
         } else if let Some(peer) = peer {
-            let grace = self.settings.kill_grace;
+            let grace = self.grace_of(job);
             self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
         }
         // A node that is away is told when it is back.
@@ -251,7 +251,7 @@ impl Desk {
     /// The node may not have heard that the job shall end.
     fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
         let (_, told) = self.assignment(job, attempt)?.stop.as_ref()?;
-        told.then_some(MasterToNode::Stop { job, attempt, grace: self.settings.kill_grace })
+        told.then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })
     }
 }
 

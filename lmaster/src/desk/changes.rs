@@ -15,7 +15,7 @@ use super::{Desk, PeerId, Question};
 const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 
 /// The highest real-time signal of Linux.
-const LAST_SIGNAL: i32 = 64;
+pub(super) const LAST_SIGNAL: i32 = 64;
 
 /// Who the journal names where the master itself changes a profile.
 const LEARNING: &str = "learning";
@@ -24,8 +24,12 @@ const DATABASE: &str = "profile database";
 impl Desk {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
         let Some(caller) = self.caller(peer).cloned() else { return };
-        if let Change::Cancel(jobs) = change {
-            return self.cancel(peer, &jobs);
+        match &change {
+            Change::Cancel(jobs) => return self.cancel(peer, jobs),
+            Change::Hold(jobs) => return self.hold_jobs(peer, jobs),
+            Change::Release(jobs) => return self.release_jobs(peer, jobs),
+            Change::Requeue(jobs) => return self.requeue_jobs(peer, jobs),
+            _ => {}
         }
         if !caller.operator {
             let reason = format!("only root and the user that runs the master may do that, not {}", caller.user);
@@ -33,7 +37,7 @@ impl Desk {
         }
         let by = caller.user;
         let event = match change {
-            Change::Cancel(_) => return,
+            Change::Cancel(_) | Change::Hold(_) | Change::Release(_) | Change::Requeue(_) => return,
             Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {
                 Ok(budgets) => Ok(Event::BudgetsSet { budgets, by }),
                 Err(reason) => return self.refuse(peer, reason, None),
@@ -91,7 +95,7 @@ impl Desk {
     }
 
     /// Whether the caller may steer a job that is not over, or why not.
-    fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
+    pub(super) fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
         let (Some(caller), Some(live), Some(_)) = (self.caller(peer), self.live.get(&job), self.core.job(job)) else {
             return Err(Refused::NoSuchJob { job }.to_string());
         };

@@ -1,11 +1,12 @@
 //! Clients: their connections, who gets told what, and in which order their requests are served.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use limo_model::JobId;
 use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec};
 
 use super::commit::{After, not_written};
+use super::dependencies::Wanted;
 use super::submit::Attach;
 use super::{Caller, Desk, Effect, PeerId, Question, Reply, Ticket};
 use crate::report;
@@ -39,6 +40,8 @@ pub(super) enum Asked {
     Readings(PeerId, bool),
     /// For nobody: the core follows the database.
     AllProfiles,
+    /// What became of these jobs, on which a request depends.
+    Dependencies(PeerId, Wanted, BTreeSet<JobId>),
 }
 
 impl Asked {
@@ -50,7 +53,8 @@ impl Asked {
             | Self::Job(peer, _)
             | Self::Waited(peer)
             | Self::Profiles(peer)
-            | Self::Readings(peer, _) => Some(*peer),
+            | Self::Readings(peer, _)
+            | Self::Dependencies(peer, ..) => Some(*peer),
             Self::AllProfiles => None,
         }
     }
@@ -214,7 +218,7 @@ impl Desk {
 
     fn reply(&mut self, asked: Asked, reply: Reply) {
         match (asked, reply) {
-            (Asked::Submission(peer, exec), Reply::Key(known)) => self.submission_looked_up(peer, *exec, known),
+            (Asked::Submission(peer, exec), Reply::Key(known)) => self.submission_looked_up(peer, exec, known),
             (Asked::Attach(peer, attach), Reply::Key(known)) => self.attach_looked_up(peer, attach, known),
             (Asked::List(peer, reports), Reply::Jobs(finished)) => self.list(peer, reports, finished),
             (Asked::Job(peer, job), Reply::Jobs(finished)) => self.found(peer, job, finished),
@@ -222,6 +226,9 @@ impl Desk {
             (Asked::Profiles(peer), Reply::Profiles(profiles)) => self.profiles_stored(peer, profiles),
             (Asked::Readings(peer, emulated), Reply::Readings(intervals)) => {
                 self.readings_found(peer, emulated, intervals);
+            }
+            (Asked::Dependencies(peer, wanted, over), Reply::Jobs(finished)) => {
+                self.dependencies_found(peer, wanted, &over, &finished);
             }
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }

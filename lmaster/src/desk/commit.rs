@@ -39,6 +39,8 @@ pub(super) enum After {
     Attach(PeerId, Attach),
     Finished(Box<JobReport>),
     Learn(Box<Lesson>),
+    /// A signal ahead of the time limit.
+    Warn(JobId, Attempt, i32),
 }
 
 impl Desk {
@@ -128,6 +130,7 @@ impl Desk {
             }
             After::Attach(peer, attach) => self.attached(peer, attach),
             After::Finished(report) => self.finished(report),
+            After::Warn(job, attempt, signal) => self.warn(job, attempt, signal),
             After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
         }
     }
@@ -222,6 +225,7 @@ impl Desk {
             Command::Cap { node, .. } => Some(After::Caps(*node)),
             Command::Suspend { job, attempt } => Some(After::Pause(*job, *attempt, true)),
             Command::Resume { job, attempt } => Some(After::Pause(*job, *attempt, false)),
+            Command::Signal { job, attempt, signal } => Some(After::Warn(*job, *attempt, *signal)),
             // No node registers as one that can be switched: see `NewSlave`.
             Command::Sleep { .. } | Command::Wake { .. } => None,
         };

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::JobId;
+use limo_model::{JobId, Request};
 use limo_proto::{Answer, DryRun, JobReport, MasterToClient, Query};
 use limo_sched::Prospect;
 
 use super::clients::Asked;
 use super::commit::After;
+use super::dependencies::Wanted;
 use super::{Desk, PeerId, Question};
 use crate::report;
 
@@ -51,7 +52,7 @@ impl Desk {
                 let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();
                 self.say(peer, Answer::Profiles(profiles));
             }
-            Query::DryRun(request) => self.dry_run(peer, *request),
+            Query::DryRun(request) => self.dry_run(peer, request),
             Query::Node(name) => self.probe(peer, &name),
             Query::Readings { node, from, until } => self.readings(peer, node, (from, until)),
         }
@@ -92,15 +93,20 @@ impl Desk {
         self.say(peer, Answer::Explanation(Box::new(explanation)));
     }
 
-    fn dry_run(&mut self, peer: PeerId, mut request: limo_model::Request) {
+    fn dry_run(&mut self, peer: PeerId, mut request: Box<Request>) {
         if let Some(caller) = self.caller(peer) {
             request.user.clone_from(&caller.user);
         }
-        let prospect = match self.core.dry_run(self.now, &request) {
+        self.with_dependencies(peer, Wanted::DryRun(request));
+    }
+
+    /// All that the request depends on is known.
+    pub(super) fn try_out(&mut self, peer: PeerId, request: &Request) {
+        let prospect = match self.core.dry_run(self.now, request) {
             Ok(prospect) => prospect,
             Err(refused) => return self.refuse(peer, refused.to_string(), None),
         };
-        let candidates = report::candidates(&self.core, (self.now, self.now), &request);
+        let candidates = report::candidates(&self.core, (self.now, self.now), request);
         let (start, wait) = match prospect {
             Prospect::Starts { unit, estimate } => {
                 let here = |candidate: &&limo_proto::Candidate| {

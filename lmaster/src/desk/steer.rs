@@ -1,7 +1,7 @@
 //! What the core decides about jobs that run: caps, suspension. It is told once it is durable, and told again when a node
 //! registers, since what was told before its connection broke may never have come.
 
-use limo_model::{Attempt, JobId, NodeId};
+use limo_model::{Attempt, JobId, NodeId, Span};
 use limo_proto::MasterToNode;
 use limo_sched::{Event, Phase};
 
@@ -26,6 +26,20 @@ impl Desk {
         if let Some(peer) = node.and_then(|node| self.link(node)) {
             self.tell_node(peer, order(job, attempt, paused));
         }
+    }
+
+    /// A running job is to get a signal. A node that is away now does not hear of it later.
+    pub(super) fn warn(&mut self, job: JobId, attempt: Attempt, signal: i32) {
+        let node = self.assignment(job, attempt).and_then(super::assign::node_of);
+        if let Some(peer) = node.and_then(|node| self.link(node)) {
+            self.tell_node(peer, MasterToNode::Signal { job, attempt, signal });
+        }
+    }
+
+    /// How long a job has from TERM to KILL.
+    pub(super) fn grace_of(&self, job: JobId) -> Span {
+        let own = self.live.get(&job).and_then(|live| live.request.kill_grace);
+        own.unwrap_or(self.settings.kill_grace)
     }
 
     /// What a node that registers has to know again.

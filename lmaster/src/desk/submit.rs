@@ -1,12 +1,14 @@
 //! New jobs, and clients that come back to theirs.
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, check_file_name, check_name};
+use limo_model::{JobId, NameError, Span, check_file_name, check_name};
 use limo_proto::{BODY_LIMIT, Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
+use super::changes::LAST_SIGNAL;
 use super::clients::Asked;
 use super::commit::After;
+use super::dependencies::Wanted;
 use super::{Desk, Known, Live, PeerId, Question};
 
 /// Jobs that may wait at a time. Each takes some kilobytes of memory for its environment.
@@ -46,6 +48,14 @@ impl Desk {
         if let Err(reason) = check(&exec) {
             return self.refuse(peer, reason, None);
         }
+        let most = self.settings.kill_grace;
+        if let Some(grace) = exec.request.kill_grace.filter(|grace| !(Span::ZERO..=most).contains(grace)) {
+            return self.refuse(
+                peer,
+                format!("a grace of {grace} from TERM to KILL is not within 0 s to {most}"),
+                None,
+            );
+        }
         self.ask(peer, Question::Key(exec.key), Asked::Submission(peer, exec));
     }
 
@@ -64,12 +74,19 @@ impl Desk {
         }
     }
 
-    pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: SendExec, known: Option<Known>) {
-        let Some(caller) = self.caller(peer).cloned() else { return };
-        if let Some(known) = known {
-            let reads = (exec.launch.io == Io::Attached).then_some((0, 0));
-            return self.finished_before(peer, known, reads);
+    pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
+        match known {
+            Some(known) => {
+                let reads = (exec.launch.io == Io::Attached).then_some((0, 0));
+                self.finished_before(peer, known, reads);
+            }
+            None => self.with_dependencies(peer, Wanted::Submission(exec)),
         }
+    }
+
+    /// Nothing is left to be asked.
+    pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
+        let Some(caller) = self.caller(peer).cloned() else { return };
         if let Some(&job) = self.keys.get(&exec.key) {
             // Handed in on two connections at once.
             return self.submitted_before(peer, job);
@@ -208,7 +225,19 @@ fn check(exec: &SendExec) -> Result<(), String> {
     if launch.umask > 0o777 {
         return Err(format!("the umask {:o} is not within 0 to 777", launch.umask));
     }
+    let dependencies = request.conditions.as_ref().map_or(0, |conditions| conditions.dependencies.len());
+    if dependencies > LIST_LIMIT {
+        return Err(format!("the job depends on {dependencies} others: the limit is {LIST_LIMIT}"));
+    }
     let negative = |what: &str| Err(format!("the {what} is negative"));
+    if let Some(warning) = request.warning {
+        if !(1..=LAST_SIGNAL).contains(&warning.signal) {
+            return Err(format!("{} is not a signal: 1 to {LAST_SIGNAL}", warning.signal));
+        }
+        if request.time_limit.is_none_or(|limit| warning.before >= limit || warning.before <= Span::ZERO) {
+            return Err("the job is to be warned ahead of a time limit that it does not have so long".into());
+        }
+    }
     match request.time_limit {
         Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be longer than nothing,"),
         _ => Ok(()),

@@ -1,8 +1,8 @@
 //! `show`, `explain`, `cancel` and `nodes` as people see them.
 
 use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
-use limo_model::{Band, JobId, Outcome, Power, Price};
-use limo_proto::{Answer, Change, ClientToMaster, Explanation, NodeState, Query};
+use limo_model::{Band, Condition, Dependency, JobId, Outcome, Power, Price, Time};
+use limo_proto::{Answer, Change, ClientToMaster, Explanation, JobReport, NodeState, Query};
 use limo_sched::Mode;
 
 use crate::{answered, ask};
@@ -84,6 +84,43 @@ async fn cancel_says_nothing() {
     assert_eq!(asked, [ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JobId(3), JobId(4)])))]);
     let (output, _) = answered(&["cancel", "3", "--json"], answer(Answer::Done)).await;
     assert_eq!(output, printed("{\"schema\":1,\"cancelled\":[3]}\n"));
+}
+
+#[tokio::test]
+async fn what_a_job_waits_for_is_shown() {
+    let on = |condition| Dependency { condition, job: JobId(1) };
+    let job = JobReport {
+        held: Some("root".into()),
+        begin: Some(Time::from_unix_ms(1_509_051_600_000)),
+        dependencies: vec![on(Condition::AfterOk), on(Condition::After)],
+        singleton: true,
+        ..waiting_job(3)
+    };
+    let (output, _) = answered(&["show", "3"], answer(Answer::Jobs(vec![job.clone()]))).await;
+    let lines = "begin        2017-10-26 21:00:00\n\
+                 depends on   afterok:1, after:1, singleton\n\
+                 held by      root\n";
+    assert!(output.contains(lines), "{output}");
+    let (output, _) = answered(&["--json"], answer(Answer::Jobs(vec![job]))).await;
+    let keys = "\"held_by\":\"root\",\"begin_unix_ms\":1509051600000,\
+                \"dependencies\":[\"afterok:1\",\"after:1\",\"singleton\"]";
+    assert!(output.contains(keys), "{output}");
+}
+
+#[tokio::test]
+async fn hold_release_and_requeue_say_nothing() {
+    let jobs = || vec![JobId(3), JobId(4)];
+    for (verb, change, done) in [
+        ("hold", Change::Hold(jobs()), "held"),
+        ("release", Change::Release(jobs()), "released"),
+        ("requeue", Change::Requeue(jobs()), "requeued"),
+    ] {
+        let (output, asked) = answered(&[verb, "3", "4"], answer(Answer::Done)).await;
+        assert_eq!(output, printed(""));
+        assert_eq!(asked, [ClientToMaster::ChangeConf(Box::new(change))]);
+        let (output, _) = answered(&[verb, "3", "--json"], answer(Answer::Done)).await;
+        assert_eq!(output, printed(&format!("{{\"schema\":1,\"{done}\":[3]}}\n")));
+    }
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 // Another round has to see what it leaves.
                 self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
             }
-            Command::Stop { job, attempt, why: StopReason::Requeued { .. } } => {
+            Command::Stop { job, attempt, why: StopReason::Requeued { .. } | StopReason::RequeuedBy { .. } } => {
                 self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
             }
             Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
@@ -77,6 +77,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Command::Cap { node, generation, caps } => self.cap(node, generation, caps)?,
             Command::Suspend { job, attempt } => self.pause(job, attempt, true)?,
             Command::Resume { job, attempt } => self.pause(job, attempt, false)?,
+            // What a job makes of it is in its running time.
+            Command::Signal { .. } => {}
             Command::Sleep { nodes } => {
                 for (at, runs) in self.machine.sleep(&nodes) {
                     self.switched += 1;
@@ -140,7 +142,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let killed = way == Way::Told || (!self.steered.tasks.contains_key(&id) && late());
         let used = self.leave(id, &run);
         self.row(id, index, (&run, used), killed)?;
-        let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(0) };
+        let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(self.load.fails(index).into()) };
         let usage = Usage { elapsed: self.now - run.started.unwrap_or(self.now), ..Usage::default() };
         self.apply(&Event::Ended { job: id, attempt, outcome, usage })
     }
@@ -203,8 +205,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             match change {
                 Change::Event(event) => self.record(event),
                 Change::Submit(index) => self.submit(*index)?,
+                Change::Steer { index, event } => self.steer(*index, event),
                 Change::Cancel { index, by } => {
-                    let job = self.jobs.iter().find(|(_, job)| job.index == *index).map(|(id, _)| id);
+                    let job = self.job_of(*index);
                     // It may be over here before it was cancelled there.
                     if let Some(job) = job {
                         self.apply(&Event::CancelRequested { job, by: by.clone() })?;
@@ -214,6 +217,23 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             }
         }
         Ok(self.next_change > before)
+    }
+
+    /// The job of that index, where it is not over.
+    pub fn job_of(&self, index: usize) -> Option<JobId> {
+        self.jobs.iter().find(|(_, job)| job.index == index).map(|(id, _)| id)
+    }
+
+    /// What cannot be done to the job as it is here did not happen.
+    fn steer(&mut self, index: usize, event: &Event) {
+        let Some(job) = self.job_of(index) else { return };
+        let event = match event {
+            Event::Held { by, .. } => Event::Held { job, by: by.clone() },
+            Event::Released { by, .. } => Event::Released { job, by: by.clone() },
+            Event::RequeueRequested { by, .. } => Event::RequeueRequested { job, by: by.clone() },
+            _ => return,
+        };
+        let _ = self.core.apply(self.now, &event);
     }
 
     fn record(&mut self, event: &Event) {

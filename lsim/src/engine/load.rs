@@ -28,6 +28,11 @@ pub trait Load {
 
     fn request(&self, index: usize) -> Request;
 
+    /// Whether the job ends with an exit code that is not 0.
+    fn fails(&self, _: usize) -> bool {
+        false
+    }
+
     /// What is known of a job before it runs.
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static>;
 
@@ -65,6 +70,8 @@ pub enum Change {
     Submit(usize),
     /// Somebody wants the job of that index gone.
     Cancel { index: usize, by: String },
+    /// The job of that index is held, released or requeued, as the event says of a job of another number.
+    Steer { index: usize, event: Box<Event> },
     /// Nothing; the simulation goes on until then.
     Nothing,
 }

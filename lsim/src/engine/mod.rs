@@ -16,7 +16,9 @@ mod watch;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Attempt, Band, Budgets, Curve, NodeId, Placement, Price, Profile, ProfileKey, Span, Time};
+use limo_model::{
+    Attempt, Band, Budgets, Curve, Dependency, NodeId, Placement, Price, Profile, ProfileKey, Span, Time,
+};
 use limo_sched::{Core, Event, JobEnd, JobMap, Options, Preset, Refused, Round};
 use limo_trace::{Platform, Workload};
 use thiserror::Error;
@@ -269,7 +271,15 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     fn submit(&mut self, index: usize) -> Result<(), SimulationError> {
-        let request = self.load.request(index);
+        let mut request = self.load.request(index);
+        if let Some(conditions) = &mut request.conditions {
+            // Who is over here is waited for no more.
+            let here = |on: Dependency| {
+                let job = usize::try_from(on.job.0).ok().and_then(|place| self.job_of(place))?;
+                Some(Dependency { job, ..on })
+            };
+            conditions.dependencies = conditions.dependencies.drain(..).filter_map(here).collect();
+        }
         let nodes = request.nodes.get();
         let policy = self.core.settings().preset;
         if nodes > 1 && !policy.takes_several_nodes() {
@@ -294,7 +304,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         for finished in &round.finished {
             let fate = match finished.end {
                 JobEnd::Ran { .. } => continue,
-                JobEnd::Cancelled { .. } => Fate::Unfinished,
+                JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Fate::Unfinished,
                 JobEnd::Refused { .. } => Fate::Refused,
             };
             if let Some(present) = self.jobs.remove(finished.job) {

@@ -4,7 +4,8 @@
 //! A run on a unit of the same hardware at the same cap takes as long and draws as much as it did. On another one both
 //! are scaled by the ratio of the two profiles, where both are known, else they stay as they were measured. What never
 //! ran, or did not end by itself, lasts as its profile or its time limit says, without both as long as the application's
-//! other runs in the mean, and no shorter than it did. Who was cancelled is cancelled at the same time.
+//! other runs in the mean, and no shorter than it did. Who was cancelled, held, released or requeued is so at the same time.
+//! A job that depends on others waits for those of them that are not over here, and those that failed fail here too.
 //!
 //! A run that was suspended, held at moved caps or requeued does not tell how long it takes: it lasts and draws as its
 //! profile says, and without one as long as it was on its unit, which is too long; both are counted.
@@ -161,6 +162,10 @@ impl Load for Again<'_> {
         self.past.jobs[index].request.clone()
     }
 
+    fn fails(&self, index: usize) -> bool {
+        self.past.jobs[index].ran.as_ref().is_some_and(|ran| ran.failed)
+    }
+
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static> {
         row(&self.past.jobs[index], fate)
     }
@@ -250,8 +255,15 @@ mod tests {
     fn job(id: u64, secs: Option<i64>) -> PastJob {
         let request = Request { user: "ada".into(), name: "cg".into(), ..Request::one_core("cg") };
         let (hardware, draw) = ("a".to_owned(), Some(Power::from_watts(5)));
-        let ran =
-            secs.map(|secs| Ran { span: Span::from_secs(secs), whole: true, steady: true, draw, hardware, cap: None });
+        let ran = secs.map(|secs| Ran {
+            span: Span::from_secs(secs),
+            whole: true,
+            failed: false,
+            steady: true,
+            draw,
+            hardware,
+            cap: None,
+        });
         PastJob { id: JobId(id), request, submitted: at(0), user: 0, processors: 1, ran }
     }
 

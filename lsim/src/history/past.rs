@@ -7,9 +7,10 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use limo_journal::{Entry, HistoryEntry};
 use limo_model::{
-    Cores, Energy, JobId, Money, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span, Time, UnitKind,
+    Condition, Cores, Dependency, Energy, JobId, Money, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span,
+    Time, UnitKind,
 };
-use limo_sched::{Command, Core, Event, Finished, JobEnd, Options, Preset, StopReason};
+use limo_sched::{Became, Command, Core, Event, Finished, JobEnd, Options, Preset, StopReason};
 use limo_trace::Platform;
 use limo_trace::platform::{Draw, Group, Names, Rest};
 
@@ -23,6 +24,7 @@ use crate::record::{ByState, Fate, Heading, JobRow, Sample};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastJob {
     pub id: JobId,
+    /// Jobs on which it depends are known by their places in the history.
     pub request: Request,
     pub submitted: Time,
     /// Users are numbered in the order in which they came.
@@ -39,6 +41,8 @@ pub struct Ran {
     pub span: Span,
     /// Whether it ended by itself; else it would have run longer.
     pub whole: bool,
+    /// Whether it ended by itself, and not well.
+    pub failed: bool,
     /// Whether it was never suspended, ran under one cap all the time, and in one go.
     pub steady: bool,
     /// Above idle; `None` where nothing is known of it yet.
@@ -171,7 +175,9 @@ impl Reader {
             Entry::Event(_) => {}
             Entry::Round(round) => {
                 for command in &round.commands {
-                    if let Command::Stop { job, why: StopReason::Requeued { .. }, .. } = command {
+                    if let Command::Stop { job, why, .. } = command
+                        && why.runs_again()
+                    {
                         self.requeued.insert(*job);
                     }
                 }
@@ -188,6 +194,10 @@ impl Reader {
             Event::CancelRequested { job, by } => {
                 let cancel = |index: &usize| (at, Change::Cancel { index: *index, by: by.clone() });
                 self.changes.extend(self.ids.get(job).map(cancel));
+            }
+            Event::Held { job, .. } | Event::Released { job, .. } | Event::RequeueRequested { job, .. } => {
+                let steer = |index: &usize| (at, Change::Steer { index: *index, event: Box::new(event.clone()) });
+                self.changes.extend(self.ids.get(job).map(steer));
             }
             // What jobs and nodes do by themselves is simulated.
             Event::TakenBack { .. }
@@ -226,7 +236,12 @@ impl Reader {
         };
         let index = self.jobs.len();
         let processors = cores.saturating_mul(request.nodes.get());
-        self.jobs.push(PastJob { id, request: request.clone(), submitted, user, processors, ran: None });
+        let mut request = request.clone();
+        if let Some(conditions) = &mut request.conditions {
+            let place = |on: &mut Dependency| on.job = JobId(self.ids.get(&on.job).map_or(0, |place| *place as u64));
+            conditions.dependencies.iter_mut().for_each(place);
+        }
+        self.jobs.push(PastJob { id, request, submitted, user, processors, ran: None });
         self.ids.insert(id, index);
         self.changes.push((submitted, Change::Submit(index)));
     }
@@ -239,7 +254,7 @@ impl Reader {
                 if stopped.is_some() { Fate::Killed } else { Fate::Completed },
                 matches!(stopped, None | Some(StopReason::TimeLimit { .. })),
             ),
-            JobEnd::Cancelled { .. } => (Fate::Unfinished, false),
+            JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => (Fate::Unfinished, false),
             JobEnd::Refused { .. } => (Fate::Refused, false),
         };
         let span = finished.started.map_or(Span::ZERO, |started| finished.ended - started);
@@ -247,9 +262,10 @@ impl Reader {
             let draw = if span > Span::ZERO { finished.account.energy.over(span) } else { Power::ZERO };
             // The energy of one that was requeued is that of all of its attempts.
             let again = self.requeued.contains(&finished.job);
+            let failed = whole && !Became::of(&finished.end).meets(Condition::AfterOk);
             let (steady, draw, hardware) =
                 (finished.steady && !again, Some(draw).filter(|_| !again), hardware.to_owned());
-            self.jobs[index].ran = Some(Ran { span, whole, steady, draw, hardware, cap });
+            self.jobs[index].ran = Some(Ran { span, whole, failed, steady, draw, hardware, cap });
         }
         let end = finished.started.map(|_| finished.ended);
         let (energy, cost) = (finished.account.energy, Some(finished.account.cost));
@@ -267,7 +283,8 @@ impl Reader {
             if let (Some(started), Some((hardware, cap))) = (started, unit(&self.nodes, placement)) {
                 let (span, hardware) = (end - started, hardware.to_owned());
                 let steady = job.running().is_some_and(|running| running.steady);
-                self.jobs[index].ran = Some(Ran { span, whole: false, steady, draw: None, hardware, cap });
+                self.jobs[index].ran =
+                    Some(Ran { span, whole: false, failed: false, steady, draw: None, hardware, cap });
             }
             let row = row(&self.jobs[index], Fate::Unfinished);
             self.metrics.add_job(&JobRow { start: started, ..row });

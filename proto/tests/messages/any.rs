@@ -1,8 +1,9 @@
 //! Messages of every kind, at random.
 
 use limo_model::{
-    Attempt, Band, Budget, Budgets, Cores, Curve, Energy, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power,
-    Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
+    Attempt, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, Energy, JobId, Memory, Meter,
+    NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
+    Warning,
 };
 use limo_proto::{
     AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, Launch, MasterToClient,
@@ -56,6 +57,12 @@ pub fn usage() -> impl Strategy<Value = Usage> {
     })
 }
 
+fn conditions(hold: bool, begin: Option<Time>) -> Option<Box<Conditions>> {
+    let dependency = |condition| Dependency { condition, job: JobId(7) };
+    let dependencies = Condition::ALL.map(dependency).to_vec();
+    begin.map(|_| Box::new(Conditions { hold, begin, dependencies, singleton: !hold }))
+}
+
 pub fn request() -> impl Strategy<Value = Request> {
     let cores = prop_oneof![Just(Cores::All), any::<std::num::NonZeroU32>().prop_map(Cores::Count)];
     (text(), cores, any::<bool>(), proptest::option::of(time()), vec(text(), 0..3)).prop_map(
@@ -78,6 +85,9 @@ pub fn request() -> impl Strategy<Value = Request> {
             may_suspend: immediate,
             may_requeue: !immediate,
             filler: immediate,
+            conditions: conditions(immediate, deadline),
+            warning: deadline.map(|at| Warning { signal: 10, before: Span::from_ms(at.unix_ms()) }),
+            kill_grace: deadline.map(|at| Span::from_ms(at.unix_ms())),
         },
     )
 }
@@ -214,6 +224,9 @@ pub fn change() -> impl Strategy<Value = Change> {
     });
     prop_oneof![
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Cancel),
+        vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Hold),
+        vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Release),
+        vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Requeue),
         proptest::option::of(steps).prop_map(Change::Prices),
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),

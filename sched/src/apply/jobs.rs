@@ -2,6 +2,7 @@
 
 use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Request, Span, Time, UnitKind, Usage};
 
+use super::eligible;
 use super::nodes::{self, release};
 use crate::account::cost_of;
 use crate::estimate::Known;
@@ -19,22 +20,35 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Reques
         }
     }
     check_request(state, &request)?;
+    eligible::check(state, &request)?;
     state.next_job += 1;
-    let job = Job {
+    let mut job = Job {
         request,
         submitted: now,
         attempts: 0,
         lost: Account::default(),
         phase: Phase::Waiting(None),
         restarts: 0,
+        held: None,
+        after: Vec::new(),
+        eligible: None,
     };
+    eligible::conditions(state, &mut job);
+    state.index.blocked.known(id, &job.request);
     state.jobs.insert(id, Box::new(job));
-    enqueue(state, id);
+    enqueue(state, now, id);
     Ok(())
 }
 
+/// Puts a waiting job where it waits: into the queue, or among those that may not run yet.
+fn enqueue(state: &mut State, now: Time, id: JobId) {
+    if !eligible::block(state, now, id) {
+        queue(state, id);
+    }
+}
+
 /// Puts a waiting job into the queue, at the place that its number gives it.
-fn enqueue(state: &mut State, id: JobId) {
+pub(super) fn queue(state: &mut State, id: JobId) {
     let options = &state.settings.options;
     let known = Known {
         profiles: &state.profiles,
@@ -49,8 +63,11 @@ fn enqueue(state: &mut State, id: JobId) {
     state.queue.insert(id);
 }
 
-/// Takes a job that no longer waits out of the queue.
+/// Takes a job that no longer waits out of where it waited.
 pub(crate) fn dequeue(state: &mut State, id: JobId) {
+    if state.blocked.contains(id) {
+        return eligible::unblock(state, id);
+    }
     state.queue.remove(id);
     state.index.untold.remove(id);
     if let Some(job) = state.jobs.get(id) {
@@ -157,11 +174,13 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
     if as_assigned {
         // Its expected end stays what it is.
         begin(job);
-        let limit = job.limit_end();
+        let (limit, warning) = (job.limit_end(), job.warning_at());
         state.index.limits.extend(limit.map(|end| (end, id)));
+        state.index.warnings.extend(warning.map(|at| (at, id)));
     } else {
         with_times(state, id, begin);
     }
+    eligible::begun(state, now, id);
     Ok(())
 }
 
@@ -194,7 +213,7 @@ pub(super) fn taken_back(
     match assignment.stop {
         Some((StopReason::Cancelled { by }, _)) => end_waiting(state, now, id, by),
         _ => {
-            enqueue(state, id);
+            enqueue(state, now, id);
             for node in assignment.placement.iter().filter(|_| suspect).flat_map(|part| part.nodes()) {
                 nodes::suspect(state, now, node, suspect_until);
             }
@@ -206,7 +225,9 @@ pub(super) fn taken_back(
 fn end_waiting(state: &mut State, now: Time, id: JobId, by: String) {
     dequeue(state, id);
     if let Some(job) = state.jobs.remove(id) {
-        state.finished.push(Finished::before_start(id, &job, now, JobEnd::Cancelled { by }));
+        let end = JobEnd::Cancelled { by };
+        eligible::over(state, now, (id, &job.request), &end);
+        state.finished.push(Finished::before_start(id, &job, now, end));
     }
 }
 
@@ -214,7 +235,7 @@ pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str
     let job = state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
     match job.assignment_mut() {
         None => end_waiting(state, now, id, by.to_owned()),
-        Some(Assignment { stop: Some((why @ StopReason::Requeued { .. }, _)), .. }) => {
+        Some(Assignment { stop: Some((why, _)), .. }) if why.runs_again() => {
             // It ends already; it only must not run again.
             *why = StopReason::Cancelled { by: by.to_owned() };
         }
@@ -253,18 +274,20 @@ pub(super) fn ended(
     let account = account(state, now, (&job, running.as_ref()), usage, &assignment);
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let stopped = assignment.stop.map(|(why, _)| why);
-    if matches!(stopped, Some(StopReason::Requeued { .. })) && !matches!(outcome, Outcome::Lost { .. }) {
+    if stopped.as_ref().is_some_and(StopReason::runs_again) && !matches!(outcome, Outcome::Lost { .. }) {
         job.lost = account;
         job.restarts += u32::from(started.is_some());
         state.jobs.insert(id, job);
-        enqueue(state, id);
+        enqueue(state, now, id);
         return Ok(());
     }
+    let end = JobEnd::Ran { outcome: outcome.clone(), stopped };
+    eligible::over(state, now, (id, &job.request), &end);
     state.sums.jobs_cost += account.cost;
     state.sums.jobs_start_now_cost += account.start_now_cost;
     state.finished.push(Finished {
         job: id,
-        end: JobEnd::Ran { outcome: outcome.clone(), stopped },
+        end,
         submitted: job.submitted,
         started,
         ended: now,
@@ -292,7 +315,7 @@ fn account(
     Account {
         energy: job.lost.energy + energy,
         cost: job.lost.cost + cost_of(energy, running.started, span, prices),
-        start_now_cost: job.lost.start_now_cost + cost_of(energy, job.submitted, span, prices),
+        start_now_cost: job.lost.start_now_cost + cost_of(energy, job.eligible(), span, prices),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Events become state. Each event either is recorded whole or is refused and changes nothing; nothing is decided here.
 
+mod eligible;
 mod jobs;
 mod nodes;
 mod settings;
@@ -11,9 +12,10 @@ use crate::event::Event;
 use crate::refused::Refused;
 use crate::state::{Sleep, State};
 
+pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
 pub(crate) use nodes::{settle, switch, take, wake};
-pub(crate) use steer::{draw_at, draw_if_on, hold_at, requeue, resume, suspend};
+pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, resume, suspend};
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
@@ -39,6 +41,9 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::ModeSet { mode, .. } => settings::mode(state, *mode),
         Event::PolicySet { preset, options, .. } => settings::policy(state, *preset, *options),
         Event::ProfileSet { key, profile, .. } => settings::profile(state, key, *profile),
+        Event::Held { job, by } => eligible::held(state, now, *job, by),
+        Event::RequeueRequested { job, by } => steer::requeue_requested(state, *job, by),
+        Event::Released { job, .. } => eligible::released(state, now, *job),
     }?;
     // What begins as planned takes nothing away from what the last plan found.
     if !matches!(event, Event::Started { .. }) {

@@ -155,6 +155,28 @@ pub(crate) fn requeue(state: &mut State, id: JobId, why: StopReason) -> Option<A
     state.jobs.get(id)?.assignment().map(|assignment| assignment.attempt)
 }
 
+/// Only a job that is on its way or runs, whose user allowed it, and that is not being ended, can be requeued.
+pub(crate) fn check_requeue(state: &State, id: JobId) -> Result<(), Refused> {
+    let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
+    let assignment = job.assignment().ok_or(Refused::NotRunning { job: id })?;
+    if !job.request.may_requeue {
+        return Err(Refused::MayNotRunAgain { job: id });
+    }
+    if assignment.stop.is_some() { Err(Refused::EndsAlready { job: id }) } else { Ok(()) }
+}
+
+/// The command follows with the next round.
+pub(super) fn requeue_requested(state: &mut State, id: JobId, by: &str) -> Result<(), Refused> {
+    check_requeue(state, id)?;
+    with_times(state, id, |job| {
+        if let Some(assignment) = job.assignment_mut() {
+            assignment.stop = Some((StopReason::RequeuedBy { by: by.to_owned() }, false));
+        }
+    });
+    state.index.to_stop.insert(id);
+    Ok(())
+}
+
 /// A node confirms what it was told: its readings show it from now on.
 pub(super) fn confirmed(state: &mut State, id: NodeId, what: impl Fn(Change) -> bool) {
     if let Some(node) = state.node_mut(id) {

@@ -109,7 +109,9 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
     for (id, wait) in plan.refusals {
         apply::dequeue(state, id);
         let Some(job) = state.jobs.remove(id) else { continue };
-        state.finished.push(Finished::before_start(id, &job, now, JobEnd::Refused { wait }));
+        let end = JobEnd::Refused { wait };
+        apply::over(state, now, (id, &job.request), &end);
+        state.finished.push(Finished::before_start(id, &job, now, end));
     }
     for (id, wait) in plan.waits {
         let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { continue };

@@ -1,6 +1,7 @@
 //! What can be found again from the rest of the state, kept up to date so that a round costs what changed and not what
 //! exists: nodes by class and free cores, waiting jobs by shape, ends of running jobs. Decides nothing.
 
+mod blocked;
 mod classes;
 mod shapes;
 
@@ -13,6 +14,7 @@ use crate::policy::Memo;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::structure::JobSet;
 
+pub(crate) use blocked::{Blocked, begin_of, wants_to_be_alone};
 pub(crate) use classes::{Class, Classes};
 pub(crate) use shapes::{Shape, Shapes, Way};
 
@@ -41,6 +43,8 @@ pub(crate) struct Index {
     pub ends: BTreeMap<(Time, JobId), Freed>,
     /// When running jobs reach their time limits.
     pub limits: BTreeSet<(Time, JobId)>,
+    /// When running jobs are to be warned of that.
+    pub warnings: BTreeSet<(Time, JobId)>,
     /// Jobs that shall end and were not told yet.
     pub to_stop: JobSet,
     /// When nodes are no longer suspect.
@@ -63,6 +67,8 @@ pub(crate) struct Index {
     pub memo: Option<Memo>,
     /// Until when the mode need not be looked at: the price does not change before.
     pub mode_until: Option<Time>,
+    /// What waiting jobs wait for that may not run yet.
+    pub blocked: Blocked,
 }
 
 /// It follows from the rest of the state, so it is never what tells two states apart.
@@ -93,7 +99,7 @@ impl Index {
         for (id, job) in state.jobs.iter() {
             match &job.phase {
                 Phase::Waiting(told) => {
-                    if told.is_none() {
+                    if told.is_none() && !state.blocked.contains(id) {
                         index.untold.insert(id);
                     }
                 }
@@ -108,6 +114,7 @@ impl Index {
             }
         }
         index.queue_again(state);
+        index.blocked = Blocked::of(state);
         index
     }
 
@@ -135,6 +142,7 @@ impl Index {
             self.ends.insert((end, id), self.freed_by(job, assignment));
         }
         self.limits.extend(job.limit_end().map(|end| (end, id)));
+        self.warnings.extend(job.warning_at().map(|at| (at, id)));
         if matches!(job.phase, Phase::Suspended(..)) {
             self.suspended.insert(id);
         }
@@ -168,6 +176,9 @@ impl Index {
         }
         if let Some(end) = job.limit_end() {
             self.limits.remove(&(end, id));
+        }
+        if let Some(at) = job.warning_at() {
+            self.warnings.remove(&(at, id));
         }
         if matches!(job.phase, Phase::Suspended(..)) {
             self.suspended.remove(&id);

@@ -163,7 +163,7 @@ impl Aim {
     /// without one, when its patience is over, and in any case when it has waited for `max_delay`.
     fn pressed_at(&self, job: &Job, choices: &[Choice]) -> Time {
         let latest = choices.iter().filter_map(|choice| latest_start(&job.request, choice)).max();
-        [latest, job.request.start_by, Some(job.submitted + self.patience)]
+        [latest, job.request.start_by, Some(job.eligible() + self.patience)]
             .into_iter()
             .flatten()
             .min()
@@ -241,7 +241,7 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, choices: &[Ch
         for from in std::iter::once(now).chain(steps.filter(|at| now < *at && *at <= latest)) {
             let Some(at) = desk.earliest(composition, choice, from).filter(|at| *at <= latest) else { continue };
             let draw = desk.planned.draw_at(at);
-            let rank = (weigh(&desk.view, job.submitted, choice, (at, draw)).total(), at, choice.estimate.energy);
+            let rank = (weigh(&desk.view, job.eligible(), choice, (at, draw)).total(), at, choice.estimate.energy);
             if best.is_none_or(|(least, _)| rank < least) {
                 best = Some((rank, choice));
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, width};
+use limo_model::{Attempt, Dependency, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, width};
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Account, StopReason, Wait};
@@ -19,6 +19,15 @@ pub struct Job {
     /// How often it ran and was ended to run again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u32,
+    /// Who holds it back, where somebody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// What must still become of other jobs before it may run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<Dependency>,
+    /// Since when it may run, where that is not since its submission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) eligible: Option<Time>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -70,6 +79,9 @@ pub struct Running {
     pub resumed: Time,
     /// Whether it runs as it was started.
     pub steady: bool,
+    /// Whether it was warned that its time limit comes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) warned: bool,
 }
 
 impl Running {
@@ -87,11 +99,17 @@ impl Running {
             since: now,
             resumed: now,
             steady: true,
+            warned: false,
         }
     }
 }
 
 impl Job {
+    /// Since when it may run: for how long a policy has let it wait.
+    pub fn eligible(&self) -> Time {
+        self.eligible.unwrap_or(self.submitted)
+    }
+
     pub fn assignment(&self) -> Option<&Assignment> {
         match &self.phase {
             Phase::Waiting(_) => None,
@@ -148,6 +166,13 @@ impl Job {
         }
     }
 
+    /// When it is to be warned that its time limit comes, if it was not yet.
+    pub(crate) fn warning_at(&self) -> Option<Time> {
+        let before = self.request.warning?.before;
+        let is_warned = self.running().is_some_and(|running| running.warned);
+        self.limit_end().filter(|_| !is_warned).map(|end| end - before)
+    }
+
     /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it
     /// has been over it, and at least a twentieth of its time: nothing better is known, and it has not ended.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
@@ -175,6 +200,11 @@ impl Job {
 }
 
 impl Assignment {
+    /// Whether it shall end only to run again.
+    pub(crate) fn runs_again(&self) -> bool {
+        self.stop.as_ref().is_some_and(|(why, _)| why.runs_again())
+    }
+
     /// Its part, where it is on one unit of one node: only such a job is held at caps.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
         match &self.placement[..] {

@@ -1,8 +1,8 @@
 //! Every rule of the checker catches a plan that breaks it, and only that one.
 
 use limo_model::{
-    Attempt, Band, Cores, Curve, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power,
-    Request, Span, Time, UnitId, UnitKind, UnitSpec,
+    Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
+    NodeId, NodeSpec, Part, Power, Request, Span, Time, UnitId, UnitKind, UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, Preset, Start, Violation, Wait, check};
 
@@ -92,6 +92,31 @@ fn each_job_once_and_with_a_reason() {
     check_broken(|plan| plan.waits.push((nine, wait())), &[Violation::NotWaiting { job: nine }]);
     check_broken(|plan| plan.refusals.append(&mut plan.waits), &[Violation::RefusedPatient { job: two }]);
     check_broken(|plan| plan.waits.append(&mut plan.refusals), &[Violation::ImmediateWaits { job: three }]);
+}
+
+#[test]
+fn a_job_that_may_not_run_yet_is_not_started_and_not_told_another_reason() {
+    let wants = |conditions| Request { conditions: Some(Box::new(conditions)), ..request(false) };
+    let begin = Time::from_unix_ms(2_000);
+    let on = Dependency { condition: Condition::AfterAny, job: JobId(2) };
+    let check = |conditions: Conditions, wait: Wait| {
+        let mut core = core();
+        let job = JobId(4);
+        core.apply(NOW, &Event::Submitted { job, request: wants(conditions) }).expect("a job");
+        check_on(&core, |_| {}, &[]);
+        let not_yet = [Violation::NotEligible { job, wait: wait.clone() }];
+        check_on(&core, |plan| plan.waits.push((job, Wait::Resources { until: None })), &not_yet);
+        let free = |part: Part| Part { memory: Memory::ZERO, cores: 0, ..part };
+        let plan = Plan { starts: vec![start(4, free(part(0, 0)))], ..sound() };
+        assert!(check(&core.view(NOW), &plan).contains(&not_yet[0]), "{plan:?}");
+        core.apply(NOW, &Event::CancelRequested { job, by: "root".into() }).expect("it waits");
+        check_on(&core, |plan| plan.waits.push((job, wait)), &[Violation::NotWaiting { job }]);
+    };
+    check(Conditions { hold: true, ..Conditions::default() }, Wait::Held { by: "user".into() });
+    check(Conditions { begin: Some(begin), ..Conditions::default() }, Wait::Begin { at: begin });
+    check(Conditions { singleton: true, ..Conditions::default() }, Wait::Singleton { job: JobId(3) });
+    let (job, condition) = (on.job, on.condition);
+    check(Conditions { dependencies: vec![on], ..Conditions::default() }, Wait::Dependency { job, condition });
 }
 
 #[test]

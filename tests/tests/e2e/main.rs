@@ -3,6 +3,7 @@
 mod budget;
 mod detached;
 mod digest;
+mod eligible;
 mod environment;
 mod files;
 mod full_disk;

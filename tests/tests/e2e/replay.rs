@@ -52,6 +52,18 @@ fn live(cluster: &mut Cluster) {
     set(&["set", "limits", "none", "none"]);
     set(&["set", "policy", "limo"]);
     finish_all(&submitter, &waiting[..5]);
+    let job = |options: &[&str]| submitter.detach(&[options, &[WORKLOAD, "cg", "--duration", "100ms"]].concat());
+    let held = job(&["-H", "--begin", "now+1s"]);
+    let after = job(&["-d", &format!("afterok:{held},singleton")]);
+    submitter.lq(&["release", &held.to_string()]).succeeded();
+    finish_all(&submitter, &[held, after]);
+    let again = submitter.detach(&["--requeue", WORKLOAD, "cg", "--duration", "1000s"]);
+    let never = job(&["-d", &format!("afterok:{again}")]);
+    until("it runs", || (submitter.state(again) == "running").then_some(()));
+    submitter.lq(&["requeue", &again.to_string()]).succeeded();
+    submitter.lq(&["hold", &never.to_string()]).succeeded();
+    submitter.lq(&["cancel", &again.to_string()]).succeeded();
+    assert_eq!(submitter.wait(never), Some(125));
     cluster.kill_node("xeon2");
     cluster.start_node("xeon2");
     finish_all(&submitter, &submit(&submitter, "cg", &["100ms"; 3]));
@@ -110,6 +122,9 @@ fn a_live_journal_gives_the_same_rounds_again() {
     }
     for kind in ["LimitsSet", "PricesSet", "ModeSet", "PolicySet", "ProfileSet", "NodeResumed", "BudgetsSet", "Metered"]
     {
+        assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
+    }
+    for kind in ["Held", "Released", "RequeueRequested"] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
     }
     // It is no accident: without one of the events that matter the rounds are others.

@@ -70,3 +70,25 @@ fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
     let limits = submitter.lconf(&["show", "--json"]).succeeded();
     assert!(limits.contains("\"band_high_w\":null") && limits.contains("\"policy\":\"limo\""), "{limits}");
 }
+
+#[test]
+fn nobody_releases_what_an_operator_holds_or_depends_on_the_job_of_another() {
+    let cluster = Cluster::of_one_node(1);
+    let Some(other) = Other::of(&cluster) else { return };
+    let submitter = cluster.submitter();
+    let foreign = submitter.detach(&["-H", "true"]);
+    let own = other.run("lrun", &["--detach", "-H", "true"]).succeeded();
+    let own = own.trim_end();
+    other.run("lq", &["release", own]).succeeded();
+    assert_ne!(submitter.wait(own.parse().expect("a number")), None);
+    let own = other.run("lrun", &["--detach", "-H", "true"]).succeeded();
+    let own = own.trim_end();
+    submitter.lq(&["hold", own]).succeeded();
+    other.run("lq", &["release", own]).failed("only an operator can release it");
+    submitter.lq(&["release", own]).succeeded();
+    let foreign = foreign.to_string();
+    for verb in ["hold", "release", "requeue"] {
+        other.run("lq", &[verb, &foreign]).failed(OTHER);
+    }
+    other.run("lrun", &["-d", &format!("after:{foreign}"), "true"]).failed(OTHER);
+}

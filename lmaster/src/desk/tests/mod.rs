@@ -5,6 +5,7 @@ mod budgets;
 mod changes;
 mod chaos;
 mod disk;
+mod eligible;
 mod feeds;
 mod grid;
 mod jobs;

@@ -5,6 +5,7 @@ pub mod run;
 use crate::world::World;
 use limo_model::{
     Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Span, Time,
+    Warning,
 };
 use limo_sched::{Allocation, Event, ModeSetting, RestRule};
 use proptest::prelude::*;
@@ -29,6 +30,9 @@ pub enum Step {
     Reading(u8, i64),
     Silence(u8),
     TakeBack,
+    Hold(u8),
+    Release(u8),
+    Requeue(u8),
     Budgets(Vec<Period>),
     Metered(i64),
     Rest(RestRule),
@@ -61,6 +65,8 @@ pub struct Ask {
     /// Nodes that are named, and whether only these are wanted.
     pub named: (u8, bool),
     pub takes: i64,
+    /// What must be so before it may run: mostly nothing. With a number for each that needs one.
+    pub conditions: (u8, u8),
 }
 
 /// `most`: nodes.
@@ -70,8 +76,9 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let named = if most > 1 { prop_oneof![3 => Just(0), 1 => 0..=3_u8].boxed() } else { Just(0).boxed() };
     let size = (1..=most, 0..4_u32, 0..3_u64, (named, any::<bool>()));
     let times = (limit, maybe(3000), maybe(3000), 1..600_i64);
-    (0..3_u8, size, times, proptest::bool::weighted(0.1), (any::<bool>(), 0..5_u8)).prop_map(
-        |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, (variant, gives))| Ask {
+    let more = (any::<bool>(), 0..5_u8, (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>()));
+    (0..3_u8, size, times, proptest::bool::weighted(0.1), more).prop_map(
+        |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, more)| Ask {
             app,
             nodes,
             cores,
@@ -80,10 +87,11 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             limit,
             deadline,
             start_by,
-            variant,
-            gives,
+            variant: more.0,
+            gives: more.1,
             named,
             takes,
+            conditions: more.2,
         },
     )
 }
@@ -105,6 +113,9 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
         1 => (node.clone(), 0..200_i64).prop_map(|(node, draw)| Step::Reading(node, draw)),
         1 => node.prop_map(Step::Silence),
         1 => Just(Step::TakeBack),
+        2 => any::<u8>().prop_map(Step::Hold),
+        2 => any::<u8>().prop_map(Step::Release),
+        1 => any::<u8>().prop_map(Step::Requeue),
     ]
 }
 
@@ -197,6 +208,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         may_suspend: matches!(ask.gives, 1 | 3 | 4),
         may_requeue: ask.gives >= 2,
         filler: ask.gives == 4,
+        warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))
     }

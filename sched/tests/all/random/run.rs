@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Energy, JobId, NodeId, Power, Price, Span, Time, UnitId};
+use limo_model::{
+    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Power, Price, Request, Span, Time, UnitId,
+};
 use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
 
 use proptest::prelude::*;
@@ -65,6 +67,7 @@ impl Run {
         assert_eq!((again.waits, again.finished), (vec![], vec![]), "a second round has more to say");
         self.check_nodes();
         self.check_upper_limit();
+        self.check_conditions();
     }
 
     fn one_round(&mut self) -> Round {
@@ -143,6 +146,45 @@ impl Run {
         NodeId(u32::from(number) % u32::try_from(self.world.core.nodes().len()).expect("few"))
     }
 
+    fn job(&self, number: u8) -> Option<JobId> {
+        let jobs: Vec<JobId> = self.world.core.jobs().map(|(id, _)| id).collect();
+        jobs.get(usize::from(number) % jobs.len().max(1)).copied()
+    }
+
+    /// One of the kinds of conditions, or two of them; 0 is none.
+    fn conditions(&self, (kind, number): (u8, u8)) -> Option<Box<Conditions>> {
+        let on = |condition| self.job(number).map(|job| Dependency { condition, job });
+        let condition = Condition::ALL[usize::from(kind % 4)];
+        let conditions = match kind {
+            0 => return None,
+            1 => Conditions { hold: true, ..Conditions::default() },
+            2 => Conditions { singleton: true, ..Conditions::default() },
+            3 => {
+                let begin = Some(self.world.now + Span::from_secs(4 * i64::from(number)));
+                Conditions { begin, singleton: number % 2 == 0, ..Conditions::default() }
+            }
+            _ => Conditions { dependencies: on(condition).into_iter().collect(), ..Conditions::default() },
+        };
+        Some(Box::new(conditions))
+    }
+
+    /// Nobody runs of whom something is still awaited.
+    fn check_conditions(&self) {
+        for (id, job) in self.world.core.jobs() {
+            let conditions = job.request.conditions.as_deref().cloned().unwrap_or_default();
+            let too_soon = conditions.begin.is_some_and(|begin| begin > self.world.now);
+            let alone = |(other, of): (JobId, &Job)| other >= id || of.request.name != job.request.name;
+            let is_free =
+                job.after.is_empty() && !too_soon && (!conditions.singleton || self.world.core.jobs().all(alone));
+            let stops = job.assignment().is_some_and(|assignment| assignment.stop.is_some());
+            assert!(is_free || matches!(job.phase, Phase::Waiting(Some(_))), "job {id} may not run: {job:?}");
+            assert!(
+                job.held.is_none() || stops || matches!(job.phase, Phase::Waiting(Some(_))),
+                "job {id} is held: {job:?}"
+            );
+        }
+    }
+
     fn happen(&mut self, step: &Step) {
         let by = || "root".to_owned();
         let now = self.world.now;
@@ -151,12 +193,27 @@ impl Run {
             Step::Submit(ask) => {
                 let job = self.world.core.next_job();
                 self.world.takes.insert(job, Span::from_secs(ask.takes));
-                self.world.apply(Event::Submitted { job, request: request(now, ask) })
+                if ask.takes % 4 == 0 {
+                    self.world.fails.insert(job);
+                }
+                let conditions = self.conditions(ask.conditions);
+                self.world.apply(Event::Submitted { job, request: Request { conditions, ..request(now, ask) } })
             }
             Step::Cancel(index) => {
-                let jobs: Vec<JobId> = self.world.core.jobs().map(|(id, _)| id).collect();
-                let Some(job) = jobs.get(usize::from(*index) % jobs.len().max(1)) else { return };
-                self.world.apply(Event::CancelRequested { job: *job, by: by() })
+                let Some(job) = self.job(*index) else { return };
+                self.world.apply(Event::CancelRequested { job, by: by() })
+            }
+            Step::Hold(index) => {
+                let Some(job) = self.job(*index) else { return };
+                self.world.apply(Event::Held { job, by: by() })
+            }
+            Step::Requeue(index) => {
+                let Some(job) = self.job(*index) else { return };
+                self.world.apply(Event::RequeueRequested { job, by: by() })
+            }
+            Step::Release(index) => {
+                let Some(job) = self.job(*index) else { return };
+                self.world.apply(Event::Released { job, by: by() })
             }
             Step::Pass(secs) => {
                 self.pass(now + Span::from_secs(*secs));
@@ -241,6 +298,10 @@ impl Run {
     fn heal(&mut self) {
         self.world.silent.clear();
         while self.take_back() {}
+        let held = self.world.core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id);
+        for job in held.collect::<Vec<_>>() {
+            self.world.apply(Event::Released { job, by: "root".into() }).expect("it is held");
+        }
         for index in 0..u8::try_from(self.world.core.nodes().len()).expect("few") {
             self.happen(&Step::Up(index, 0));
             self.happen(&Step::Resume(index));

@@ -12,6 +12,10 @@ impl Story {
         match words {
             ["submit", name, rest @ ..] => self.submit(name, rest),
             ["cancel", name] => self.apply(Event::CancelRequested { job: self.names[*name], by: by() }),
+            ["hold", name] => self.apply(Event::Held { job: self.names[*name], by: by() }),
+            ["hold", name, who] => self.apply(Event::Held { job: self.names[*name], by: (*who).to_owned() }),
+            ["release", name] => self.apply(Event::Released { job: self.names[*name], by: by() }),
+            ["requeue", name] => self.apply(Event::RequeueRequested { job: self.names[*name], by: by() }),
             ["limits", low, high] => {
                 let limits = Curve::constant(Band::new(watts(low), watts(high)).expect("a band"));
                 self.apply(Event::LimitsSet { limits, by: by() });
@@ -79,6 +83,7 @@ impl Story {
                     format!("cap {name} {}", caps.collect::<Vec<_>>().join(" "))
                 }
                 Command::Suspend { job, .. } => format!("suspend {}", self.name_of(*job)),
+                Command::Signal { job, signal, .. } => format!("signal {} {signal}", self.name_of(*job)),
                 Command::Resume { job, .. } => format!("resume {}", self.name_of(*job)),
                 Command::Sleep { nodes } => format!("sleep {}", self.runs(nodes.iter().copied())),
                 Command::Wake { nodes } => format!("wake {}", self.runs(nodes.iter().copied())),
@@ -94,6 +99,9 @@ impl Story {
             match &finished.end {
                 JobEnd::Cancelled { by } => self.say(&format!("cancelled {name} by {by}")),
                 JobEnd::Refused { wait } => self.say(&format!("refuse {name} {}", wait.shown(shown))),
+                JobEnd::Unmet { dependency, became } => {
+                    self.say(&format!("cancelled {name} {dependency}: {} {became}", self.name_of(dependency.job)));
+                }
                 JobEnd::Ran { .. } => {}
             }
         }

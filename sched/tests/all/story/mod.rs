@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use limo_model::{
-    Band, Budget, Budgets, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Price, Profile,
-    ProfileKey, Request, Rest, Span, Switch, Time, UnitKind, UnitSpec,
+    Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId, Memory, Meter,
+    NodeId, NodeSpec, Power, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Time, UnitKind, UnitSpec,
+    Warning,
 };
 use limo_sched::{Event, Mode, Options, Preset, PriceRule, RestRule};
 
@@ -77,6 +78,11 @@ fn prices(words: &[&str]) -> Curve<Price> {
     let steps = words.iter().filter_map(|word| word.split_once('=')).filter(|(at, _)| at.contains(':'));
     let steps = steps.map(|(at, eur)| (clock(at), parse(&format!("{eur} EUR/MWh")))).collect();
     Curve::new(steps, fields(words).get("until").map(|at| clock(at))).expect("a curve")
+}
+
+/// `10@2min`
+fn warning((signal, before): (&str, &str)) -> Warning {
+    Warning { signal: parse(signal), before: parse(before) }
 }
 
 impl Story {
@@ -235,6 +241,28 @@ impl Story {
         self.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
     }
 
+    /// `[hold] [begin=01:00] [depends=afterok:a:b,after:c] [singleton]`
+    fn conditions(&self, given: &BTreeMap<&str, &str>) -> Option<Box<Conditions>> {
+        let on = |text: &&str| {
+            let (word, jobs) = text.split_once(':').expect("a condition and jobs");
+            let condition = Condition::ALL.into_iter().find(|condition| condition.name() == word).expect("a condition");
+            let on = |name| Dependency { condition, job: self.names[name] };
+            jobs.split(':').map(on).collect::<Vec<_>>()
+        };
+        let conditions = Conditions {
+            hold: given.contains_key("hold"),
+            begin: given.get("begin").map(|text| clock(text)),
+            dependencies: given
+                .get("depends")
+                .iter()
+                .flat_map(|text| text.split(','))
+                .flat_map(|on_| on(&on_))
+                .collect(),
+            singleton: given.contains_key("singleton"),
+        };
+        (conditions != Conditions::default()).then(|| Box::new(conditions))
+    }
+
     pub(super) fn submit(&mut self, name: &str, words: &[&str]) {
         let given = fields(words);
         let list = |key: &str| given.get(key).map(|text| text.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -247,7 +275,7 @@ impl Story {
         let job = self.world.core.next_job();
         let request = Request {
             user: "user".into(),
-            name: name.into(),
+            name: given.get("named").copied().unwrap_or(name).to_owned(),
             application,
             size: String::new(),
             nodes: given.get("nodes").map_or(std::num::NonZeroU32::MIN, |text| parse(text)),
@@ -264,12 +292,16 @@ impl Story {
             may_suspend: given.contains_key("may-suspend"),
             may_requeue: given.contains_key("may-requeue"),
             filler: given.contains_key("filler"),
+            conditions: self.conditions(&given),
+            warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
+            kill_grace: None,
         };
         let submitted = self.world.apply(Event::Submitted { job, request });
         match submitted {
             Ok(()) => {
                 self.names.insert(name.to_owned(), job);
                 self.world.takes.extend(given.get("takes").map(|text| (job, parse(text))));
+                self.world.fails.extend(given.get("fails").map(|_| job));
             }
             Err(refused) => self.say(&format!("refused {name} {refused}")),
         }

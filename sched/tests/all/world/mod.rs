@@ -29,6 +29,8 @@ pub struct World {
     pub takes: BTreeMap<JobId, Span>,
     /// Nodes that cannot set any cap.
     pub capless: BTreeSet<NodeId>,
+    /// Jobs that end with exit code 1.
+    pub fails: BTreeSet<JobId>,
     /// Nodes that do not answer.
     pub silent: BTreeSet<NodeId>,
     wake_at: Option<Time>,
@@ -58,6 +60,7 @@ impl World {
             ends: BTreeSet::new(),
             takes: BTreeMap::new(),
             capless: BTreeSet::new(),
+            fails: BTreeSet::new(),
             silent: BTreeSet::new(),
             wake_at: None,
             switches: BTreeMap::new(),
@@ -124,6 +127,7 @@ impl World {
             Command::Resume { job, attempt } => self.pause(*job, *attempt, false),
             Command::Sleep { nodes } => self.switch(nodes, false),
             Command::Wake { nodes } => self.switch(nodes, true),
+            Command::Signal { .. } => {}
         }
     }
 
@@ -233,7 +237,7 @@ impl World {
         let (at, job) = self.ends.first().copied().filter(|(at, _)| *at <= self.now)?;
         self.ends.remove(&(at, job));
         let attempt = self.tasks.remove(&job)?.attempt;
-        self.end(job, attempt, Outcome::Exited(0));
+        self.end(job, attempt, Outcome::Exited(self.fails.contains(&job).into()));
         Some(job)
     }
 

@@ -1,0 +1,102 @@
+//! What a new job depends on. The core knows jobs that are not over; what became of the others is asked of the journal
+//! before the job is accepted, and what is met already is left out of its request.
+
+use std::collections::BTreeSet;
+
+use limo_model::{Dependency, JobId, Request};
+use limo_proto::{JobReport, SendExec};
+use limo_sched::Became;
+
+use super::clients::Asked;
+use super::{Desk, PeerId, Question};
+
+/// What is to be done once it is known what became of jobs.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Submission(Box<SendExec>),
+    DryRun(Box<Request>),
+}
+
+impl Wanted {
+    fn request(&mut self) -> &mut Request {
+        match self {
+            Self::Submission(exec) => &mut exec.request,
+            Self::DryRun(request) => request,
+        }
+    }
+
+    fn dependencies(&mut self) -> Vec<Dependency> {
+        self.request().conditions.as_ref().map(|conditions| conditions.dependencies.clone()).unwrap_or_default()
+    }
+}
+
+impl Desk {
+    /// Goes on when all that the request depends on is known to the core.
+    pub(super) fn with_dependencies(&mut self, peer: PeerId, mut wanted: Wanted) {
+        let mut over = BTreeSet::new();
+        for Dependency { job, .. } in wanted.dependencies() {
+            let allowed = match self.live.get(&job).zip(self.core.job(job)) {
+                Some(_) => self.may_steer(peer, job),
+                None if job.0 == 0 || job >= self.core.next_job() => Err(format!("there is no job {job}")),
+                None => {
+                    over.insert(job);
+                    Ok(())
+                }
+            };
+            if let Err(reason) = allowed {
+                return self.refuse(peer, reason, None);
+            }
+        }
+        if over.is_empty() {
+            return self.go_on(peer, wanted);
+        }
+        let question = Question::Jobs(over.iter().copied().collect());
+        self.ask(peer, question, Asked::Dependencies(peer, wanted, over));
+    }
+
+    /// What is met is left out. Another job may be over since the journal was asked: then it is asked again.
+    pub(super) fn dependencies_found(
+        &mut self,
+        peer: PeerId,
+        mut wanted: Wanted,
+        over: &BTreeSet<JobId>,
+        reports: &[JobReport],
+    ) {
+        for on in wanted.dependencies().into_iter().filter(|on| over.contains(&on.job)) {
+            if let Err(reason) = self.is_met(peer, on, reports) {
+                return self.refuse(peer, reason, None);
+            }
+        }
+        let request = wanted.request();
+        if let Some(conditions) = &mut request.conditions {
+            conditions.dependencies.retain(|on| !over.contains(&on.job));
+        }
+        self.with_dependencies(peer, wanted);
+    }
+
+    /// Whether a job that is over became what was wanted of it, or why not.
+    fn is_met(&self, peer: PeerId, on: Dependency, reports: &[JobReport]) -> Result<(), String> {
+        let job = on.job;
+        let report = reports.iter().find(|report| report.job == job);
+        let (Some(report), Some(caller)) = (report, self.caller(peer)) else {
+            return Err(format!("there is no job {job}"));
+        };
+        if !caller.operator && report.user != caller.user {
+            return Err(format!("job {job} belongs to {}, not to {}", report.user, caller.user));
+        }
+        match report.end.as_ref().map(Became::of) {
+            Some(became) if became.meets(on.condition) => Ok(()),
+            Some(became) => Err(format!("{on} can never be: job {job} {became}")),
+            None => Err(format!("it is not known how job {job} ended")),
+        }
+    }
+
+    fn go_on(&mut self, peer: PeerId, mut wanted: Wanted) {
+        let request = wanted.request();
+        request.conditions = request.conditions.take().filter(|conditions| **conditions != Default::default());
+        match wanted {
+            Wanted::Submission(exec) => self.accept(peer, *exec),
+            Wanted::DryRun(request) => self.try_out(peer, &request),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What users and operators do to jobs that wait, or shall wait again: holding, releasing, requeueing. All jobs of one
+//! request or none.
+
+use std::collections::BTreeSet;
+
+use limo_model::JobId;
+use limo_sched::Event;
+
+use super::commit::done;
+use super::{Desk, PeerId};
+
+impl Desk {
+    pub(super) fn hold_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
+        let check = |desk: &Self, job| desk.core.check_hold(job).map_err(|refused| refused.to_string());
+        self.for_all(peer, jobs, check, |job, by| Event::Held { job, by });
+    }
+
+    pub(super) fn release_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
+        let check = |desk: &Self, job| desk.may_release(peer, job);
+        self.for_all(peer, jobs, check, |job, by| Event::Released { job, by });
+    }
+
+    pub(super) fn requeue_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
+        let check = |desk: &Self, job| desk.core.check_requeue(job).map_err(|refused| refused.to_string());
+        self.for_all(peer, jobs, check, |job, by| Event::RequeueRequested { job, by });
+    }
+
+    /// What an operator holds, only an operator releases.
+    fn may_release(&self, peer: PeerId, job: JobId) -> Result<(), String> {
+        self.core.check_release(job).map_err(|refused| refused.to_string())?;
+        let owner = self.live.get(&job).map(|live| &live.request.user);
+        let holder = self.core.job(job).and_then(|job| job.held.as_ref());
+        match holder.filter(|holder| Some(*holder) != owner) {
+            Some(holder) if !self.caller(peer).is_some_and(|caller| caller.operator) => {
+                Err(format!("job {job} is held by {holder}: only an operator can release it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn for_all(
+        &mut self,
+        peer: PeerId,
+        jobs: &[JobId],
+        check: impl Fn(&Self, JobId) -> Result<(), String>,
+        event: impl Fn(JobId, String) -> Event,
+    ) {
+        let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
+        // The same job may be named twice.
+        let jobs: BTreeSet<JobId> = jobs.iter().copied().collect();
+        let may = |job: &JobId| self.may_steer(peer, *job).and_then(|()| check(self, *job));
+        if let Err(reason) = jobs.iter().try_for_each(may) {
+            return self.refuse(peer, reason, None);
+        }
+        for job in jobs {
+            self.must(event(job, by.clone()));
+        }
+        self.after(done(peer));
+    }
+}

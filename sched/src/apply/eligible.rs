@@ -1,0 +1,212 @@
+//! Whether a waiting job may run at all: nobody holds it, its begin has come, what it depends on has become so, and no
+//! earlier job of its name is left where it wants to be the only one. A job that may not is `blocked`: no policy sees it.
+
+use std::collections::VecDeque;
+
+use limo_model::{Condition, Dependency, JobId, Request, Time};
+
+use super::jobs;
+use crate::became::Became;
+use crate::index::{begin_of, wants_to_be_alone};
+use crate::refused::Refused;
+use crate::round::{Finished, JobEnd, Wait};
+use crate::state::{Assignment, Job, Phase, State};
+
+/// Refuses conditions that contradict the rest of the request, or name jobs that are over or not there.
+pub(super) fn check(state: &State, request: &Request) -> Result<(), Refused> {
+    let Some(conditions) = &request.conditions else { return Ok(()) };
+    if request.immediate {
+        return Err(Refused::ImmediateWaits);
+    }
+    for (what, at) in [("deadline", request.deadline), ("latest start", request.start_by)] {
+        if let Some((at, begin)) = at.zip(conditions.begin).filter(|(at, begin)| at <= begin) {
+            return Err(Refused::BeforeBegin { what, at: at.unix_ms(), begin: begin.unix_ms() });
+        }
+    }
+    match conditions.dependencies.iter().find(|on| state.jobs.get(on.job).is_none()) {
+        Some(on) => Err(Refused::NoSuchJob { job: on.job }),
+        None => Ok(()),
+    }
+}
+
+/// What a new job still has to wait for.
+pub(super) fn conditions(state: &State, job: &mut Job) {
+    let Some(conditions) = &job.request.conditions else { return };
+    let is_met = |on: &Dependency| {
+        let begun = state.jobs.get(on.job).is_some_and(|other| other.running().is_some());
+        on.condition == Condition::After && begun
+    };
+    job.held = conditions.hold.then(|| job.request.user.clone());
+    job.after = conditions.dependencies.iter().filter(|on| !is_met(on)).copied().collect();
+}
+
+/// Why a waiting job may not run yet; `None` for one that a policy may look at.
+pub(crate) fn obstacle(state: &State, now: Time, id: JobId) -> Option<Wait> {
+    let job = state.jobs.get(id)?;
+    if let Some(by) = &job.held {
+        return Some(Wait::Held { by: by.clone() });
+    }
+    if let Some(at) = begin_of(&job.request).filter(|at| *at > now) {
+        return Some(Wait::Begin { at });
+    }
+    if let Some(Dependency { condition, job }) = job.after.first().copied() {
+        return Some(Wait::Dependency { job, condition });
+    }
+    let before = || state.index.blocked.before(id, &job.request);
+    if wants_to_be_alone(&job.request) { before().map(|job| Wait::Singleton { job }) } else { None }
+}
+
+/// Puts a waiting job among the blocked ones, where something stands against it; whether it did.
+pub(super) fn block(state: &mut State, now: Time, id: JobId) -> bool {
+    let Some(job) = state.jobs.get(id) else { return false };
+    if wants_to_be_alone(&job.request) {
+        state.index.blocked.know_names(&state.jobs);
+    }
+    if obstacle(state, now, id).is_none() {
+        return false;
+    }
+    state.blocked.insert(id);
+    if let Some(job) = state.jobs.get(id) {
+        state.index.blocked.add(id, job);
+    }
+    true
+}
+
+/// Takes a job that no longer waits, or may run now, out of the blocked ones.
+pub(super) fn unblock(state: &mut State, id: JobId) {
+    state.blocked.remove(id);
+    if let Some(job) = state.jobs.get(id) {
+        state.index.blocked.remove(id, job);
+    }
+}
+
+/// Something that may have blocked a job has changed.
+fn reconsider(state: &mut State, now: Time, id: JobId) {
+    if !state.blocked.contains(id) {
+        return;
+    }
+    if obstacle(state, now, id).is_some() {
+        state.index.blocked.untold.insert(id);
+        return;
+    }
+    unblock(state, id);
+    if let Some(job) = state.jobs.get_mut(id) {
+        job.phase = Phase::Waiting(None);
+        job.eligible = Some(now);
+    }
+    jobs::queue(state, id);
+    // It may be before others in the queue.
+    state.index.memo = None;
+    state.dirty = true;
+}
+
+/// Jobs whose begin has come.
+pub(crate) fn begin_due(state: &mut State, now: Time) {
+    while let Some(id) = state.index.blocked.next_to_begin(now) {
+        reconsider(state, now, id);
+    }
+}
+
+/// What blocked jobs are to be told: each reason once.
+pub(crate) fn tell_blocked(state: &mut State, now: Time) -> Vec<(JobId, Wait)> {
+    let mut told_now = Vec::new();
+    for id in std::mem::take(&mut state.index.blocked.untold).iter() {
+        let Some(wait) = obstacle(state, now, id) else { continue };
+        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { continue };
+        if told.as_ref() != Some(&wait) {
+            *told = Some(wait.clone());
+            told_now.push((id, wait));
+        }
+    }
+    told_now
+}
+
+/// A job has begun.
+pub(super) fn begun(state: &mut State, now: Time, id: JobId) {
+    for dependent in state.index.blocked.dependents_of(id) {
+        let Some(job) = state.jobs.get_mut(dependent) else { continue };
+        job.after.retain(|on| on.job != id || on.condition != Condition::After);
+        if !job.after.iter().any(|on| on.job == id) {
+            state.index.blocked.no_longer_depends(dependent, id);
+        }
+        reconsider(state, now, dependent);
+    }
+}
+
+/// A job is over, and no longer in the state. Those that waited for that may run; those that can never run any more are
+/// over too, and what depends on them.
+pub(crate) fn over(state: &mut State, now: Time, (id, request): (JobId, &Request), end: &JobEnd) {
+    let mut unmet = VecDeque::from(follow(state, now, (id, request), Became::of(end)));
+    while let Some((id, dependency, became)) = unmet.pop_front() {
+        unblock(state, id);
+        let Some(job) = state.jobs.remove(id) else { continue };
+        let end = JobEnd::Unmet { dependency, became };
+        unmet.extend(follow(state, now, (id, &job.request), Became::of(&end)));
+        state.finished.push(Finished::before_start(id, &job, now, end));
+    }
+}
+
+/// Returns those for which this can never become right.
+fn follow(
+    state: &mut State,
+    now: Time,
+    (id, request): (JobId, &Request),
+    became: Became,
+) -> Vec<(JobId, Dependency, Became)> {
+    if let Some(next) = state.index.blocked.gone(id, request) {
+        reconsider(state, now, next);
+    }
+    let mut unmet = Vec::new();
+    for dependent in state.index.blocked.dependents_of(id) {
+        let Some(job) = state.jobs.get_mut(dependent) else { continue };
+        if let Some(on) = job.after.iter().find(|on| on.job == id && !became.meets(on.condition)) {
+            unmet.push((dependent, *on, became));
+            continue;
+        }
+        job.after.retain(|on| on.job != id);
+        state.index.blocked.no_longer_depends(dependent, id);
+        reconsider(state, now, dependent);
+    }
+    unmet
+}
+
+/// Only a job that waits, or will wait again, can be held.
+pub(crate) fn check_hold(state: &State, id: JobId) -> Result<(), Refused> {
+    let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
+    let comes_back = || job.assignment().is_some_and(Assignment::runs_again);
+    let can = matches!(job.phase, Phase::Waiting(_)) || comes_back();
+    if can { Ok(()) } else { Err(Refused::NotWaiting { job: id }) }
+}
+
+pub(super) fn held(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
+    check_hold(state, id)?;
+    if let Some(job) = state.jobs.get_mut(id)
+        && (job.held.is_none() || by != job.request.user)
+    {
+        job.held = Some(by.to_owned());
+    }
+    if state.blocked.contains(id) {
+        state.index.blocked.untold.insert(id);
+    } else if state.queue.contains(id) {
+        jobs::dequeue(state, id);
+        if let Some(job) = state.jobs.get_mut(id) {
+            job.phase = Phase::Waiting(None);
+        }
+        block(state, now, id);
+    }
+    Ok(())
+}
+
+pub(crate) fn check_release(state: &State, id: JobId) -> Result<(), Refused> {
+    let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
+    if job.held.is_some() { Ok(()) } else { Err(Refused::NotHeld { job: id }) }
+}
+
+pub(super) fn released(state: &mut State, now: Time, id: JobId) -> Result<(), Refused> {
+    check_release(state, id)?;
+    if let Some(job) = state.jobs.get_mut(id) {
+        job.held = None;
+    }
+    reconsider(state, now, id);
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What became of a job that is over, as far as others depend on it.
+
+use std::fmt;
+
+use limo_model::{Condition, Outcome};
+use serde::{Deserialize, Serialize};
+
+use crate::round::{JobEnd, StopReason};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Became {
+    /// By itself, with this code.
+    Exited(u8),
+    /// By itself, by this signal.
+    Signaled(i32),
+    NotStarted,
+    Lost,
+    /// Before it ran or while it ran, by somebody or because of what became of another job.
+    Cancelled,
+    TimedOut,
+    Refused,
+}
+
+impl Became {
+    pub fn of(end: &JobEnd) -> Self {
+        match end {
+            JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
+            JobEnd::Refused { .. } => Self::Refused,
+            JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
+            JobEnd::Ran { stopped: Some(StopReason::Cancelled { .. }), .. } => Self::Cancelled,
+            JobEnd::Ran { stopped: Some(StopReason::TimeLimit { .. }), .. } => Self::TimedOut,
+            JobEnd::Ran { outcome: Outcome::Exited(code), .. } => Self::Exited(*code),
+            JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => Self::Signaled(*signal),
+            JobEnd::Ran { outcome: Outcome::NotStarted { .. }, .. } => Self::NotStarted,
+        }
+    }
+
+    /// Whether that is what a job waited for; if not, it never will be.
+    pub fn meets(self, condition: Condition) -> bool {
+        let is_well = self == Self::Exited(0);
+        match condition {
+            Condition::After | Condition::AfterAny => true,
+            Condition::AfterOk => is_well,
+            Condition::AfterNotOk => !is_well,
+        }
+    }
+}
+
+/// Goes on from `job 12`.
+impl fmt::Display for Became {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signaled(signal) => write!(f, "was ended by signal {signal}"),
+            Self::NotStarted => f.write_str("could not be started"),
+            Self::Lost => f.write_str("was lost"),
+            Self::Cancelled => f.write_str("was cancelled"),
+            Self::TimedOut => f.write_str("reached its time limit"),
+            Self::Refused => f.write_str("was refused"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::Span;
+
+    /// Whether `afterok`, and whether `afternotok` is met; the others always are.
+    fn check(end: &JobEnd, words: &str, expected: (bool, bool)) {
+        let became = Became::of(end);
+        assert_eq!(became.to_string(), words);
+        assert_eq!((became.meets(Condition::AfterOk), became.meets(Condition::AfterNotOk)), expected, "{words}");
+        assert!(became.meets(Condition::AfterAny) && became.meets(Condition::After));
+    }
+
+    #[test]
+    fn only_a_whole_run_with_exit_code_0_is_well() {
+        let ran = |outcome: Outcome, stopped| JobEnd::Ran { outcome, stopped };
+        let cancelled = || Some(StopReason::Cancelled { by: "ada".into() });
+        let limit = || Some(StopReason::TimeLimit { limit: Span::from_secs(1) });
+        check(&ran(Outcome::Exited(0), None), "exited with code 0", (true, false));
+        check(&ran(Outcome::Exited(3), None), "exited with code 3", (false, true));
+        check(&ran(Outcome::Signaled(9), None), "was ended by signal 9", (false, true));
+        // It may have caught the signal: it was not let do what it was to do.
+        check(&ran(Outcome::Exited(0), cancelled()), "was cancelled", (false, true));
+        check(&ran(Outcome::Exited(0), limit()), "reached its time limit", (false, true));
+        check(&ran(Outcome::Lost { reason: String::new() }, cancelled()), "was lost", (false, true));
+        check(
+            &ran(Outcome::NotStarted { code: 127, reason: String::new() }, None),
+            "could not be started",
+            (false, true),
+        );
+        check(&JobEnd::Cancelled { by: "ada".into() }, "was cancelled", (false, true));
+    }
+}

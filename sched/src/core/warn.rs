@@ -1,0 +1,20 @@
+//! Signals that users want their jobs to get ahead of the time limit. Each attempt gets it once.
+
+use limo_model::Time;
+
+use crate::round::Command;
+use crate::state::State;
+
+pub(super) fn warnings(state: &mut State, now: Time) -> Vec<Command> {
+    let mut commands = Vec::new();
+    while let Some((at, id)) = state.index.warnings.first().copied().filter(|(at, _)| *at <= now) {
+        state.index.warnings.remove(&(at, id));
+        let Some(job) = state.jobs.get_mut(id) else { continue };
+        let Some(warning) = job.request.warning else { continue };
+        if let Some((assignment, running)) = job.running_mut() {
+            running.warned = true;
+            commands.push(Command::Signal { job: id, attempt: assignment.attempt, signal: warning.signal });
+        }
+    }
+    commands
+}

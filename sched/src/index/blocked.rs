@@ -1,0 +1,122 @@
+//! What jobs wait for that may not run yet: times, other jobs, earlier jobs of their name. Decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{JobId, Request, Time};
+
+use crate::state::{Job, State};
+use crate::structure::{JobMap, JobSet};
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Blocked {
+    /// When blocked jobs may begin, until a round has seen that this has come.
+    begins: BTreeSet<(Time, JobId)>,
+    /// A job, and one that waits for what becomes of it.
+    dependents: BTreeSet<(JobId, JobId)>,
+    /// Jobs that are not over by user and by name, from when on one of them wanted to be alone: most clusters never have
+    /// such a job.
+    names: Option<BTreeMap<String, BTreeMap<String, BTreeSet<JobId>>>>,
+    /// Blocked jobs whose reason may be another one than they were told.
+    pub untold: JobSet,
+}
+
+impl Blocked {
+    pub fn of(state: &State) -> Self {
+        let mut blocked = Self::default();
+        for (id, job) in state.blocked.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &**job))) {
+            blocked.add(id, job);
+            if wants_to_be_alone(&job.request) {
+                blocked.know_names(&state.jobs);
+            }
+        }
+        blocked
+    }
+
+    pub fn add(&mut self, id: JobId, job: &Job) {
+        self.begins.extend(begin_of(&job.request).map(|at| (at, id)));
+        self.dependents.extend(job.after.iter().map(|on| (on.job, id)));
+        self.untold.insert(id);
+    }
+
+    pub fn remove(&mut self, id: JobId, job: &Job) {
+        if let Some(at) = begin_of(&job.request) {
+            self.begins.remove(&(at, id));
+        }
+        for on in &job.after {
+            self.dependents.remove(&(on.job, id));
+        }
+        self.untold.remove(id);
+    }
+
+    pub fn first_begin(&self) -> Option<Time> {
+        self.begins.first().map(|(at, _)| *at)
+    }
+
+    /// The first job whose begin has come: it is told once.
+    pub fn next_to_begin(&mut self, now: Time) -> Option<JobId> {
+        let first = self.begins.first().copied().filter(|(at, _)| *at <= now)?;
+        self.begins.remove(&first);
+        Some(first.1)
+    }
+
+    /// Jobs that wait for what becomes of `job`.
+    pub fn dependents_of(&self, job: JobId) -> Vec<JobId> {
+        let all = (job, JobId(0))..=(job, JobId(u64::MAX));
+        self.dependents.range(all).map(|(_, dependent)| *dependent).collect()
+    }
+
+    pub fn no_longer_depends(&mut self, dependent: JobId, on: JobId) {
+        self.dependents.remove(&(on, dependent));
+    }
+
+    /// Gathers the names of all jobs, where that was not done yet.
+    pub fn know_names(&mut self, jobs: &JobMap<Box<Job>>) {
+        if self.names.is_none() {
+            self.names = Some(BTreeMap::new());
+            jobs.iter().for_each(|(id, job)| self.known(id, &job.request));
+        }
+    }
+
+    /// There is a new job.
+    pub fn known(&mut self, id: JobId, request: &Request) {
+        let Some(names) = &mut self.names else { return };
+        let of_user = match names.get_mut(&request.user) {
+            Some(of_user) => of_user,
+            None => names.entry(request.user.clone()).or_default(),
+        };
+        match of_user.get_mut(&request.name) {
+            Some(jobs) => jobs.insert(id),
+            None => of_user.entry(request.name.clone()).or_default().insert(id),
+        };
+    }
+
+    /// The last job of the same user and name before this one.
+    pub fn before(&self, id: JobId, request: &Request) -> Option<JobId> {
+        let jobs = self.names.as_ref()?.get(&request.user)?.get(&request.name)?;
+        jobs.range(..id).next_back().copied()
+    }
+
+    /// A job is over. Returns the next one of the same user and name, which may have waited for it.
+    pub fn gone(&mut self, id: JobId, request: &Request) -> Option<JobId> {
+        let names = self.names.as_mut()?;
+        let of_user = names.get_mut(&request.user)?;
+        let jobs = of_user.get_mut(&request.name)?;
+        jobs.remove(&id);
+        let next = jobs.range(id..).next().copied();
+        if jobs.is_empty() {
+            of_user.remove(&request.name);
+        }
+        if of_user.is_empty() {
+            names.remove(&request.user);
+        }
+        next
+    }
+}
+
+pub(crate) fn begin_of(request: &Request) -> Option<Time> {
+    request.conditions.as_ref()?.begin
+}
+
+pub(crate) fn wants_to_be_alone(request: &Request) -> bool {
+    request.conditions.as_ref().is_some_and(|conditions| conditions.singleton)
+}
