@@ -10,6 +10,7 @@ mod curve_file;
 mod ending;
 mod failure;
 mod hosts;
+mod label;
 mod master;
 mod nodes;
 mod table;
@@ -29,6 +30,7 @@ pub use curve_file::{CurveFileError, band_of, parse_limit, read_budgets, read_li
 pub use ending::{end_in_words, signal_name};
 pub use failure::{Failure, answer, answer_json, finish, tell};
 pub use hosts::{HostError, parse_hosts};
+pub use label::job_label;
 pub use master::{AddressError, AskError, ClientConnection, DEFAULT_ADDRESS, Master, MasterArg};
 pub use nodes::node_table;
 pub use table::{Align, Table, marked, or_dash, plain};

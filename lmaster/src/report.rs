@@ -7,8 +7,8 @@ use std::path::Path;
 use limo_feeds::grid::Mode;
 use limo_model::{Budgets, FileFacts, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
-    Answer, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, Launch, NodeReport,
-    NodeState, Status, UnitReport,
+    Answer, ArrayReport, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, Launch,
+    NodeReport, NodeState, Status, UnitReport,
 };
 use limo_sched::{Core, Finished, Job, Node, Phase, possibilities};
 
@@ -23,6 +23,12 @@ pub fn finished(finished: &Finished, live: &Live, nodes: &[Node]) -> JobReport {
         started: finished.started,
         ended: Some(finished.ended),
         end: Some(finished.end.clone()),
+        array: finished.tasks.zip(live.launch.array.as_ref()).map(|(ended, array)| ArrayReport {
+            tasks: array.tasks.clone(),
+            waiting: None,
+            active: 0,
+            ended,
+        }),
         energy: ran.then_some(finished.account.energy),
         cost: ran.then_some(finished.account.cost),
         start_now_cost: ran.then_some(finished.account.start_now_cost),
@@ -109,13 +115,16 @@ fn base(
         begin: conditions.and_then(|conditions| conditions.begin),
         dependencies: Vec::new(),
         singleton: conditions.is_some_and(|conditions| conditions.singleton),
+        task: live.and_then(|live| live.task(job)).map(|task| (task.array, task.number)),
+        array: None,
     }
 }
 
 /// The files of stdout and stderr on `node`, where they go to files.
 fn output(job: JobId, live: &Live, node: &str) -> (Option<String>, Option<String>) {
     let Live { request, launch, .. } = live;
-    let facts = FileFacts { job, name: &request.name, user: &request.user, node, node_index: 0, task: 0 };
+    let array = live.task(job).map(|task| (task.array, task.number));
+    let facts = FileFacts { job, name: &request.name, user: &request.user, node, node_index: 0, task: 0, array };
     let names = launch.file_names(&facts);
     let directory = Path::new(OsStr::from_bytes(&launch.cwd));
     let path = |name: Option<Vec<u8>>| Some(directory.join(OsStr::from_bytes(&name?)).display().to_string());

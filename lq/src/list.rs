@@ -2,7 +2,7 @@
 
 use limo_client::json::{JobJson, SCHEMA};
 use limo_client::{
-    Align, Clock, Failure, Master, Table, answer, answer_json, elapsed, end_in_words, exit, marked, or_dash,
+    Align, Clock, Failure, Master, Table, answer, answer_json, elapsed, end_in_words, exit, job_label, marked, or_dash,
 };
 use limo_model::Span;
 use limo_proto::JobReport;
@@ -61,7 +61,7 @@ fn table(jobs: &[JobReport], clock: &Clock) -> String {
     for job in jobs {
         let code = STATES.iter().find(|(state, _)| *state == job.state).map_or("?", |(_, code)| code);
         table.row([
-            job.job.to_string(),
+            job_label(job),
             job.name.clone(),
             job.user.clone(),
             code.to_owned(),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::array::ArrayArgs;
 use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
@@ -40,6 +41,8 @@ pub struct Args {
     pub script: ScriptArgs,
     #[command(flatten)]
     pub files: FileArgs,
+    #[command(flatten)]
+    pub array: ArrayArgs,
     #[command(flatten)]
     pub how: HowArgs,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 //! it runs.
 
 mod args;
+mod array;
 mod attached;
 mod dependency;
 mod detached;

@@ -68,7 +68,7 @@ pub fn build(args: &Args, work: Work, around: Surroundings) -> Result<SendExec, 
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(|error| Failure::new(format_args!("cannot draw a random key: {error}")))?;
     let carried = work.carried.as_ref().map(|file| (work.argv[0].clone(), file.len()));
-    let exec = SendExec { key, request: request(args, &work)?, launch: launch(args, work, around) };
+    let exec = SendExec { key, request: request(args, &work)?, launch: launch(args, work, around)? };
     let frame = Frame::Message(ClientToMaster::SendExec(Box::new(exec.clone())));
     match frame.encode() {
         Ok(body) if body.len() <= BODY_LIMIT => Ok(exec),
@@ -150,7 +150,7 @@ fn warning(when: &WhenArgs) -> Result<Option<Warning>, Failure> {
     }
 }
 
-fn launch(args: &Args, work: Work, around: Surroundings) -> Launch {
+fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failure> {
     let directory = around.start(args.job.chdir.as_deref());
     // A terminal is of no use to a job that does not know what it can do.
     let term = around.terminal.and_then(|_| Some((OsString::from(TERM), around.variable(TERM)?.to_owned())));
@@ -163,7 +163,7 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Launch {
     if let Some(term) = term.filter(|(name, _)| !environment.iter().any(|(own, _)| own == name)) {
         environment.push(term);
     }
-    Launch {
+    Ok(Launch {
         argv: work.argv.into_iter().map(OsString::into_vec).collect(),
         variants: variants.collect(),
         cwd: directory.into_os_string().into_vec(),
@@ -175,7 +175,8 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Launch {
         origin: Origin { host: around.host, directory: around.directory.into_os_string().into_vec() },
         carried: work.carried,
         terminal: around.terminal,
-    }
+        array: args.array.array()?,
+    })
 }
 
 /// The file name of the command, with what a name may not have replaced by `_`.

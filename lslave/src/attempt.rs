@@ -209,6 +209,7 @@ mod tests {
             },
             time_limit: None,
             restarts: 0,
+            task: None,
         }
     }
 

@@ -168,8 +168,9 @@ fn stdio(
 
 /// What the names of the job's files may hold.
 fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec) -> FileFacts<'a> {
-    let DoExec { job, name, user, .. } = exec;
-    FileFacts { job: *job, name, user, node: &spec.name, node_index: 0, task: 0 }
+    let DoExec { job, name, user, task, .. } = exec;
+    let array = task.as_ref().map(|task| (task.array, task.number));
+    FileFacts { job: *job, name, user, node: &spec.name, node_index: 0, task: 0, array }
 }
 
 fn explain(

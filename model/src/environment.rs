@@ -17,6 +17,10 @@ pub enum Set {
     Always,
     /// Where the job has a time limit.
     WithTimeLimit,
+    /// In a task of an array.
+    InArray,
+    /// In a task of an array from the lines of a file.
+    WithLines,
     /// On emulated hardware that knows the application.
     OnEmulatedHardware,
 }
@@ -26,6 +30,8 @@ impl Set {
         match self {
             Self::Always => "always",
             Self::WithTimeLimit => "with a time limit",
+            Self::InArray => "in a task of an array",
+            Self::WithLines => "with `--each-line`",
             Self::OnEmulatedHardware => "on emulated hardware that knows the application",
         }
     }
@@ -35,8 +41,12 @@ const fn always(name: &'static str, slurm: Option<&'static str>, meaning: &'stat
     Variable { name, meaning, set: Set::Always, slurm }
 }
 
+const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, meaning, set: Set::InArray, slurm: Some(slurm) }
+}
+
 /// In the order of the page.
-pub const VARIABLES: [Variable; 21] = [
+pub const VARIABLES: [Variable; 27] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
     always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
     always("LIMO_JOB_NODELIST", Some("SLURM_JOB_NODELIST"), "the names of its nodes, as a list of hosts"),
@@ -61,6 +71,12 @@ pub const VARIABLES: [Variable; 21] = [
         set: Set::WithTimeLimit,
         slurm: Some("SLURM_JOB_END_TIME"),
     },
+    in_array("LIMO_ARRAY_JOB_ID", "SLURM_ARRAY_JOB_ID", "the array's own number"),
+    in_array("LIMO_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_ID", "the number of the task"),
+    in_array("LIMO_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_COUNT", "how many tasks the array has"),
+    in_array("LIMO_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MIN", "the lowest number of its tasks"),
+    in_array("LIMO_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_MAX", "the highest number of its tasks"),
+    Variable { name: "LIMO_ARRAY_ENTRY", meaning: "the line of the file", set: Set::WithLines, slurm: None },
     always("LIMO_ATTEMPT", None, "a random word by which the node finds the processes of the job; do not change it"),
     Variable {
         name: "LIMO_EMULATED_WORK_FD",

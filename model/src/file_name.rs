@@ -25,6 +25,8 @@ pub struct FileFacts<'a> {
     pub node_index: u32,
     /// `%t`: which of the job's tasks, from 0.
     pub task: u32,
+    /// `%A` and `%a`: the array that the job is a task of, and the task's number. Of another job they are its own and 0.
+    pub array: Option<(JobId, u32)>,
 }
 
 /// Why a name is not one of a file.
@@ -34,10 +36,8 @@ pub enum FileNameError {
     Empty,
     #[error("the name has a NUL byte")]
     Nul,
-    #[error("`%{0}` is for arrays of jobs, which Limo does not have: `%j` is the job's number")]
-    Array(char),
     #[error(
-        "`%{0}` stands for nothing: there are %j (job), %x (its name), %u (user), %N (node), %n (its index), %t (task), %%"
+        "`%{0}` stands for nothing: there are %j (job), %A (array), %a (task of it), %x (its name), %u (user), %N (node), %n (its index), %t (task), %%"
     )]
     Unknown(char),
     #[error("a `%` stands at the end: write `%%` for the sign itself")]
@@ -59,8 +59,7 @@ pub fn check_file_name(name: &[u8]) -> Result<(), FileNameError> {
     while let Some((_, after)) = split(rest) {
         let (_, after) = width(after);
         rest = match after.split_first() {
-            Some((b'%' | b'j' | b'x' | b'u' | b'N' | b'n' | b't', rest)) => rest,
-            Some((&letter @ (b'A' | b'a'), _)) => return Err(FileNameError::Array(letter.into())),
+            Some((b'%' | b'j' | b'A' | b'a' | b'x' | b'u' | b'N' | b'n' | b't', rest)) => rest,
             Some(_) => {
                 return Err(FileNameError::Unknown(String::from_utf8_lossy(after).chars().next().unwrap_or('?')));
             }
@@ -82,6 +81,8 @@ pub fn expand_file_name(name: &[u8], facts: &FileFacts) -> Vec<u8> {
         let value = match specifier.first() {
             Some(b'%') => b"%".to_vec(),
             Some(b'j') => number(facts.job.0),
+            Some(b'A') => number(facts.array.map_or(facts.job, |(array, _)| array).0),
+            Some(b'a') => number(facts.array.map_or(0, |(_, task)| task).into()),
             Some(b'n') => number(facts.node_index.into()),
             Some(b't') => number(facts.task.into()),
             Some(b'x') => facts.name.replace('/', "_").into_bytes(),
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     const FACTS: FileFacts =
-        FileFacts { job: JobId(128), name: "sim/a b", user: "ada", node: "n7", node_index: 3, task: 4 };
+        FileFacts { job: JobId(128), name: "sim/a b", user: "ada", node: "n7", node_index: 3, task: 4, array: None };
 
     fn check(name: &str, expected: Result<&str, FileNameError>) {
         match expected {
@@ -140,6 +141,13 @@ mod tests {
     }
 
     #[test]
+    fn tasks_of_arrays_have_two_numbers() {
+        check("%A_%a", Ok("128_0"));
+        let facts = FileFacts { array: Some((JobId(127), 40)), ..FACTS };
+        assert_eq!(expand_file_name(b"%A_%3a of %j", &facts), b"127_040 of 128");
+    }
+
+    #[test]
     fn numbers_are_padded_and_words_are_not() {
         check("%5j|%2j|%0j|%3n|%4t", Ok("00128|128|128|003|0004"));
         check("%5N|%9u|%3%", Ok("n7|ada|%"));
@@ -150,8 +158,6 @@ mod tests {
     fn what_stands_for_nothing_is_named() {
         check("", Err(FileNameError::Empty));
         check("a\0b", Err(FileNameError::Nul));
-        check("%A_%a.out", Err(FileNameError::Array('A')));
-        check("x%3a", Err(FileNameError::Array('a')));
         check("%q", Err(FileNameError::Unknown('q')));
         check("%ä", Err(FileNameError::Unknown('ä')));
         check("100%", Err(FileNameError::Unfinished));

@@ -195,7 +195,7 @@ impl Outcome {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Exited(code) | Self::NotStarted { code, .. } => *code,
-            Self::Signaled(signal) => u8::try_from(128 + signal).unwrap_or(255),
+            Self::Signaled(signal) => u8::try_from(signal.saturating_add(128)).unwrap_or(255),
             Self::Lost { .. } => 125,
         }
     }
@@ -214,6 +214,20 @@ pub struct Usage {
     pub energy: Option<Energy>,
 }
 
+impl Usage {
+    /// Takes the usage of another attempt or job to this one.
+    pub fn add(&mut self, other: &Self) {
+        self.elapsed = self.elapsed + other.elapsed;
+        self.user_cpu = self.user_cpu + other.user_cpu;
+        self.system_cpu = self.system_cpu + other.system_cpu;
+        self.max_rss = self.max_rss.max(other.max_rss);
+        self.energy = match (self.energy, other.energy) {
+            (Some(own), Some(more)) => Some(own + more),
+            (own, more) => own.or(more),
+        };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,6 +237,7 @@ mod tests {
         let check = |outcome: Outcome, code| assert_eq!(outcome.exit_code(), code, "{outcome:?}");
         check(Outcome::Exited(7), 7);
         check(Outcome::Signaled(15), 143);
+        check(Outcome::Signaled(i32::MAX), 255);
         check(Outcome::NotStarted { code: 127, reason: String::new() }, 127);
         check(Outcome::Lost { reason: String::new() }, 125);
     }

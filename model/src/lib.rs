@@ -15,6 +15,7 @@ mod node;
 mod number;
 mod pace;
 mod profile;
+mod tasks;
 mod time;
 mod units;
 
@@ -33,5 +34,6 @@ pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
 pub use pace::{Pace, Work, pace};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
+pub use tasks::{TASKS_LIMIT, Tasks, TasksError};
 pub use time::{Span, Time};
 pub use units::{Energy, Money, Power, Price};

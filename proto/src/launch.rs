@@ -1,6 +1,6 @@
 //! What a node needs to start a command as its submitter would have, and where its streams go.
 
-use limo_model::{FileFacts, expand_file_name};
+use limo_model::{FileFacts, JobId, Tasks, expand_file_name};
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DecodeError, decode_stored};
@@ -27,6 +27,8 @@ pub struct Launch {
     pub carried: Option<Vec<u8>>,
     /// The size of the terminal that an attached job has in place of pipes.
     pub terminal: Option<WindowSize>,
+    /// Where it is an array: its tasks.
+    pub array: Option<Array>,
 }
 
 /// Where a job was handed in.
@@ -44,13 +46,36 @@ pub struct WindowSize {
     pub columns: u16,
 }
 
+/// The tasks of an array, which run the same command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Array {
+    pub tasks: Tasks,
+    /// What each task is told in its environment, in the order of the tasks; empty where that is only its number.
+    pub entries: Vec<Vec<u8>>,
+}
+
+/// Which task of an array a job is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// The array's own number.
+    pub array: JobId,
+    /// The number of the task.
+    pub number: u32,
+    /// How many there are, and the lowest and the highest of their numbers.
+    pub count: u32,
+    pub lowest: u32,
+    pub highest: u32,
+    pub entry: Option<Vec<u8>>,
+}
+
 /// Where a job's stdin, stdout and stderr go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Io {
     /// Through the master to the client that submitted it.
     #[default]
     Attached,
-    /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory.
+    /// stdin is empty; stdout and stderr go to `limo-JOB.out` and `limo-JOB.err` in the job's directory, of a task of an
+    /// array to `limo-ARRAY_TASK.out`.
     Detached,
 }
 
@@ -78,7 +103,8 @@ impl Launch {
     /// The files that this job's streams go to, relative to its directory.
     pub fn file_names(&self, facts: &FileFacts) -> FileNames {
         let Files { stdin, stdout, stderr, .. } = &self.files;
-        let usual = |end: &str| (self.io == Io::Detached).then(|| format!("limo-{}.{end}", facts.job).into_bytes());
+        let own = facts.array.map_or(facts.job.to_string(), |(array, task)| format!("{array}_{task}"));
+        let usual = |end: &str| (self.io == Io::Detached).then(|| format!("limo-{own}.{end}").into_bytes());
         let expanded = |name: &Option<Vec<u8>>| name.as_ref().map(|name| expand_file_name(name, facts));
         FileNames {
             stdin: expanded(stdin),
@@ -125,7 +151,8 @@ mod tests {
     use limo_model::JobId;
 
     fn check(io: Io, files: Files, expected: [Option<&str>; 3]) {
-        let facts = FileFacts { job: JobId(7), name: "sim", user: "ada", node: "n1", node_index: 0, task: 0 };
+        let facts =
+            FileFacts { job: JobId(7), name: "sim", user: "ada", node: "n1", node_index: 0, task: 0, array: None };
         let FileNames { stdin, stdout, stderr } = Launch { io, files, ..Launch::default() }.file_names(&facts);
         let text = |name: Option<Vec<u8>>| name.map(|name| String::from_utf8(name).expect("UTF-8"));
         assert_eq!([stdin, stdout, stderr].map(text), expected.map(|name| name.map(str::to_owned)));

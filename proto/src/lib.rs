@@ -16,13 +16,13 @@ pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accep
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
-pub use launch::{FileNames, Files, Io, Launch, Origin, WindowSize};
+pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Task, WindowSize};
 pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,
     NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
 };
 pub use report::{
-    BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState, JobReport,
-    JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
+    ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
+    JobReport, JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
 };
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

@@ -12,7 +12,7 @@ use limo_model::{
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
-use crate::launch::{Launch, WindowSize};
+use crate::launch::{Launch, Task, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::stream::StreamId;
 
@@ -189,10 +189,13 @@ pub struct DoExec {
     pub size: String,
     pub user: String,
     pub placement: Placement,
+    /// Without the array.
     pub launch: Launch,
     pub time_limit: Option<Span>,
     /// How often the job was ended to run again.
     pub restarts: u32,
+    /// Where it is a task of an array.
+    pub task: Option<Task>,
 }
 
 /// From a client.

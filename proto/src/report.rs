@@ -2,9 +2,9 @@
 
 use limo_model::{
     Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price,
-    Span, Time, UnitKind,
+    Span, Tasks, Time, UnitKind,
 };
-use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
+use limo_sched::{JobEnd, Mode, ModeSetting, Preset, TaskCounts, Wait};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +115,23 @@ pub struct JobReport {
     /// Not while an earlier job of the same user and name is not over.
     #[serde(default)]
     pub singleton: bool,
+    /// Of a task of an array: the array's own number, and the number of the task.
+    #[serde(default)]
+    pub task: Option<(JobId, u32)>,
+    /// Of an array.
+    #[serde(default)]
+    pub array: Option<ArrayReport>,
+}
+
+/// How the tasks of an array are doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrayReport {
+    pub tasks: Tasks,
+    /// Those that wait.
+    pub waiting: Option<Tasks>,
+    /// How many are on nodes.
+    pub active: u32,
+    pub ended: TaskCounts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use crate::options::{Options, Preset};
 use crate::policy::look_again;
 use crate::refused::Refused;
 use crate::round::{Command, Round, StopReason};
-use crate::state::{Job, Node, Settings, State, Sums};
+use crate::state::{Array, Job, Node, Settings, State, Sums};
 use crate::view::View;
 
 use execute::plan_once;
@@ -41,6 +41,7 @@ impl Core {
             jobs: Default::default(),
             queue: Default::default(),
             blocked: Default::default(),
+            arrays: BTreeMap::new(),
             active: Default::default(),
             next_job: 1,
             profiles: BTreeMap::new(),
@@ -92,6 +93,7 @@ impl Core {
         let state = &mut self.state;
         apply::settle(state, now);
         apply::begin_due(state, now);
+        let counted = apply::count_tasks(state, now, 0);
         let mut round = Round {
             now,
             commands: stops(state, now),
@@ -109,11 +111,15 @@ impl Core {
         if state.dirty || state.wake_at.is_some_and(|at| at <= now) {
             state.dirty = false;
             // Until a plan starts nothing more: its reasons for waiting then know of everything that was started.
-            while plan_once(state, now, &mut round) {}
+            apply::make_tasks(state, now);
+            while plan_once(state, now, &mut round) {
+                apply::make_tasks(state, now);
+            }
             let steered = look_again(&View::new(state, now));
             state.wake_at = [state.wake_at, steered].into_iter().flatten().min();
         }
         round.waits.extend(apply::tell_blocked(state, now));
+        apply::count_tasks(state, now, counted);
         round.wake_at = next_time(state);
         round.finished = std::mem::take(&mut state.finished);
         round
@@ -154,6 +160,21 @@ impl Core {
     /// [`Refused`], where it is over, does not run, or may not run twice.
     pub fn check_requeue(&self, job: JobId) -> Result<(), Refused> {
         apply::check_requeue(&self.state, job)
+    }
+
+    /// An array that is not over, by its own number.
+    pub fn array(&self, own: JobId) -> Option<&Array> {
+        self.state.arrays.get(&own)
+    }
+
+    /// Arrays that are not over, in order of submission.
+    pub fn arrays(&self) -> impl Iterator<Item = (JobId, &Array)> {
+        self.state.arrays.iter().map(|(own, array)| (*own, array))
+    }
+
+    /// The array that a job is a task of, with its number, while the array is not over.
+    pub fn array_of(&self, job: JobId) -> Option<(JobId, &Array)> {
+        self.state.array_of(job)
     }
 
     /// What policies see.

@@ -2,7 +2,7 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
-    Request, Usage,
+    Request, Tasks, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +118,13 @@ pub enum Event {
         key: ProfileKey,
         profile: Option<Profile>,
         by: String,
+    },
+    /// A user handed in an array: `job` is its own number and must be [`crate::Core::next_job`]; its tasks have those that
+    /// follow, in the order of `tasks`, and all ask for the same.
+    ArraySubmitted {
+        job: JobId,
+        tasks: Tasks,
+        request: Request,
     },
     /// What holds by the grid's limits in place of the operator's own, which stay known. [`Event::LimitsSet`] ends it.
     GridLimited {

@@ -34,7 +34,7 @@ pub use options::{Allocation, Mode, ModeSetting, Options, Preempt, Preset, Price
 pub use plan::{Plan, Start};
 pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;
-pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, Wait};
-pub use state::{Assignment, Drained, Job, Node, Phase, Reading, Running, Settings, Sleep, State, Sums};
+pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, TaskCounts, Wait};
+pub use state::{Array, Assignment, Drained, Ended, Job, Node, Phase, Reading, Running, Settings, Sleep, State, Sums};
 pub use structure::JobMap;
 pub use view::{Choice, View};

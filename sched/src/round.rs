@@ -176,6 +176,26 @@ pub struct Finished {
     pub account: Account,
     /// Whether it ran from its start to its end as it was started: never suspended, under the same cap all the time.
     pub steady: bool,
+    /// Of an array: how its tasks ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskCounts>,
+}
+
+/// How tasks of an array ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TaskCounts {
+    /// With exit code 0.
+    pub completed: u32,
+    /// In any other way, once they ran.
+    pub failed: u32,
+    /// Before they ran, each by itself. What of a cancelled array had not begun is not counted.
+    pub cancelled: u32,
+}
+
+impl TaskCounts {
+    pub fn all(&self) -> u32 {
+        self.completed + self.failed + self.cancelled
+    }
 }
 
 /// Energy above idle and what it cost, beside what it would have cost to start at submission.
@@ -184,6 +204,15 @@ pub struct Account {
     pub energy: Energy,
     pub cost: Money,
     pub start_now_cost: Money,
+}
+
+impl Account {
+    /// Takes the account of another job to this one.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.energy += other.energy;
+        self.cost += other.cost;
+        self.start_now_cost += other.start_now_cost;
+    }
 }
 
 /// Shows a reason with times by a function, since only programs know about calendars.

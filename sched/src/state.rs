@@ -1,5 +1,6 @@
 //! Everything that is recorded: settings, nodes, jobs, sums. Changed by events and by executed plans only.
 
+mod array;
 mod job;
 mod node;
 
@@ -15,6 +16,7 @@ use crate::options::{Mode, ModeSetting, Options, Preset};
 use crate::round::Finished;
 use crate::structure::{JobMap, JobSet};
 
+pub use array::{Array, Ended};
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
 pub use node::{Drained, Node, Reading, Sleep};
@@ -32,6 +34,9 @@ pub struct State {
     /// Waiting jobs that may not run yet: no policy sees them.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) blocked: JobSet,
+    /// Arrays that are not over, by their own number. Few of their tasks are jobs at a time.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) arrays: BTreeMap<JobId, Array>,
     /// Starting and running jobs.
     pub(crate) active: JobSet,
     pub(crate) next_job: u64,

@@ -59,6 +59,8 @@ pub fn waiting_job(id: u64) -> JobReport {
         begin: None,
         dependencies: Vec::new(),
         singleton: false,
+        task: None,
+        array: None,
     }
 }
 

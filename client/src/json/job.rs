@@ -1,7 +1,7 @@
 //! A job as JSON.
 
-use limo_model::{Cores, Outcome, Time};
-use limo_proto::JobReport;
+use limo_model::{Cores, Outcome, Tasks, Time};
+use limo_proto::{ArrayReport, JobReport};
 use limo_sched::JobEnd;
 use serde::Serialize;
 
@@ -50,6 +50,36 @@ pub struct JobJson {
     pub begin_unix_ms: Option<i64>,
     /// As `lrun -d` takes them, those that are not met yet.
     pub dependencies: Vec<String>,
+    /// Of a task of an array: the number of the array, and of the task in it.
+    pub array_id: Option<u64>,
+    pub task: Option<u32>,
+    /// Of an array.
+    pub array: Option<ArrayJson>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ArrayJson {
+    pub tasks: String,
+    pub waiting: Option<String>,
+    pub waiting_count: u32,
+    pub active_count: u32,
+    pub completed_count: u32,
+    pub failed_count: u32,
+    pub cancelled_count: u32,
+}
+
+impl From<&ArrayReport> for ArrayJson {
+    fn from(array: &ArrayReport) -> Self {
+        Self {
+            tasks: array.tasks.to_string(),
+            waiting: array.waiting.as_ref().map(Tasks::to_string),
+            waiting_count: array.waiting.as_ref().map_or(0, Tasks::count),
+            active_count: array.active,
+            completed_count: array.ended.completed,
+            failed_count: array.ended.failed,
+            cancelled_count: array.ended.cancelled,
+        }
+    }
 }
 
 impl JobJson {
@@ -96,6 +126,9 @@ impl JobJson {
             held_by: job.held.clone(),
             begin_unix_ms: job.begin.map(Time::unix_ms),
             dependencies: dependencies(job),
+            array_id: job.task.map(|(array, _)| array.0),
+            task: job.task.map(|(_, task)| task),
+            array: job.array.as_ref().map(ArrayJson::from),
         }
     }
 }

@@ -64,6 +64,7 @@ fn round() -> impl Strategy<Value = Round> {
                 usage,
                 account: Account { cost: Money::from_micro(cost), ..Account::default() },
                 steady: true,
+                tasks: None,
             }
         });
     (time(), vec((any::<u64>().prop_map(JobId), wait), 0..4), vec(finished, 0..4)).prop_map(|(now, waits, finished)| {

@@ -17,7 +17,7 @@
 //! A life is a state directory and a boot of the kernel. Nothing that may have been started is ever given to a node again.
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Time, Usage};
-use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
+use limo_proto::{AttemptReport, AttemptState, DoExec, Launch, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
 use super::{Desk, PeerId};
@@ -102,7 +102,7 @@ impl Desk {
     /// The assignment is durable: the node may have it.
     pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
         let Some(assignment) = self.assignment(job, attempt) else { return };
-        let (Some(node), Some(live)) = (node_of(assignment), self.live.get(&job)) else { return };
+        let (Some(node), Some(live)) = (node_of(assignment), self.live_of(job)) else { return };
         let Some(peer) = self.link(node) else {
             return self.take_back(job, attempt, "its node has gone");
         };
@@ -114,9 +114,10 @@ impl Desk {
             size: live.request.size.clone(),
             user: live.request.user.clone(),
             placement: assignment.placement.clone(),
-            launch: live.launch.clone(),
             time_limit: live.request.time_limit,
             restarts: self.core.job(job).map_or(0, |job| job.restarts),
+            launch: Launch { array: None, ..live.launch.clone() },
+            task: live.task(job),
         };
         let until = self.now + self.settings.ack_timeout;
         self.awaited.insert(job, Awaited { attempt, peer, until });

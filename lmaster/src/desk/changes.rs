@@ -96,7 +96,9 @@ impl Desk {
 
     /// Whether the caller may steer a job that is not over, or why not.
     pub(super) fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
-        let (Some(caller), Some(live), Some(_)) = (self.caller(peer), self.live.get(&job), self.core.job(job)) else {
+        let (Some(caller), Some(live), Some(_)) =
+            (self.caller(peer), self.live_of(job), self.is_known(job).then_some(()))
+        else {
             return Err(Refused::NoSuchJob { job }.to_string());
         };
         if caller.operator || caller.uid == live.uid {
@@ -119,7 +121,7 @@ impl Desk {
     fn cancel_for(&mut self, peer: PeerId, job: JobId) {
         let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
         // The same job may be named twice.
-        if self.core.job(job).is_some() {
+        if self.is_known(job) {
             self.must(Event::CancelRequested { job, by });
         }
     }

@@ -254,6 +254,7 @@ impl Desk {
     /// The end of a job is on disk.
     pub(super) fn finished(&mut self, report: Box<JobReport>) {
         let job = report.job;
+        // An array is known until it is over itself.
         if let Some(live) = self.live.remove(&job) {
             self.keys.remove(&live.key);
         }

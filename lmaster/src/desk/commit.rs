@@ -206,7 +206,7 @@ impl Desk {
         after.extend(round.waits.iter().map(|(job, wait)| After::Waiting(*job, wait.clone())));
         let mut rows = Vec::new();
         for finished in &round.finished {
-            let Some(live) = self.live.get(&finished.job) else {
+            let Some(live) = self.live_of(finished.job) else {
                 tracing::error!(job = %finished.job, "a job ended of which nothing is known");
                 continue;
             };
@@ -215,8 +215,8 @@ impl Desk {
                 Ok(text) => rows.push(row(finished, &report, text)),
                 Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
             }
-            self.book.open.after.push(After::Finished(Box::new(report)));
             let lesson = lesson(finished, &live.request, self.core.nodes());
+            self.book.open.after.push(After::Finished(Box::new(report)));
             self.book.open.after.extend(lesson.map(|lesson| After::Learn(Box::new(lesson))));
         }
         let command = |command: &Command| match command {

@@ -35,7 +35,7 @@ impl Desk {
     pub(super) fn with_dependencies(&mut self, peer: PeerId, mut wanted: Wanted) {
         let mut over = BTreeSet::new();
         for Dependency { job, .. } in wanted.dependencies() {
-            let allowed = match self.live.get(&job).zip(self.core.job(job)) {
+            let allowed = match self.live_of(job).zip(self.core.job(job)) {
                 Some(_) => self.may_steer(peer, job),
                 None if job.0 == 0 || job >= self.core.next_job() => Err(format!("there is no job {job}")),
                 None => {

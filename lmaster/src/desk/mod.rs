@@ -5,6 +5,7 @@
 //! that follows is committed in one transaction; what depends on it is let out when that is durable (`commit`). Only
 //! stdio is passed on at once (`streams`): it is not part of the state.
 
+mod arrays;
 mod assign;
 mod book;
 mod changes;
@@ -124,6 +125,8 @@ pub struct Initial {
 /// An accepted job until its end is on disk: what the core does not keep.
 #[derive(Debug, Clone)]
 pub struct Live {
+    /// Its number; of an array its own.
+    pub job: JobId,
     pub key: SubmissionKey,
     pub uid: u32,
     pub request: Request,

@@ -24,7 +24,7 @@ impl Desk {
     pub(super) fn query(&mut self, peer: PeerId, query: Query) {
         match query {
             Query::Jobs { ended, limit } => {
-                let reports = self.core.jobs().map(|(id, job)| self.job_report(id, job)).collect();
+                let reports = self.all_reports();
                 if ended && limit > 0 {
                     self.ask(peer, Question::Recent(limit), Asked::List(peer, reports));
                 } else {
@@ -60,10 +60,6 @@ impl Desk {
 
     pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
         self.after_read(After::Answer(peer, MasterToClient::Answer(Box::new(answer))));
-    }
-
-    fn job_report(&self, id: JobId, job: &limo_sched::Job) -> JobReport {
-        report::current(id, job, self.live.get(&id), (&self.core, self.now))
     }
 
     /// Jobs in the order of their numbers, each once: one that ended while the journal was asked is in both lists.
@@ -124,7 +120,8 @@ impl Desk {
             return self.refuse(peer, format!("there is no job {unknown}"), None);
         }
         // An accepted job is live until its end is on disk.
-        let left: BTreeSet<JobId> = jobs.iter().copied().filter(|job| self.live.contains_key(job)).collect();
+        let is_live = |job: &JobId| self.live.contains_key(job) || self.is_known(*job);
+        let left: BTreeSet<JobId> = jobs.iter().copied().filter(is_live).collect();
         if left.is_empty() {
             return self.waited(peer, jobs);
         }
@@ -151,8 +148,9 @@ impl Desk {
 
     /// After a commit that failed: who waits for a job that was never accepted waits in vain.
     pub(super) fn waiters_of_lost_jobs(&mut self) {
-        let live = &self.live;
-        let lost = self.waiters.extract_if(.., |_, waiter| !waiter.left.iter().all(|job| live.contains_key(job)));
+        let (live, core) = (&self.live, &self.core);
+        let is_live = |job: &JobId| live.contains_key(job) || core.job(*job).is_some() || core.array_of(*job).is_some();
+        let lost = self.waiters.extract_if(.., |_, waiter| !waiter.left.iter().all(is_live));
         for (_, Waiter { peer, .. }) in lost.collect::<Vec<_>>() {
             self.refuse(peer, "a job of those that were waited for was never accepted", None);
         }

@@ -278,7 +278,7 @@ impl Desk {
             if self.routes.has(job) {
                 continue;
             }
-            match self.live.get(&job).map(|live| live.launch.io) {
+            match self.live_of(job).map(|live| live.launch.io) {
                 Some(Io::Detached) => {}
                 // Given up while the node was away.
                 Some(Io::Attached) => self.tell_node(peer, MasterToNode::Discard { job }),

@@ -103,12 +103,16 @@ impl Desk {
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
         };
         let job = self.core.next_job();
-        if let Err(refused) = self.record(Event::Submitted { job, request: request.clone() }) {
+        let event = match &launch.array {
+            None => Event::Submitted { job, request: request.clone() },
+            Some(array) => Event::ArraySubmitted { job, tasks: array.tasks.clone(), request: request.clone() },
+        };
+        if let Err(refused) = self.record(event) {
             return self.refuse(peer, refused.to_string(), None);
         }
         self.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
         let attached = launch.io == Io::Attached;
-        self.live.insert(job, Live { key, uid: caller.uid, request, launch });
+        self.live.insert(job, Live { job, key, uid: caller.uid, request, launch });
         self.keys.insert(key, job);
         if attached {
             self.routes.attach(job, peer, 0, 0);
@@ -216,6 +220,18 @@ fn check(exec: &SendExec) -> Result<(), String> {
     }
     if let Some(missing) = request.variants.iter().find(|name| !launch.variants.iter().any(|(own, _)| own == *name)) {
         return Err(format!("there is no command for the variant `{missing}`"));
+    }
+    if let Some(array) = &launch.array {
+        let (tasks, entries) = (array.tasks.count(), array.entries.len());
+        if launch.io == Io::Attached {
+            return Err("an array cannot be attached to: it is detached".into());
+        }
+        if request.immediate {
+            return Err("an array cannot start at once: its tasks start as there is room".into());
+        }
+        if entries != 0 && entries != tasks as usize {
+            return Err(format!("the array has {tasks} tasks and {entries} entries"));
+        }
     }
     let files = &launch.files;
     for (what, file) in [("input", &files.stdin), ("output", &files.stdout), ("errors", &files.stderr)] {

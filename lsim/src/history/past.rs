@@ -10,7 +10,7 @@ use limo_model::{
     Condition, Cores, Dependency, Energy, JobId, Money, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span,
     Time, UnitKind,
 };
-use limo_sched::{Became, Command, Core, Event, Finished, JobEnd, Options, Preset, StopReason};
+use limo_sched::{Array, Became, Command, Core, Event, Finished, JobEnd, Options, Preset, StopReason};
 use limo_trace::Platform;
 use limo_trace::platform::{Draw, Group, Names, Rest};
 
@@ -121,6 +121,8 @@ fn unit<'n>(nodes: &'n [NodeSpec], placement: &[Part]) -> Option<(&'n str, Optio
 struct Reader {
     jobs: Vec<PastJob>,
     ids: BTreeMap<JobId, usize>,
+    /// How many tasks arrays have.
+    arrays: BTreeMap<JobId, u32>,
     users: BTreeMap<String, i32>,
     changes: Vec<(Time, Change)>,
     nodes: Vec<NodeSpec>,
@@ -139,6 +141,7 @@ impl Default for Reader {
         Self {
             jobs: Vec::new(),
             ids: BTreeMap::new(),
+            arrays: BTreeMap::new(),
             users: BTreeMap::new(),
             changes: Vec::new(),
             nodes: Vec::new(),
@@ -191,9 +194,18 @@ impl Reader {
     fn event(&mut self, core: &Core, at: Time, event: &Event) {
         match event {
             Event::Submitted { job, request } => self.submitted(*job, request, at),
+            // Each task is a job of its own there.
+            Event::ArraySubmitted { job, tasks, request } => {
+                for place in 0..tasks.count() {
+                    self.submitted(Array::job_at(*job, place), request, at);
+                }
+                self.arrays.insert(*job, tasks.count());
+            }
             Event::CancelRequested { job, by } => {
+                let tasks = self.arrays.get(job).copied().unwrap_or(0);
+                let jobs = std::iter::once(*job).chain((0..tasks).map(|place| Array::job_at(*job, place)));
                 let cancel = |index: &usize| (at, Change::Cancel { index: *index, by: by.clone() });
-                self.changes.extend(self.ids.get(job).map(cancel));
+                self.changes.extend(jobs.filter_map(|job| self.ids.get(&job)).map(cancel));
             }
             Event::Held { job, .. } | Event::Released { job, .. } | Event::RequeueRequested { job, .. } => {
                 let steer = |index: &usize| (at, Change::Steer { index: *index, event: Box::new(event.clone()) });

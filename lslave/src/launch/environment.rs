@@ -50,6 +50,16 @@ pub(super) fn environment(
     if let Some(limit) = exec.time_limit {
         own.push(("LIMO_JOB_END_TIME", number(around.now_s.saturating_add(limit.ms() / 1000))));
     }
+    if let Some(task) = &exec.task {
+        own.extend([
+            ("LIMO_ARRAY_JOB_ID", task.array.to_string().into()),
+            ("LIMO_ARRAY_TASK_ID", task.number.to_string().into()),
+            ("LIMO_ARRAY_TASK_COUNT", task.count.to_string().into()),
+            ("LIMO_ARRAY_TASK_MIN", task.lowest.to_string().into()),
+            ("LIMO_ARRAY_TASK_MAX", task.highest.to_string().into()),
+        ]);
+        own.extend(task.entry.as_deref().map(|entry| ("LIMO_ARRAY_ENTRY", text(entry))));
+    }
     if let Some(end) = work_end {
         own.push(("LIMO_EMULATED_WORK_FD", number(end.as_raw_fd().into())));
     }

@@ -6,8 +6,8 @@ use limo_model::{
     Warning,
 };
 use limo_proto::{
-    AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Origin, Query, Sample, SendExec, StreamId, WindowSize,
+    Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, Launch, MasterToClient,
+    MasterToNode, NewSlave, NodeToMaster, Origin, Query, Sample, SendExec, StreamId, Task, WindowSize,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -108,6 +108,8 @@ pub fn launch() -> impl Strategy<Value = Launch> {
             umask: number,
             uid: number,
             io: if number % 2 == 0 { Io::Attached } else { Io::Detached },
+            array: (number % 3 == 0)
+                .then(|| Array { tasks: "0-9:3%2".parse().expect("tasks"), entries: vec![vec![7]] }),
             files: Files { append: number % 3 == 0, ..files },
             origin: Origin { host: number.to_string(), directory: Vec::new() },
             carried: (number % 5 == 0).then(|| number.to_le_bytes().to_vec()),
@@ -179,7 +181,11 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         (ids(), text(), vec(part, 0..3), launch()).prop_map(|((job, attempt), name, placement, launch)| {
             let (application, size, user) = (name.clone(), name.clone(), name.clone());
             let (time_limit, restarts) = (Some(Span::from_ms(i64::from(attempt.0))), attempt.0);
-            let exec = DoExec { job, attempt, name, application, size, user, placement, launch, time_limit, restarts };
+            let (lowest, highest) = (1, attempt.0);
+            let task =
+                Some(Task { array: job, number: 7, count: 3, lowest, highest, entry: launch.argv.first().cloned() });
+            let exec =
+                DoExec { job, attempt, name, application, size, user, placement, launch, time_limit, restarts, task };
             MasterToNode::DoExec(Box::new(exec))
         }),
         ids().prop_map(|(job, attempt)| MasterToNode::Go { job, attempt }),

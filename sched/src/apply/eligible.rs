@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use limo_model::{Condition, Dependency, JobId, Request, Time};
 
-use super::jobs;
+use super::{arrays, jobs};
 use crate::became::Became;
 use crate::index::{begin_of, wants_to_be_alone};
 use crate::refused::Refused;
@@ -94,7 +94,11 @@ fn reconsider(state: &mut State, now: Time, id: JobId) {
         job.phase = Phase::Waiting(None);
         job.eligible = Some(now);
     }
-    jobs::queue(state, id);
+    if state.arrays.contains_key(&id) {
+        state.index.hungry.insert(id);
+    } else {
+        jobs::queue(state, id);
+    }
     // It may be before others in the queue.
     state.index.memo = None;
     state.dirty = true;
@@ -140,6 +144,7 @@ pub(crate) fn over(state: &mut State, now: Time, (id, request): (JobId, &Request
     while let Some((id, dependency, became)) = unmet.pop_front() {
         unblock(state, id);
         let Some(job) = state.jobs.remove(id) else { continue };
+        state.arrays.remove(&id);
         let end = JobEnd::Unmet { dependency, became };
         unmet.extend(follow(state, now, (id, &job.request), Became::of(&end)));
         state.finished.push(Finished::before_start(id, &job, now, end));
@@ -192,6 +197,10 @@ pub(super) fn held(state: &mut State, now: Time, id: JobId, by: &str) -> Result<
         if let Some(job) = state.jobs.get_mut(id) {
             job.phase = Phase::Waiting(None);
         }
+        block(state, now, id);
+    } else if state.arrays.contains_key(&id) {
+        // What began goes on.
+        arrays::unmake_tasks(state, id);
         block(state, now, id);
     }
     Ok(())

@@ -2,15 +2,16 @@
 
 use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Request, Span, Time, UnitKind, Usage};
 
-use super::eligible;
 use super::nodes::{self, release};
+use super::{arrays, eligible};
 use crate::account::cost_of;
 use crate::estimate::Known;
 use crate::refused::Refused;
 use crate::round::{Account, Finished, JobEnd, StopReason};
 use crate::state::{Assignment, Job, Node, Phase, Running, State};
 
-pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Request) -> Result<(), Refused> {
+/// Whether a submission can be recorded now: of a job, or of an array.
+pub(super) fn check_submission(state: &State, now: Time, id: JobId, request: &Request) -> Result<(), Refused> {
     if id.0 != state.next_job {
         return Err(Refused::Number { job: id, next: JobId(state.next_job) });
     }
@@ -19,12 +20,30 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Reques
             return Err(Refused::passed(what, at));
         }
     }
-    check_request(state, &request)?;
-    eligible::check(state, &request)?;
+    check_request(state, request)?;
+    eligible::check(state, request)
+}
+
+pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Request) -> Result<(), Refused> {
+    check_submission(state, now, id, &request)?;
     state.next_job += 1;
-    let mut job = Job {
+    admit(state, now, id, request);
+    enqueue(state, now, id);
+    Ok(())
+}
+
+/// Takes a job or an array in, with what it has to wait for.
+pub(super) fn admit(state: &mut State, now: Time, id: JobId, request: Request) {
+    let mut job = new_job(request, now);
+    eligible::conditions(state, &mut job);
+    state.index.blocked.known(id, &job.request);
+    state.jobs.insert(id, Box::new(job));
+}
+
+pub(super) fn new_job(request: Request, submitted: Time) -> Job {
+    Job {
         request,
-        submitted: now,
+        submitted,
         attempts: 0,
         lost: Account::default(),
         phase: Phase::Waiting(None),
@@ -32,16 +51,11 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Reques
         held: None,
         after: Vec::new(),
         eligible: None,
-    };
-    eligible::conditions(state, &mut job);
-    state.index.blocked.known(id, &job.request);
-    state.jobs.insert(id, Box::new(job));
-    enqueue(state, now, id);
-    Ok(())
+    }
 }
 
 /// Puts a waiting job where it waits: into the queue, or among those that may not run yet.
-fn enqueue(state: &mut State, now: Time, id: JobId) {
+pub(super) fn enqueue(state: &mut State, now: Time, id: JobId) {
     if !eligible::block(state, now, id) {
         queue(state, id);
     }
@@ -49,6 +63,7 @@ fn enqueue(state: &mut State, now: Time, id: JobId) {
 
 /// Puts a waiting job into the queue, at the place that its number gives it.
 pub(super) fn queue(state: &mut State, id: JobId) {
+    arrays::queued(state, id);
     let options = &state.settings.options;
     let known = Known {
         profiles: &state.profiles,
@@ -68,6 +83,7 @@ pub(crate) fn dequeue(state: &mut State, id: JobId) {
     if state.blocked.contains(id) {
         return eligible::unblock(state, id);
     }
+    arrays::unqueued(state, id);
     state.queue.remove(id);
     state.index.untold.remove(id);
     if let Some(job) = state.jobs.get(id) {
@@ -232,6 +248,10 @@ fn end_waiting(state: &mut State, now: Time, id: JobId, by: String) {
 }
 
 pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
+    if state.arrays.contains_key(&id) {
+        arrays::cancelled(state, now, id, by);
+        return Ok(());
+    }
     let job = state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
     match job.assignment_mut() {
         None => end_waiting(state, now, id, by.to_owned()),
@@ -295,6 +315,7 @@ pub(super) fn ended(
         usage,
         account,
         steady,
+        tasks: None,
     });
     Ok(())
 }
@@ -332,6 +353,7 @@ impl Finished {
             usage: Usage::default(),
             account: job.lost,
             steady: false,
+            tasks: None,
         }
     }
 }

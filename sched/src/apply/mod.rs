@@ -1,5 +1,6 @@
 //! Events become state. Each event either is recorded whole or is refused and changes nothing; nothing is decided here.
 
+mod arrays;
 mod eligible;
 mod jobs;
 mod nodes;
@@ -12,6 +13,7 @@ use crate::event::Event;
 use crate::refused::Refused;
 use crate::state::{Sleep, State};
 
+pub(crate) use arrays::{count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
 pub(crate) use nodes::{settle, switch, take, wake};
@@ -20,6 +22,11 @@ pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, res
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
         Event::Submitted { job, request } => return submit(state, now, *job, request.clone()),
+        Event::ArraySubmitted { job, tasks, request } => {
+            arrays::submitted(state, now, *job, (tasks.clone(), request.clone()))?;
+            state.dirty = true;
+            return Ok(());
+        }
         Event::CancelRequested { job, by } => jobs::cancel_requested(state, now, *job, by),
         Event::TakenBack { job, attempt, suspect, .. } => jobs::taken_back(state, now, (*job, *attempt), *suspect),
         Event::Started { job, attempt } => jobs::started(state, now, *job, *attempt),

@@ -1,6 +1,6 @@
 //! Makes plans, has them checked, and turns what passes into state and commands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Attempt, Energy, JobId, NodeId, Power, Span, Time};
 
@@ -94,6 +94,16 @@ fn hold_at(state: &mut State, now: Time, (node, caps): (NodeId, Vec<Option<Power
     round.commands.push(Command::Cap { node, generation, caps });
 }
 
+/// Whether a waiting job was not told this last.
+fn tell(state: &mut State, id: JobId, wait: &Wait) -> bool {
+    let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { return false };
+    let is_new = told.as_ref() != Some(wait);
+    if is_new {
+        *told = Some(wait.clone());
+    }
+    is_new
+}
+
 /// In place of a plan that broke a rule: keep what is running, start nothing, say it.
 fn rejected(state: &mut State, plan: &Plan) -> Plan {
     state.sums.rejected_plans += 1;
@@ -113,12 +123,19 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
         apply::over(state, now, (id, &job.request), &end);
         state.finished.push(Finished::before_start(id, &job, now, end));
     }
+    let mut arrays = BTreeSet::new();
     for (id, wait) in plan.waits {
-        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { continue };
         state.index.untold.remove(id);
-        if told.as_ref() != Some(&wait) {
-            *told = Some(wait.clone());
+        if tell(state, id, &wait) && state.array_of(id).is_none() {
             round.waits.push((id, wait));
+            continue;
+        }
+        // Why its first task waits is said of the array; the others only wait for the same a little longer.
+        if let Some((own, _)) = state.array_of(id)
+            && arrays.insert(own)
+            && tell(state, own, &wait)
+        {
+            round.waits.push((own, wait));
         }
     }
     if !plan.sleeps.is_empty() {

@@ -55,6 +55,8 @@ pub(crate) struct Index {
     pub capped: BTreeSet<NodeId>,
     /// Readings by their age.
     pub readings: BTreeSet<(Time, NodeId)>,
+    /// Arrays of which a task may become a job.
+    pub hungry: BTreeSet<JobId>,
     /// Waiting jobs that were never told why.
     pub untold: JobSet,
     /// Idle draw of all nodes.
@@ -96,10 +98,11 @@ impl Index {
                 index.capped.insert(node.id);
             }
         }
+        index.hungry.extend(state.arrays.keys());
         for (id, job) in state.jobs.iter() {
             match &job.phase {
                 Phase::Waiting(told) => {
-                    if told.is_none() && !state.blocked.contains(id) {
+                    if told.is_none() && state.queue.contains(id) {
                         index.untold.insert(id);
                     }
                 }

@@ -1,5 +1,6 @@
 //! The scheduling core from outside: stories, properties over random clusters, broken plans, and EASY by its definition.
 
+mod arrays;
 mod backfill;
 mod brute;
 mod budgets;

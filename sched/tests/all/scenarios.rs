@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::story::{Story, clock};
 use limo_model::Time;
 
-fn run(text: &str) -> String {
+pub fn run(text: &str) -> String {
     let mut story = Story::new();
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or("")).filter(|line| !line.trim().is_empty());
     let mut happenings: Vec<(Time, Vec<&str>)> = Vec::new();

@@ -1,7 +1,7 @@
 //! What happens in a story, and what is told of it.
 
 use limo_model::{Band, Curve, Time};
-use limo_sched::{Command, Event, JobEnd, Round};
+use limo_sched::{Command, Event, JobEnd, Round, TaskCounts};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
 
@@ -103,6 +103,9 @@ impl Story {
                     self.say(&format!("cancelled {name} {dependency}: {} {became}", self.name_of(dependency.job)));
                 }
                 JobEnd::Ran { .. } => {}
+            }
+            if let Some(TaskCounts { completed, failed, cancelled }) = finished.tasks {
+                self.say(&format!("over {name} {completed} completed, {failed} failed, {cancelled} cancelled"));
             }
         }
         assert_eq!(round.violations, [], "the checker found something");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use limo_model::{
     Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId, Memory, Meter,
-    NodeId, NodeSpec, Power, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Time, UnitKind, UnitSpec,
+    NodeId, NodeSpec, Power, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Tasks, Time, UnitKind, UnitSpec,
     Warning,
 };
 use limo_sched::{Event, Mode, Options, Preset, PriceRule, RestRule};
@@ -296,10 +296,18 @@ impl Story {
             warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
             kill_grace: None,
         };
-        let submitted = self.world.apply(Event::Submitted { job, request });
+        let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
+        let submitted = self.world.apply(match tasks.clone() {
+            None => Event::Submitted { job, request },
+            Some(tasks) => Event::ArraySubmitted { job, tasks, request },
+        });
         match submitted {
             Ok(()) => {
                 self.names.insert(name.to_owned(), job);
+                for place in 0..tasks.as_ref().map_or(0, Tasks::count) {
+                    let number = tasks.as_ref().and_then(|tasks| tasks.number(place)).expect("a task");
+                    self.names.insert(format!("{name}_{number}"), limo_sched::Array::job_at(job, place));
+                }
                 self.world.takes.extend(given.get("takes").map(|text| (job, parse(text))));
                 self.world.fails.extend(given.get("fails").map(|_| job));
             }

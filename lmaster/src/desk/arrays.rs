@@ -1,0 +1,79 @@
+//! Arrays: what is known of their tasks, of which only few are jobs at a time.
+
+use limo_model::JobId;
+use limo_proto::{ArrayReport, JobReport, JobState, Task};
+use limo_sched::{Array, Ended, Phase};
+
+use super::{Desk, Live};
+use crate::report;
+
+impl Live {
+    /// Which task of it a job is, where it is an array.
+    pub fn task(&self, job: JobId) -> Option<Task> {
+        let array = self.launch.array.as_ref()?;
+        let place = u32::try_from(job.0.checked_sub(Array::job_at(self.job, 0).0)?).ok()?;
+        let (number, count) = (array.tasks.number(place)?, array.tasks.count());
+        let (lowest, highest) = array.tasks.bounds();
+        let entry = array.entries.get(place as usize).cloned();
+        Some(Task { array: self.job, number, count, lowest, highest, entry })
+    }
+}
+
+impl Desk {
+    /// What is known of a job whose end is not on disk, or of the array that it is a task of.
+    pub(super) fn live_of(&self, job: JobId) -> Option<&Live> {
+        let (own, live) = self.live.range(..=job).next_back()?;
+        (*own == job || live.task(job).is_some()).then_some(live)
+    }
+
+    /// Whether the core has this job, or will make this task a job.
+    pub(super) fn is_known(&self, job: JobId) -> bool {
+        let coming = |(own, array): (JobId, &Array)| array.left() > 0 && job >= Array::job_at(own, array.made);
+        self.core.job(job).is_some() || self.core.array_of(job).is_some_and(coming)
+    }
+
+    /// All that is not over. Tasks that wait are in the report of their array.
+    pub(super) fn all_reports(&self) -> Vec<JobReport> {
+        let folded = |id: JobId, job: &limo_sched::Job| {
+            matches!(job.phase, Phase::Waiting(_)) && self.core.array_of(id).is_some()
+        };
+        let jobs = self.core.jobs().filter(|(id, job)| !folded(*id, job));
+        jobs.map(|(id, job)| self.job_report(id, job)).collect()
+    }
+
+    /// A job or an array that is not over.
+    pub(super) fn job_report(&self, id: JobId, job: &limo_sched::Job) -> JobReport {
+        let report = report::current(id, job, self.live_of(id), (&self.core, self.now));
+        match self.core.array(id) {
+            Some(array) => self.array_report(report, array),
+            None => report,
+        }
+    }
+
+    fn array_report(&self, report: JobReport, array: &Array) -> JobReport {
+        let waits = |place: &u32| {
+            let job = self.core.job(Array::job_at(report.job, *place));
+            job.is_some_and(|job| matches!(job.phase, Phase::Waiting(_)))
+        };
+        // They start in order: the first that waits is not far before the first that is no job yet.
+        let behind = (0..array.made).rev().take_while(waits).last().unwrap_or(array.made);
+        let waiting = if array.cancelled_by.is_some() { None } else { array.tasks.from(behind) };
+        let active = array.live() - (array.made - behind).min(array.live());
+        let state = match (&waiting, &array.cancelled_by) {
+            (_, Some(_)) => JobState::Stopping,
+            (Some(_), None) => JobState::Waiting,
+            (None, None) => JobState::Running,
+        };
+        let Ended { started, account, counts, .. } = &array.ended;
+        JobReport {
+            state,
+            wait: report.wait.filter(|_| state == JobState::Waiting),
+            started: *started,
+            energy: started.map(|_| account.energy),
+            cost: started.map(|_| account.cost),
+            start_now_cost: started.map(|_| account.start_now_cost),
+            array: Some(ArrayReport { tasks: array.tasks.clone(), waiting, active, ended: *counts }),
+            ..report
+        }
+    }
+}

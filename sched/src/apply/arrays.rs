@@ -1,0 +1,172 @@
+//! Arrays: their tasks become jobs as their turn comes, and are counted as they end.
+
+use limo_model::{JobId, Outcome, Request, Tasks, Time};
+
+use super::jobs::{cancel_requested, check_submission, dequeue, enqueue, new_job};
+use super::{eligible, jobs};
+use crate::refused::Refused;
+use crate::round::{Finished, JobEnd};
+use crate::state::{Array, Job, State};
+
+/// Tasks of one array that wait as jobs at a time. As many can start in one plan; where there is room for more, the next
+/// plan of the same round starts those. What waits behind them is not looked at, like jobs beyond the depth.
+const AHEAD: u32 = 256;
+
+pub(super) fn submitted(
+    state: &mut State,
+    now: Time,
+    own: JobId,
+    (tasks, request): (Tasks, Request),
+) -> Result<(), Refused> {
+    check_submission(state, now, own, &request)?;
+    state.next_job += 1 + u64::from(tasks.count());
+    jobs::admit(state, now, own, request);
+    state.arrays.insert(own, Array::new(tasks));
+    if !eligible::block(state, now, own) {
+        state.index.hungry.insert(own);
+    }
+    Ok(())
+}
+
+impl State {
+    /// The array that a job is a task of, and its number.
+    pub(crate) fn array_of(&self, job: JobId) -> Option<(JobId, &Array)> {
+        let (own, array) = self.arrays.range(..job).next_back()?;
+        array.place_of(*own, job).map(|_| (*own, array))
+    }
+
+    pub(crate) fn array_of_mut(&mut self, job: JobId) -> Option<(JobId, &mut Array)> {
+        let (own, array) = self.arrays.range_mut(..job).next_back()?;
+        array.place_of(*own, job).map(|_| (*own, array))
+    }
+}
+
+/// Makes jobs of the tasks whose turn it may be now; of an array of which some have started, or none was made yet.
+pub(crate) fn make_tasks(state: &mut State, now: Time) {
+    for own in std::mem::take(&mut state.index.hungry) {
+        let (Some(array), Some(job)) = (state.arrays.get(&own), state.jobs.get(own)) else { continue };
+        if state.blocked.contains(own) {
+            continue;
+        }
+        let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
+        let room = AHEAD.saturating_sub(array.waiting).min(at_a_time.saturating_sub(array.live())).min(array.left());
+        let made = array.made;
+        // What stands against the array stands against its tasks no more.
+        let request = Request { conditions: None, ..job.request.clone() };
+        let task = Job { eligible: job.eligible, ..new_job(request, job.submitted) };
+        for place in made..made + room {
+            let id = Array::job_at(own, place);
+            state.jobs.insert(id, Box::new(task.clone()));
+            if let Some(array) = state.arrays.get_mut(&own) {
+                array.made += 1;
+            }
+            enqueue(state, now, id);
+        }
+    }
+}
+
+/// Makes the last of the tasks that wait and never began no jobs again.
+pub(super) fn unmake_tasks(state: &mut State, own: JobId) {
+    while let Some(array) = state.arrays.get_mut(&own)
+        && let Some(place) = array.made.checked_sub(1)
+        && let id = Array::job_at(own, place)
+        && state.queue.contains(id)
+        && state.jobs.get(id).is_some_and(|job| job.attempts == 0)
+    {
+        array.made = place;
+        dequeue(state, id);
+        state.jobs.remove(id);
+    }
+}
+
+/// A task waits.
+pub(super) fn queued(state: &mut State, id: JobId) {
+    if let Some((_, array)) = state.array_of_mut(id) {
+        array.waiting += 1;
+    }
+}
+
+/// A task no longer waits: the next one may.
+pub(super) fn unqueued(state: &mut State, id: JobId) {
+    if let Some((own, array)) = state.array_of_mut(id) {
+        array.waiting -= 1;
+        state.index.hungry.insert(own);
+    }
+}
+
+/// Nobody wants the array: its tasks that began are ended one by one, and no further one begins.
+pub(super) fn cancelled(state: &mut State, now: Time, own: JobId, by: &str) {
+    unmake_tasks(state, own);
+    let Some(array) = state.arrays.get_mut(&own) else { return };
+    array.cancelled_by.get_or_insert_with(|| by.to_owned());
+    let (first, beyond) = (Array::job_at(own, 0), Array::job_at(own, array.made));
+    for id in (first.0..beyond.0).map(JobId) {
+        // Those that are over are no jobs any more.
+        let _ = cancel_requested(state, now, id, by);
+    }
+    // Else it is over after the last of its tasks that began.
+    if state.arrays.get(&own).is_some_and(Array::is_over) {
+        end(state, now, own);
+    }
+}
+
+/// Counts the tasks among what is over, from that place in the list on; an array whose last task is over is over itself,
+/// after it. Returns how long the list is then.
+pub(crate) fn count_tasks(state: &mut State, now: Time, from: usize) -> usize {
+    let mut over = Vec::new();
+    if !state.arrays.is_empty() {
+        let finished = std::mem::take(&mut state.finished);
+        for one in &finished[from..] {
+            let Some((own, array)) = state.array_of_mut(one.job) else { continue };
+            count(array, one);
+            if array.is_over() {
+                over.push(own);
+            } else {
+                state.index.hungry.insert(own);
+            }
+        }
+        state.finished = finished;
+    }
+    over.into_iter().for_each(|own| end(state, now, own));
+    state.finished.len()
+}
+
+fn count(array: &mut Array, over: &Finished) {
+    let ended = &mut array.ended;
+    match &over.end {
+        JobEnd::Ran { outcome: Outcome::Exited(0), stopped: None } => ended.counts.completed += 1,
+        JobEnd::Ran { outcome, .. } => {
+            ended.counts.failed += 1;
+            ended.code = ended.code.max(outcome.exit_code());
+        }
+        JobEnd::Cancelled { .. } | JobEnd::Refused { .. } | JobEnd::Unmet { .. } => ended.counts.cancelled += 1,
+    }
+    ended.started = [ended.started, over.started].into_iter().flatten().min();
+    ended.account.add(&over.account);
+    ended.usage.add(&over.usage);
+}
+
+/// The array is over: told as a job that ended with the highest exit code of its tasks.
+fn end(state: &mut State, now: Time, own: JobId) {
+    dequeue(state, own);
+    let (Some(array), Some(job)) = (state.arrays.remove(&own), state.jobs.remove(own)) else { return };
+    state.index.hungry.remove(&own);
+    let Array { cancelled_by, ended, .. } = array;
+    let end = match cancelled_by {
+        Some(by) => JobEnd::Cancelled { by },
+        None => JobEnd::Ran { outcome: Outcome::Exited(ended.code), stopped: None },
+    };
+    eligible::over(state, now, (own, &job.request), &end);
+    state.finished.push(Finished {
+        job: own,
+        end,
+        submitted: job.submitted,
+        started: ended.started,
+        ended: now,
+        placement: Vec::new(),
+        usage: ended.usage,
+        account: ended.account,
+        steady: false,
+        tasks: Some(ended.counts),
+    });
+}

@@ -1,0 +1,65 @@
+//! What is recorded of an array: how many of its tasks became jobs, and how those ended.
+
+use limo_model::{JobId, Tasks, Time, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::round::{Account, TaskCounts};
+
+/// Tasks of one submission that ask for the same. A task becomes a job when it is about to be its turn, so that an array
+/// costs what runs of it, not what it has.
+///
+/// The array itself is a job, too, which is never in the queue: what its tasks ask for and depend on is recorded there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Array {
+    pub tasks: Tasks,
+    /// So many have become jobs: those at the places below.
+    pub made: u32,
+    /// Of those, how many wait.
+    pub(crate) waiting: u32,
+    /// Who does not want the others to become jobs any more.
+    pub cancelled_by: Option<String>,
+    pub ended: Ended,
+}
+
+/// How tasks of an array ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Ended {
+    pub counts: TaskCounts,
+    /// The highest exit code of those that ran.
+    pub code: u8,
+    pub started: Option<Time>,
+    pub account: Account,
+    pub usage: Usage,
+}
+
+impl Array {
+    pub(crate) fn new(tasks: Tasks) -> Self {
+        Self { tasks, made: 0, waiting: 0, cancelled_by: None, ended: Ended::default() }
+    }
+
+    /// Tasks that are jobs and not over.
+    pub fn live(&self) -> u32 {
+        self.made - self.ended.counts.all()
+    }
+
+    /// Tasks that will become jobs.
+    pub fn left(&self) -> u32 {
+        if self.cancelled_by.is_some() { 0 } else { self.tasks.count() - self.made }
+    }
+
+    /// Whether nothing of it will run any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left() == 0 && self.live() == 0
+    }
+
+    /// The number as a job of the task at `place`.
+    pub fn job_at(own: JobId, place: u32) -> JobId {
+        JobId(own.0 + 1 + u64::from(place))
+    }
+
+    /// The place of the task that is this job, in the array of that number.
+    pub fn place_of(&self, own: JobId, job: JobId) -> Option<u32> {
+        let place = u32::try_from(job.0.checked_sub(own.0 + 1)?).ok()?;
+        (place < self.tasks.count()).then_some(place)
+    }
+}

@@ -1,0 +1,101 @@
+//! Arrays: many tasks of one submission.
+
+use std::fs;
+use std::thread;
+
+use limo_tests::{Cluster, Setup, until};
+
+use crate::ledger::Ledger;
+
+const TELL: &str = "echo $LIMO_ARRAY_JOB_ID $LIMO_ARRAY_TASK_ID/$LIMO_ARRAY_TASK_COUNT \
+                    $LIMO_ARRAY_TASK_MIN-$LIMO_ARRAY_TASK_MAX $LIMO_ARRAY_ENTRY";
+
+#[test]
+fn each_task_runs_once_with_its_number() {
+    let cluster = Cluster::of_one_node(2);
+    let submitter = cluster.submitter();
+    let array = submitter.detach(&["-a", "1,4-8:2", "sh", "-c", &format!("{TELL}; exit $LIMO_ARRAY_TASK_ID")]);
+    assert_eq!(array, 1);
+    assert_eq!(submitter.wait(array), Some(8), "the highest exit code");
+    for task in [1, 4, 6, 8] {
+        assert_eq!(submitter.read(format!("limo-1_{task}.out")), format!("1 {task}/4 1-8\n"));
+    }
+    let shown = submitter.job(array);
+    let counts = &shown["array"];
+    assert_eq!((&counts["completed_count"], &counts["failed_count"]), (&0.into(), &4.into()), "{shown}");
+    assert_eq!((&shown["state"], &shown["exit_code"]), (&"failed".into(), &8.into()), "{shown}");
+    // Its tasks have the numbers after its own; the next job has the one after them.
+    let task = submitter.job(3);
+    assert_eq!((&task["array_id"], &task["task"], &task["exit_code"]), (&1.into(), &4.into(), &4.into()), "{task}");
+    assert_eq!(submitter.detach(&["true"]), 6);
+}
+
+#[test]
+fn a_task_for_each_line_into_files_of_their_own() {
+    let cluster = Cluster::of_one_node(2);
+    let submitter = cluster.submitter();
+    fs::write(submitter.path("lines"), "a\nb b\nc\n").expect("written");
+    let array = submitter.detach(&["--each-line", "lines", "-o", "%A-%a-%x", "-J", "t", "sh", "-c", TELL]);
+    assert_eq!(submitter.wait(array), Some(0));
+    for (task, line) in ["a", "b b", "c"].iter().enumerate() {
+        assert_eq!(submitter.read(format!("1-{task}-t")), format!("1 {task}/3 0-2 {line}\n"));
+    }
+    let some = submitter.detach(&["--each-line", "lines", "-a", "2", "-o", "some", "sh", "-c", TELL]);
+    assert_eq!(submitter.wait(some), Some(0));
+    assert_eq!(submitter.read("some"), format!("{some} 2/1 2-2 c\n"));
+}
+
+#[test]
+fn what_cannot_be_an_array_is_refused_by_name() {
+    let cluster = Cluster::of_one_node(1);
+    let submitter = cluster.submitter();
+    let refused = |arguments: &[&str], words: &str| submitter.lrun(arguments).failed(words);
+    refused(&["-a", "5-1", "--detach", "true"], "`5-1` ends before it begins");
+    refused(&["-a", "0-10000000", "--detach", "true"], "10000001 tasks: the limit is 10000000");
+    refused(&["-a", "0-1", "true"], "--detach");
+    refused(&["--each-line", "nothing-here", "--detach", "true"], "nothing-here: No such file or directory");
+    assert!(submitter.jobs().is_empty());
+}
+
+#[test]
+fn at_most_so_many_at_a_time_and_the_whole_is_cancelled() {
+    let cluster = Cluster::of_one_node(8);
+    let submitter = cluster.submitter();
+    let array = submitter.detach(&["-a", "0-999999%3", "sleep", "1000"]);
+    let three = || {
+        let running = submitter.jobs().iter().filter(|job| job["state"] == "running").count();
+        (running == 3).then_some(())
+    };
+    until("three run", three);
+    let jobs = submitter.jobs();
+    assert_eq!(jobs.len(), 4, "what waits is folded: {jobs:?}");
+    assert_eq!(jobs[0]["array"]["waiting"], "3-999999%3");
+    assert!(submitter.lq(&[]).succeeded().contains("1_[3-999999%3]  sleep "));
+    submitter.lq(&["cancel", "3"]).succeeded();
+    until("the next one has its place", || {
+        submitter.jobs().iter().any(|job| job["task"] == 3 && job["state"] == "running").then_some(())
+    });
+    submitter.lq(&["cancel", &array.to_string()]).succeeded();
+    assert_eq!(submitter.wait(array), Some(125));
+    assert!(submitter.jobs().is_empty());
+    assert_eq!(submitter.job(array)["state"], "cancelled");
+    until("nothing is left of it", || cluster.job_processes().is_empty().then_some(()));
+}
+
+#[test]
+fn no_task_is_lost_or_runs_twice_when_the_master_is_killed() {
+    let mut cluster = Setup::nodes(2, 4).master(&["--snapshot-every", "50"]).start();
+    let submitter = cluster.submitter().clone();
+    fs::write(submitter.path("ledger"), "").expect("written");
+    let array = submitter.detach(&["-a", "0-599", "-o", "none", "sh", "-c", "echo $LIMO_JOB_ID >> ledger"]);
+    for part in 1..=4 {
+        until("some have run", || (Ledger::read(&submitter, "ledger").len() > part * 100).then_some(()));
+        cluster.kill_master();
+        cluster.start_master();
+    }
+    let waited = thread::scope(|scope| scope.spawn(|| submitter.wait(array)).join().expect("it ends"));
+    assert_eq!(waited, Some(0));
+    let ledger = Ledger::read(&submitter, "ledger");
+    assert_eq!((ledger.len(), ledger.twice()), (600, Vec::new()));
+    assert_eq!(submitter.job(array)["array"]["completed_count"], 600);
+}
