@@ -2,7 +2,10 @@
 
 mod args;
 mod cancel;
+mod columns;
+mod energy;
 mod explain;
+mod history;
 mod list;
 mod nodes;
 mod show;
@@ -12,7 +15,7 @@ use std::process::ExitCode;
 
 use limo_client::{Failure, finish, parse};
 
-use crate::args::{Args, Command, ListArgs};
+use crate::args::{Args, Command, ListArgs, ViewArgs};
 
 const PROGRAM: &str = "lq";
 
@@ -26,7 +29,11 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<u8, Failure> {
     let Args { list, json, master, command } = args;
     if command.is_some() && list != ListArgs::default() {
-        return Err(Failure::new("--all, --limit, --user and --states are for the table, not for a command"));
+        let failure = Failure::new("the options of the table stand before no command");
+        return Err(failure.hint("`lq COMMAND --help` shows those of a command, which follow it"));
+    }
+    if json && command.as_ref().map_or(Some(&list.view), view).is_some_and(for_people) {
+        return Err(Failure::new("--format, --long and --noheader are for the table: JSON has everything"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -36,11 +43,28 @@ fn run(args: Args) -> Result<u8, Failure> {
     runtime.block_on(async {
         match command {
             None => list::run(&list, json, master).await,
-            Some(Command::Show { ids }) => show::run(&ids, json, master).await,
-            Some(Command::Explain { id }) => explain::run(id, json, master).await,
-            Some(Command::Cancel { ids }) => cancel::run(ids, json, master).await,
-            Some(Command::Wait { ids, reconnect }) => wait::run(ids, json, master, reconnect.reconnect_timeout).await,
+            Some(Command::Show { jobs }) => show::run(&jobs.selectors(), json, master).await,
+            Some(Command::Explain { jobs }) => explain::run(&jobs.selectors(), json, master).await,
+            Some(Command::Cancel(args)) => cancel::run(&args, json, master).await,
+            Some(Command::Wait { jobs, reconnect }) => {
+                wait::run(&jobs.selectors(), json, master, reconnect.reconnect_timeout).await
+            }
+            Some(Command::History(args)) => history::run(&args, json, master).await,
+            Some(Command::Energy(args)) => energy::run(&args, json, master).await,
             Some(Command::Nodes) => nodes::run(json, master).await,
         }
     })
+}
+
+/// How a command shows jobs, where it shows a table of them.
+fn view(command: &Command) -> Option<&ViewArgs> {
+    match command {
+        Command::History(args) => Some(&args.view),
+        _ => None,
+    }
+}
+
+/// Whether something is asked for that JSON does not have.
+fn for_people(view: &ViewArgs) -> bool {
+    !view.format.is_empty() || view.long || view.noheader
 }

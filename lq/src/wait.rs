@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use limo_client::{AskError, Backoff, Clock, Failure, Master, Patience, answer_json, exit, tell};
 use limo_model::JobId;
-use limo_proto::{ConnectionError, JobReport};
+use limo_proto::{ConnectionError, JobReport, Selector};
 use tokio::time::Instant;
 
 use crate::list::JobsJson;
@@ -13,8 +13,8 @@ use crate::list::JobsJson;
 ///
 /// # Errors
 /// Where the master does not know a job, was never there, or stays away.
-pub async fn run(ids: Vec<JobId>, json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
-    let jobs = asked_until_answered(ids, master, patience).await?;
+pub async fn run(which: &[Selector], json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
+    let jobs = asked_until_answered(which, master, patience).await?;
     if json {
         answer_json(&JobsJson::new(&jobs, &Clock::system()))?;
     }
@@ -25,12 +25,17 @@ pub async fn run(ids: Vec<JobId>, json: bool, master: &Master, patience: Patienc
 /// A connection that lasted so long was one to a master that works: the next absence is a new one.
 const LASTING: Duration = Duration::from_secs(2);
 
-async fn asked_until_answered(ids: Vec<JobId>, master: &Master, patience: Patience) -> Result<Vec<JobReport>, Failure> {
+async fn asked_until_answered(
+    which: &[Selector],
+    master: &Master,
+    patience: Patience,
+) -> Result<Vec<JobReport>, Failure> {
     let mut backoff = Backoff::new(patience);
     let mut told = false;
+    let mut ids = None;
     loop {
         let begun = Instant::now();
-        let error = match master.wait(ids.clone()).await {
+        let error = match ask(which, &mut ids, master).await {
             Ok(jobs) => return Ok(jobs),
             Err(error) => error,
         };
@@ -49,4 +54,14 @@ async fn asked_until_answered(ids: Vec<JobId>, master: &Master, patience: Patien
         tokio::time::sleep(pause).await;
         backoff.spend(pause);
     }
+}
+
+/// What `last` and `all` mean is asked once: another job that is submitted meanwhile is not waited for.
+async fn ask(which: &[Selector], ids: &mut Option<Vec<JobId>>, master: &Master) -> Result<Vec<JobReport>, AskError> {
+    let mut session = master.session().await?;
+    let known = match ids {
+        Some(known) => known,
+        None => ids.insert(session.select(which, false).await?),
+    };
+    session.wait(known.clone()).await
 }

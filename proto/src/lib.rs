@@ -5,14 +5,17 @@
 
 mod connection;
 mod encoding;
+mod energy;
 mod frame;
 mod hello;
 mod message;
 mod report;
+mod select;
 mod stream;
 
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
+pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
 pub use message::{
@@ -23,4 +26,5 @@ pub use report::{
     BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState, JobReport,
     JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
 };
+pub use select::{Finished, JobFilter, Selection, Selector};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

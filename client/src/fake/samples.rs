@@ -53,6 +53,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         cost: None,
         start_now_cost: None,
         emulated: false,
+        measured: None,
     }
 }
 
@@ -85,6 +86,7 @@ pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
         cost: Some(Money::from_micro(1_200)),
         start_now_cost: Some(Money::from_micro(2_400)),
         emulated: false,
+        measured: Some(true),
         ..running_job(id)
     }
 }

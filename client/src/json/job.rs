@@ -41,6 +41,8 @@ pub struct JobJson {
     pub start_now_cost_eur: Option<f64>,
     /// Whether the watts are modelled by emulated hardware.
     pub emulated: bool,
+    /// Whether `energy_j` was measured, or estimated; `null` while it runs, and of jobs of which that was not recorded.
+    pub energy_measured: Option<bool>,
 }
 
 impl JobJson {
@@ -82,6 +84,7 @@ impl JobJson {
             cost_eur: job.cost.map(|cost| cost.eur()),
             start_now_cost_eur: job.start_now_cost.map(|cost| cost.eur()),
             emulated: job.emulated,
+            energy_measured: job.measured,
         }
     }
 }

@@ -18,6 +18,7 @@ mod nodes;
 mod probes;
 mod queries;
 mod readings;
+mod select;
 mod steer;
 mod streams;
 mod submit;

@@ -5,8 +5,8 @@ use limo_model::{
     Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
 };
 use limo_proto::{
-    AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Io, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Sample, SendExec, StreamId,
+    AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Io, JobFilter, JobState, Launch,
+    MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, Sample, Selection, Selector, SendExec, StreamId,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -206,6 +206,11 @@ pub fn change() -> impl Strategy<Value = Change> {
         Just(Change::Policy(Preset::LimoPrototype)),
         (text(), text()).prop_map(|(node, reason)| Change::Drain { node, reason }),
         text().prop_map(|node| Change::Resume { node }),
+        (text(), any::<u64>(), proptest::option::of(any::<i32>())).prop_map(|(user, job, signal)| {
+            let filter = JobFilter { users: vec![user], states: vec![JobState::Running], ..JobFilter::default() };
+            let which = vec![Selector::All, Selector::Last, Selector::Range(JobId(job), JobId(job))];
+            Change::CancelSelected { selection: Selection { which, filter }, signal }
+        }),
     ]
 }
 
@@ -223,7 +228,10 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
         (stream(), any::<u64>()).prop_map(|(stream, offset)| ClientToMaster::StreamAck { stream, offset }),
         change().prop_map(|change| ClientToMaster::ChangeConf(Box::new(change))),
         request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(Box::new(request))))),
-        any::<u32>().prop_map(|limit| ClientToMaster::Ask(Box::new(Query::Jobs { ended: true, limit }))),
+        (text(), any::<u32>()).prop_map(|(name, ended)| {
+            let filter = JobFilter { names: vec![name], ..JobFilter::default() };
+            ClientToMaster::Ask(Box::new(Query::Jobs { filter, ended }))
+        }),
         text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(node)))),
     ]
 }
