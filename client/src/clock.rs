@@ -45,6 +45,11 @@ impl Clock {
         Self { now, zone }
     }
 
+    /// A time in Greenwich.
+    pub fn utc(now: Time) -> Self {
+        Self::new(now, TimeZone::UTC)
+    }
+
     pub fn now(&self) -> Time {
         self.now
     }

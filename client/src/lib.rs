@@ -9,6 +9,7 @@ mod curve_file;
 mod ending;
 mod failure;
 mod gauge;
+mod generate;
 mod hosts;
 mod master;
 mod nodes;

@@ -141,6 +141,13 @@ pub struct EnergyArgs {
     pub limit: u32,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct TopArgs {
+    /// Only jobs of users whose names begin so
+    #[arg(short, long, value_name = "USER")]
+    pub user: Option<String>,
+}
+
 /// What a sum of energy is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
@@ -158,7 +165,7 @@ pub enum Command {
         #[command(flatten)]
         jobs: JobsArg,
     },
-    /// Why jobs wait: the units they could run on, what they would cost there, what stands against it
+    /// Why jobs wait: where they could run, what that would cost, what stands against it
     Explain {
         #[command(flatten)]
         jobs: JobsArg,
@@ -178,6 +185,8 @@ pub enum Command {
     History(HistoryArgs),
     /// What finished jobs used and cost, or what nodes drew
     Energy(EnergyArgs),
+    /// The cluster on the whole screen: draw, nodes and queue, once a second
+    Top(TopArgs),
 }
 
 /// Every state with its code in tables: Slurm's, and `RF` for refused, which Slurm does not have.

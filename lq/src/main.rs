@@ -9,6 +9,7 @@ mod history;
 mod list;
 mod nodes;
 mod show;
+mod top;
 mod wait;
 
 use std::process::ExitCode;
@@ -51,6 +52,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             }
             Some(Command::History(args)) => history::run(&args, json, master).await,
             Some(Command::Energy(args)) => energy::run(&args, json, master).await,
+            Some(Command::Top(args)) if !json => top::run(&args, master).await,
+            Some(Command::Top(_)) => Err(Failure::new("lq top is for people: programs have `lq --json --watch`")),
             Some(Command::Nodes) => nodes::run(json, master).await,
         }
     })

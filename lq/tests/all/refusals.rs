@@ -23,7 +23,8 @@ async fn wrong_command_lines() {
         check(&[command, "x"], &text.replace("<JOB>...", if command == "cancel" { "[JOB]..." } else { "<JOB>..." }))
             .await;
     }
-    check(&["cancel"], &format!("lq: error: the following required arguments were not provided: <JOB>...\n{help}")).await;
+    check(&["cancel"], &format!("lq: error: the following required arguments were not provided: <JOB>...\n{help}"))
+        .await;
     check(&["cancel", "-t", "F"], "lq: error: a job that is failed is over: nothing is left to end\n").await;
     check(&["history", "-t", "R"], "lq: error: a job that is running is not over\nlq: hint: lq -t running\n").await;
     check(&["--json", "--long"], "lq: error: --format, --long and --noheader are for the table: JSON has everything\n")
