@@ -81,7 +81,7 @@ fn query(args: &EnergyArgs, clock: &Clock) -> Result<EnergyQuery, Failure> {
         By::Day => {
             let end = until.unwrap_or(clock.now());
             let begin = *since.get_or_insert(end - Span::from_secs(DAYS * 86_400));
-            EnergyBy::Days(clock.days(begin, end).map_err(|error| Failure::new(error))?)
+            EnergyBy::Days(clock.days(begin, end).map_err(Failure::new)?)
         }
     };
     Ok(EnergyQuery { by, filter, since, until, limit: args.limit })

@@ -8,7 +8,7 @@ use crate::{at, finished, run, set_back, submission};
 /// Two users, two names, two nodes, one end a second; the last two jobs end at once. Job 5 never ran.
 fn rows() -> Vec<FinishedRow> {
     let row = |job: u64| {
-        let (user, name) = (if job % 2 == 0 { "ann" } else { "bob" }, if job <= 3 { "cg" } else { "lu" });
+        let (user, name) = (if job.is_multiple_of(2) { "ann" } else { "bob" }, if job <= 3 { "cg" } else { "lu" });
         let report = format!(
             r#"{{"name":"{name}","application":"app-{name}","nodes":["n{}"],"start_now_cost":{},"emulated":{}}}"#,
             job % 3,

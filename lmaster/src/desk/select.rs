@@ -144,7 +144,7 @@ impl Desk {
             let phase = self.core.job(*job).map(|job| &job.phase);
             ENDING.contains(&signal) || matches!(phase, Some(Phase::Running(..) | Phase::Suspended(..)))
         };
-        let named = |job: &&JobId| selection.which.iter().any(|which| *which == Selector::Job(**job));
+        let named = |job: &&JobId| selection.which.contains(&Selector::Job(**job));
         if let Some(job) = jobs.iter().filter(named).find(|job| !takes(job)) {
             return Err(format!("job {job} does not run yet: nobody is there to take signal {signal}"));
         }

@@ -20,8 +20,8 @@ fn cancel(bench: &mut Bench, client: PeerId, selection: Selection, signal: Optio
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::CancelSelected { selection, signal })));
     let heard = bench.heard(client);
     // Its jobs' ends are told to it, too.
-    let answers = heard.iter().filter(|message| !matches!(message, MasterToClient::Finished { .. }));
-    selected(answers.last().expect("an answer"))
+    let mut answers = heard.iter().filter(|message| !matches!(message, MasterToClient::Finished { .. }));
+    selected(answers.next_back().expect("an answer"))
 }
 
 fn tell(bench: &mut Bench, client: PeerId, which: &[Selector], live: bool) -> Result<Vec<u64>, String> {
