@@ -15,6 +15,9 @@ pub struct Clock {
     zone: TimeZone,
 }
 
+/// Ten years: more than one list of days can show.
+pub const DAYS_LIMIT: i64 = 3_660;
+
 /// Why a text is no time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TimeError {
@@ -28,6 +31,8 @@ pub enum TimeError {
     NoDate { value: String },
     #[error("`{value}` is outside the range of times")]
     OutOfRange { value: String },
+    #[error("from {begin} to {end} are more than {DAYS_LIMIT} days")]
+    TooManyDays { begin: String, end: String },
 }
 
 impl Clock {
@@ -38,6 +43,11 @@ impl Clock {
 
     pub fn new(now: Time, zone: TimeZone) -> Self {
         Self { now, zone }
+    }
+
+    /// A time in Greenwich.
+    pub fn utc(now: Time) -> Self {
+        Self::new(now, TimeZone::UTC)
     }
 
     pub fn now(&self) -> Time {
@@ -54,6 +64,33 @@ impl Clock {
         let Some(shown) = self.zoned(time) else { return "never".into() };
         let today = self.zoned(self.now).is_some_and(|now| now.date() == shown.date());
         shown.strftime(if today { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
+    }
+
+    /// The day, as `2026-10-26`.
+    pub fn date(&self, time: Time) -> String {
+        self.zoned(time).map_or_else(|| "never".into(), |shown| shown.strftime("%Y-%m-%d").to_string())
+    }
+
+    /// The local midnights from the one before `begin`, or at it, to the one after `end`: each two of them are a day, be
+    /// it of 23 hours.
+    ///
+    /// # Errors
+    /// [`TimeError`] where that are more than [`DAYS_LIMIT`] days, or none at all.
+    pub fn days(&self, begin: Time, end: Time) -> Result<Vec<Time>, TimeError> {
+        let out_of_range = || TimeError::OutOfRange { value: self.show(begin) };
+        if (end - begin).ms() > DAYS_LIMIT * 86_400_000 {
+            return Err(TimeError::TooManyDays { begin: self.show(begin), end: self.show(end) });
+        }
+        let mut day = self.zoned(begin).ok_or_else(out_of_range)?.date();
+        let mut days = Vec::new();
+        loop {
+            let midnight = self.instant(day.to_datetime(civil::Time::midnight())).ok_or_else(out_of_range)?;
+            days.push(midnight);
+            if midnight >= end {
+                return Ok(days);
+            }
+            day = day.tomorrow().map_err(|_| out_of_range())?;
+        }
     }
 
     /// With its date and seconds.
@@ -234,6 +271,22 @@ mod tests {
         }
         assert!(refused("now-2").starts_with("`now-2`: `2` has no unit"));
         assert_eq!(Clock::rfc3339(clock().now()), "2026-10-26T11:00:00Z");
+    }
+
+    #[test]
+    fn days_have_their_own_length() {
+        let at = |text: &str| clock().parse_dated(text).expect("a time");
+        let days = clock().days(at("2026-10-24 13:00"), at("2026-10-26 12:00")).expect("days");
+        let shown: Vec<String> = days.iter().map(|day| clock().show_full(*day)).collect();
+        let expected = ["2026-10-24", "2026-10-25", "2026-10-26", "2026-10-27"].map(|day| format!("{day} 00:00:00"));
+        assert_eq!(shown, expected);
+        // Summer time ends in the night to the second.
+        assert_eq!((days[2] - days[1], days[3] - days[2]), (Span::from_secs(25 * 3600), Span::from_secs(24 * 3600)));
+        let midnight = at("2026-10-26");
+        assert_eq!(clock().days(midnight, midnight), Ok(vec![midnight]));
+        let error = clock().days(at("2000-01-01"), midnight).map_err(|error| error.to_string());
+        assert_eq!(error, Err("from 2000-01-01 00:00 to 00:00 are more than 3660 days".into()));
+        assert_eq!(clock().date(midnight), "2026-10-26");
     }
 
     #[test]

@@ -29,6 +29,22 @@ pub fn signal_name(signal: i32) -> String {
     Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |signal| signal.as_str().to_owned())
 }
 
+/// A signal as people write it: `TERM`, `SIGTERM` or `15`.
+///
+/// # Errors
+/// A text that names none, with the forms that do.
+pub fn parse_signal(text: &str) -> Result<i32, String> {
+    let name = text.to_ascii_uppercase();
+    let name = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
+    let number = text.parse::<i32>().ok().filter(|number| (1..=LAST_SIGNAL).contains(number));
+    number.or_else(|| name.parse::<Signal>().ok().map(|signal| signal as i32)).ok_or_else(|| {
+        format!("`{text}` is not a signal: write its name, such as `USR1`, or its number, 1 to {LAST_SIGNAL}")
+    })
+}
+
+/// The highest real-time signal of Linux.
+const LAST_SIGNAL: i32 = 64;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +68,15 @@ mod tests {
         let dependency = Dependency { condition: Condition::AfterOk, job: JobId(3) };
         let expected = "cancelled before it started: afterok:3 can never be, since job 3 exited with code 1";
         check(JobEnd::Unmet { dependency, became: Became::Exited(1) }, expected);
+    }
+
+    #[test]
+    fn signals_as_people_write_them() {
+        for (text, number) in [("TERM", 15), ("sigterm", 15), ("15", 15), ("usr1", 10), ("64", 64)] {
+            assert_eq!(parse_signal(text), Ok(number), "{text}");
+        }
+        for text in ["0", "65", "-1", "NONE", ""] {
+            assert!(parse_signal(text).is_err_and(|error| error.starts_with(&format!("`{text}` is not a signal"))));
+        }
     }
 }

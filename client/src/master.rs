@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Time};
 use limo_proto::{
-    Answer, Change, ClientToMaster, Connection, ConnectionError, DryRun, Explanation, Frame, JobReport, MasterToClient,
-    NodeDetail, NodeReport, Query, Role, Status,
+    Answer, Change, ClientToMaster, Connection, ConnectionError, DryRun, MasterToClient, NodeDetail, NodeReport, Query,
+    Role, Selection, Status,
 };
 use thiserror::Error;
 
@@ -164,31 +164,34 @@ impl Master {
         }
     }
 
-    async fn exchange(&self, message: ClientToMaster) -> Result<Answer, AskError> {
-        let mut connection = self.first_connect().await?;
-        connection.writer.send(&Frame::Message(message)).await?;
-        let mut pieces = Vec::new();
-        loop {
-            match connection.reader.next().await? {
-                Some(Frame::Message(MasterToClient::Piece(piece))) => pieces.push(*piece),
-                Some(Frame::Message(MasterToClient::Answer(last))) => return Ok(joined(pieces, *last)),
-                Some(Frame::Message(MasterToClient::Refused { reason, hint })) => {
-                    return Err(AskError::Refused { reason, hint });
-                }
-                Some(other) => return Err(unexpected(&other)),
-                None => return Err(AskError::Closed),
-            }
+    /// Ends jobs, or sends them a signal; returns which. On disk and in force as [`Master::change`].
+    ///
+    /// # Errors
+    /// As [`Master::ask`].
+    pub async fn cancel(&self, selection: Selection, signal: Option<i32>) -> Result<Vec<JobId>, AskError> {
+        let change = Change::CancelSelected { selection, signal };
+        match self.exchange(ClientToMaster::ChangeConf(Box::new(change))).await? {
+            Answer::Selected(jobs) => Ok(jobs),
+            other => Err(unexpected(&other)),
         }
+    }
+
+    async fn exchange(&self, message: ClientToMaster) -> Result<Answer, AskError> {
+        self.session().await?.exchange(message).await
     }
 }
 
 /// A list of which the master sent several pieces.
-fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
+pub(crate) fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
     for piece in pieces.into_iter().rev() {
         match (piece, &mut last) {
             (Answer::Jobs(before), Answer::Jobs(after)) => drop(after.splice(0..0, before)),
             (Answer::Profiles(before), Answer::Profiles(after)) => drop(after.splice(0..0, before)),
             (Answer::Nodes(before), Answer::Nodes(after)) => drop(after.splice(0..0, before)),
+            (Answer::Selected(before), Answer::Selected(after)) => drop(after.splice(0..0, before)),
+            (Answer::History { jobs: before, .. }, Answer::History { jobs: after, .. }) => {
+                drop(after.splice(0..0, before));
+            }
             (Answer::Readings { intervals: before, .. }, Answer::Readings { intervals: after, .. }) => {
                 drop(after.splice(0..0, before));
             }
@@ -201,29 +204,6 @@ fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
 
 /// The questions, each with the type of its answer. Errors as [`Master::ask`].
 impl Master {
-    /// Waiting and running jobs, and with `ended` up to that many of the newest finished ones.
-    pub async fn jobs(&self, ended: Option<u32>) -> Result<Vec<JobReport>, AskError> {
-        let query = Query::Jobs { ended: ended.is_some(), limit: ended.unwrap_or(0) };
-        jobs(self.ask(query).await?)
-    }
-
-    pub async fn job(&self, job: JobId) -> Result<JobReport, AskError> {
-        let mut found = jobs(self.ask(Query::Job(job)).await?)?;
-        found.pop().ok_or_else(|| AskError::Refused { reason: format!("there is no job {job}"), hint: None })
-    }
-
-    /// Returns when every one of these jobs is over.
-    pub async fn wait(&self, ids: Vec<JobId>) -> Result<Vec<JobReport>, AskError> {
-        jobs(self.ask(Query::Wait(ids)).await?)
-    }
-
-    pub async fn explain(&self, job: JobId) -> Result<Explanation, AskError> {
-        match self.ask(Query::Explain(job)).await? {
-            Answer::Explanation(explanation) => Ok(*explanation),
-            other => Err(unexpected(&other)),
-        }
-    }
-
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
             Answer::Nodes(nodes) => Ok(nodes),
@@ -273,15 +253,8 @@ impl Master {
     }
 }
 
-fn jobs(answer: Answer) -> Result<Vec<JobReport>, AskError> {
-    match answer {
-        Answer::Jobs(jobs) => Ok(jobs),
-        other => Err(unexpected(&other)),
-    }
-}
-
 /// Long answers are cut: the first words say which kind it is.
-fn unexpected(found: &impl std::fmt::Debug) -> AskError {
+pub(crate) fn unexpected(found: &impl std::fmt::Debug) -> AskError {
     AskError::Unexpected(format!("{found:?}").chars().take(80).collect())
 }
 

@@ -1,5 +1,7 @@
 //! Tables that are read without colour: columns aligned by spaces, two between them, the last one ragged.
 
+use crate::screen::{Screen, Tint};
+
 /// How a column stands under its title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
@@ -7,42 +9,134 @@ pub enum Align {
     Right,
 }
 
+/// How wide a column may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// What its cells need.
+    Natural,
+    /// That too, but down to so many columns where the screen is narrow.
+    GivesWay(usize),
+    Exactly(usize),
+}
+
 /// A table while it is filled.
 #[derive(Debug, Clone)]
 pub struct Table {
-    columns: Vec<(&'static str, Align)>,
-    rows: Vec<Vec<String>>,
+    columns: Vec<(&'static str, Align, Room)>,
+    rows: Vec<Row>,
+    has_titles: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    cells: Vec<String>,
+    /// The cell that has a colour.
+    tint: Option<(usize, Tint)>,
 }
 
 impl Table {
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        let columns = columns.iter().map(|(title, align)| (*title, *align, Room::Natural)).collect();
+        Self { columns, rows: Vec::new(), has_titles: true }
+    }
+
+    /// Without its line of titles.
+    pub fn without_titles(&mut self) {
+        self.has_titles = false;
+    }
+
+    /// Says how wide a column may become; the first has the number 0.
+    pub fn room(&mut self, column: usize, room: Room) {
+        if let Some(column) = self.columns.get_mut(column) {
+            column.2 = room;
+        }
     }
 
     /// Adds a row. Missing cells are empty; what comes from users loses its control characters.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let mut cells: Vec<String> = cells.into_iter().map(|cell| plain(&cell)).collect();
         cells.resize(self.columns.len(), String::new());
-        self.rows.push(cells);
+        self.rows.push(Row { cells, tint: None });
+    }
+
+    /// Gives a cell of the last row a colour, on screens that have it.
+    pub fn tint(&mut self, column: usize, tint: Tint) {
+        if let Some(row) = self.rows.last_mut() {
+            row.tint = Some((column, tint));
+        }
     }
 
     /// The whole table, titles first, each line with its end.
     pub fn render(&self) -> String {
-        let titles: Vec<String> = self.columns.iter().map(|(title, _)| (*title).to_owned()).collect();
-        let lines = || std::iter::once(&titles).chain(&self.rows);
-        let widths: Vec<usize> = (0..self.columns.len())
-            .map(|column| lines().map(|cells| cells[column].chars().count()).max().unwrap_or(0))
-            .collect();
-        lines().map(|cells| self.line(cells, &widths)).collect()
+        self.render_for(&Screen::PLAIN)
     }
 
-    fn line(&self, cells: &[String], widths: &[usize]) -> String {
-        let padded = cells.iter().zip(widths).zip(&self.columns).map(|((cell, &width), (_, align))| match align {
-            Align::Left => format!("{cell:width$}"),
-            Align::Right => format!("{cell:>width$}"),
-        });
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    /// The same, as wide as the screen where columns give way, and with its colours.
+    pub fn render_for(&self, screen: &Screen) -> String {
+        let titles = self.columns.iter().map(|(title, ..)| (*title).to_owned()).collect();
+        let titles = Row { cells: titles, tint: None };
+        let lines: Vec<&Row> = self.has_titles.then_some(&titles).into_iter().chain(&self.rows).collect();
+        let widths = self.widths(&lines, screen.width);
+        lines.iter().map(|row| self.line(row, &widths, screen.colour)).collect()
     }
+
+    fn widths(&self, lines: &[&Row], screen: Option<usize>) -> Vec<usize> {
+        let needs = |column: usize| lines.iter().map(|row| length(&row.cells[column])).max().unwrap_or(0);
+        let columns = self.columns.iter().enumerate();
+        let width = |(column, (.., room)): (usize, &(_, _, Room))| match room {
+            Room::Exactly(width) => *width,
+            _ => needs(column),
+        };
+        let mut widths: Vec<usize> = columns.map(width).collect();
+        let gaps = 2 * widths.len().saturating_sub(1);
+        while let Some(screen) = screen
+            && widths.iter().sum::<usize>() + gaps > screen
+        {
+            let least = |column: usize| match self.columns[column].2 {
+                Room::GivesWay(least) => least,
+                _ => usize::MAX,
+            };
+            // The widest first: so they end up alike.
+            let gives = (0..widths.len()).filter(|column| widths[*column] > least(*column));
+            let Some(column) = gives.max_by_key(|column| widths[*column]) else { break };
+            widths[column] -= 1;
+        }
+        widths
+    }
+
+    fn line(&self, row: &Row, widths: &[usize], colour: bool) -> String {
+        let last = widths.len().saturating_sub(1);
+        let mut line = String::new();
+        for (column, (cell, &width)) in row.cells.iter().zip(widths).enumerate() {
+            let cell = cut(cell, width);
+            let pad = " ".repeat(width - length(&cell));
+            let shown = match row.tint {
+                Some((tinted, tint)) if colour && tinted == column => tint.paint(&cell),
+                _ => cell,
+            };
+            line += &match self.columns[column].1 {
+                Align::Left => shown + &pad,
+                Align::Right => pad + &shown,
+            };
+            if column < last {
+                line += "  ";
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line + "\n"
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `text` in so many columns; what is missing shows as `…`.
+fn cut(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain((width > 0).then_some('…')).collect()
 }
 
 /// `text` with its control characters escaped: a job's name must not be able to steer the terminal that shows it.
@@ -64,12 +158,49 @@ pub fn marked(figure: impl std::fmt::Display, emulated: bool) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn columns_align() {
+    fn table() -> Table {
         let mut table = Table::new(&[("ID", Align::Right), ("NAME", Align::Left), ("REASON", Align::Left)]);
         table.row(["7".into(), "häuser".into(), "band".into()]);
         table.row(["12345".into(), "x\x1b[31m".into()]);
+        table
+    }
+
+    #[test]
+    fn columns_align() {
         let expected = "   ID  NAME         REASON\n    7  häuser       band\n12345  x\\u{1b}[31m\n";
-        assert_eq!(table.render(), expected);
+        assert_eq!(table().render(), expected);
+    }
+
+    #[test]
+    fn columns_give_way_to_a_narrow_screen() {
+        let mut table = table();
+        table.room(1, Room::GivesWay(5));
+        let check = |width, expected: &str| {
+            let screen = Screen { width: Some(width), ..Screen::PLAIN };
+            assert_eq!(table.render_for(&screen), expected, "{width}");
+        };
+        check(26, &table.render());
+        check(21, "   ID  NAME    REASON\n    7  häuser  band\n12345  x\\u{1…\n");
+        // Not below what the column needs to be read, nor at the cost of the others.
+        check(5, "   ID  NAME   REASON\n    7  häus…  band\n12345  x\\u{…\n");
+    }
+
+    #[test]
+    fn a_column_of_a_given_width() {
+        let mut table = table();
+        table.room(0, Room::Exactly(3));
+        table.room(2, Room::Exactly(8));
+        table.without_titles();
+        assert_eq!(table.render(), "  7  häuser       band\n12…  x\\u{1b}[31m\n");
+    }
+
+    #[test]
+    fn colour_is_beside_the_text() {
+        let mut table = table();
+        table.tint(0, Tint::Bad);
+        assert!(!table.render().contains('\x1b'));
+        let screen = Screen { colour: true, ..Screen::PLAIN };
+        let expected = table.render().replace("12345", "\x1b[31m12345\x1b[0m");
+        assert_eq!(table.render_for(&screen), expected);
     }
 }

@@ -5,12 +5,24 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::generate::{self, GenerateArgs};
 use crate::{Failure, exit, failure};
 
-/// Parses the program's arguments. `Err` is the exit code with which the program ends: help and version were asked for,
+/// Parses the program's arguments; `--generate` as the first of them makes a completion or a manual page. `Err` is the exit code with which the program ends: help and version were asked for,
 /// or the command line is wrong and stderr says why.
 pub fn parse<T: Parser>(program: &str) -> Result<T, ExitCode> {
-    T::try_parse().map_err(|error| match error.kind() {
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    if generate::is_asked(&arguments) {
+        let form = complained(program, GenerateArgs::try_parse())?.generate;
+        let text = generate::generate(form, T::command(), program);
+        let text = String::from_utf8_lossy(&text);
+        return Err(failure::finish(program, failure::answer(&text).map(|()| exit::DONE)));
+    }
+    complained(program, T::try_parse())
+}
+
+fn complained<T>(program: &str, parsed: Result<T, clap::Error>) -> Result<T, ExitCode> {
+    parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Nothing is left to be done where help cannot be printed.
             let _ = error.print();

@@ -25,7 +25,7 @@ pub async fn until_over(
     let mut told = false;
     loop {
         let begun = Instant::now();
-        let error = match master.wait(ids.clone()).await {
+        let error = match wait(master, &ids).await {
             Ok(jobs) => return Ok(jobs),
             Err(error) => error,
         };
@@ -47,4 +47,8 @@ pub async fn until_over(
         tokio::time::sleep(pause).await;
         backoff.spend(pause);
     }
+}
+
+async fn wait(master: &Master, ids: &[JobId]) -> Result<Vec<JobReport>, AskError> {
+    master.session().await?.wait(ids.to_vec()).await
 }

@@ -29,6 +29,8 @@ pub struct Submission {
 pub struct FinishedRow {
     pub job: JobId,
     pub user: String,
+    pub name: String,
+    pub application: String,
     pub state: String,
     pub submitted: Time,
     /// `None` where it never ran.
@@ -37,6 +39,12 @@ pub struct FinishedRow {
     /// Above idle.
     pub energy: Energy,
     pub cost: Money,
+    /// What a start at its submission would have cost.
+    pub start_now_cost: Money,
+    /// Whether its watts are modelled by emulated hardware.
+    pub emulated: bool,
+    /// Whether its energy was measured, or estimated; `None` of rows that are older than this column.
+    pub measured: Option<bool>,
     /// Everything else that a listing shows, as JSON; opaque to the journal.
     pub report: String,
 }

@@ -16,7 +16,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::batch::{Batch, FinishedRow, Recovered};
 use crate::error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
+use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 use crate::reader::{self, Question};
+use crate::readings::NodeSum;
 use crate::schema;
 use crate::writer::{Queued, Request, Writer};
 
@@ -115,12 +117,37 @@ impl Journal {
         answered.await.unwrap_or(Err(BallastError::Closed))
     }
 
-    /// The jobs that ended last, at most `limit`, newest first.
+    /// Finished jobs, newest first.
     ///
     /// # Errors
     /// [`QueryError`] where the journal cannot be read.
-    pub async fn finished(&self, limit: u32) -> Result<Vec<FinishedRow>, QueryError> {
-        self.ask(|answer| Question::Finished(limit, answer)).await
+    pub async fn finished(&self, query: FinishedQuery) -> Result<Vec<FinishedRow>, QueryError> {
+        self.ask(|answer| Question::Finished(query, answer)).await
+    }
+
+    /// Sums over the finished jobs that the filter leaves, at most `limit`: days in their order, all else from the most
+    /// energy on.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn sums(&self, by: SumBy, filter: FinishedFilter, limit: u32) -> Result<Vec<JobSum>, QueryError> {
+        self.ask(|answer| Question::Sums { by, filter, limit, answer }).await
+    }
+
+    /// What each node drew in the intervals that begin in `[since, until)`, from the most energy on.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn drawn(&self, range: (Option<Time>, Option<Time>)) -> Result<Vec<NodeSum>, QueryError> {
+        self.ask(|answer| Question::Drawn { range, answer }).await
+    }
+
+    /// The newest job that `uid` submitted, over or not.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn newest_of(&self, uid: u32) -> Result<Option<JobId>, QueryError> {
+        self.ask(|answer| Question::NewestOf(uid, answer)).await
     }
 
     /// One finished job.

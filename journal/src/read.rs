@@ -1,11 +1,11 @@
 //! Reads rows back, in pages: no read is longer than a page, so that memory stays bounded and no reader keeps the
 //! write-ahead log from being taken up into the database.
 
-use limo_model::{Energy, JobId, Money, Time};
+use limo_model::{JobId, Time};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
-use crate::batch::{Entry, FinishedRow, Recovered, Submission};
+use crate::batch::{Entry, Recovered, Submission};
 use crate::error::ReadError;
 
 /// Rows of one page. A round of a large cluster may be 100 KiB of text, so a page is some 25 MiB at the worst.
@@ -94,7 +94,7 @@ fn submission(row: &SqliteRow) -> Result<Submission, ReadError> {
     })
 }
 
-fn job(number: i64) -> Result<JobId, ReadError> {
+pub(crate) fn job(number: i64) -> Result<JobId, ReadError> {
     let detail = || "a negative job number".to_owned();
     u64::try_from(number).map(JobId).map_err(|_| ReadError::Row { job: number, detail: detail() })
 }
@@ -103,36 +103,14 @@ fn uid(job: i64, uid: i64) -> Result<u32, ReadError> {
     u32::try_from(uid).map_err(|_| ReadError::Row { job, detail: format!("the uid {uid}") })
 }
 
-/// The newest finished jobs, newest first.
-pub(crate) async fn finished(conn: &mut SqliteConnection, limit: u32) -> Result<Vec<FinishedRow>, ReadError> {
-    let rows = sqlx::query("SELECT * FROM finished ORDER BY ended DESC, job DESC LIMIT ?").bind(limit);
-    rows.fetch_all(conn).await?.iter().map(finished_row).collect()
-}
-
-pub(crate) async fn finished_job(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
-    // A number that SQLite cannot hold is the number of no job.
-    let Ok(number) = i64::try_from(job.0) else { return Ok(None) };
-    let row = sqlx::query("SELECT * FROM finished WHERE job = ?").bind(number).fetch_optional(conn).await?;
-    row.as_ref().map(finished_row).transpose()
-}
-
 pub(crate) async fn job_of_key(conn: &mut SqliteConnection, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, ReadError> {
     let row = sqlx::query("SELECT job, uid FROM submissions WHERE key = ?").bind(key.as_slice());
     let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
     Ok(Some((job(row.try_get(0)?)?, uid(row.try_get(0)?, row.try_get(1)?)?)))
 }
 
-fn finished_row(row: &SqliteRow) -> Result<FinishedRow, ReadError> {
-    let started: Option<i64> = row.try_get("started")?;
-    Ok(FinishedRow {
-        job: job(row.try_get("job")?)?,
-        user: row.try_get("user")?,
-        state: row.try_get("state")?,
-        submitted: Time::from_unix_ms(row.try_get("submitted")?),
-        started: started.map(Time::from_unix_ms),
-        ended: Time::from_unix_ms(row.try_get("ended")?),
-        energy: Energy::from_mj(row.try_get("energy_mj")?),
-        cost: Money::from_micro(row.try_get("cost_micro")?),
-        report: row.try_get("report")?,
-    })
+/// The newest job that `uid` submitted. Looks from the newest on, so it is quick for whoever submits.
+pub(crate) async fn newest_of(conn: &mut SqliteConnection, uid: u32) -> Result<Option<JobId>, ReadError> {
+    let row = sqlx::query_scalar("SELECT job FROM submissions WHERE uid = ? ORDER BY job DESC LIMIT 1").bind(uid);
+    row.fetch_optional(conn).await?.map(job).transpose()
 }

@@ -8,27 +8,37 @@ use tokio::sync::oneshot;
 
 use crate::batch::FinishedRow;
 use crate::error::ReadError;
-use crate::{read, readings};
+use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
+use crate::readings::NodeSum;
+use crate::{finished, read, readings};
 
 type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
 
 pub(crate) enum Question {
-    Finished(u32, Answer<Vec<FinishedRow>>),
+    Finished(FinishedQuery, Answer<Vec<FinishedRow>>),
     FinishedJob(JobId, Answer<Option<FinishedRow>>),
     JobOfKey([u8; 16], Answer<Option<(JobId, u32)>>),
     Readings { node: String, range: (Time, Time), limit: u32, answer: Answer<Vec<Drawn>> },
+    NewestOf(u32, Answer<Option<JobId>>),
+    Sums { by: SumBy, filter: FinishedFilter, limit: u32, answer: Answer<Vec<JobSum>> },
+    Drawn { range: (Option<Time>, Option<Time>), answer: Answer<Vec<NodeSum>> },
 }
 
 pub(crate) async fn serve(mut conn: SqliteConnection, mut questions: UnboundedReceiver<Question>) {
     while let Some(question) = questions.recv().await {
         // Whoever no longer waits for the answer loses nothing.
         match question {
-            Question::Finished(limit, answer) => drop(answer.send(read::finished(&mut conn, limit).await)),
-            Question::FinishedJob(job, answer) => drop(answer.send(read::finished_job(&mut conn, job).await)),
+            Question::Finished(query, answer) => drop(answer.send(finished::list(&mut conn, &query).await)),
+            Question::FinishedJob(job, answer) => drop(answer.send(finished::one(&mut conn, job).await)),
             Question::JobOfKey(key, answer) => drop(answer.send(read::job_of_key(&mut conn, &key).await)),
             Question::Readings { node, range, limit, answer } => {
                 drop(answer.send(readings::between(&mut conn, &node, range, limit).await));
             }
+            Question::NewestOf(uid, answer) => drop(answer.send(read::newest_of(&mut conn, uid).await)),
+            Question::Sums { by, filter, limit, answer } => {
+                drop(answer.send(finished::sums(&mut conn, &by, &filter, limit).await));
+            }
+            Question::Drawn { range, answer } => drop(answer.send(readings::by_node(&mut conn, range).await)),
         }
     }
     let _ = conn.close().await;

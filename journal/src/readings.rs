@@ -64,6 +64,36 @@ pub(crate) async fn between(
     Ok(rows.iter().map(drawn).collect::<Result<_, sqlx::Error>>()?)
 }
 
+/// What a node drew in some time, idle draw and all, as its meter showed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSum {
+    /// Its name; empty for the whole cluster, as far as the master believed it.
+    pub node: String,
+    pub energy: Energy,
+    /// For how much of the time that is known.
+    pub seen: Span,
+}
+
+/// Of every node that has readings of intervals that begin in the range, from the most energy on.
+pub(crate) async fn by_node(
+    conn: &mut SqliteConnection,
+    (since, until): (Option<Time>, Option<Time>),
+) -> Result<Vec<NodeSum>, ReadError> {
+    let rows = sqlx::query(
+        "SELECT node, sum(energy_mj), sum(seen_ms) FROM readings WHERE at >= ? AND at < ?
+         GROUP BY node ORDER BY 2 DESC, 1",
+    )
+    .bind(since.map_or(i64::MIN, Time::unix_ms))
+    .bind(until.map_or(i64::MAX, Time::unix_ms))
+    .fetch_all(conn)
+    .await?;
+    let sum = |row: &SqliteRow| {
+        let (energy, seen) = (Energy::from_mj(row.try_get(1)?), Span::from_ms(row.try_get(2)?));
+        Ok::<_, sqlx::Error>(NodeSum { node: row.try_get(0)?, energy, seen })
+    };
+    Ok(rows.iter().map(sum).collect::<Result<_, _>>()?)
+}
+
 fn drawn(row: &SqliteRow) -> Result<Drawn, sqlx::Error> {
     let (energy, seen) = (Energy::from_mj(row.try_get(1)?), Span::from_ms(row.try_get(2)?));
     let of_looks: f64 = row.try_get(6)?;

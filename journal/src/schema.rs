@@ -10,7 +10,7 @@ use crate::error::OpenError;
 pub(crate) const FILE: &str = "journal.db";
 
 /// Stored in `PRAGMA user_version`.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 /// `generation` is written at each opening and each recovery. That is more than a counter: the write takes the place in
 /// the write-ahead log where a failed commit may have left pages, so that they cannot come back after a crash.
@@ -48,6 +48,22 @@ CREATE TABLE readings (
 PRAGMA user_version = 2;
 ";
 
+/// What version 3 has beyond version 2: by what finished jobs are looked for and summed up. Of jobs that are finished
+/// already, their reports tell it, but for whether their energy was measured.
+const HISTORY: &str = "
+ALTER TABLE finished ADD COLUMN name TEXT NOT NULL DEFAULT '';
+ALTER TABLE finished ADD COLUMN application TEXT NOT NULL DEFAULT '';
+ALTER TABLE finished ADD COLUMN start_now_micro INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE finished ADD COLUMN emulated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE finished ADD COLUMN measured INTEGER;
+UPDATE finished SET
+    name = coalesce(report ->> '$.name', ''), application = coalesce(report ->> '$.application', ''),
+    start_now_micro = coalesce(report ->> '$.start_now_cost', 0), emulated = coalesce(report ->> '$.emulated', 0)
+    WHERE json_valid(report);
+CREATE INDEX finished_by_user ON finished (user, ended, job);
+PRAGMA user_version = 3;
+";
+
 /// "Limo" in ASCII: tells a journal from any other file of SQLite.
 const APPLICATION: i64 = 0x4c69_6d6f;
 
@@ -68,8 +84,9 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
-        0 => &[TABLES, READINGS],
-        1 => &[READINGS],
+        0 => &[TABLES, READINGS, HISTORY],
+        1 => &[READINGS, HISTORY],
+        2 => &[HISTORY],
         _ => return Ok(()),
     };
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;

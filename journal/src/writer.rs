@@ -8,10 +8,10 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::ballast::Ballast;
-use crate::batch::{Batch, Entry, FinishedRow, Recovered, Submission};
+use crate::batch::{Batch, Entry, Recovered, Submission};
 use crate::directory::{Claim, claim, prepare_file};
 use crate::error::{BallastError, CommitError, OpenError, RecoverError, is_full};
-use crate::{read, readings, schema};
+use crate::{finished, read, readings, schema};
 
 /// Most batches in one transaction. Measured: with 256 to 2,000 submitters the rate no longer grows, the wait does.
 pub const GROUP: usize = 1000;
@@ -229,8 +229,8 @@ async fn insert(conn: &mut SqliteConnection, batch: &Batch, seq: &mut i64) -> Re
     for submission in &batch.submissions {
         insert_submission(conn, submission).await?;
     }
-    for finished in &batch.finished {
-        insert_finished(conn, finished).await?;
+    for row in &batch.finished {
+        finished::insert(conn, number(row.job.0)?, row).await?;
     }
     readings::insert(conn, &batch.readings).await?;
     if let Some(before) = batch.forget_readings {
@@ -252,24 +252,6 @@ async fn insert_submission(conn: &mut SqliteConnection, submission: &Submission)
         .bind(submission.launch.as_slice())
         .execute(conn)
         .await?;
-    Ok(())
-}
-
-async fn insert_finished(conn: &mut SqliteConnection, row: &FinishedRow) -> Result<(), InsertError> {
-    let job = number(row.job.0)?;
-    sqlx::query("INSERT INTO finished VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        .bind(job)
-        .bind(&row.user)
-        .bind(&row.state)
-        .bind(row.submitted.unix_ms())
-        .bind(row.started.map(limo_model::Time::unix_ms))
-        .bind(row.ended.unix_ms())
-        .bind(row.energy.mj())
-        .bind(row.cost.micro())
-        .bind(&row.report)
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query("UPDATE submissions SET launch = NULL WHERE job = ?").bind(job).execute(conn).await?;
     Ok(())
 }
 

@@ -1,10 +1,9 @@
 //! The sources of the grid's limits, as `lconf status` shows them.
 
-use limo_client::Clock;
+use limo_client::{Clock, band_in_words};
 use limo_proto::GridReport;
 use serde::Serialize;
 
-use crate::gauge::band_in_words;
 use crate::show::BandJson;
 
 /// A source as JSON.

@@ -3,7 +3,6 @@
 mod args;
 mod budget;
 mod feeds;
-mod gauge;
 mod grid;
 mod nodes;
 mod profiles;

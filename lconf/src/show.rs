@@ -1,13 +1,12 @@
 //! `lconf show`: the settings in force.
 
 use limo_client::json::SCHEMA;
-use limo_client::{Clock, Failure, Master, answer, answer_json, exit};
+use limo_client::{Clock, Failure, Master, answer, answer_json, band_in_words, exit, mode_in_words, price_in_words};
 use limo_model::{Band, Time};
 use limo_proto::Status;
 use serde::Serialize;
 
 use crate::budget::{self, BudgetJson};
-use crate::gauge::band_in_words;
 
 /// The settings as JSON; part of the status too.
 #[derive(Serialize)]
@@ -100,19 +99,4 @@ fn settings(status: &Status, clock: &Clock) -> String {
         text += &format!("budgets  {line}\n");
     }
     text + &format!("price    {}\n", price_in_words(status, clock))
-}
-
-/// `auto, now high`; just the mode where the operator chose it.
-pub fn mode_in_words(status: &Status) -> String {
-    let (setting, mode) = (status.mode_setting.to_string(), status.mode.to_string());
-    if setting == mode { mode } else { format!("{setting}, now {mode}") }
-}
-
-/// The price now and when it changes.
-pub fn price_in_words(status: &Status, clock: &Clock) -> String {
-    let now = status.price.map_or_else(|| "none is known".into(), |price| price.to_string());
-    match status.next_price {
-        Some((at, price)) => format!("{now}; from {} {price}", clock.show(at)),
-        None => now,
-    }
 }

@@ -1,14 +1,16 @@
 //! `lconf status`: the cluster now.
 
-use limo_client::{Clock, Failure, Master, answer, answer_json, exit, marked, plain};
+use limo_client::{
+    Clock, Failure, Master, answer, answer_json, band_in_words, exit, gauge, marked, mode_in_words, plain,
+    price_in_words,
+};
 use limo_proto::{MeterReport, Status};
 use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
 use crate::feeds::{self, FeedJson};
-use crate::gauge::{band_in_words, gauge};
 use crate::grid::{self, GridJson};
-use crate::show::{BandJson, SettingsJson, mode_in_words, price_in_words};
+use crate::show::{BandJson, SettingsJson};
 
 #[derive(Serialize)]
 struct StatusJson {

@@ -66,6 +66,9 @@ impl Outgoing for MasterToClient {
                 let probe = detail.probe.as_ref().map_or_else(String::len, String::len);
                 1024 + 256 * detail.report.units.len() + probe
             }
+            Answer::Selected(jobs) => 512 + 16 * jobs.len(),
+            Answer::History { jobs, .. } => 512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>(),
+            Answer::Energy(report) => 1024 + 256 * report.sums.len(),
             Answer::Status(_) | Answer::Done => 1024,
         }
     }

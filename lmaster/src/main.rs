@@ -6,6 +6,7 @@ mod budget;
 mod config;
 mod connection;
 mod desk;
+mod energy;
 mod feeds;
 mod listen;
 mod lives;

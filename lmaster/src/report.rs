@@ -32,6 +32,7 @@ pub fn finished(finished: &Finished, live: &Live, nodes: &[Node]) -> JobReport {
         energy: ran.then_some(finished.account.energy),
         cost: ran.then_some(finished.account.cost),
         start_now_cost: ran.then_some(finished.account.start_now_cost),
+        measured: ran.then_some(finished.usage.energy.is_some()),
         ..base((finished.job, finished.submitted), &live.request, Some(live), (&finished.placement, nodes))
     }
 }
@@ -117,6 +118,7 @@ fn base(
         singleton: conditions.is_some_and(|conditions| conditions.singleton),
         task: live.and_then(|live| live.task(job)).map(|task| (task.array, task.number)),
         array: None,
+        measured: None,
     }
 }
 
@@ -298,12 +300,17 @@ const PIECE: usize = 100;
 /// The same of intervals of readings, each of which is seven numbers of at most 9 bytes.
 const INTERVALS: usize = 8_192;
 
+/// The same of job numbers, of at most 9 bytes.
+const NUMBERS: usize = 65_536;
+
 /// Cuts a long list into pieces, of which the last is separate. What is no list is its own last piece.
 pub fn pieces(answer: Answer) -> (Vec<Answer>, Answer) {
     match answer {
         Answer::Jobs(list) => cut(list, PIECE, Answer::Jobs),
         Answer::Nodes(list) => cut(list, PIECE, Answer::Nodes),
         Answer::Profiles(list) => cut(list, PIECE, Answer::Profiles),
+        Answer::Selected(list) => cut(list, NUMBERS, Answer::Selected),
+        Answer::History { jobs, more } => cut(jobs, PIECE, |jobs| Answer::History { jobs, more }),
         Answer::Readings { emulated, intervals } => {
             cut(intervals, INTERVALS, |intervals| Answer::Readings { emulated, intervals })
         }

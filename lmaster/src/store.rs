@@ -5,13 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use limo_journal::{Batch, FinishedRow, Journal, QueryError, Recovered};
+use limo_journal::{Batch, FinishedFilter, FinishedQuery, FinishedRow, Journal, Recovered};
+use limo_model::Time;
 use limo_profiles::{ProfileDb, Run};
-use limo_proto::JobReport;
+use limo_proto::{Finished, JobFilter, JobReport};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
 use crate::desk::{Input, Known, Lesson, Question, READINGS_LIMIT, Reply, Ticket};
+use crate::energy;
 
 pub struct Store {
     journal: Arc<Journal>,
@@ -115,7 +117,9 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
             }
             Reply::Jobs(reports)
         }
-        Question::Recent(limit) => Reply::Jobs(recent(journal, limit).await?),
+        Question::History(finished) => Reply::Jobs(history(journal, finished).await?),
+        Question::Energy(query) => Reply::Energy(Box::new(energy::sums(journal, query).await?)),
+        Question::NewestOf(uid) => Reply::Newest(journal.newest_of(uid).await?),
         Question::Readings(node, range) => Reply::Readings(journal.readings(&node, range, READINGS_LIMIT + 1).await?),
         Question::Profiles => Reply::AllProfiles(profiles.all().await?),
         Question::Store(given) => {
@@ -129,9 +133,17 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
     })
 }
 
-async fn recent(journal: &Journal, limit: u32) -> Result<Vec<JobReport>> {
-    let rows: Result<Vec<FinishedRow>, QueryError> = journal.finished(limit).await;
-    rows?.iter().map(report).collect()
+async fn history(journal: &Journal, finished: Finished) -> Result<Vec<JobReport>> {
+    let Finished { filter, since, until, after, limit } = finished;
+    let rows = journal.finished(FinishedQuery { filter: row_filter(filter, since, until), after, limit }).await?;
+    rows.iter().map(report).collect()
+}
+
+/// What of the jobs a client wants to see, in the words of the journal.
+pub fn row_filter(filter: JobFilter, since: Option<Time>, until: Option<Time>) -> FinishedFilter {
+    let JobFilter { users, states, names, nodes } = filter;
+    let states = states.iter().map(|state| state.name().to_owned()).collect();
+    FinishedFilter { users, states, names, nodes, since, until }
 }
 
 fn report(row: &FinishedRow) -> Result<JobReport> {

@@ -1,9 +1,14 @@
-//! The command line of `lq`. The options of the list mean what they mean to `squeue`.
+//! The command line of `lq`. The options of the list mean what they mean to `squeue`, those of `cancel` what they mean to
+//! `scancel`.
 
-use clap::{Parser, Subcommand};
-use limo_client::{MasterArg, ReconnectArg};
-use limo_model::JobId;
-use limo_proto::JobState;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use limo_client::{Clock, JobsArg, MasterArg, ReconnectArg, Selectors, parse_hosts, parse_signal};
+use limo_model::{Span, Time};
+use limo_proto::{JobFilter, JobState};
+
+use crate::columns::{Shown, SortKey};
 
 /// Look at what was submitted; without a command, the table of waiting and running jobs
 #[derive(Debug, Parser)]
@@ -21,6 +26,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "Which jobs")]
 pub struct ListArgs {
     /// Also finished jobs
     #[arg(short, long)]
@@ -28,35 +34,148 @@ pub struct ListArgs {
     /// At most so many finished jobs, the newest [default: 100]
     #[arg(short = 'n', long, value_name = "N", requires = "all")]
     pub limit: Option<u32>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    #[command(flatten)]
+    pub view: ViewArgs,
+    /// Look again every so many seconds [default: 2]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = every)]
+    #[arg(help_heading = "How they are shown")]
+    pub watch: Option<Every>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "Which jobs")]
+pub struct FilterArgs {
     /// Only jobs of these users
     #[arg(short, long, value_name = "USER", value_delimiter = ',')]
     pub user: Vec<String>,
     /// Only jobs in these states, e.g. running or PD
     #[arg(short = 't', long = "states", value_name = "STATE", value_delimiter = ',', value_parser = state)]
     pub states: Vec<JobState>,
+    /// Only jobs of these names
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub name: Vec<String>,
+    /// Only jobs on these nodes, e.g. n[1-4,7]
+    #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
+    pub nodelist: Option<Nodes>,
+}
+
+impl FilterArgs {
+    pub fn filter(&self) -> JobFilter {
+        JobFilter {
+            users: self.user.clone(),
+            states: self.states.clone(),
+            names: self.name.clone(),
+            nodes: self.nodelist.as_ref().map(|nodes| nodes.0.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// What is shown of jobs, and in which order.
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "How they are shown")]
+pub struct ViewArgs {
+    /// In the order of these columns; with - from the largest on
+    #[arg(long, value_name = "[-]COLUMN", value_delimiter = ',', allow_hyphen_values = true)]
+    pub sort: Vec<SortKey>,
+    /// These columns, each with a width if wanted, e.g. jobid:8,name,st,reason
+    #[arg(short = 'o', long, value_name = "COLUMN[:N]", value_delimiter = ',')]
+    pub format: Vec<Shown>,
+    /// More columns
+    #[arg(short, long, conflicts_with = "format")]
+    pub long: bool,
+    /// No line of titles
+    #[arg(long)]
+    pub noheader: bool,
+}
+
+/// When jobs ended.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Which jobs")]
+pub struct EndedArgs {
+    /// Ended at this time or later, e.g. 18:00, 2026-10-26 or now-2h
+    #[arg(long, value_name = "TIME", value_parser = past)]
+    pub since: Option<Time>,
+    /// Ended before this time
+    #[arg(long, value_name = "TIME", value_parser = past)]
+    pub until: Option<Time>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    #[command(flatten)]
+    pub ended: EndedArgs,
+    /// At most so many, the newest
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
+    pub limit: u32,
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CancelArgs {
+    /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)
+    #[arg(value_name = "JOB", required_unless_present_any = ["user", "states", "name", "nodelist"])]
+    pub jobs: Vec<Selectors>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Send this signal to those that run in place of ending them, e.g. USR1
+    #[arg(short, long, value_parser = parse_signal)]
+    pub signal: Option<i32>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct EnergyArgs {
+    /// What each sum is over
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = By::User)]
+    pub by: By,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    #[command(flatten)]
+    pub ended: EndedArgs,
+    /// At most so many sums, the largest
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, help_heading = "Which jobs")]
+    pub limit: u32,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct TopArgs {
+    /// Only jobs of users whose names begin so
+    #[arg(short, long, value_name = "USER")]
+    pub user: Option<String>,
+}
+
+/// What a sum of energy is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    User,
+    Job,
+    Node,
+    Day,
+    Application,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Everything known about jobs
     Show {
-        #[arg(required = true, value_name = "ID", value_parser = job_id)]
-        ids: Vec<JobId>,
+        #[command(flatten)]
+        jobs: JobsArg,
     },
-    /// Why a job waits: the units it could run on, what it would cost there, what stands against it
+    /// Why jobs wait: where they could run, what that would cost, what stands against it
     Explain {
-        #[arg(value_name = "ID", value_parser = job_id)]
-        id: JobId,
+        #[command(flatten)]
+        jobs: JobsArg,
     },
-    /// End jobs
-    Cancel {
-        #[arg(required = true, value_name = "ID", value_parser = job_id)]
-        ids: Vec<JobId>,
-    },
+    /// End jobs, or send them a signal
+    Cancel(CancelArgs),
     /// Wait until jobs are over; the exit code is the job's, the highest of several
     Wait {
-        #[arg(required = true, value_name = "ID", value_parser = job_id)]
-        ids: Vec<JobId>,
+        #[command(flatten)]
+        jobs: JobsArg,
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
@@ -70,26 +189,32 @@ pub enum Command {
         /// Standard error in place of standard output
         #[arg(long)]
         stderr: bool,
-        #[arg(value_name = "ID", value_parser = job_id)]
-        id: JobId,
+        #[command(flatten)]
+        jobs: JobsArg,
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
     /// Keep waiting jobs from starting
     Hold {
-        #[arg(required = true, value_name = "ID", value_parser = job_id)]
-        ids: Vec<JobId>,
+        #[command(flatten)]
+        jobs: JobsArg,
     },
     /// Let held jobs start again
     Release {
-        #[arg(required = true, value_name = "ID", value_parser = job_id)]
-        ids: Vec<JobId>,
+        #[command(flatten)]
+        jobs: JobsArg,
     },
     /// End running jobs and let them run again, where they were submitted with --requeue
     Requeue {
-        #[arg(required = true, value_name = "ID", value_parser = job_id)]
-        ids: Vec<JobId>,
+        #[command(flatten)]
+        jobs: JobsArg,
     },
+    /// Jobs that are over, the newest first
+    History(HistoryArgs),
+    /// What finished jobs used and cost, or what nodes drew
+    Energy(EnergyArgs),
+    /// The cluster on the whole screen: draw, nodes and queue, once a second
+    Top(TopArgs),
 }
 
 /// Every state with its code in tables: Slurm's, and `RF` for refused, which Slurm does not have.
@@ -107,8 +232,33 @@ pub const STATES: [(JobState, &str); 11] = [
     (JobState::Refused, "RF"),
 ];
 
-fn job_id(text: &str) -> Result<JobId, String> {
-    text.parse().map_err(|_| "a job's number is expected, as in the column JOBID".into())
+/// A checked list of nodes. A type of its own, so that clap does not take the option for a repeatable one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nodes(pub Vec<String>);
+
+/// How long to wait between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Every(pub Duration);
+
+/// A master has more to do than to answer a client that asks without a pause.
+const OFTEN: Duration = Duration::from_millis(100);
+
+fn every(text: &str) -> Result<Every, String> {
+    let refused = || format!("`{text}` is not a time: write seconds, such as `2`, or `500ms`");
+    let span = match text.parse::<u32>() {
+        Ok(seconds) => Span::from_secs(i64::from(seconds)),
+        Err(_) => text.parse().map_err(|_| refused())?,
+    };
+    let every = Duration::from_millis(u64::try_from(span.ms()).map_err(|_| refused())?);
+    if every < OFTEN { Err(format!("`{text}` is too often: at least 100ms")) } else { Ok(Every(every)) }
+}
+
+fn hosts(text: &str) -> Result<Nodes, String> {
+    parse_hosts(text).map(Nodes).map_err(|error| error.to_string())
+}
+
+fn past(text: &str) -> Result<Time, String> {
+    Clock::system().parse_past(text).map_err(|error| error.to_string())
 }
 
 /// A state by its code or its name; `pending` is Slurm's word for waiting.
@@ -135,5 +285,18 @@ mod tests {
         }
         assert_eq!(state("pending"), Ok(JobState::Waiting));
         assert!(state("X").is_err_and(|text| text.starts_with("`X` is not a state: waiting (PD), starting (CF), ")));
+    }
+
+    #[test]
+    fn how_often() {
+        let check = |text: &str, ms: Option<u64>| {
+            assert_eq!(every(text).ok(), ms.map(|ms| Every(Duration::from_millis(ms))), "{text}");
+        };
+        for (text, ms) in [("2", 2_000), ("500ms", 500), ("1min", 60_000)] {
+            check(text, Some(ms));
+        }
+        for text in ["0", "99ms", "-1", "nodes", ""] {
+            check(text, None);
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! `lq cancel`: ends jobs, waiting or running.
+//! `lq cancel`: ends jobs, waiting or running, or sends them a signal.
 
 use limo_client::json::SCHEMA;
-use limo_client::{Failure, Master, answer_json, exit};
-use limo_model::JobId;
-use limo_proto::Change;
+use limo_client::{Failure, Master, answer_json, exit, selectors};
+use limo_proto::Selection;
 use serde::Serialize;
+
+use crate::args::CancelArgs;
 
 #[derive(Serialize)]
 struct CancelledJson {
@@ -12,16 +13,28 @@ struct CancelledJson {
     cancelled: Vec<u64>,
 }
 
+#[derive(Serialize)]
+struct SignalledJson {
+    schema: u32,
+    signal: i32,
+    signalled: Vec<u64>,
+}
+
 /// Returns when the request is on the master's disk; a running job may take its grace to end. Says nothing: `lq show`
 /// tells how it went.
 ///
 /// # Errors
 /// Where the master refuses: it does not know a job, it is over, or it is another user's.
-pub async fn run(ids: Vec<JobId>, json: bool, master: &Master) -> Result<u8, Failure> {
-    let cancelled = ids.iter().map(|id| id.0).collect();
-    master.change(Change::Cancel(ids)).await?;
-    if json {
-        answer_json(&CancelledJson { schema: SCHEMA, cancelled })?;
+pub async fn run(args: &CancelArgs, json: bool, master: &Master) -> Result<u8, Failure> {
+    if let Some(state) = args.filter.states.iter().find(|state| state.is_over()) {
+        return Err(Failure::new(format_args!("a job that is {} is over: nothing is left to end", state.name())));
+    }
+    let selection = Selection { which: selectors(&args.jobs), filter: args.filter.filter() };
+    let jobs = master.cancel(selection, args.signal).await?.iter().map(|job| job.0).collect();
+    match args.signal {
+        _ if !json => {}
+        None => answer_json(&CancelledJson { schema: SCHEMA, cancelled: jobs })?,
+        Some(signal) => answer_json(&SignalledJson { schema: SCHEMA, signal, signalled: jobs })?,
     }
     Ok(exit::DONE)
 }

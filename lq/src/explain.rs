@@ -1,11 +1,11 @@
-//! `lq explain`: why a job waits, with the numbers behind it.
+//! `lq explain`: why jobs wait, with the numbers behind it.
 
 use limo_client::json::{CandidateJson, JobJson, SCHEMA};
 use limo_client::{
     Clock, Failure, Master, answer, answer_json, candidate_table, dependencies, end_in_words, exit, marked, plain,
 };
-use limo_model::{JobId, Power};
-use limo_proto::{Explanation, JobReport, JobState};
+use limo_model::Power;
+use limo_proto::{Explanation, JobReport, JobState, Selector};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -21,15 +21,22 @@ struct ExplanationJson {
     candidates: Vec<CandidateJson>,
 }
 
+/// One job after the other, in JSON one a line.
+///
 /// # Errors
-/// Where the master cannot be asked, or does not know the job.
-pub async fn run(id: JobId, json: bool, master: &Master) -> Result<u8, Failure> {
-    let explanation = master.explain(id).await?;
-    let clock = Clock::system();
-    if json {
-        answer_json(&as_json(&explanation, &clock))?;
-    } else {
-        answer(&as_text(&explanation, &clock))?;
+/// Where the master cannot be asked, or does not know a job as one that is not over.
+pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, Failure> {
+    let mut session = master.session().await?;
+    let ids = session.select(which, true).await?;
+    for (index, id) in ids.into_iter().enumerate() {
+        let explanation = session.explain(id).await?;
+        let clock = Clock::system();
+        if json {
+            answer_json(&as_json(&explanation, &clock))?;
+        } else {
+            let gap = if index > 0 { "\n" } else { "" };
+            answer(&format!("{gap}{}", as_text(&explanation, &clock)))?;
+        }
     }
     Ok(exit::DONE)
 }

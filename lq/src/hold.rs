@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use limo_client::json::SCHEMA;
 use limo_client::{Failure, Master, answer_json, exit};
 use limo_model::JobId;
-use limo_proto::Change;
+use limo_proto::{Change, Selector};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -22,10 +22,11 @@ struct ChangedJson {
 /// Where the master refuses: it does not know a job, it is another user's, or nothing of the kind can be done to it.
 pub async fn run(
     (change, done): (fn(Vec<JobId>) -> Change, &'static str),
-    ids: Vec<JobId>,
+    which: &[Selector],
     json: bool,
     master: &Master,
 ) -> Result<u8, Failure> {
+    let ids = master.session().await?.select(which, true).await?;
     let jobs = BTreeMap::from([(done, ids.iter().map(|id| id.0).collect())]);
     master.change(change(ids)).await?;
     if json {

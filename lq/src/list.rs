@@ -1,17 +1,38 @@
-//! `lq`: the table of jobs.
+//! `lq`: the table of jobs, once or again and again.
+
+use std::time::Duration;
 
 use limo_client::json::{JobJson, SCHEMA};
-use limo_client::{
-    Align, Clock, Failure, Master, Table, answer, answer_json, elapsed, end_in_words, exit, job_label, marked, or_dash,
-};
-use limo_model::Span;
+use limo_client::{AskError, Clock, Failure, Master, Screen, Session, answer, answer_json, exit};
 use limo_proto::JobReport;
 use serde::Serialize;
 
-use crate::args::{ListArgs, STATES};
+use crate::args::ListArgs;
+use crate::columns::{Usual, sort, table};
 
 /// Finished jobs with `--all`: a few screens.
 const LIMIT: u32 = 100;
+
+/// Of running and waiting jobs.
+pub const COLUMNS: Usual = Usual {
+    brief: &["jobid", "name", "user", "st", "time", "cores", "nodes(unit)", "energy", "reason"],
+    long: &[
+        "jobid",
+        "name",
+        "user",
+        "state",
+        "time",
+        "timelimit",
+        "submit",
+        "start",
+        "cores",
+        "memory",
+        "nodes(unit)",
+        "energy",
+        "cost",
+        "reason",
+    ],
+};
 
 #[derive(Serialize)]
 pub struct JobsJson {
@@ -30,70 +51,96 @@ impl JobsJson {
 /// # Errors
 /// Where the master cannot be asked.
 pub async fn run(args: &ListArgs, json: bool, master: &Master) -> Result<u8, Failure> {
-    // Whoever asks for a state in which jobs are over wants to see finished ones.
-    let ended = args.all || args.states.iter().any(|state| state.is_over());
-    let mut jobs = master.jobs(ended.then_some(args.limit.unwrap_or(LIMIT))).await?;
-    jobs.retain(|job| {
-        (args.user.is_empty() || args.user.contains(&job.user))
-            && (args.states.is_empty() || args.states.contains(&job.state))
-    });
-    let clock = Clock::system();
-    if json {
-        answer_json(&JobsJson::new(&jobs, &clock))?;
-    } else {
-        answer(&table(&jobs, &clock))?;
+    if let Some(every) = args.watch {
+        return watch(args, json, master, every.0).await;
     }
+    let jobs = ask(args, &mut master.session().await?).await?;
+    show(jobs, args, json, &Screen::of_stdout())?;
     Ok(exit::DONE)
 }
 
-fn table(jobs: &[JobReport], clock: &Clock) -> String {
-    let mut table = Table::new(&[
-        ("JOBID", Align::Right),
-        ("NAME", Align::Left),
-        ("USER", Align::Left),
-        ("ST", Align::Left),
-        ("TIME", Align::Right),
-        ("CORES", Align::Right),
-        ("NODES(UNIT)", Align::Left),
-        ("ENERGY", Align::Left),
-        ("REASON", Align::Left),
-    ]);
-    for job in jobs {
-        let code = STATES.iter().find(|(state, _)| *state == job.state).map_or("?", |(_, code)| code);
-        table.row([
-            job_label(job),
-            job.name.clone(),
-            job.user.clone(),
-            code.to_owned(),
-            elapsed(time_run(job, clock)),
-            job.cores.to_string(),
-            places(job),
-            or_dash(job.energy.map(|energy| marked(energy, job.emulated))),
-            reason(job, clock),
-        ]);
+async fn ask(args: &ListArgs, session: &mut Session) -> Result<Vec<JobReport>, AskError> {
+    // Whoever asks for a state in which jobs are over wants to see finished ones.
+    let ended = args.all || args.filter.states.iter().any(|state| state.is_over());
+    session.jobs(args.filter.filter(), if ended { args.limit.unwrap_or(LIMIT) } else { 0 }).await
+}
+
+fn show(mut jobs: Vec<JobReport>, args: &ListArgs, json: bool, screen: &Screen) -> Result<(), Failure> {
+    let clock = Clock::system();
+    sort(&mut jobs, &args.view.sort, &clock);
+    if json {
+        return answer_json(&JobsJson::new(&jobs, &clock));
     }
-    table.render()
+    answer(&table(&jobs, &args.view, &COLUMNS, (&clock, screen)))
 }
 
-/// How long it runs, or ran.
-pub fn time_run(job: &JobReport, clock: &Clock) -> Span {
-    job.started.map_or(Span::ZERO, |started| job.ended.unwrap_or(clock.now()) - started)
+/// Until it is interrupted: on a terminal in place of what was shown before, elsewhere after it. A master that goes away
+/// is called again.
+async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) -> Result<u8, Failure> {
+    let mut session = Some(master.session().await?);
+    loop {
+        let found = match &mut session {
+            Some(open) => ask(args, open).await,
+            None => match master.connect().await {
+                Ok(connection) => ask(args, session.insert(connection.into())).await,
+                Err(error) => Err(error),
+            },
+        };
+        match found {
+            Ok(jobs) if json => show(jobs, args, json, &Screen::PLAIN)?,
+            Ok(mut jobs) => {
+                let (clock, screen) = (Clock::system(), Screen::of_stdout());
+                sort(&mut jobs, &args.view.sort, &clock);
+                draw(&table(&jobs, &args.view, &COLUMNS, (&clock, &screen)), &clock, &screen)?;
+            }
+            Err(error) if error.is_absence() => {
+                session = None;
+                if !json {
+                    let (clock, screen) = (Clock::system(), Screen::of_stdout());
+                    draw(&format!("the master is away: {error}\n"), &clock, &screen)?;
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tokio::time::sleep(every).await;
+    }
 }
 
-/// `n1(cpu),n2(cpu)`.
-pub fn places(job: &JobReport) -> String {
-    let place = |unit: &String| match unit.split_once('/') {
-        Some((node, unit)) => format!("{node}({unit})"),
-        None => unit.clone(),
-    };
-    or_dash((!job.units.is_empty()).then(|| job.units.iter().map(place).collect::<Vec<_>>().join(",")))
+fn draw(text: &str, clock: &Clock, screen: &Screen) -> Result<(), Failure> {
+    let head = clock.show_full(clock.now());
+    if !screen.is_terminal() {
+        return answer(&format!("{head}\n{text}\n"));
+    }
+    answer(&redrawn(&head, text, screen.height.unwrap_or(usize::MAX)))
 }
 
-/// Why it waits, or how it ended.
-fn reason(job: &JobReport, clock: &Clock) -> String {
-    match (&job.wait, &job.end) {
-        (Some(wait), _) => wait.shown(|time| clock.show(time)).to_string(),
-        (None, Some(end)) => end_in_words(end, clock),
-        (None, None) => String::new(),
+/// From the top of the screen, without clearing it first, which would flicker.
+fn redrawn(head: &str, text: &str, height: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    // The head, and the line on which the cursor comes to stand.
+    let room = height.saturating_sub(2);
+    let mut shown = format!("\x1b[H{head}\x1b[K\n");
+    let more = lines.len() > room;
+    for line in lines.iter().take(if more { room.saturating_sub(1) } else { room }) {
+        shown += &format!("{line}\x1b[K\n");
+    }
+    if more {
+        shown += &format!("... and {} more lines\x1b[K\n", lines.len() - room.saturating_sub(1));
+    }
+    shown + "\x1b[J"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_is_not_scrolled() {
+        let check = |height, expected: &str| {
+            assert_eq!(redrawn("now", "a\nb\nc\n", height).replace("\x1b[K", ""), expected, "{height}");
+        };
+        check(24, "\x1b[Hnow\na\nb\nc\n\x1b[J");
+        check(5, "\x1b[Hnow\na\nb\nc\n\x1b[J");
+        check(4, "\x1b[Hnow\na\n... and 2 more lines\n\x1b[J");
     }
 }

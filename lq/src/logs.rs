@@ -5,8 +5,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::time::Duration;
 
 use limo_client::{Failure, Master, Patience, exit, until_over};
-use limo_model::JobId;
-use limo_proto::JobReport;
+use limo_proto::{JobReport, Selector};
 
 use crate::PROGRAM;
 
@@ -25,11 +24,15 @@ pub struct What {
 
 /// # Errors
 /// Where the job has no file, has not begun, or the file is not on this machine.
-pub async fn run(id: JobId, what: What, master: &Master, patience: Patience) -> Result<u8, Failure> {
-    let mut report = master.job(id).await?;
+pub async fn run(which: &[Selector], what: What, master: &Master, patience: Patience) -> Result<u8, Failure> {
+    let ids = master.session().await?.select(which, false).await?;
+    let [id] = ids[..] else {
+        return Err(Failure::new(format_args!("{} jobs: the output of one is shown at a time", ids.len())));
+    };
+    let mut report = master.session().await?.job(id).await?;
     while what.follow && report.started.is_none() && report.end.is_none() {
         tokio::time::sleep(LOOK).await;
-        report = master.job(id).await?;
+        report = master.session().await?.job(id).await?;
     }
     let mut log = Log::open(&report, what.stderr)?;
     if !what.follow {

@@ -2,12 +2,16 @@
 
 mod args;
 mod cancel;
+mod columns;
+mod energy;
 mod explain;
+mod history;
 mod hold;
 mod list;
 mod logs;
 mod nodes;
 mod show;
+mod top;
 mod wait;
 
 use std::process::ExitCode;
@@ -15,7 +19,7 @@ use std::process::ExitCode;
 use limo_client::{Failure, finish, parse};
 use limo_proto::Change;
 
-use crate::args::{Args, Command, ListArgs};
+use crate::args::{Args, Command, ListArgs, ViewArgs};
 
 const PROGRAM: &str = "lq";
 
@@ -29,7 +33,11 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<u8, Failure> {
     let Args { list, json, master, command } = args;
     if command.is_some() && list != ListArgs::default() {
-        return Err(Failure::new("--all, --limit, --user and --states are for the table, not for a command"));
+        let failure = Failure::new("the options of the table stand before no command");
+        return Err(failure.hint("`lq COMMAND --help` shows those of a command, which follow it"));
+    }
+    if json && command.as_ref().map_or(Some(&list.view), view).is_some_and(for_people) {
+        return Err(Failure::new("--format, --long and --noheader are for the table: JSON has everything"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -39,18 +47,42 @@ fn run(args: Args) -> Result<u8, Failure> {
     runtime.block_on(async {
         match command {
             None => list::run(&list, json, master).await,
-            Some(Command::Show { ids }) => show::run(&ids, json, master).await,
-            Some(Command::Explain { id }) => explain::run(id, json, master).await,
-            Some(Command::Cancel { ids }) => cancel::run(ids, json, master).await,
-            Some(Command::Wait { ids, reconnect }) => wait::run(ids, json, master, reconnect.reconnect_timeout).await,
+            Some(Command::Show { jobs }) => show::run(&jobs.selectors(), json, master).await,
+            Some(Command::Explain { jobs }) => explain::run(&jobs.selectors(), json, master).await,
+            Some(Command::Cancel(args)) => cancel::run(&args, json, master).await,
+            Some(Command::Wait { jobs, reconnect }) => {
+                wait::run(&jobs.selectors(), json, master, reconnect.reconnect_timeout).await
+            }
+            Some(Command::History(args)) => history::run(&args, json, master).await,
+            Some(Command::Energy(args)) => energy::run(&args, json, master).await,
+            Some(Command::Top(args)) if !json => top::run(&args, master).await,
+            Some(Command::Top(_)) => Err(Failure::new("lq top is for people: programs have `lq --json --watch`")),
             Some(Command::Nodes) => nodes::run(json, master).await,
             Some(Command::Logs { .. }) if json => Err(Failure::new("`lq logs` prints what the job wrote, not JSON")),
-            Some(Command::Logs { follow, stderr, id, reconnect }) => {
-                logs::run(id, logs::What { stderr, follow }, master, reconnect.reconnect_timeout).await
+            Some(Command::Logs { follow, stderr, jobs, reconnect }) => {
+                let what = logs::What { stderr, follow };
+                logs::run(&jobs.selectors(), what, master, reconnect.reconnect_timeout).await
             }
-            Some(Command::Hold { ids }) => hold::run((Change::Hold, "held"), ids, json, master).await,
-            Some(Command::Release { ids }) => hold::run((Change::Release, "released"), ids, json, master).await,
-            Some(Command::Requeue { ids }) => hold::run((Change::Requeue, "requeued"), ids, json, master).await,
+            Some(Command::Hold { jobs }) => hold::run((Change::Hold, "held"), &jobs.selectors(), json, master).await,
+            Some(Command::Release { jobs }) => {
+                hold::run((Change::Release, "released"), &jobs.selectors(), json, master).await
+            }
+            Some(Command::Requeue { jobs }) => {
+                hold::run((Change::Requeue, "requeued"), &jobs.selectors(), json, master).await
+            }
         }
     })
+}
+
+/// How a command shows jobs, where it shows a table of them.
+fn view(command: &Command) -> Option<&ViewArgs> {
+    match command {
+        Command::History(args) => Some(&args.view),
+        _ => None,
+    }
+}
+
+/// Whether something is asked for that JSON does not have.
+fn for_people(view: &ViewArgs) -> bool {
+    !view.format.is_empty() || view.long || view.noheader
 }

@@ -1,19 +1,21 @@
 //! `lq show`: everything about a job, one fact a line.
 
 use limo_client::{
-    Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, marked, plain,
+    Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label, marked, plain,
 };
-use limo_model::{JobId, Memory};
-use limo_proto::JobReport;
+use limo_model::Memory;
+use limo_proto::{JobReport, Selector};
 
-use crate::list::{JobsJson, places, time_run};
+use crate::columns::{places, time_run};
+use crate::list::JobsJson;
 
 /// # Errors
 /// Where the master cannot be asked, or does not know a job.
-pub async fn run(ids: &[JobId], json: bool, master: &Master) -> Result<u8, Failure> {
+pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, Failure> {
+    let mut session = master.session().await?;
     let mut jobs = Vec::new();
-    for id in ids {
-        jobs.push(master.job(*id).await?);
+    for id in session.select(which, false).await? {
+        jobs.push(session.job(id).await?);
     }
     let clock = Clock::system();
     if json {
@@ -34,7 +36,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
             text += &format!("{name:<12} {}\n", plain(&value));
         }
     };
-    fact("job", Some(job.job.to_string()));
+    fact("job", Some(job_label(job)));
     fact("name", Some(job.name.clone()));
     fact("user", Some(job.user.clone()));
     fact("state", Some(job.state.name().into()));

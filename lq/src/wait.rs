@@ -1,7 +1,7 @@
 //! `lq wait`: until jobs are over, also over a master that goes away and comes back.
 
 use limo_client::{Clock, Failure, Master, Patience, answer_json, exit, until_over};
-use limo_model::JobId;
+use limo_proto::Selector;
 
 use crate::PROGRAM;
 use crate::list::JobsJson;
@@ -10,7 +10,9 @@ use crate::list::JobsJson;
 ///
 /// # Errors
 /// Where the master does not know a job, was never there, or stays away.
-pub async fn run(ids: Vec<JobId>, json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
+pub async fn run(which: &[Selector], json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
+    // What `last` and `all` mean is asked once: another job that is submitted meanwhile is not waited for.
+    let ids = master.session().await?.select(which, false).await?;
     let jobs = until_over(PROGRAM, ids, master, patience).await?;
     if json {
         answer_json(&JobsJson::new(&jobs, &Clock::system()))?;

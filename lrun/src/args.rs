@@ -60,7 +60,7 @@ pub struct JobArgs {
     /// Directory to run in [default: this one]
     #[arg(short = 'D', long, value_name = "DIR")]
     pub chdir: Option<PathBuf>,
-    /// Application, which names its profiles [default: file name of the command]
+    /// Names its profiles [default: file name of the command]
     #[arg(long, value_name = "NAME", value_parser = application)]
     pub app: Option<String>,
     /// Size class of its profiles
@@ -103,7 +103,7 @@ pub struct WhenArgs {
     /// Start at once or fail
     #[arg(short = 'I', long)]
     pub immediate: bool,
-    /// May wait for a cheaper hour, but should have ended by then, e.g. 18:00 or now+2h
+    /// May wait for a cheaper hour, but should have ended by then, e.g. now+2h
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
     pub deadline: Option<Time>,
     /// May wait for a cheaper hour, but should have started by then
@@ -135,7 +135,7 @@ pub struct PowerArgs {
     /// It may be ended and run again from its beginning to save power
     #[arg(long)]
     pub requeue: bool,
-    /// It only serves to use power that nobody else wants: starts below the lower limit, gives way first
+    /// Only uses power that nobody else wants: below the lower limit, gives way first
     #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"])]
     pub filler: bool,
 }

@@ -5,15 +5,18 @@
 
 mod connection;
 mod encoding;
+mod energy;
 mod frame;
 mod hello;
 mod launch;
 mod message;
 mod report;
+mod select;
 mod stream;
 
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
+pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Task, WindowSize};
@@ -25,4 +28,5 @@ pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
     JobReport, JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
 };
+pub use select::{Finished, JobFilter, Selection, Selector};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};

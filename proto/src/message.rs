@@ -12,8 +12,10 @@ use limo_model::{
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
+use crate::energy::{EnergyQuery, EnergyReport};
 use crate::launch::{Launch, Task, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
+use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::StreamId;
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
@@ -279,10 +281,10 @@ pub enum MasterToClient {
 /// A question; each is answered by one [`Answer`] or `Refused`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Query {
-    /// Waiting and running jobs; with `ended`, also up to `limit` of the newest finished ones.
+    /// Waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones that do.
     Jobs {
-        ended: bool,
-        limit: u32,
+        filter: JobFilter,
+        ended: u32,
     },
     Job(JobId),
     Explain(JobId),
@@ -301,6 +303,14 @@ pub enum Query {
         from: Time,
         until: Time,
     },
+    /// The numbers of jobs; with `live` those alone that are not over.
+    Select {
+        selection: Selection,
+        live: bool,
+    },
+    /// Answered by at most as many as are asked for; by fewer where the rest is to be asked for again.
+    History(Finished),
+    Energy(EnergyQuery),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -319,6 +329,14 @@ pub enum Answer {
         emulated: bool,
         intervals: Vec<Drawn>,
     },
+    /// The jobs that were meant.
+    Selected(Vec<JobId>),
+    /// Finished jobs, and whether there are more behind the last of them.
+    History {
+        jobs: Vec<JobReport>,
+        more: bool,
+    },
+    Energy(Box<EnergyReport>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -353,4 +371,10 @@ pub enum Change {
     Release(Vec<JobId>),
     /// Jobs that run are to end and to run again from their beginnings.
     Requeue(Vec<JobId>),
+    /// Ends jobs or, with a signal, sends that to those that run; a signal that ends a command ends waiting jobs, too. All
+    /// or none, of a range those that are not over. Answered by [`Answer::Selected`].
+    CancelSelected {
+        selection: Selection,
+        signal: Option<i32>,
+    },
 }

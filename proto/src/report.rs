@@ -98,6 +98,9 @@ pub struct JobReport {
     pub start_now_cost: Option<Money>,
     /// Whether its watts are modelled by emulated hardware.
     pub emulated: bool,
+    /// Of a job that ran and is over: whether its energy was measured, or estimated. Reports of before do not say it.
+    #[serde(default)]
+    pub measured: Option<bool>,
     /// The files on its node that stdout and stderr go to, where they do.
     #[serde(default)]
     pub stdout: Option<String>,

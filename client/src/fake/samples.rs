@@ -61,6 +61,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         singleton: false,
         task: None,
         array: None,
+        measured: None,
     }
 }
 
@@ -93,6 +94,7 @@ pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
         cost: Some(Money::from_micro(1_200)),
         start_now_cost: Some(Money::from_micro(2_400)),
         emulated: false,
+        measured: Some(true),
         ..running_job(id)
     }
 }

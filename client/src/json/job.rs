@@ -42,6 +42,8 @@ pub struct JobJson {
     pub start_now_cost_eur: Option<f64>,
     /// Whether the watts are modelled by emulated hardware.
     pub emulated: bool,
+    /// Whether `energy_j` was measured, or estimated; `null` while it runs, and of jobs of which that was not recorded.
+    pub energy_measured: Option<bool>,
     /// Of the files on its node that its output goes to, where it does.
     pub stdout_path: Option<String>,
     pub stderr_path: Option<String>,
@@ -129,6 +131,7 @@ impl JobJson {
             array_id: job.task.map(|(array, _)| array.0),
             task: job.task.map(|(_, task)| task),
             array: job.array.as_ref().map(ArrayJson::from),
+            energy_measured: job.measured,
         }
     }
 }

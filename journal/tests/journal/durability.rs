@@ -1,6 +1,6 @@
 //! What is acknowledged is there, in order, and nothing is written on top of a hole.
 
-use limo_journal::{Batch, CommitError, GROUP, History, Journal, QUEUE_ROOM, Recovered};
+use limo_journal::{Batch, CommitError, FinishedQuery, GROUP, History, Journal, QUEUE_ROOM, Recovered};
 use limo_model::JobId;
 
 use crate::{accepted, entry, finished, key, reopen, run, submission};
@@ -94,8 +94,8 @@ fn a_key_finds_its_job_also_when_the_job_is_long_over() {
         for job in 1..=3 {
             assert_eq!(journal.job_of_key(&key(job)).await, Ok(Some((JobId(job), 1000))));
         }
-        assert_eq!(journal.finished(10).await, Ok(vec![finished(2), finished(1)]));
-        assert_eq!(journal.finished(1).await, Ok(vec![finished(2)]));
+        assert_eq!(journal.finished(FinishedQuery::newest(10)).await, Ok(vec![finished(2), finished(1)]));
+        assert_eq!(journal.finished(FinishedQuery::newest(1)).await, Ok(vec![finished(2)]));
         assert_eq!(journal.finished_job(JobId(1)).await, Ok(Some(finished(1))));
         assert_eq!(journal.finished_job(JobId(3)).await, Ok(None));
         assert_eq!(journal.finished_job(JobId(u64::MAX)).await, Ok(None));

@@ -2,6 +2,7 @@
 
 mod durability;
 mod full_disk;
+mod history;
 mod kill;
 mod readings;
 mod refusals;
@@ -10,6 +11,7 @@ mod sequences;
 use limo_journal::{Batch, Entry, FinishedRow, Journal, Recovered, Submission};
 use limo_model::{Energy, JobId, Money, Time};
 use limo_sched::Event;
+use sqlx::{ConnectOptions, Connection};
 
 /// Runs a test on a runtime of one thread; the journal has its own.
 fn run<T>(test: impl Future<Output = T>) -> T {
@@ -39,12 +41,17 @@ fn finished(job: u64) -> FinishedRow {
     FinishedRow {
         job: JobId(job),
         user: "ann".into(),
+        name: "cg".into(),
+        application: "cg".into(),
         state: "exited 0".into(),
         submitted: at(1),
         started: job.is_multiple_of(2).then(|| at(2)),
         ended: at(job.cast_signed()),
         energy: Energy::from_mj(5),
         cost: Money::from_micro(-7),
+        start_now_cost: Money::from_micro(9),
+        emulated: false,
+        measured: Some(true),
         report: r#"{"name":"cg"}"#.into(),
     }
 }
@@ -58,4 +65,21 @@ fn accepted(generation: u64, job: u64) -> Batch {
 async fn reopen(journal: Journal, dir: &std::path::Path) -> (Journal, Recovered) {
     journal.close().await;
     Journal::open(dir).await.expect("the journal opens again")
+}
+
+/// Makes the file what it was before version 3, and then does `more` to it.
+async fn set_back(dir: &std::path::Path, more: &'static str) {
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.join("journal.db"));
+    let mut conn = options.connect().await.expect("a database");
+    let undone = "
+        DROP INDEX finished_by_user;
+        ALTER TABLE finished DROP COLUMN name;
+        ALTER TABLE finished DROP COLUMN application;
+        ALTER TABLE finished DROP COLUMN start_now_micro;
+        ALTER TABLE finished DROP COLUMN emulated;
+        ALTER TABLE finished DROP COLUMN measured;
+        PRAGMA user_version = 2;";
+    sqlx::raw_sql(undone).execute(&mut conn).await.expect("as of version 2");
+    sqlx::raw_sql(more).execute(&mut conn).await.expect("as asked for");
+    conn.close().await.expect("closed");
 }

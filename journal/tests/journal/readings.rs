@@ -2,9 +2,8 @@
 
 use limo_journal::{Batch, Journal, ReadingRow, Recovered};
 use limo_model::{Drawn, Energy, Power, Span};
-use sqlx::{ConnectOptions, Connection};
 
-use crate::{at, entry, reopen, run};
+use crate::{at, entry, reopen, run, set_back};
 
 /// A row of the minute that begins at `minute`, seen from its second `since` on for ten seconds.
 fn row(node: &str, minute: i64, since: i64, watts: i64) -> ReadingRow {
@@ -78,13 +77,7 @@ fn a_journal_of_before_gets_the_table() {
         let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
         journal.commit(Batch { generation, entries: vec![entry(1)], ..Batch::default() }).await.expect("committed");
         journal.close().await;
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.path().join("journal.db"));
-        let mut conn = options.connect().await.expect("a database");
-        sqlx::raw_sql("DROP TABLE readings; PRAGMA user_version = 1")
-            .execute(&mut conn)
-            .await
-            .expect("as of version 1");
-        conn.close().await.expect("closed");
+        set_back(dir.path(), "DROP TABLE readings; PRAGMA user_version = 1").await;
         let (journal, recovered) = Journal::open(dir.path()).await.expect("the journal opens again");
         assert_eq!(recovered.entries, [entry(1)]);
         journal.commit(batch(recovered.generation, vec![row("n1", 1, 0, 40)])).await.expect("committed");

@@ -1,6 +1,6 @@
 //! Any sequence of batches, with recoveries and re-openings between them, is read back equal.
 
-use limo_journal::{Batch, Entry, FinishedRow, History, Journal, Submission};
+use limo_journal::{Batch, Entry, FinishedQuery, FinishedRow, History, Journal, Submission};
 use limo_model::{Attempt, Curve, Energy, JobId, Money, NodeId, Outcome, Power, Price, Span, Time, Usage};
 use limo_sched::{Account, Event, Finished, JobEnd, Round, StopReason, Wait};
 use proptest::collection::vec;
@@ -146,7 +146,7 @@ async fn play(steps: Vec<Step>) {
     let (journal, recovered) = reopen(journal, dir.path()).await;
     expected.check(&recovered);
     expected.finished.reverse();
-    assert_eq!(journal.finished(u32::MAX).await.expect("readable"), expected.finished);
+    assert_eq!(journal.finished(FinishedQuery::newest(u32::MAX)).await.expect("readable"), expected.finished);
     let history = History::open(dir.path()).expect("readable").map(|entry| entry.expect("readable"));
     let history = history.map(|entry| (entry.at, entry.entry)).collect::<Vec<_>>();
     assert_eq!(history, expected.entries);

@@ -32,13 +32,9 @@ impl Desk {
         self.core.job(job).is_some() || self.core.array_of(job).is_some_and(coming)
     }
 
-    /// All that is not over. Tasks that wait are in the report of their array.
-    pub(super) fn all_reports(&self) -> Vec<JobReport> {
-        let folded = |id: JobId, job: &limo_sched::Job| {
-            matches!(job.phase, Phase::Waiting(_)) && self.core.array_of(id).is_some()
-        };
-        let jobs = self.core.jobs().filter(|(id, job)| !folded(*id, job));
-        jobs.map(|(id, job)| self.job_report(id, job)).collect()
+    /// Whether lists leave the job out: a task that waits is in the report of its array.
+    pub(super) fn is_folded(&self, id: JobId, job: &limo_sched::Job) -> bool {
+        matches!(job.phase, Phase::Waiting(_)) && self.core.array_of(id).is_some()
     }
 
     /// A job or an array that is not over.

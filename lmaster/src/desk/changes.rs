@@ -2,17 +2,18 @@
 //! event with the name of who made it.
 
 use limo_model::{Budgets, JobId, NodeId, Profile, ProfileKey};
-use limo_proto::{Answer, Change, MasterToClient, MasterToNode};
+use limo_proto::{Answer, Change, MasterToClient};
 use limo_sched::budget::possible;
-use limo_sched::{Event, Phase, Refused};
+use limo_sched::{Event, Refused};
 use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
 use super::clients::Asked;
 use super::commit::{After, done};
+use super::select::{Purpose, Selecting};
 use super::{Desk, PeerId, Question};
 
 /// Signals that would have ended a command; before it runs they cancel the job.
-const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
+pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 
 /// The highest real-time signal of Linux.
 pub(super) const LAST_SIGNAL: i32 = 64;
@@ -31,13 +32,21 @@ impl Desk {
             Change::Requeue(jobs) => return self.requeue_jobs(peer, jobs),
             _ => {}
         }
+        if let Change::CancelSelected { selection, signal } = change {
+            let purpose = signal.map_or(Purpose::Cancel, Purpose::Signal);
+            return self.select(peer, Selecting { selection, purpose });
+        }
         if !caller.operator {
             let reason = format!("only root and the user that runs the master may do that, not {}", caller.user);
             return self.refuse(peer, reason, None);
         }
         let by = caller.user;
         let event = match change {
-            Change::Cancel(_) | Change::Hold(_) | Change::Release(_) | Change::Requeue(_) => return,
+            Change::Cancel(_)
+            | Change::Hold(_)
+            | Change::Release(_)
+            | Change::Requeue(_)
+            | Change::CancelSelected { .. } => return,
             Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {
                 Ok(budgets) => Ok(Event::BudgetsSet { budgets, by }),
                 Err(reason) => return self.refuse(peer, reason, None),
@@ -118,7 +127,7 @@ impl Desk {
         self.after(done(peer));
     }
 
-    fn cancel_for(&mut self, peer: PeerId, job: JobId) {
+    pub(super) fn cancel_for(&mut self, peer: PeerId, job: JobId) {
         let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
         // The same job may be named twice.
         if self.is_known(job) {
@@ -138,16 +147,7 @@ impl Desk {
         if let Err(reason) = self.may_steer(peer, job) {
             return self.refuse(peer, reason, None);
         }
-        match self.core.job(job).map(|job| &job.phase) {
-            Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => {
-                let (attempt, node) = (assignment.attempt, super::assign::node_of(assignment));
-                if let Some(link) = node.and_then(|node| self.link(node)) {
-                    self.tell_node(link, MasterToNode::Signal { job, attempt, signal });
-                }
-            }
-            Some(_) if ENDING.contains(&signal) => self.cancel_for(peer, job),
-            _ => {}
-        }
+        self.send_signal(peer, job, signal);
     }
 
     /// The profile database has changed: so has what the core believes.

@@ -7,6 +7,7 @@ use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec};
 
 use super::commit::{After, not_written};
 use super::dependencies::Wanted;
+use super::select::Selecting;
 use super::submit::Attach;
 use super::{Caller, Desk, Effect, PeerId, Question, Reply, Ticket};
 use crate::report;
@@ -38,6 +39,11 @@ pub(super) enum Asked {
     Profiles(PeerId),
     /// What was drawn, and whether that is emulated.
     Readings(PeerId, bool),
+    /// The caller's newest job, for a selection that names it.
+    Selection(PeerId, Box<Selecting>),
+    /// Finished jobs, one more than so many.
+    History(PeerId, u32),
+    Energy(PeerId),
     /// For nobody: the core follows the database.
     AllProfiles,
     /// What became of these jobs, on which a request depends.
@@ -54,7 +60,10 @@ impl Asked {
             | Self::Waited(peer)
             | Self::Profiles(peer)
             | Self::Readings(peer, _)
-            | Self::Dependencies(peer, ..) => Some(*peer),
+            | Self::Dependencies(peer, ..)
+            | Self::Selection(peer, _)
+            | Self::History(peer, _)
+            | Self::Energy(peer) => Some(*peer),
             Self::AllProfiles => None,
         }
     }
@@ -230,6 +239,9 @@ impl Desk {
             (Asked::Dependencies(peer, wanted, over), Reply::Jobs(finished)) => {
                 self.dependencies_found(peer, wanted, &over, &finished);
             }
+            (Asked::Selection(peer, selecting), Reply::Newest(newest)) => self.selected(peer, &selecting, newest),
+            (Asked::History(peer, limit), Reply::Jobs(finished)) => self.history_found(peer, limit, finished),
+            (Asked::Energy(peer), Reply::Energy(report)) => self.energy_found(peer, report),
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }
     }

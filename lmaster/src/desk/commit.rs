@@ -316,12 +316,17 @@ fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
     FinishedRow {
         job: finished.job,
         user: report.user.clone(),
+        name: report.name.clone(),
+        application: report.application.clone(),
         state: report.state.name().to_owned(),
         submitted: finished.submitted,
         started: finished.started,
         ended: finished.ended,
         energy: finished.account.energy,
         cost: finished.account.cost,
+        start_now_cost: finished.account.start_now_cost,
+        emulated: report.emulated,
+        measured: report.measured,
         report: text,
     }
 }

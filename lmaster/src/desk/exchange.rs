@@ -3,7 +3,10 @@
 use limo_feeds::grid::{Kept, Word};
 use limo_journal::{Batch, CommitError, RecoverError, Recovered};
 use limo_model::{JobId, Power, Profile, ProfileKey, Time};
-use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, MasterToNode, NodeToMaster, SubmissionKey};
+use limo_proto::{
+    ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, MasterToClient, MasterToNode, NodeToMaster,
+    SubmissionKey,
+};
 
 use super::{Caller, Lesson, Life, News, PeerId, Settings, Ticket};
 
@@ -63,8 +66,8 @@ pub enum Question {
     Key(SubmissionKey),
     /// Finished jobs, in this order; those that are not there are left out.
     Jobs(Vec<JobId>),
-    /// The newest finished jobs.
-    Recent(u32),
+    /// Finished jobs, newest first.
+    History(Finished),
     /// Everything in the profile database.
     Profiles,
     /// What a node drew, or the cluster where there is no name, in the intervals that begin in `[from, until)`; one more
@@ -73,6 +76,9 @@ pub enum Question {
     /// Import profiles.
     Store(Vec<(ProfileKey, Profile)>),
     Forget(ProfileKey),
+    /// The newest job of a uid, over or not.
+    NewestOf(u32),
+    Energy(EnergyQuery),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +89,8 @@ pub enum Reply {
     Readings(Vec<limo_model::Drawn>),
     /// What now holds for these keys.
     Profiles(Vec<(ProfileKey, Option<Profile>)>),
+    Newest(Option<JobId>),
+    Energy(Box<EnergyReport>),
 }
 
 /// What the journal knows of a submission.

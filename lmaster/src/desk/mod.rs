@@ -21,6 +21,7 @@ mod nodes;
 mod probes;
 mod queries;
 mod readings;
+mod select;
 mod steer;
 mod streams;
 mod submit;

@@ -3,14 +3,18 @@
 use std::collections::BTreeSet;
 
 use limo_model::{JobId, Request};
-use limo_proto::{Answer, DryRun, JobReport, MasterToClient, Query};
+use limo_proto::{Answer, DryRun, EnergyReport, Finished, JobFilter, JobReport, MasterToClient, Query};
 use limo_sched::Prospect;
 
 use super::clients::Asked;
 use super::commit::After;
 use super::dependencies::Wanted;
+use super::select::{Purpose, Selecting};
 use super::{Desk, PeerId, Question};
 use crate::report;
+
+/// Most finished jobs in one answer: some megabytes. A longer history is asked for in several.
+const HISTORY_PAGE: u32 = 1_000;
 
 /// A client that waits until jobs are over.
 #[derive(Debug)]
@@ -23,14 +27,7 @@ pub(super) struct Waiter {
 impl Desk {
     pub(super) fn query(&mut self, peer: PeerId, query: Query) {
         match query {
-            Query::Jobs { ended, limit } => {
-                let reports = self.all_reports();
-                if ended && limit > 0 {
-                    self.ask(peer, Question::Recent(limit), Asked::List(peer, reports));
-                } else {
-                    self.list(peer, reports, Vec::new());
-                }
-            }
+            Query::Jobs { filter, ended } => self.jobs(peer, filter, ended),
             Query::Job(id) => match self.core.job(id) {
                 Some(job) => self.list(peer, vec![self.job_report(id, job)], Vec::new()),
                 None => self.ask(peer, Question::Jobs(vec![id]), Asked::Job(peer, id)),
@@ -55,11 +52,56 @@ impl Desk {
             Query::DryRun(request) => self.dry_run(peer, request),
             Query::Node(name) => self.probe(peer, &name),
             Query::Readings { node, from, until } => self.readings(peer, node, (from, until)),
+            Query::Select { selection, live } => {
+                self.select(peer, Selecting { selection, purpose: Purpose::Tell { live } });
+            }
+            Query::History(finished) => self.history(peer, finished),
+            Query::Energy(query) => self.ask(peer, Question::Energy(query), Asked::Energy(peer)),
         }
     }
 
     pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
         self.after_read(After::Answer(peer, MasterToClient::Answer(Box::new(answer))));
+    }
+
+    fn jobs(&mut self, peer: PeerId, filter: JobFilter, ended: u32) {
+        // A report costs more than a look at whose the job is.
+        let may_pass = |job: &limo_sched::Job| {
+            let among = |list: &[String], value: &String| list.is_empty() || list.contains(value);
+            among(&filter.users, &job.request.user) && among(&filter.names, &job.request.name)
+        };
+        let live = self.core.jobs().filter(|(id, job)| !self.is_folded(*id, job) && may_pass(job));
+        let reports = live.map(|(id, job)| self.job_report(id, job)).filter(|report| filter.passes(report)).collect();
+        if ended > 0 {
+            let finished = Finished { filter, since: None, until: None, after: None, limit: ended };
+            self.ask(peer, Question::History(finished), Asked::List(peer, reports));
+        } else {
+            self.list(peer, reports, Vec::new());
+        }
+    }
+
+    fn history(&mut self, peer: PeerId, mut finished: Finished) {
+        let limit = finished.limit.min(HISTORY_PAGE);
+        // One more, to know whether there are more.
+        finished.limit = limit + 1;
+        self.ask(peer, Question::History(finished), Asked::History(peer, limit));
+    }
+
+    pub(super) fn history_found(&mut self, peer: PeerId, limit: u32, mut jobs: Vec<JobReport>) {
+        let more = jobs.len() > limit as usize;
+        jobs.truncate(limit as usize);
+        self.say(peer, Answer::History { jobs, more });
+    }
+
+    pub(super) fn energy_found(&mut self, peer: PeerId, mut report: Box<EnergyReport>) {
+        // The journal does not know what a meter is.
+        for sum in report.sums.iter_mut().filter(|sum| sum.seen.is_some()) {
+            let node = self.core.node_named(&sum.key);
+            if node.is_some_and(|node| node.spec().meter == limo_model::Meter::Emulated) {
+                sum.emulated = std::mem::take(&mut sum.measured);
+            }
+        }
+        self.say(peer, Answer::Energy(report));
     }
 
     /// Jobs in the order of their numbers, each once: one that ended while the journal was asked is in both lists.

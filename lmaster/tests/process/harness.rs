@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use limo_model::{JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
-    Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Role, SendExec, Status, connect,
+    Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
+    MasterToNode, NewSlave, NodeToMaster, Query, Role, SendExec, Status, connect,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -216,7 +216,7 @@ impl Client {
     }
 
     pub async fn jobs(&mut self) -> Vec<JobReport> {
-        match self.ask(Query::Jobs { ended: true, limit: 1000 }).await {
+        match self.ask(Query::Jobs { filter: JobFilter::default(), ended: 1000 }).await {
             Answer::Jobs(jobs) => jobs,
             other => panic!("{other:?}"),
         }

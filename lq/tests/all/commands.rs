@@ -1,8 +1,10 @@
 //! `show`, `explain`, `cancel` and `nodes` as people see them.
 
-use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
+use limo_client::fake::{FakeMaster, answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, Condition, Dependency, JobId, Outcome, Power, Price, Time};
-use limo_proto::{Answer, Change, ClientToMaster, Explanation, JobReport, NodeState, Query};
+use limo_proto::{
+    Answer, Change, ClientToMaster, Explanation, JobFilter, JobReport, JobState, NodeState, Query, Selection, Selector,
+};
 use limo_sched::Mode;
 
 use crate::{answered, ask};
@@ -77,13 +79,57 @@ async fn explain_a_waiting_job() {
     assert_eq!(asked, [ask(Query::Explain(JobId(3)))]);
 }
 
+fn cancel(which: &[Selector], filter: JobFilter, signal: Option<i32>) -> ClientToMaster {
+    let selection = Selection { which: which.to_vec(), filter };
+    ClientToMaster::ChangeConf(Box::new(Change::CancelSelected { selection, signal }))
+}
+
 #[tokio::test]
 async fn cancel_says_nothing() {
-    let (output, asked) = answered(&["cancel", "3", "4"], answer(Answer::Done)).await;
-    assert_eq!(output, printed(""));
-    assert_eq!(asked, [ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JobId(3), JobId(4)])))]);
-    let (output, _) = answered(&["cancel", "3", "--json"], answer(Answer::Done)).await;
-    assert_eq!(output, printed("{\"schema\":1,\"cancelled\":[3]}\n"));
+    let check = async |args: &[&str], expected: ClientToMaster, stdout: &str| {
+        let (output, asked) = answered(args, answer(Answer::Selected(vec![JobId(3), JobId(4)]))).await;
+        assert_eq!(output, printed(stdout), "{args:?}");
+        assert_eq!(asked, [expected], "{args:?}");
+    };
+    let jobs = [Selector::Job(JobId(3)), Selector::Job(JobId(4))];
+    check(&["cancel", "3", "4"], cancel(&jobs, JobFilter::default(), None), "").await;
+    let json = "{\"schema\":1,\"cancelled\":[3,4]}\n";
+    check(
+        &["cancel", "last,all", "--json"],
+        cancel(&[Selector::Last, Selector::All], JobFilter::default(), None),
+        json,
+    )
+    .await;
+    let filter = JobFilter {
+        users: vec!["ada".into()],
+        states: vec![JobState::Waiting],
+        names: vec!["cg".into()],
+        nodes: vec![],
+    };
+    check(&["cancel", "-u", "ada", "-t", "PD", "--name", "cg"], cancel(&[], filter, None), "").await;
+    let range = [Selector::Range(JobId(3), JobId(9))];
+    let json = "{\"schema\":1,\"signal\":10,\"signalled\":[3,4]}\n";
+    check(&["cancel", "3-9", "-s", "usr1", "--json"], cancel(&range, JobFilter::default(), Some(10)), json).await;
+}
+
+#[tokio::test]
+async fn what_is_not_a_number_is_asked_for() {
+    let master = FakeMaster::start().await.expect("a master");
+    let address = master.address().to_owned();
+    let asked = master.answering(|message| {
+        let ClientToMaster::Ask(query) = message else { panic!("{message:?}") };
+        match query.as_ref() {
+            Query::Select { .. } => answer(Answer::Selected(vec![JobId(3), JobId(5)])),
+            Query::Job(job) => answer(Answer::Jobs(vec![waiting_job(job.0)])),
+            other => panic!("{other:?}"),
+        }
+    });
+    let output = crate::snapshot(crate::lq(&address, &["show", "last", "3-5"])).await;
+    let numbers: Vec<&str> = output.lines().filter(|line| line.starts_with("job ")).collect();
+    assert_eq!(numbers, ["job          3", "job          5"]);
+    let selection = Selection::from(vec![Selector::Last, Selector::Range(JobId(3), JobId(5))]);
+    let expected = [Query::Select { selection, live: false }, Query::Job(JobId(3)), Query::Job(JobId(5))].map(ask);
+    assert_eq!(*asked.lock().expect("no panic"), expected);
 }
 
 #[tokio::test]

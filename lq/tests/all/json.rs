@@ -32,8 +32,8 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "start_by_unix_ms": null, "nodes": [], "units": [], "submit_unix_ms": 1_509_015_600_000_i64,
         "start_unix_ms": null, "end_unix_ms": null, "exit_code": null, "signal": null, "end_reason": null,
         "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost_eur": null,
-        "start_now_cost_eur": null, "emulated": false, "stdout_path": null, "stderr_path": null,
-        "start_now_cost_eur": null, "emulated": false, "held_by": null, "begin_unix_ms": null, "dependencies": [],
+        "start_now_cost_eur": null, "emulated": false, "energy_measured": null, "stdout_path": null, "stderr_path": null,
+        "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
     });
     assert_eq!(*waiting, expected);
     let running = &found["jobs"][1];

@@ -1,13 +1,12 @@
 //! The table and its filters.
 
-use limo_client::fake::{answer, finished_job, waiting_job};
-use limo_model::{Energy, Outcome, Time};
-use limo_proto::{Answer, JobReport, Query};
+use limo_client::fake::{FakeMaster, answer, finished_job, waiting_job};
+use limo_model::{Energy, JobId, Outcome, Time};
+use limo_proto::{Answer, ClientToMaster, Finished, JobFilter, JobReport, JobState, Query};
 use limo_sched::Wait;
+use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::{answered, ask};
-
-const TITLES: &str = "JOBID  NAME  USER  ST   TIME  CORES  NODES(UNIT)  ENERGY     REASON\n";
+use crate::{answered, ask, lq};
 
 fn jobs() -> Vec<JobReport> {
     let other = JobReport { user: "bob".into(), name: "x\x1b[2J".into(), ..finished_job(4, Outcome::Signaled(15)) };
@@ -25,7 +24,7 @@ async fn a_table_of_jobs() {
              4  x\\u{{1b}}[2J  bob   F   10:00    all  n1(cpu)      0.015 kWh  ended by SIGTERM\n"
     );
     assert_eq!(output, format!("exit 0\n--- stdout\n{expected}--- stderr\n"));
-    assert_eq!(asked, [ask(Query::Jobs { ended: true, limit: 100 })]);
+    assert_eq!(asked, [ask(Query::Jobs { filter: JobFilter::default(), ended: 100 })]);
 }
 
 #[tokio::test]
@@ -48,20 +47,92 @@ async fn an_empty_cluster_has_titles() {
     let (output, asked) = answered(&[], answer(Answer::Jobs(vec![]))).await;
     let titles = "JOBID  NAME  USER  ST  TIME  CORES  NODES(UNIT)  ENERGY  REASON\n";
     assert_eq!(output, format!("exit 0\n--- stdout\n{titles}--- stderr\n"));
-    assert_eq!(asked, [ask(Query::Jobs { ended: false, limit: 0 })]);
+    assert_eq!(asked, [ask(Query::Jobs { filter: JobFilter::default(), ended: 0 })]);
 }
 
 #[tokio::test]
 async fn filters() {
-    let bobs = format!("{TITLES}    4  x     bob   F   10:00    all  n1(cpu)      0.015 kWh  ended by SIGTERM\n");
-    let check = async |args: &[&str], ended: bool, limit: u32, expected: &str| {
-        let mut jobs = jobs();
-        jobs[1].name = "x".into();
-        let (output, asked) = answered(args, answer(Answer::Jobs(jobs))).await;
-        assert_eq!(output, format!("exit 0\n--- stdout\n{expected}--- stderr\n"), "{args:?}");
-        assert_eq!(asked, [ask(Query::Jobs { ended, limit })], "{args:?}");
+    let check = async |args: &[&str], filter: JobFilter, ended: u32| {
+        let (_, asked) = answered(args, answer(Answer::Jobs(jobs()))).await;
+        assert_eq!(asked, [ask(Query::Jobs { filter, ended })], "{args:?}");
     };
-    check(&["-u", "bob"], false, 0, &bobs).await;
-    check(&["-t", "F,cancelled"], true, 100, &bobs).await;
-    check(&["-a", "-n", "5", "-u", "bob,eve"], true, 5, &bobs).await;
+    let all = JobFilter::default;
+    check(&["-u", "bob"], JobFilter { users: vec!["bob".into()], ..all() }, 0).await;
+    let over = vec![JobState::Failed, JobState::Cancelled];
+    check(&["-t", "F,cancelled"], JobFilter { states: over, ..all() }, 100).await;
+    let users = vec!["bob".into(), "eve".into()];
+    check(&["-a", "-n", "5", "-u", "bob,eve"], JobFilter { users, ..all() }, 5).await;
+    let nodes = vec!["n1".into(), "n2".into()];
+    check(&["--name", "cg", "-w", "n[1-2]"], JobFilter { names: vec!["cg".into()], nodes, ..all() }, 0).await;
+}
+
+#[tokio::test]
+async fn order_and_columns() {
+    let check = async |args: &[&str], expected: &str| {
+        let (output, _) = answered(args, answer(Answer::Jobs(jobs()))).await;
+        assert_eq!(output, format!("exit 0\n--- stdout\n{expected}--- stderr\n"), "{args:?}");
+    };
+    check(&["-o", "jobid,user", "--sort", "-jobid"], "JOBID  USER\n    4  bob\n    3  ada\n").await;
+    check(&["--noheader", "--format", "user:5,st,id", "--sort", "st,id"], "ada    PD  3\nbob    F   4\n").await;
+    check(&["-o", "name:4,cores"], "NAME  CORES\ncg        1\nx\\u…    all\n").await;
+    let (output, _) = answered(&["--sort", "-time", "--json"], answer(Answer::Jobs(jobs()))).await;
+    assert!(output.find("\"id\":4") < output.find("\"id\":3"), "{output}");
+    let (output, _) = answered(&["-l"], answer(Answer::Jobs(jobs()))).await;
+    let titles =
+        "JOBID  NAME        USER  STATE     TIME  TIMELIMIT  SUBMIT            START             CORES  MEMORY  ";
+    assert!(output.contains(titles) && output.contains("  waiting  ") && output.contains("  0.001 EUR  "), "{output}");
+}
+
+#[tokio::test]
+async fn history_comes_in_parts() {
+    let master = FakeMaster::start().await.expect("a master");
+    let address = master.address().to_owned();
+    let asked = master.answering(|message| {
+        let ClientToMaster::Ask(query) = message else { panic!("{message:?}") };
+        let Query::History(finished) = query.as_ref() else { panic!("{query:?}") };
+        let id = finished.after.map_or(9, |(_, job)| job.0 - 1);
+        answer(Answer::History { jobs: vec![finished_job(id, Outcome::Exited(0))], more: id > 2 })
+    });
+    let args = ["history", "-n", "3", "-u", "ada", "--since", "2017-10-26", "-o", "jobid,st,end,how,saved"];
+    let output = crate::snapshot(crate::lq(&address, &args)).await;
+    let line = |id| format!("    {id}  CD  2017-10-26 11:15  measured  0.001 EUR\n");
+    let titles = "JOBID  ST  END               HOW           SAVED\n";
+    let expected = format!("{titles}{}{}{}", line(9), line(8), line(7));
+    assert_eq!(output, format!("exit 0\n--- stdout\n{expected}--- stderr\n"));
+    let ended = finished_job(9, Outcome::Exited(0)).ended.expect("it is over");
+    let filter = JobFilter { users: vec!["ada".into()], ..JobFilter::default() };
+    let since = Some(Time::from_unix_ms(1_508_976_000_000));
+    let part = |after: Option<u64>, limit| {
+        let after = after.map(|job| (ended, JobId(job)));
+        ask(Query::History(Finished { filter: filter.clone(), since, until: None, after, limit }))
+    };
+    assert_eq!(*asked.lock().expect("no panic"), [part(None, 3), part(Some(9), 2), part(Some(8), 1)]);
+}
+
+#[tokio::test]
+async fn watching_elsewhere_than_on_a_terminal_appends_and_calls_again() {
+    let master = FakeMaster::start().await.expect("a master");
+    let address = master.address().to_owned();
+    let mut child = lq(&address, &["--watch", "100ms", "-o", "jobid"]).spawn().expect("lq");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut peer = master.client().await.expect("a client");
+    let mut looks = Vec::new();
+    for _ in 0..2 {
+        peer.hear().await.expect("a question");
+        peer.say(answer(Answer::Jobs(vec![waiting_job(3)]))).await.expect("said");
+        for _ in 0..4 {
+            looks.push(lines.next_line().await.expect("readable").expect("a line"));
+        }
+    }
+    assert_eq!((&looks[1..4], &looks[5..8]), (&["JOBID", "    3", ""].map(String::from)[..], &looks[1..4]));
+    assert!(looks[0].len() == "2017-10-26 11:00:00".len() && looks[4] >= looks[0], "{looks:?}");
+    drop((peer, master));
+    let mut said = lines.next_line().await.expect("readable").expect("a line");
+    while !said.starts_with("the master is away: ") {
+        said = lines.next_line().await.expect("readable").expect("a line");
+    }
+    let master = FakeMaster::start_at(&address).await.expect("the same address");
+    let mut peer = master.client().await.expect("it calls again");
+    peer.hear().await.expect("a question");
+    child.kill().await.expect("ended");
 }

@@ -17,11 +17,22 @@ async fn wrong_command_lines() {
         assert_eq!(snapshot(lq("127.0.0.1:1", args)).await, failed(stderr), "{args:?}");
     };
     let help = "lq: hint: try `lq --help`\n";
+    let forms = "write a number of the column JOBID, a range such as `3-9`, `last` or `all`";
+    for command in ["show", "explain", "cancel", "wait"] {
+        let text = format!("lq: error: invalid value 'x' for '<JOB>...': `x` names no job: {forms}\n{help}");
+        check(&[command, "x"], &text.replace("<JOB>...", if command == "cancel" { "[JOB]..." } else { "<JOB>..." }))
+            .await;
+    }
+    check(&["cancel"], &format!("lq: error: the following required arguments were not provided: <JOB>...\n{help}"))
+        .await;
+    check(&["cancel", "-t", "F"], "lq: error: a job that is failed is over: nothing is left to end\n").await;
+    check(&["history", "-t", "R"], "lq: error: a job that is running is not over\nlq: hint: lq -t running\n").await;
+    check(&["--json", "--long"], "lq: error: --format, --long and --noheader are for the table: JSON has everything\n")
+        .await;
     check(
-        &["cancel", "x"],
-        &format!(
-            "lq: error: invalid value 'x' for '<ID>...': a job's number is expected, as in the column JOBID\n{help}"
-        ),
+        &["energy", "--by", "node", "-u", "ada"],
+        "lq: error: what a node drew is not divided over jobs: --by node takes no filter of jobs\n\
+         lq: hint: lq energy --by node --since now-1d\n",
     )
     .await;
     check(&["nodse"], "lq: error: unrecognized subcommand 'nodse'\nlq: hint: a similar subcommand exists: 'nodes'\n")
@@ -30,8 +41,12 @@ async fn wrong_command_lines() {
                   timed_out (TO), lost (NF), refused (RF)";
     let text = format!("lq: error: invalid value 'ZZ' for '--states <STATE>': `ZZ` is not a state: {states}\n{help}");
     check(&["-t", "ZZ"], &text).await;
-    check(&["-a", "nodes"], "lq: error: --all, --limit, --user and --states are for the table, not for a command\n")
-        .await;
+    check(
+        &["-a", "nodes"],
+        "lq: error: the options of the table stand before no command\n\
+         lq: hint: `lq COMMAND --help` shows those of a command, which follow it\n",
+    )
+    .await;
 }
 
 #[tokio::test]

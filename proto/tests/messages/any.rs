@@ -6,8 +6,9 @@ use limo_model::{
     Warning,
 };
 use limo_proto::{
-    Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Origin, Query, Sample, SendExec, StreamId, Task, WindowSize,
+    Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
+    Launch, MasterToClient, MasterToNode, NewSlave, NodeToMaster, Origin, Query, Sample, Selection, Selector, SendExec,
+    StreamId, Task, WindowSize,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -240,6 +241,11 @@ pub fn change() -> impl Strategy<Value = Change> {
         Just(Change::Policy(Preset::LimoPrototype)),
         (text(), text()).prop_map(|(node, reason)| Change::Drain { node, reason }),
         text().prop_map(|node| Change::Resume { node }),
+        (text(), any::<u64>(), proptest::option::of(any::<i32>())).prop_map(|(user, job, signal)| {
+            let filter = JobFilter { users: vec![user], states: vec![JobState::Running], ..JobFilter::default() };
+            let which = vec![Selector::All, Selector::Last, Selector::Range(JobId(job), JobId(job))];
+            Change::CancelSelected { selection: Selection { which, filter }, signal }
+        }),
     ]
 }
 
@@ -257,7 +263,10 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
         (stream(), any::<u64>()).prop_map(|(stream, offset)| ClientToMaster::StreamAck { stream, offset }),
         change().prop_map(|change| ClientToMaster::ChangeConf(Box::new(change))),
         request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(Box::new(request))))),
-        any::<u32>().prop_map(|limit| ClientToMaster::Ask(Box::new(Query::Jobs { ended: true, limit }))),
+        (text(), any::<u32>()).prop_map(|(name, ended)| {
+            let filter = JobFilter { names: vec![name], ..JobFilter::default() };
+            ClientToMaster::Ask(Box::new(Query::Jobs { filter, ended }))
+        }),
         text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(node)))),
         (ids(), any::<u16>())
             .prop_map(|((job, _), columns)| ClientToMaster::Resize { job, size: WindowSize { rows: 24, columns } }),

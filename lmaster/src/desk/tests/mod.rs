@@ -15,6 +15,7 @@ mod probes;
 mod readings;
 mod restarts;
 mod samples;
+mod select;
 mod steer;
 mod streams;
 
@@ -25,8 +26,8 @@ use limo_feeds::grid::{Arbiter, Kept, Source};
 use limo_journal::{Batch, CommitError, Entry, ReadingRow, Recovered, Submission};
 use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Outcome, Power, Span, Time, Usage};
 use limo_proto::{
-    Answer, AttemptReport, ClientToMaster, Frame, Io, JobReport, Launch, MasterToClient, MasterToNode, NewSlave,
-    NodeToMaster, Query, Sample, SendExec,
+    Answer, AttemptReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient, MasterToNode,
+    NewSlave, NodeToMaster, Query, Sample, SendExec,
 };
 use limo_sched::{ModeSetting, Options, Preset};
 
@@ -106,8 +107,15 @@ impl Disk {
             Question::Jobs(jobs) => {
                 Reply::Jobs(jobs.iter().filter_map(|job| self.finished.get(job).cloned()).collect())
             }
-            Question::Recent(limit) => {
-                Reply::Jobs(self.finished.values().rev().take(limit as usize).cloned().collect())
+            Question::History(wanted) => {
+                let limit = wanted.limit as usize;
+                let passes = |job: &&JobReport| wanted.filter.passes(job);
+                Reply::Jobs(self.finished.values().rev().filter(passes).take(limit).cloned().collect())
+            }
+            // Its sums are the journal's.
+            Question::Energy(_) => Reply::Energy(Box::default()),
+            Question::NewestOf(uid) => {
+                Reply::Newest(self.keys.values().filter(|(_, owner)| *owner == uid).map(|(job, _)| *job).max())
             }
             Question::Readings(node, (from, until)) => {
                 let is_meant = |(at, name, _): &(Time, String, Time)| *name == node && from <= *at && *at < until;
@@ -287,7 +295,7 @@ impl Bench {
 
     fn jobs(&mut self) -> Vec<JobReport> {
         let client = self.client(0);
-        let answer = self.ask(client, Query::Jobs { ended: true, limit: 1000 });
+        let answer = self.ask(client, Query::Jobs { filter: JobFilter::default(), ended: 1000 });
         let MasterToClient::Answer(answer) = answer else { panic!("{answer:?}") };
         let Answer::Jobs(jobs) = *answer else { panic!("{answer:?}") };
         jobs

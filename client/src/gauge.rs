@@ -1,7 +1,10 @@
-//! A draw inside its band, in one line of text.
+//! What of a status fits one line of text: the draw inside its band, mode, price.
 
-use limo_client::marked;
 use limo_model::{Band, Power};
+use limo_proto::Status;
+
+use crate::clock::Clock;
+use crate::table::marked;
 
 /// Finer than a glance tells apart.
 const CELLS: i64 = 20;
@@ -32,6 +35,21 @@ pub fn band_in_words(band: Band) -> String {
         (true, false) => format!("at most {}", band.high()),
         (false, true) => format!("at least {}", band.low()),
         (false, false) => format!("{} to {}", band.low(), band.high()),
+    }
+}
+
+/// `auto, now high`; just the mode where the operator chose it.
+pub fn mode_in_words(status: &Status) -> String {
+    let (setting, mode) = (status.mode_setting.to_string(), status.mode.to_string());
+    if setting == mode { mode } else { format!("{setting}, now {mode}") }
+}
+
+/// The price now and when it changes.
+pub fn price_in_words(status: &Status, clock: &Clock) -> String {
+    let now = status.price.map_or_else(|| "none is known".into(), |price| price.to_string());
+    match status.next_price {
+        Some((at, price)) => format!("{now}; from {} {price}", clock.show(at)),
+        None => now,
     }
 }
 

@@ -1,0 +1,115 @@
+//! Jobs as people name them on a command line: `7`, `3-9`, `last`, `all`, several with commas or spaces. Every command that
+//! takes jobs reads them here; which jobs are meant says the master.
+
+use std::str::FromStr;
+
+use limo_model::JobId;
+use limo_proto::Selector;
+use thiserror::Error;
+
+/// The jobs that a command is about.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct JobsArg {
+    /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<Selectors>,
+}
+
+impl JobsArg {
+    /// As they were named, in that order.
+    pub fn selectors(&self) -> Vec<Selector> {
+        selectors(&self.jobs)
+    }
+}
+
+/// What the arguments name, in their order.
+pub fn selectors(arguments: &[Selectors]) -> Vec<Selector> {
+    arguments.iter().flat_map(|argument| argument.0.iter().copied()).collect()
+}
+
+/// One argument: one or several jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selectors(pub Vec<Selector>);
+
+/// Why a text names no jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SelectorError {
+    #[error("`{text}` has nothing between two commas")]
+    EmptyPart { text: String },
+    #[error("`{part}` names no job: write a number of the column JOBID, a range such as `3-9`, `last` or `all`")]
+    Unknown { part: String },
+    #[error("the range `{part}` runs backwards")]
+    Backwards { part: String },
+    #[error("`{part}`: the first job has the number 1")]
+    Zero { part: String },
+}
+
+impl FromStr for Selectors {
+    type Err = SelectorError;
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
+        text.split([',', ' ']).map(|part| one(part, text)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn one(part: &str, text: &str) -> Result<Selector, SelectorError> {
+    match part {
+        "" if text.is_empty() => return Err(SelectorError::Unknown { part: String::new() }),
+        "" => return Err(SelectorError::EmptyPart { text: text.to_owned() }),
+        "last" => return Ok(Selector::Last),
+        "all" => return Ok(Selector::All),
+        _ => {}
+    }
+    let unknown = || SelectorError::Unknown { part: part.to_owned() };
+    let number = |digits: &str| {
+        let digits_only = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let number = if digits_only { digits.parse::<u64>().ok() } else { None };
+        match number.ok_or_else(unknown)? {
+            0 => Err(SelectorError::Zero { part: part.to_owned() }),
+            number => Ok(JobId(number)),
+        }
+    };
+    match part.split_once('-') {
+        None => Ok(Selector::Job(number(part)?)),
+        Some((from, to)) => match (number(from)?, number(to)?) {
+            (from, to) if from > to => Err(SelectorError::Backwards { part: part.to_owned() }),
+            (from, to) => Ok(Selector::Range(from, to)),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_as_people_name_them() {
+        let check = |text: &str, expected: &[Selector]| {
+            assert_eq!(text.parse::<Selectors>(), Ok(Selectors(expected.to_vec())), "{text}");
+        };
+        let job = |id| Selector::Job(JobId(id));
+        check("7", &[job(7)]);
+        check("3-9", &[Selector::Range(JobId(3), JobId(9))]);
+        check("3-3,last", &[Selector::Range(JobId(3), JobId(3)), Selector::Last]);
+        check("all,7 8", &[Selector::All, job(7), job(8)]);
+        let both = ["9".parse().expect("a job"), "last,2".parse().expect("jobs")];
+        assert_eq!(selectors(&both), [job(9), Selector::Last, job(2)]);
+    }
+
+    #[test]
+    fn refusals() {
+        let check = |text: &str, expected: &str| {
+            let error = text.parse::<Selectors>().map_err(|error| error.to_string());
+            assert_eq!(error, Err(expected.to_owned()), "{text}");
+        };
+        let forms = "write a number of the column JOBID, a range such as `3-9`, `last` or `all`";
+        for part in ["x", "+7", "-3", "3-", "3-x", "1-2-3", "Last", "18446744073709551616"] {
+            check(part, &format!("`{part}` names no job: {forms}"));
+        }
+        check("", &format!("`` names no job: {forms}"));
+        check("7,,8", "`7,,8` has nothing between two commas");
+        check("7,x", &format!("`x` names no job: {forms}"));
+        check("9-3", "the range `9-3` runs backwards");
+        check("0", "`0`: the first job has the number 1");
+        check("0-3", "`0-3`: the first job has the number 1");
+    }
+}

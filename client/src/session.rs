@@ -1,0 +1,136 @@
+//! Several questions over one connection: what a command needs that asks about many jobs, or asks again and again.
+
+use limo_model::{Drawn, JobId, Time};
+use limo_proto::{
+    Answer, ClientToMaster, EnergyQuery, EnergyReport, Explanation, Finished, Frame, JobFilter, JobReport,
+    MasterToClient, NodeReport, Query, Selector, Status,
+};
+
+use crate::master::{AskError, ClientConnection, Master, joined, unexpected};
+
+/// A connection on which questions are asked, one after the other. After an error it is of no more use.
+pub struct Session {
+    connection: ClientConnection,
+}
+
+impl Master {
+    /// # Errors
+    /// As [`Master::first_connect`].
+    pub async fn session(&self) -> Result<Session, AskError> {
+        Ok(Session { connection: self.first_connect().await? })
+    }
+}
+
+impl From<ClientConnection> for Session {
+    fn from(connection: ClientConnection) -> Self {
+        Self { connection }
+    }
+}
+
+/// Errors as [`Master::ask`].
+impl Session {
+    pub async fn ask(&mut self, query: Query) -> Result<Answer, AskError> {
+        self.exchange(ClientToMaster::Ask(Box::new(query))).await
+    }
+
+    pub(crate) async fn exchange(&mut self, message: ClientToMaster) -> Result<Answer, AskError> {
+        self.connection.writer.send(&Frame::Message(message)).await?;
+        let mut pieces = Vec::new();
+        loop {
+            match self.connection.reader.next().await? {
+                Some(Frame::Message(MasterToClient::Piece(piece))) => pieces.push(*piece),
+                Some(Frame::Message(MasterToClient::Answer(last))) => return Ok(joined(pieces, *last)),
+                Some(Frame::Message(MasterToClient::Refused { reason, hint })) => {
+                    return Err(AskError::Refused { reason, hint });
+                }
+                Some(other) => return Err(unexpected(&other)),
+                None => return Err(AskError::Closed),
+            }
+        }
+    }
+
+    /// The numbers of the jobs that are meant, each once; with `live` those that are not over. Asks nothing where all of
+    /// them are numbers.
+    pub async fn select(&mut self, which: &[Selector], live: bool) -> Result<Vec<JobId>, AskError> {
+        let number = |selector: &Selector| match selector {
+            Selector::Job(job) => Some(*job),
+            _ => None,
+        };
+        if let Some(mut jobs) = which.iter().map(number).collect::<Option<Vec<JobId>>>() {
+            let mut seen = std::collections::BTreeSet::new();
+            jobs.retain(|job| seen.insert(*job));
+            return Ok(jobs);
+        }
+        match self.ask(Query::Select { selection: which.to_vec().into(), live }).await? {
+            Answer::Selected(jobs) => Ok(jobs),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn job(&mut self, job: JobId) -> Result<JobReport, AskError> {
+        let mut found = jobs(self.ask(Query::Job(job)).await?)?;
+        found.pop().ok_or_else(|| AskError::Refused { reason: format!("there is no job {job}"), hint: None })
+    }
+
+    /// Returns when every one of these jobs is over.
+    pub async fn wait(&mut self, ids: Vec<JobId>) -> Result<Vec<JobReport>, AskError> {
+        jobs(self.ask(Query::Wait(ids)).await?)
+    }
+
+    /// Waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones.
+    pub async fn jobs(&mut self, filter: JobFilter, ended: u32) -> Result<Vec<JobReport>, AskError> {
+        jobs(self.ask(Query::Jobs { filter, ended }).await?)
+    }
+
+    /// Finished jobs, newest first, and whether there are more.
+    pub async fn history(&mut self, finished: Finished) -> Result<(Vec<JobReport>, bool), AskError> {
+        match self.ask(Query::History(finished)).await? {
+            Answer::History { jobs, more } => Ok((jobs, more)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Sums of what was used.
+    pub async fn energy(&mut self, query: EnergyQuery) -> Result<EnergyReport, AskError> {
+        match self.ask(Query::Energy(query)).await? {
+            Answer::Energy(report) => Ok(*report),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What the cluster drew in the intervals that begin in `[from, until)`.
+    pub async fn readings(&mut self, (from, until): (Time, Time)) -> Result<Vec<Drawn>, AskError> {
+        match self.ask(Query::Readings { node: None, from, until }).await? {
+            Answer::Readings { intervals, .. } => Ok(intervals),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn explain(&mut self, job: JobId) -> Result<Explanation, AskError> {
+        match self.ask(Query::Explain(job)).await? {
+            Answer::Explanation(explanation) => Ok(*explanation),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn nodes(&mut self) -> Result<Vec<NodeReport>, AskError> {
+        match self.ask(Query::Nodes).await? {
+            Answer::Nodes(nodes) => Ok(nodes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub async fn status(&mut self) -> Result<Status, AskError> {
+        match self.ask(Query::Status).await? {
+            Answer::Status(status) => Ok(*status),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+fn jobs(answer: Answer) -> Result<Vec<JobReport>, AskError> {
+    match answer {
+        Answer::Jobs(jobs) => Ok(jobs),
+        other => Err(unexpected(&other)),
+    }
+}

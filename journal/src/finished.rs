@@ -1,0 +1,223 @@
+//! The table of finished jobs: rows in, rows out by a filter, sums over them. What a report says beside the columns stays
+//! opaque, but for the names of its nodes.
+
+use limo_model::{Energy, JobId, Money, Time};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
+
+use crate::batch::FinishedRow;
+use crate::error::ReadError;
+use crate::read::job;
+
+/// Which finished jobs are meant. An empty list and `None` leave all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FinishedFilter {
+    pub users: Vec<String>,
+    pub states: Vec<String>,
+    pub names: Vec<String>,
+    /// Ran on one of these: names in the list `nodes` of the report, which must be JSON.
+    pub nodes: Vec<String>,
+    /// Ended at this time or later.
+    pub since: Option<Time>,
+    /// Ended before this time.
+    pub until: Option<Time>,
+}
+
+/// A part of the list of finished jobs, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FinishedQuery {
+    pub filter: FinishedFilter,
+    /// Only those behind this one: when it ended, and its number.
+    pub after: Option<(Time, JobId)>,
+    pub limit: u32,
+}
+
+impl FinishedQuery {
+    /// The jobs that ended last.
+    pub fn newest(limit: u32) -> Self {
+        Self { limit, ..Self::default() }
+    }
+}
+
+/// What one sum is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SumBy {
+    User,
+    Application,
+    Job,
+    /// Jobs that ended in the times between two neighbours of this list; each by its begin.
+    Days(Vec<Time>),
+    /// Everything, as one sum.
+    Nothing,
+}
+
+/// Energy and cost of some jobs that ran. Those that never started are in no sum.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobSum {
+    /// A user, an application, a job's number, or the begin of a day in milliseconds; empty for everything.
+    pub key: String,
+    pub jobs: u64,
+    /// Above idle.
+    pub energy: Energy,
+    /// Part of `energy` that is modelled by emulated hardware.
+    pub emulated: Energy,
+    /// Another part, which nodes measured.
+    pub measured: Energy,
+    /// Another part, which was estimated. The rest was recorded before the difference was.
+    pub estimated: Energy,
+    pub cost: Money,
+    pub start_now_cost: Money,
+}
+
+const COLUMNS: &str = "job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro, \
+                       start_now_micro, emulated, measured, report";
+
+pub(crate) async fn insert(conn: &mut SqliteConnection, number: i64, row: &FinishedRow) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO finished (job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro,
+             start_now_micro, emulated, measured, report)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .bind(number)
+    .bind(&row.user)
+    .bind(&row.name)
+    .bind(&row.application)
+    .bind(&row.state)
+    .bind(row.submitted.unix_ms())
+    .bind(row.started.map(Time::unix_ms))
+    .bind(row.ended.unix_ms())
+    .bind(row.energy.mj())
+    .bind(row.cost.micro())
+    .bind(row.start_now_cost.micro())
+    .bind(row.emulated)
+    .bind(row.measured)
+    .bind(&row.report)
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query("UPDATE submissions SET launch = NULL WHERE job = ?").bind(number).execute(conn).await?;
+    Ok(())
+}
+
+pub(crate) async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> Result<Vec<FinishedRow>, ReadError> {
+    let mut statement = QueryBuilder::<Sqlite>::new(format!("SELECT {COLUMNS} FROM finished WHERE true"));
+    restrict(&mut statement, &query.filter);
+    if let Some((ended, job)) = query.after {
+        statement.push(" AND (ended, job) < (").push_bind(ended.unix_ms()).push(", ");
+        statement.push_bind(i64::try_from(job.0).unwrap_or(i64::MAX)).push(")");
+    }
+    statement.push(" ORDER BY ended DESC, job DESC LIMIT ").push_bind(query.limit);
+    statement.build().fetch_all(conn).await?.iter().map(finished_row).collect()
+}
+
+pub(crate) async fn one(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
+    // A number that SQLite cannot hold is the number of no job.
+    let Ok(number) = i64::try_from(job.0) else { return Ok(None) };
+    let row = sqlx::query("SELECT * FROM finished WHERE job = ?").bind(number).fetch_optional(conn).await?;
+    row.as_ref().map(finished_row).transpose()
+}
+
+/// The sums of what the filter leaves, at most `limit`: days in their order, all else from the most energy on.
+pub(crate) async fn sums(
+    conn: &mut SqliteConnection,
+    by: &SumBy,
+    filter: &FinishedFilter,
+    limit: u32,
+) -> Result<Vec<JobSum>, ReadError> {
+    let mut statement = QueryBuilder::<Sqlite>::new("");
+    let key = match by {
+        SumBy::User => "user",
+        SumBy::Application => "application",
+        SumBy::Job => "CAST(job AS TEXT)",
+        SumBy::Days(_) => "CAST(begins AS TEXT)",
+        SumBy::Nothing => "''",
+    };
+    if let SumBy::Days(times) = by {
+        statement.push("WITH days (begins, ends) AS (");
+        statement.push_values(times.windows(2), |mut values, pair| {
+            values.push_bind(pair[0].unix_ms()).push_bind(pair[1].unix_ms());
+        });
+        statement.push(") ");
+    }
+    statement.push(format!("SELECT {key}, count(*), "));
+    for part in ["", "emulated", "NOT emulated AND measured", "NOT emulated AND NOT measured"] {
+        let condition = if part.is_empty() { String::new() } else { format!(" FILTER (WHERE {part})") };
+        statement.push(format!("coalesce(sum(energy_mj){condition}, 0), "));
+    }
+    statement.push("coalesce(sum(cost_micro), 0), coalesce(sum(start_now_micro), 0) FROM ");
+    statement.push(match by {
+        SumBy::Days(_) => "days CROSS JOIN finished ON ended >= begins AND ended < ends",
+        _ => "finished",
+    });
+    statement.push(" WHERE started IS NOT NULL");
+    restrict(&mut statement, filter);
+    match by {
+        SumBy::Nothing => {}
+        SumBy::Days(_) => drop(statement.push(" GROUP BY begins ORDER BY begins")),
+        _ => drop(statement.push(format!(" GROUP BY {key} ORDER BY 3 DESC, 1"))),
+    }
+    statement.push(" LIMIT ").push_bind(limit);
+    Ok(statement.build().fetch_all(conn).await?.iter().map(sum).collect::<Result<_, sqlx::Error>>()?)
+}
+
+fn restrict(statement: &mut QueryBuilder<Sqlite>, filter: &FinishedFilter) {
+    for (column, values) in [("user", &filter.users), ("state", &filter.states), ("name", &filter.names)] {
+        if !values.is_empty() {
+            statement.push(format!(" AND {column} IN "));
+            push_list(statement, values);
+        }
+    }
+    if !filter.nodes.is_empty() {
+        statement.push(" AND EXISTS (SELECT 1 FROM json_each(report, '$.nodes') WHERE value IN ");
+        push_list(statement, &filter.nodes);
+        statement.push(")");
+    }
+    if let Some(since) = filter.since {
+        statement.push(" AND ended >= ").push_bind(since.unix_ms());
+    }
+    if let Some(until) = filter.until {
+        statement.push(" AND ended < ").push_bind(until.unix_ms());
+    }
+}
+
+fn push_list(statement: &mut QueryBuilder<Sqlite>, values: &[String]) {
+    statement.push("(");
+    let mut list = statement.separated(", ");
+    for value in values {
+        list.push_bind(value.clone());
+    }
+    statement.push(")");
+}
+
+fn finished_row(row: &SqliteRow) -> Result<FinishedRow, ReadError> {
+    let started: Option<i64> = row.try_get("started")?;
+    Ok(FinishedRow {
+        job: job(row.try_get("job")?)?,
+        user: row.try_get("user")?,
+        name: row.try_get("name")?,
+        application: row.try_get("application")?,
+        state: row.try_get("state")?,
+        submitted: Time::from_unix_ms(row.try_get("submitted")?),
+        started: started.map(Time::from_unix_ms),
+        ended: Time::from_unix_ms(row.try_get("ended")?),
+        energy: Energy::from_mj(row.try_get("energy_mj")?),
+        cost: Money::from_micro(row.try_get("cost_micro")?),
+        start_now_cost: Money::from_micro(row.try_get("start_now_micro")?),
+        emulated: row.try_get("emulated")?,
+        measured: row.try_get("measured")?,
+        report: row.try_get("report")?,
+    })
+}
+
+fn sum(row: &SqliteRow) -> Result<JobSum, sqlx::Error> {
+    let energy = |column: usize| Ok::<_, sqlx::Error>(Energy::from_mj(row.try_get(column)?));
+    Ok(JobSum {
+        key: row.try_get(0)?,
+        jobs: u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0),
+        energy: energy(2)?,
+        emulated: energy(3)?,
+        measured: energy(4)?,
+        estimated: energy(5)?,
+        cost: Money::from_micro(row.try_get(6)?),
+        start_now_cost: Money::from_micro(row.try_get(7)?),
+    })
+}

@@ -1,0 +1,52 @@
+//! Sums of energy and cost from the journal, as clients are told them.
+
+use anyhow::Result;
+use limo_journal::{JobSum, Journal, NodeSum, SumBy};
+use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
+
+use crate::store::row_filter;
+
+/// Most sums in one answer; each is below 200 bytes, and a frame is 1 MiB. More days than there are in ten years.
+pub const SUMS_LIMIT: u32 = 4_000;
+
+/// Asks the journal for the sums.
+///
+/// # Errors
+/// Where it cannot be read.
+pub async fn sums(journal: &Journal, query: EnergyQuery) -> Result<EnergyReport> {
+    let EnergyQuery { by, filter, since, until, limit } = query;
+    let limit = limit.min(SUMS_LIMIT);
+    let by = match by {
+        EnergyBy::Node => return Ok(nodes(journal.drawn((since, until)).await?, limit)),
+        EnergyBy::User => SumBy::User,
+        EnergyBy::Application => SumBy::Application,
+        EnergyBy::Job => SumBy::Job,
+        EnergyBy::Days(times) => SumBy::Days(times),
+    };
+    let filter = row_filter(filter, since, until);
+    let total = journal.sums(SumBy::Nothing, filter.clone(), 1).await?.pop();
+    let sums = match &by {
+        // Between less than two times there is no day.
+        SumBy::Days(times) if times.len() < 2 => Vec::new(),
+        _ => journal.sums(by, filter, limit).await?,
+    };
+    Ok(EnergyReport { sums: sums.into_iter().map(of_jobs).collect(), total: total.map(of_jobs).unwrap_or_default() })
+}
+
+fn of_jobs(sum: JobSum) -> EnergySum {
+    let JobSum { key, jobs, energy, measured, estimated, emulated, cost, start_now_cost } = sum;
+    let (cost, start_now_cost) = (Some(cost), Some(start_now_cost));
+    EnergySum { key, jobs, energy, measured, estimated, emulated, cost, start_now_cost, seen: None }
+}
+
+fn nodes(drawn: Vec<NodeSum>, limit: u32) -> EnergyReport {
+    let (cluster, nodes): (Vec<NodeSum>, Vec<NodeSum>) = drawn.into_iter().partition(|sum| sum.node.is_empty());
+    let of = |NodeSum { node, energy, seen }| EnergySum { key: node, energy, seen: Some(seen), ..EnergySum::default() };
+    // Each node's readings are a meter's.
+    let of_node = |sum| {
+        let sum = of(sum);
+        EnergySum { measured: sum.energy, ..sum }
+    };
+    let total = cluster.into_iter().next().map(of).unwrap_or_default();
+    EnergyReport { sums: nodes.into_iter().map(of_node).take(limit as usize).collect(), total }
+}

@@ -1,0 +1,216 @@
+//! `lq energy`: what finished jobs used and cost, as sums by user, job, application or day; and what nodes drew.
+
+use limo_client::json::SCHEMA;
+use limo_client::{Align, Clock, Failure, Master, Room, Screen, Table, answer, answer_json, exit, or_dash};
+use limo_model::{Energy, Money, Span, Time};
+use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
+use serde::Serialize;
+
+use crate::args::{By, EnergyArgs};
+
+/// Days without `--since`: a month.
+const DAYS: i64 = 30;
+
+#[derive(Serialize)]
+struct EnergyJson {
+    schema: u32,
+    by: &'static str,
+    since_unix_ms: Option<i64>,
+    until_unix_ms: Option<i64>,
+    sums: Vec<SumJson>,
+    /// Of everything, also of what `sums` leaves out.
+    total: SumJson,
+}
+
+#[derive(Serialize)]
+struct SumJson {
+    /// The user, job, application, node, or the date of the day; empty for the total.
+    key: String,
+    /// Where the day begins.
+    begin_unix_ms: Option<i64>,
+    /// That ran; `null` for nodes.
+    jobs: Option<u64>,
+    energy_j: f64,
+    /// Parts of `energy_j`; what is in none of them is of jobs of which that was not recorded.
+    measured_j: f64,
+    estimated_j: f64,
+    emulated_j: f64,
+    cost_eur: Option<f64>,
+    start_now_cost_eur: Option<f64>,
+    saved_eur: Option<f64>,
+    /// For how long a node's draw is known.
+    seen_s: Option<f64>,
+}
+
+/// # Errors
+/// Where the master cannot be asked, or the options do not fit together.
+pub async fn run(args: &EnergyArgs, json: bool, master: &Master) -> Result<u8, Failure> {
+    let query = query(args, &Clock::system())?;
+    let (since, until) = (query.since, query.until);
+    let report = master.session().await?.energy(query).await?;
+    let clock = Clock::system();
+    if json {
+        let sums = report.sums.iter().map(|sum| as_json(sum, args.by, &clock)).collect();
+        let (since_unix_ms, until_unix_ms) = (since.map(Time::unix_ms), until.map(Time::unix_ms));
+        let total = as_json(&report.total, args.by, &clock);
+        answer_json(&EnergyJson { schema: SCHEMA, by: word(args.by), since_unix_ms, until_unix_ms, sums, total })?;
+    } else {
+        answer(&as_text(&report, args, (&clock, &Screen::of_stdout())))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn query(args: &EnergyArgs, clock: &Clock) -> Result<EnergyQuery, Failure> {
+    let (mut since, until) = (args.ended.since, args.ended.until);
+    if since.zip(until).is_some_and(|(since, until)| since >= until) {
+        return Err(Failure::new("--until is not after --since"));
+    }
+    let filter = args.filter.filter();
+    if let Some(state) = args.filter.states.iter().find(|state| !state.is_over()) {
+        return Err(Failure::new(format_args!("a job that is {} has not used its energy yet", state.name())));
+    }
+    let by = match args.by {
+        By::User => EnergyBy::User,
+        By::Job => EnergyBy::Job,
+        By::Application => EnergyBy::Application,
+        By::Node if !filter.is_empty() => {
+            let failure = Failure::new("what a node drew is not divided over jobs: --by node takes no filter of jobs");
+            return Err(failure.hint("lq energy --by node --since now-1d"));
+        }
+        By::Node => EnergyBy::Node,
+        By::Day => {
+            let end = until.unwrap_or(clock.now());
+            let begin = *since.get_or_insert(end - Span::from_secs(DAYS * 86_400));
+            EnergyBy::Days(clock.days(begin, end).map_err(Failure::new)?)
+        }
+    };
+    Ok(EnergyQuery { by, filter, since, until, limit: args.limit })
+}
+
+fn word(by: By) -> &'static str {
+    match by {
+        By::User => "user",
+        By::Job => "job",
+        By::Node => "node",
+        By::Day => "day",
+        By::Application => "application",
+    }
+}
+
+/// What a sum is over, as people read it.
+fn key(sum: &EnergySum, by: By, clock: &Clock) -> String {
+    match begin(sum, by) {
+        Some(begin) => clock.date(begin),
+        None => sum.key.clone(),
+    }
+}
+
+fn begin(sum: &EnergySum, by: By) -> Option<Time> {
+    if by == By::Day { sum.key.parse().ok().map(Time::from_unix_ms) } else { None }
+}
+
+fn saved(sum: &EnergySum) -> Option<Money> {
+    Some(sum.start_now_cost? - sum.cost?)
+}
+
+fn as_json(sum: &EnergySum, by: By, clock: &Clock) -> SumJson {
+    SumJson {
+        key: key(sum, by, clock),
+        begin_unix_ms: begin(sum, by).map(Time::unix_ms),
+        jobs: (by != By::Node).then_some(sum.jobs),
+        energy_j: sum.energy.joules(),
+        measured_j: sum.measured.joules(),
+        estimated_j: sum.estimated.joules(),
+        emulated_j: sum.emulated.joules(),
+        cost_eur: sum.cost.map(|cost| cost.eur()),
+        start_now_cost_eur: sum.start_now_cost.map(|cost| cost.eur()),
+        saved_eur: saved(sum).map(|saved| saved.eur()),
+        seen_s: sum.seen.map(|seen| seen.secs()),
+    }
+}
+
+fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &Screen)) -> String {
+    let title = match args.by {
+        By::User => "USER",
+        By::Job => "JOB",
+        By::Node => "NODE",
+        By::Day => "DAY",
+        By::Application => "APPLICATION",
+    };
+    let of_jobs: &[(&'static str, Align)] = &[
+        (title, Align::Left),
+        ("JOBS", Align::Right),
+        ("ENERGY", Align::Right),
+        ("COST", Align::Right),
+        ("AT ONCE", Align::Right),
+        ("SAVED", Align::Right),
+        ("OF THE ENERGY", Align::Left),
+    ];
+    let of_nodes: &[(&'static str, Align)] =
+        &[(title, Align::Left), ("ENERGY", Align::Right), ("KNOWN FOR", Align::Right), ("OF THE ENERGY", Align::Left)];
+    let is_nodes = args.by == By::Node;
+    let mut table = Table::new(if is_nodes { of_nodes } else { of_jobs });
+    table.room(0, Room::GivesWay(8));
+    table.room(if is_nodes { 3 } else { 6 }, Room::GivesWay(15));
+    let mut row = |name: String, sum: &EnergySum, how: String| {
+        let energy = sum.energy.to_string();
+        if is_nodes {
+            table.row([name, energy, or_dash(sum.seen), how]);
+        } else {
+            let costs = [or_dash(sum.cost), or_dash(sum.start_now_cost), or_dash(saved(sum))];
+            table.row([name, sum.jobs.to_string(), energy].into_iter().chain(costs).chain([how]));
+        }
+    };
+    for sum in &report.sums {
+        row(key(sum, args.by, clock), sum, how(sum));
+    }
+    if is_nodes {
+        row("cluster".into(), &report.total, "believed".into());
+    } else {
+        row("total".into(), &report.total, how(&report.total));
+    }
+    let note = if is_nodes {
+        "With idle draw, as meters showed it; `believed` estimates nodes without a meter.\n"
+    } else {
+        "Above idle, of jobs that are over. AT ONCE is the cost, had each started at its submission.\n"
+    };
+    format!("{}\n{note}", table.render_for(screen))
+}
+
+/// How much of the energy was measured, estimated and modelled: `80% measured, 20% estimated`.
+fn how(sum: &EnergySum) -> String {
+    if sum.energy <= Energy::ZERO {
+        return "-".into();
+    }
+    let unknown = (sum.energy - sum.measured - sum.estimated - sum.emulated).at_least_zero();
+    let parts =
+        [(sum.measured, "measured"), (sum.emulated, "emulated"), (sum.estimated, "estimated"), (unknown, "unknown")];
+    let share = |part: Energy| (part.mj() as f64 * 100.0 / sum.energy.mj() as f64).round();
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(part, _)| *part > Energy::ZERO)
+        .map(|(part, word)| format!("{}% {word}", share(*part)))
+        .collect();
+    match parts.as_slice() {
+        [one] => one.strip_prefix("100% ").unwrap_or(one).to_owned(),
+        several => several.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_energy_is_known() {
+        let check = |[energy, measured, estimated, emulated]: [i64; 4], expected: &str| {
+            let [energy, measured, estimated, emulated] =
+                [energy, measured, estimated, emulated].map(Energy::from_joules);
+            assert_eq!(how(&EnergySum { energy, measured, estimated, emulated, ..EnergySum::default() }), expected);
+        };
+        check([0, 0, 0, 0], "-");
+        check([200, 200, 0, 0], "measured");
+        check([200, 0, 0, 0], "unknown");
+        check([200, 100, 50, 30], "50% measured, 15% emulated, 25% estimated, 10% unknown");
+    }
+}

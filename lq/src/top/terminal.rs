@@ -1,0 +1,59 @@
+//! The terminal while `lq top` has it: the other screen, keys one by one, and back to what was there before at any end.
+
+use std::io::{self, IsTerminal, Stdout};
+use std::thread;
+
+use ratatui::Frame;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::crossterm::{cursor, execute};
+use tokio::sync::mpsc::{Receiver, channel};
+
+/// Keys that are typed faster than they are served.
+const AHEAD: usize = 64;
+
+/// Dropping it gives the terminal back, also where a panic unwinds.
+pub struct Terminal {
+    screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Terminal {
+    pub fn is_there() -> bool {
+        io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    pub fn open() -> io::Result<Self> {
+        let screen = ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        enable_raw_mode()?;
+        // From here on something is to be put back.
+        let terminal = Self { screen };
+        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+        Ok(terminal)
+    }
+
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<()> {
+        self.screen.draw(draw).map(drop)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Where the terminal is gone nothing is left to be put back.
+        let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// What is typed, and changes of the size. Read on a thread, which ends with the process: reading cannot be broken off.
+pub fn keys() -> Receiver<Event> {
+    let (typed, keys) = channel(AHEAD);
+    thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if typed.blocking_send(event).is_err() {
+                return;
+            }
+        }
+    });
+    keys
+}

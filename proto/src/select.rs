@@ -1,0 +1,69 @@
+//! Which jobs a client means: by number, as its newest, as all of its own; and which of many pass a filter.
+
+use limo_model::{JobId, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::report::{JobReport, JobState};
+
+/// One job, or several by one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Selector {
+    Job(JobId),
+    /// Both ends are part of it.
+    Range(JobId, JobId),
+    /// The caller's newest, over or not.
+    Last,
+    /// The caller's that are not over.
+    All,
+}
+
+/// Jobs that one request is about. Together: the filter leaves some of those that are selected.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Selection {
+    /// None: the caller's that are not over, or, where the filter names users, theirs.
+    pub which: Vec<Selector>,
+    /// Its users, states and names; only for jobs that are not over.
+    pub filter: JobFilter,
+}
+
+impl From<Vec<Selector>> for Selection {
+    fn from(which: Vec<Selector>) -> Self {
+        Self { which, filter: JobFilter::default() }
+    }
+}
+
+/// Which jobs a listing shows. An empty list lets every job pass.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JobFilter {
+    pub users: Vec<String>,
+    pub states: Vec<JobState>,
+    /// Names of jobs, not of their applications.
+    pub names: Vec<String>,
+    /// One of them is enough.
+    pub nodes: Vec<String>,
+}
+
+impl JobFilter {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn passes(&self, job: &JobReport) -> bool {
+        let among = |list: &[String], value: &String| list.is_empty() || list.contains(value);
+        among(&self.users, &job.user)
+            && among(&self.names, &job.name)
+            && (self.states.is_empty() || self.states.contains(&job.state))
+            && (self.nodes.is_empty() || job.nodes.iter().any(|node| self.nodes.contains(node)))
+    }
+}
+
+/// Finished jobs, newest first: those that ended in `[since, until)` and pass the filter, at most `limit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    pub filter: JobFilter,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// Only those that stand behind this one in the list: when it ended, and its number. How a long list goes on.
+    pub after: Option<(Time, JobId)>,
+    pub limit: u32,
+}

@@ -1,0 +1,91 @@
+//! What a shell and a person expect of each client: completions, a manual page, help that fits a screen, hints.
+
+use std::process::Stdio;
+
+use limo_tests::{Ran, Submitter, finish};
+
+const PROGRAMS: [&str; 3] = ["lrun", "lq", "lconf"];
+
+/// A window as it is opened most, and what a person reads in it.
+const LINES: usize = 50;
+const COLUMNS: usize = 100;
+
+fn nobody() -> Submitter {
+    Submitter { address: "127.0.0.1:1".into(), directory: std::env::temp_dir(), mark: String::new() }
+}
+
+fn run(program: &str, arguments: &[&str]) -> Ran {
+    let mut command = nobody().command(program, arguments);
+    command.env("COLUMNS", COLUMNS.to_string());
+    finish(command.spawn().expect("a program that is built"))
+}
+
+/// A shell that is given a script, where the machine has it.
+fn shell_takes(shell: &str, script: &str) -> Option<Ran> {
+    let mut command = std::process::Command::new(shell);
+    command.args(["-n", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    match command.spawn() {
+        Ok(child) => Some(finish(child)),
+        Err(error) => {
+            println!("skipped: {shell}: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn completions_are_what_shells_understand() {
+    for program in PROGRAMS {
+        for shell in ["bash", "zsh", "fish"] {
+            let script = run(program, &["--generate", shell]).succeeded();
+            assert!(script.contains(program) && script.contains("json"), "{program} {shell}: {script}");
+            if let Some(ran) = shell_takes(shell, &script) {
+                assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{program} {shell}");
+            }
+        }
+        run(program, &["--generate", "tcsh"]).failed("possible values: bash, zsh, fish, man");
+        run(program, &["--generate"]).failed("a value is required for '--generate <FORM>'");
+    }
+}
+
+#[test]
+fn bash_completes_a_command() {
+    let script = run("lq", &["--generate=bash"]).succeeded();
+    let ask = format!("{script}\nCOMP_WORDS=(lq hi); COMP_CWORD=1; _lq lq hi lq; echo \"${{COMPREPLY[@]}}\"");
+    let ran = nobody().command_of("bash".as_ref(), &["-c", &ask]).spawn().expect("bash is there");
+    assert_eq!(finish(ran).succeeded().trim(), "history");
+}
+
+#[test]
+fn a_manual_page_has_every_command() {
+    let page = run("lq", &["--generate", "man"]).succeeded();
+    assert!(page.contains(".TH lq 1"), "{page}");
+    for command in ["SHOW", "CANCEL", "HISTORY", "ENERGY", "TOP"] {
+        assert!(page.contains(&format!(".SH \"LQ {command}\"")), "{command}: {page}");
+    }
+    assert!(run("lconf", &["--generate", "man"]).succeeded().contains(".SH \"LCONF SET LIMITS\""));
+    assert!(!run("lq", &["--help"]).succeeded().contains("generate"), "it is not for people");
+}
+
+#[test]
+fn help_fits_a_screen() {
+    for program in PROGRAMS {
+        for option in ["-h", "--help"] {
+            let help = run(program, &[option]).succeeded();
+            let lines = help.lines().count();
+            assert!(lines <= LINES, "{program} {option} has {lines} lines:\n{help}");
+            let widest = help.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(COLUMNS), "{program} {option}: {widest:?} columns:\n{help}");
+        }
+    }
+}
+
+#[test]
+fn a_slip_of_the_finger_is_answered_by_what_was_meant() {
+    run("lq", &["--stats", "R"]).failed("lq: hint: a similar argument exists: '--states'");
+    run("lq", &["histroy"]).failed("lq: hint: a similar subcommand exists: 'history'");
+    run("lrun", &["--core", "2", "true"]).failed("lrun: hint: a similar argument exists: '--cores'");
+    run("lconf", &["stauts"]).failed("lconf: hint: a similar subcommand exists: 'status'");
+    run("lq", &["--sort", "naem"]).failed("`naem` is no column: jobid, name");
+    run("lq", &["show"]).failed("lq: hint: try `lq --help`");
+}
