@@ -3,7 +3,6 @@
 
 mod custom;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -15,13 +14,17 @@ use thiserror::Error;
 use toml::{Table, Value};
 
 use crate::carbon::{electricity_maps, uk};
+use crate::file::{self, FileError};
 use crate::price::{awattar, elprisenligenu, energinet, energy_charts, entsoe, nordpool, octopus, tibber};
 use crate::slot::{Intensity, Quantity};
 use crate::source::Source;
 use crate::unit::Unit;
 
 /// Longer than any token.
-const TOKEN_LIMIT: u64 = 4096;
+const TOKEN_LIMIT: usize = 4096;
+
+/// A bundle of all public certificate authorities is a quarter of it.
+pub const AUTHORITIES_LIMIT: usize = 1 << 20;
 
 /// Day-ahead prices change once a day.
 const EVERY: Span = Span::from_secs(3600);
@@ -49,8 +52,10 @@ pub enum ConfigError {
     Table { reason: String },
     #[error("{key}: {reason}")]
     Value { key: &'static str, reason: String },
-    #[error("cannot read {}: {reason}", path.display())]
-    File { path: PathBuf, reason: String },
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{} is not a token: one line of visible characters was expected", path.display())]
+    Token { path: PathBuf },
 }
 
 /// What to do where nothing is known.
@@ -108,20 +113,11 @@ impl Token {
     /// # Errors
     /// Where it cannot be read, or is not one line of visible characters. What stands in it is not shown.
     pub(crate) fn read(&self) -> Result<String, ConfigError> {
-        let text = read(&self.0, TOKEN_LIMIT)?;
+        let (text, _) = file::read(&self.0, TOKEN_LIMIT)?;
         let text = String::from_utf8_lossy(&text).trim().to_owned();
         let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-        let reason = "it is not a token: one line of visible characters was expected";
-        is_token.then_some(text).ok_or_else(|| ConfigError::File { path: self.0.clone(), reason: reason.into() })
+        is_token.then_some(text).ok_or_else(|| ConfigError::Token { path: self.0.clone() })
     }
-}
-
-fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ConfigError> {
-    let failed = |reason: String| ConfigError::File { path: path.to_owned(), reason };
-    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-    let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
-    if bytes.len() as u64 > limit { Err(failed(format!("it is longer than {limit} bytes"))) } else { Ok(bytes) }
 }
 
 impl FeedTables {
@@ -200,7 +196,8 @@ where
     let said = text(&mut table, "fallback")?;
     let fallback = said.as_ref().map(|text| text.parse()).transpose();
     let fallback = fallback.map_err(|reason| ConfigError::Value { key: "fallback", reason })?.unwrap_or_default();
-    let authorities = text(&mut table, "authorities")?.map(|path| read(Path::new(&path), 1 << 20)).transpose()?;
+    let authorities = text(&mut table, "authorities")?.map(|path| file::read(Path::new(&path), AUTHORITIES_LIMIT));
+    let authorities = authorities.transpose()?.map(|(pem, _)| pem);
     let base = text(&mut table, "base")?.map(|base| base.trim_end_matches('/').to_owned());
     let zone = table.get("zone").and_then(Value::as_str).map(|zone| format!(" {zone}")).unwrap_or_default();
     let name = text(&mut table, "name")?.unwrap_or_else(|| format!("{source}{zone}"));
@@ -248,7 +245,6 @@ fn options<T: DeserializeOwned>(table: Table) -> Result<T, ConfigError> {
         .map_err(|error: toml::de::Error| ConfigError::Table { reason: error.message().to_owned() })
 }
 
-/// For sources that have nothing to choose.
 fn unknown(known: &str, source: &str) -> ConfigError {
     ConfigError::Value { key: "source", reason: format!("`{source}` is not known: {known} are") }
 }

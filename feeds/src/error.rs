@@ -5,6 +5,7 @@ use limo_model::Time;
 use thiserror::Error;
 
 use crate::fetch::FetchError;
+use crate::file::FileError;
 
 /// How much of a value an error shows, in characters.
 const SHOWN: usize = 60;
@@ -29,20 +30,15 @@ pub enum FeedError {
     TooMany { found: usize, limit: usize },
     #[error("the list goes on after {limit} pages")]
     Pages { limit: usize },
-    #[error("the next page is at {found}, not at {expected}: it is not followed")]
+    #[error("the next page is at {found}, which is on another server than {expected}, or too long: it is not followed")]
     Elsewhere { found: String, expected: String },
-    #[error("cannot read {path}: {reason}")]
-    File { path: String, reason: String },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl FeedError {
     pub(crate) fn found(place: impl Into<String>, found: impl AsRef<str>, expected: impl Into<String>) -> Self {
         Self::Found { place: place.into(), found: quoted(found.as_ref()), expected: expected.into() }
-    }
-
-    /// Whether asking again is of no use before somebody changes something.
-    pub fn is_permanent(&self) -> bool {
-        matches!(self, Self::Fetch(error) if error.is_permanent())
     }
 }
 

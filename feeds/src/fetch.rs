@@ -1,5 +1,5 @@
 //! One HTTP exchange with somebody else's server: a time limit on the whole of it, a limit on the size of the answer, a
-//! check of its type, and errors that say whether another try can help. Proxies are as the environment names them
+//! check of its type. Proxies are as the environment names them
 //! (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`).
 //!
 //! Does not try again and does not know what an answer means. Secrets are in no error: headers are never shown, and what
@@ -12,10 +12,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use limo_model::{Span, Time};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use reqwest::header::{AGE, CONTENT_TYPE, DATE, ETAG, HeaderMap, HeaderName, RETRY_AFTER};
+use reqwest::header::{AGE, CONTENT_TYPE, DATE, ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Response, StatusCode, Url};
 use thiserror::Error;
+
+use crate::template::escaped;
 
 /// A year of quarter hours of the wordiest feed is about 3 MiB.
 pub const BODY_LIMIT: usize = 4 << 20;
@@ -24,7 +26,12 @@ pub const BODY_LIMIT: usize = 4 << 20;
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Clocks that are set by the network differ by less than a second; by a minute, prices of the wrong slot are near.
-pub const SKEW_LIMIT: Span = Span::from_secs(60);
+pub(crate) const SKEW_LIMIT: Span = Span::from_secs(60);
+
+/// Whether a server's clock, this far ahead, is another than this machine's.
+pub fn is_skewed(skew: Option<Span>) -> bool {
+    skew.is_some_and(|skew| skew.ms().abs() > SKEW_LIMIT.ms())
+}
 
 /// A server that asks for a longer pause is asked again after this one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
@@ -80,7 +87,7 @@ pub enum FetchError {
     Server { url: String, status: u16, said: String },
     #[error("{url}: status {status}: the server said {said}{}", remedy(*status))]
     Refused { url: String, status: u16, said: String },
-    #[error("{url}: the answer is `{found}`: {expected} was expected")]
+    #[error("{url}: the answer is {found}: {expected} was expected")]
     Type { url: String, found: String, expected: String },
     #[error("{url}: the answer is longer than {limit} bytes")]
     TooLarge { url: String, limit: usize },
@@ -89,21 +96,9 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Whether the same request will fail again until somebody changes it.
-    pub fn is_permanent(&self) -> bool {
-        matches!(self, Self::Request { .. } | Self::Refused { .. } | Self::Tls { .. })
-    }
-
     /// How long the server asked to be left alone.
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::Busy { retry_after, .. } = self { *retry_after } else { None }
-    }
-
-    pub fn status(&self) -> Option<u16> {
-        match self {
-            Self::Busy { status, .. } | Self::Server { status, .. } | Self::Refused { status, .. } => Some(*status),
-            _ => None,
-        }
     }
 }
 
@@ -114,7 +109,7 @@ fn pause_in_words(pause: Option<Duration>) -> String {
 fn remedy(status: u16) -> &'static str {
     match status {
         401 | 403 => "; check the token",
-        404 => "; check the zone, the product and the base of the address",
+        404 => "; check the address",
         _ => "",
     }
 }
@@ -130,10 +125,6 @@ impl Request {
     /// A GET that takes any answer.
     pub fn get(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: Vec::new(), post: None, accepts: &[], secrets: Vec::new(), tolerates: &[] }
-    }
-
-    pub fn post(url: impl Into<String>, json: impl Into<String>) -> Self {
-        Self { post: Some(json.into()), ..Self::get(url) }
     }
 
     #[must_use]
@@ -157,10 +148,7 @@ impl Request {
     pub fn hiding(mut self, text: &str) -> Self {
         if !text.is_empty() {
             self.secrets.push(text.to_owned());
-            self.secrets.push(Url::parse_with_params("http://h/", [("", text)]).map_or_else(
-                |_| text.to_owned(),
-                |url| url.query().unwrap_or_default().trim_start_matches('=').to_owned(),
-            ));
+            self.secrets.push(escaped(text));
         }
         self
     }
@@ -225,7 +213,7 @@ impl Fetcher {
     /// One exchange.
     ///
     /// # Errors
-    /// [`FetchError`], which says whether asking again helps.
+    /// [`FetchError`].
     pub async fn fetch(&self, request: &Request) -> Result<Reply, FetchError> {
         let sent = now();
         let response = self.send(request).await?;
@@ -255,11 +243,16 @@ impl Fetcher {
         if status.is_server_error() && !tolerated {
             return Err(FetchError::Server { url, status: code, said: request.quoted(&body) });
         }
-        if !status.is_success() && status != StatusCode::NOT_MODIFIED && !tolerated {
+        let asked = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(IF_NONE_MATCH.as_str()));
+        let unchanged = status == StatusCode::NOT_MODIFIED && asked;
+        if !status.is_success() && !unchanged && !tolerated {
             return Err(FetchError::Refused { url, status: code, said: request.quoted(&body) });
         }
         match found.filter(|found| !body.is_empty() && !is_accepted(found, request.accepts)) {
-            Some(found) => Err(FetchError::Type { url, found, expected: request.accepts.join(" or ") }),
+            Some(found) => {
+                let (found, expected) = (request.quoted(found.as_bytes()), request.accepts.join(" or "));
+                Err(FetchError::Type { url, found, expected })
+            }
             None => Ok(Reply { status: code, body, etag, skew }),
         }
     }

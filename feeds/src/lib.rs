@@ -8,6 +8,7 @@ pub mod config;
 pub mod csv;
 pub mod error;
 pub mod fetch;
+pub mod file;
 pub mod grid;
 pub mod json;
 pub mod moment;

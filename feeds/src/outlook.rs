@@ -50,11 +50,6 @@ impl Outlook {
         as_curve(&stretches, now)
     }
 
-    /// Whether the value at `now` is one that a fallback says.
-    pub fn is_fallback(&self, now: Time) -> bool {
-        !self.prices.is_empty() && self.prices.iter().all(|series| series.known_until(now).is_none())
-    }
-
     /// The next time at which the curve may change by itself.
     pub fn next_change(&self, now: Time) -> Option<Time> {
         let prices = self.prices.iter().filter_map(|series| series.next_change(now));
@@ -81,8 +76,8 @@ impl Outlook {
     }
 
     fn priced(&self, stretch: Stretch<Intensity>) -> Stretch<Price> {
-        let Stretch { from, until, value, is_fallback } = stretch;
-        Stretch { from, until, value: self.weighed(value), is_fallback }
+        let Stretch { from, until, value } = stretch;
+        Stretch { from, until, value: self.weighed(value) }
     }
 }
 
@@ -102,7 +97,7 @@ fn fill<V: Quantity>(known: &mut Vec<Stretch<V>>, series: &Series<V>, now: Time,
         known.extend(series.fallback(now, from, until));
     }
     if let Some(value) = series.for_ever() {
-        known.extend((end < Time::MAX).then_some(Stretch { from: end, until: Time::MAX, value, is_fallback: true }));
+        known.extend((end < Time::MAX).then_some(Stretch { from: end, until: Time::MAX, value }));
     }
     known.sort_by_key(|stretch| stretch.from);
 }
@@ -118,8 +113,7 @@ fn crossed(
         let first = carbon.partition_point(|other| other.until <= price.from);
         for other in carbon[first..].iter().take_while(|other| other.from < price.until) {
             let (from, until) = (price.from.max(other.from), price.until.min(other.until));
-            let is_fallback = price.is_fallback || other.is_fallback;
-            crossed.push(Stretch { from, until, value: join(price.value, other.value), is_fallback });
+            crossed.push(Stretch { from, until, value: join(price.value, other.value) });
         }
     }
     crossed

@@ -6,7 +6,7 @@ use limo_model::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Fallback;
-use crate::slot::{Quantity, Slot};
+use crate::slot::{Quantity, SLOT_LIMIT, Slot};
 
 /// A day, by which a fallback repeats what was: 24 hours, so that on the days on which clocks are changed it is one local
 /// hour off.
@@ -33,13 +33,12 @@ pub struct Series<V> {
     fallback: Fallback<V>,
 }
 
-/// A piece of time in which one value holds, and whether it is known or put in its place.
+/// A piece of time in which one value holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch<V> {
     pub from: Time,
     pub until: Time,
     pub value: V,
-    pub is_fallback: bool,
 }
 
 impl<V: Quantity> Series<V> {
@@ -65,6 +64,8 @@ impl<V: Quantity> Series<V> {
         rest.sort_by_key(|held| held.from);
         self.held = rest;
         self.held.retain(|held| held.until > received - KEPT);
+        // The far end goes first.
+        self.held.truncate(SLOT_LIMIT);
     }
 
     /// Until when what is known now goes on without a gap; `None` where nothing is known now.
@@ -77,11 +78,6 @@ impl<V: Quantity> Series<V> {
             end = Some(held.until);
         }
         end
-    }
-
-    /// The end of the last slot that counts, gaps or not.
-    pub fn last_until(&self, now: Time) -> Option<Time> {
-        self.held.iter().filter(|held| self.counts(held, now)).map(|held| held.until).max()
     }
 
     fn counts(&self, held: &Held, now: Time) -> bool {
@@ -99,7 +95,7 @@ impl<V: Quantity> Series<V> {
         let within = self.held.iter().filter(|held| held.until > from && held.from < until && self.counts(held, now));
         let stretch = |held: &Held| {
             let value = V::from_thousandths(held.value)?;
-            Some(Stretch { from: held.from.max(from), until: held.until.min(until), value, is_fallback: false })
+            Some(Stretch { from: held.from.max(from), until: held.until.min(until), value })
         };
         within.filter_map(stretch).collect()
     }
@@ -113,7 +109,7 @@ impl<V: Quantity> Series<V> {
     pub fn fallback(&self, now: Time, from: Time, until: Time) -> Vec<Stretch<V>> {
         match self.fallback {
             Fallback::RunNow => Vec::new(),
-            Fallback::Fixed(value) => vec![Stretch { from, until, value, is_fallback: true }],
+            Fallback::Fixed(value) => vec![Stretch { from, until, value }],
             Fallback::LastDay => self.repeated(now, from, until),
         }
     }
@@ -128,12 +124,8 @@ impl<V: Quantity> Series<V> {
             let mut still = Vec::new();
             for (from, until) in missing {
                 let known = self.known(now, from - shift, until - shift).into_iter();
-                let moved = known.map(|piece| Stretch {
-                    from: piece.from + shift,
-                    until: piece.until + shift,
-                    is_fallback: true,
-                    ..piece
-                });
+                let moved =
+                    known.map(|piece| Stretch { from: piece.from + shift, until: piece.until + shift, ..piece });
                 let moved: Vec<_> = moved.collect();
                 still.extend(gaps(&moved, from, until));
                 found.extend(moved);

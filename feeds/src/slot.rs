@@ -5,7 +5,7 @@ use limo_model::{Price, Time};
 use crate::error::FeedError;
 
 /// A quarter of an hour each, that is a year; no feed gives more at once.
-const SLOT_LIMIT: usize = 40_000;
+pub(crate) const SLOT_LIMIT: usize = 40_000;
 
 /// A value that holds from `from` until just before `until`. An `until` of [`Time::MAX`] is "until further notice".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,14 +60,16 @@ impl Quantity for Intensity {
     }
 }
 
+pub(crate) fn within_limit(found: usize) -> Result<(), FeedError> {
+    if found > SLOT_LIMIT { Err(FeedError::TooMany { found, limit: SLOT_LIMIT }) } else { Ok(()) }
+}
+
 /// Slots in the order of time, of which none overlap. What is there twice counts once.
 ///
 /// # Errors
 /// [`FeedError::Slot`] where one ends before it begins, or two contradict each other; [`FeedError::TooMany`].
 pub fn ordered<V: Quantity>(mut slots: Vec<Slot<V>>) -> Result<Vec<Slot<V>>, FeedError> {
-    if slots.len() > SLOT_LIMIT {
-        return Err(FeedError::TooMany { found: slots.len(), limit: SLOT_LIMIT });
-    }
+    within_limit(slots.len())?;
     slots.sort_by_key(|slot| (slot.from, slot.until));
     slots.dedup();
     if let Some(slot) = slots.iter().find(|slot| slot.until <= slot.from) {

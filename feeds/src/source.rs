@@ -1,18 +1,21 @@
 //! What every source of prices or carbon intensities can do: say what to ask for, and read the answer. Both are pure.
 
-use std::io::Read;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
 
-use crate::error::FeedError;
+use crate::error::{FeedError, quoted};
 use crate::fetch::{BODY_LIMIT, FetchError, Fetcher, Request};
+use crate::file::{self, FileError};
 use crate::moment::Window;
 use crate::slot::{Quantity, Slot, ordered};
 use limo_model::Span;
 
 /// A year of half hours, 100 on a page, is more; a server that never ends its list is not followed for ever.
 const PAGE_LIMIT: usize = 50;
+
+/// Longer than any address of a page, in bytes; it stands in errors.
+const ADDRESS_LIMIT: usize = 2048;
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +63,7 @@ pub async fn load<V: Quantity>(fetcher: &Fetcher, source: &dyn Source<V>, window
     let mut loaded = Loaded { slots: Vec::new(), failure: None, skew: None };
     let (mut failure, mut unpublished) = (None, None);
     if let Some(path) = source.file() {
-        match read(path).and_then(|body| source.parse(&body)) {
+        match read(path).await.and_then(|body| source.parse(&body)) {
             Ok(page) => loaded.slots = page.slots,
             Err(error) => failure = Some(error),
         }
@@ -105,22 +108,22 @@ async fn pages<V: Quantity>(
         let page = source.parse(&reply.body)?;
         loaded.slots.extend(page.slots);
         let Some(next) = page.next else { return Ok(()) };
-        if !same_place(&request.url, &next) {
-            let shown = |url: &str| Request { url: url.to_owned(), ..request.clone() }.shown();
-            return Err(FeedError::Elsewhere { found: shown(&next), expected: request.shown() });
+        if next.len() > ADDRESS_LIMIT || !same_place(&request.url, &next) {
+            let found = quoted(&Request { url: next, ..request.clone() }.shown());
+            return Err(FeedError::Elsewhere { found, expected: request.shown() });
         }
         request.url = next;
     }
     Err(FeedError::Pages { limit: PAGE_LIMIT })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, FeedError> {
-    let failed = |reason: String| FeedError::File { path: path.display().to_string(), reason };
-    let mut body = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-    let limit = BODY_LIMIT as u64;
-    file.take(limit + 1).read_to_end(&mut body).map_err(|error| failed(error.to_string()))?;
-    if body.len() > BODY_LIMIT { Err(failed(format!("it is longer than {BODY_LIMIT} bytes"))) } else { Ok(body) }
+/// Disks may be slow, and file systems of a network may hang.
+async fn read(path: &Path) -> Result<Vec<u8>, FeedError> {
+    let owned = path.to_owned();
+    match tokio::task::spawn_blocking(move || file::read(&owned, BODY_LIMIT)).await {
+        Ok(read) => Ok(read?.0),
+        Err(ended) => Err(FileError::Read { path: path.to_owned(), reason: ended.to_string() }.into()),
+    }
 }
 
 /// A token that is meant for one server goes to no other.

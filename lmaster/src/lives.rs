@@ -3,8 +3,8 @@
 //! been started in an unknown life counts as lost.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::desk::Life;
+use crate::whole;
 
 /// A name of a node may be `..`; with this it is a file.
 const SUFFIX: &str = ".json";
@@ -56,12 +57,7 @@ impl Lives {
     /// Where it cannot be written; the life before may then still be remembered.
     pub fn remember(&self, node: &str, life: &Life) -> io::Result<()> {
         let stored = Stored { instance: life.instance.clone(), boot: life.boot.clone() };
-        let unfinished = self.dir.join(format!("{node}.tmp"));
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&serde_json::to_vec(&stored)?)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, self.dir.join(format!("{node}{SUFFIX}")))?;
-        File::open(&self.dir)?.sync_all()
+        whole::replace(&self.dir.join(format!("{node}{SUFFIX}")), &serde_json::to_vec(&stored)?)
     }
 }
 

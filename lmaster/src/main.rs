@@ -18,6 +18,7 @@ mod recover;
 mod report;
 mod serve;
 mod store;
+mod whole;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -231,9 +231,6 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
     }
 }
 
-/// Longest fault that is shown, in characters: a status must fit into a frame.
-const FAULT_LIMIT: usize = 500;
-
 fn source(report: &limo_feeds::grid::Report) -> GridReport {
     let limit = report.limit.and_then(|limit| {
         let band = limo_model::Band::new(limit.low, limit.high).ok()?;
@@ -247,7 +244,7 @@ fn source(report: &limo_feeds::grid::Report) -> GridReport {
             Mode::Failsafe { .. } => GridState::Failsafe,
         },
         heard: report.heard,
-        fault: report.fault.as_ref().map(|fault| fault.chars().take(FAULT_LIMIT).collect()),
+        fault: report.fault.clone(),
         limit,
     }
 }

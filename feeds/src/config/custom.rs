@@ -115,7 +115,7 @@ fn unit(said: Option<Unit>, given: Option<Unit>) -> Result<Unit, ConfigError> {
     match (said, given) {
         (Some(_), Some(_)) => Err(refused("unit", "carbon is always in g/kWh: leave it out")),
         (None, None) => Err(refused("unit", "it is missing: write for example `EUR/MWh`")),
-        (said, given) => said.or(given).ok_or_else(|| refused("unit", "it is missing")),
+        (Some(unit), None) | (None, Some(unit)) => Ok(unit),
     }
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use limo_model::{Power, Time};
 
-use super::file::read;
 use super::limit::{Limit, Word};
 use super::teller::Teller;
 use crate::fetch::now;
+use crate::file::read;
 
 /// `value` of a line is two bytes.
 const SIZE_LIMIT: usize = 16;

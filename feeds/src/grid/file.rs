@@ -3,17 +3,14 @@
 //! be understood is reported, and changes nothing. Each change of its content or its time of modification is a word: a
 //! writer that is watched by a heartbeat touches it.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use thiserror::Error;
-
-use super::document::{self, DocumentError};
+use super::document;
 use super::limit::{Limit, Word};
 use super::teller::Teller;
 use crate::fetch::now;
+use crate::file::read;
 
 /// A thousand limits are a fifth of it.
 const SIZE_LIMIT: usize = 1 << 20;
@@ -23,19 +20,6 @@ const SIZE_LIMIT: usize = 1 << 20;
 pub struct Watched {
     pub path: PathBuf,
     pub poll: Duration,
-}
-
-/// Why a file says nothing.
-#[derive(Debug, Error)]
-pub(super) enum FileError {
-    #[error("cannot read {}: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{} is not a regular file", path.display())]
-    Kind { path: PathBuf },
-    #[error("{} is longer than {limit} bytes", path.display())]
-    Size { path: PathBuf, limit: usize },
-    #[error("{}: {source}", path.display())]
-    Document { path: PathBuf, source: DocumentError },
 }
 
 /// What a look found.
@@ -73,23 +57,9 @@ pub async fn run(watched: Watched, teller: Teller) {
 
 fn look(path: &Path) -> Look {
     match read(path, SIZE_LIMIT) {
-        Ok((bytes, modified)) => Look::Found { bytes, modified },
+        Ok((bytes, metadata)) => Look::Found { bytes, modified: metadata.modified().ok() },
         Err(error) => Look::Failed(error.to_string()),
     }
-}
-
-/// The bytes of a regular file, and its time of modification.
-pub(super) fn read(path: &Path, limit: usize) -> Result<(Vec<u8>, Option<SystemTime>), FileError> {
-    let unreadable = |source| FileError::Read { path: path.to_owned(), source };
-    // Before it is opened: opening a pipe would wait for its writer.
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(FileError::Kind { path: path.to_owned() });
-    }
-    let file = File::open(path).map_err(unreadable)?;
-    let modified = file.metadata().map_err(unreadable)?.modified().ok();
-    let mut bytes = Vec::new();
-    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() > limit { Err(FileError::Size { path: path.to_owned(), limit }) } else { Ok((bytes, modified)) }
 }
 
 impl Memory {
@@ -118,7 +88,7 @@ impl Memory {
                 self.understood = Some((bytes, limits.clone()));
                 Word::Limits(limits)
             }
-            Err(source) => Word::Fault(FileError::Document { path: path.to_owned(), source }.to_string()),
+            Err(error) => Word::Fault(format!("{}: {error}", path.display())),
         })
     }
 }

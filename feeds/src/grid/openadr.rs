@@ -4,7 +4,7 @@
 //! The client of the protocol has no limits of its own; every exchange goes through [`Fetcher`], which has them. After a
 //! failure the token is asked for again, since a server may have forgotten it before it ended.
 
-pub mod events;
+mod events;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,11 @@ use openleadr_wire::program::ProgramId;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Deserialize;
 use thiserror::Error;
-use tokio::sync::watch;
 
 use super::limit::Word;
-use super::teller::{Deaf, SecretError, Teller, pause, private};
-use crate::fetch::{FetchError, Fetcher, Reply, Request, SKEW_LIMIT, now};
-pub use events::{Offer, Reading};
+use super::teller::{Deaf, SecretError, Teller, another_clock, pause, private};
+use crate::fetch::{FetchError, Fetcher, Reply, Request, is_skewed, now};
+use events::Reading;
 
 /// Events that are asked for at once, which is what the specification has for the most.
 const PAGE: usize = 50;
@@ -75,9 +74,9 @@ enum VenError {
     Many { url: String },
 }
 
-/// Asks until nobody listens. What is read goes to `offers`, too, for whoever wants its prices.
-pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller, offers: Option<watch::Sender<Reading>>) {
-    let guard = Guard { fetcher, outcome: Arc::default(), url: ven.url.clone() };
+/// Asks until nobody listens.
+pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller) {
+    let guard = Guard { fetcher, outcome: Arc::default(), url: Request::get(&ven.url).shown() };
     let mut session = None;
     let mut failures = 0;
     loop {
@@ -85,11 +84,8 @@ pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller, offers: Option<
             Ok(events) => {
                 failures = 0;
                 let reading = events::read(&events, ven.emergency_high, now());
-                if told(&teller, &reading, guard.is_skewed(), &ven.url).await.is_err() {
+                if told(&teller, reading, guard.is_skewed(), &guard.url).await.is_err() {
                     return;
-                }
-                if let Some(offers) = &offers {
-                    offers.send_replace(reading);
                 }
                 ven.poll
             }
@@ -106,15 +102,13 @@ pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller, offers: Option<
     }
 }
 
-async fn told(teller: &Teller, reading: &Reading, skewed: bool, url: &str) -> Result<(), Deaf> {
-    teller.tell(Word::Limits(reading.limits.clone())).await?;
+async fn told(teller: &Teller, reading: Reading, skewed: bool, url: &str) -> Result<(), Deaf> {
+    teller.tell(Word::Limits(reading.limits)).await?;
     // Beside the limits, which still count.
     if let Some(fault) = reading.faults.first() {
         teller.tell(Word::Fault(format!("{url}: {fault}"))).await?;
     } else if skewed {
-        let secs = SKEW_LIMIT.ms() / 1_000;
-        let fault = format!("{url}: its clock and this machine's differ by more than {secs} s");
-        teller.tell(Word::Fault(fault)).await?;
+        teller.tell(Word::Fault(another_clock(url))).await?;
     }
     Ok(())
 }
@@ -146,7 +140,7 @@ impl OpenAdr {
                 return Ok(events);
             }
         }
-        Err(VenError::Many { url: self.url.clone() })
+        Err(VenError::Many { url: guard.url.clone() })
     }
 
     fn session(&self, guard: &Guard) -> Result<Session, VenError> {
@@ -191,13 +185,13 @@ struct Outcome {
 struct Guard {
     fetcher: Fetcher,
     outcome: Arc<Mutex<Outcome>>,
+    /// As it may be shown.
     url: String,
 }
 
 impl Guard {
     fn is_skewed(&self) -> bool {
-        let skew = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).skew;
-        skew.is_some_and(|skew| skew > SKEW_LIMIT || skew < Span::ZERO - SKEW_LIMIT)
+        is_skewed(self.outcome.lock().unwrap_or_else(PoisonError::into_inner).skew)
     }
 
     /// Why the client failed: what happened to its exchange, where something did.

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::document::{self, DocumentError};
 use super::limit::{Limit, Word};
-use super::teller::{SecretError, Teller, pause, secret};
-use crate::fetch::{FetchError, Fetcher, Request, SKEW_LIMIT, now};
+use super::teller::{SecretError, Teller, another_clock, pause, secret};
+use crate::fetch::{FetchError, Fetcher, Request, is_skewed, now};
 
 /// Where the document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub async fn run(pull: Pull, fetcher: Fetcher, teller: Teller) {
                     return;
                 }
                 // Beside the limits, which still count.
-                if skewed && teller.tell(Word::Fault(pull.skewed())).await.is_err() {
+                if skewed && teller.tell(Word::Fault(another_clock(&pull.url))).await.is_err() {
                     return;
                 }
                 pull.poll
@@ -75,11 +75,6 @@ pub async fn run(pull: Pull, fetcher: Fetcher, teller: Teller) {
 }
 
 impl Pull {
-    fn skewed(&self) -> String {
-        let secs = SKEW_LIMIT.ms() / 1_000;
-        format!("{}: its clock and this machine's differ by more than {secs} s", self.url)
-    }
-
     /// Brings `known` up to date; tells whether the server's clock is another.
     async fn ask(&self, fetcher: &Fetcher, known: &mut Known) -> Result<bool, PullError> {
         let mut request = Request::get(&self.url).accepting(&["application/json"]);
@@ -91,14 +86,16 @@ impl Pull {
             request = request.with_header("If-None-Match", etag);
         }
         let reply = fetcher.fetch(&request).await?;
-        let skewed = reply.skew.is_some_and(|skew| skew > SKEW_LIMIT || skew < limo_model::Span::ZERO - SKEW_LIMIT);
         // The same bytes are the same document: a limit without `from` began when they came first.
         let news = reply.status != 304 && (reply.body != known.body || known.body.is_empty());
         if news {
             let limits = document::from_json(&reply.body, now())
                 .map_err(|source| PullError::Document { url: request.shown(), source })?;
-            *known = Known { etag: reply.etag, body: reply.body, limits };
+            (known.body, known.limits) = (reply.body, limits);
         }
-        Ok(skewed)
+        if reply.status != 304 {
+            known.etag = reply.etag;
+        }
+        Ok(is_skewed(reply.skew))
     }
 }

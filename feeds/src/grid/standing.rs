@@ -242,7 +242,6 @@ mod tests {
     }
 
     #[test]
-    /// When failsafe ends by itself, where it does.
     fn failsafe_ends_with_a_limit_or_after_the_heartbeat_has_returned() {
         let source = source(true, 0);
         let mut standing = Standing::new(&source, at(0));

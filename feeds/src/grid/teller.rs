@@ -1,7 +1,5 @@
 //! What every source that reaches outside needs: somebody to tell, the pause after a failure, and secrets from files.
 
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,11 +8,16 @@ use thiserror::Error;
 use tokio::sync::mpsc::Sender;
 
 use super::limit::Word;
-use crate::fetch::{FetchError, backoff, now};
+use crate::fetch::{FetchError, Request, SKEW_LIMIT, backoff, now};
+use crate::file::{self, FileError};
 
 /// A grid that is not answered for a minute is asked again at least this often: a limit must not come late because the
 /// server was down before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Longest fault, in characters: it may repeat what a server said, is logged, and is part of the status of the cluster, which
+/// must fit into a frame.
+const FAULT_LIMIT: usize = 500;
 
 /// No token is longer.
 const SECRET_LIMIT: usize = 4096;
@@ -37,9 +40,15 @@ impl Teller {
         Self { source, words }
     }
 
+    /// A fault is cut where it is too long.
+    ///
     /// # Errors
     /// [`Deaf`]: the source may end.
     pub async fn tell(&self, word: Word) -> Result<(), Deaf> {
+        let word = match word {
+            Word::Fault(fault) => Word::Fault(fault.chars().take(FAULT_LIMIT).collect()),
+            other => other,
+        };
         self.words.send((self.source, word)).await.map_err(|_| Deaf)
     }
 }
@@ -51,14 +60,20 @@ pub(super) fn pause(failures: u32, poll: Duration, error: Option<&FetchError>) -
     scattered.max(error.and_then(FetchError::retry_after).unwrap_or_default())
 }
 
+/// What is told beside the limits of a server whose clock is another.
+pub(super) fn another_clock(url: &str) -> String {
+    let (url, secs) = (Request::get(url).shown(), SKEW_LIMIT.ms() / 1_000);
+    format!("{url}: its clock and this machine's differ by more than {secs} s")
+}
+
 /// Why there is no secret. No text shows any of it.
 #[derive(Debug, Error)]
 pub enum SecretError {
-    #[error("cannot read {}: {source}", path.display())]
-    Read { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error("{} can be read by every user: `chmod o= {}` changes that", path.display(), path.display())]
     Open { path: PathBuf },
-    #[error("{} holds no text of 1 to {SECRET_LIMIT} bytes on one line", path.display())]
+    #[error("{} holds no text on one line", path.display())]
     Form { path: PathBuf },
 }
 
@@ -75,16 +90,11 @@ pub fn secret(path: &Path) -> Result<String, SecretError> {
 
 /// The text of a file that not everybody may read.
 pub(super) fn private(path: &Path) -> Result<String, SecretError> {
-    let unreadable = |source| SecretError::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.mode();
-    if mode & 0o004 != 0 {
+    let (bytes, metadata) = file::read(path, SECRET_LIMIT)?;
+    if metadata.mode() & 0o004 != 0 {
         return Err(SecretError::Open { path: path.to_owned() });
     }
-    let mut bytes = Vec::new();
-    file.take(SECRET_LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    let text = String::from_utf8(bytes).ok().filter(|text| text.len() <= SECRET_LIMIT);
-    text.ok_or_else(|| SecretError::Form { path: path.to_owned() })
+    String::from_utf8(bytes).map_err(|_| SecretError::Form { path: path.to_owned() })
 }
 
 #[cfg(test)]
@@ -110,7 +120,7 @@ mod tests {
         check("s3cret\n", 0o644, Err("can be read by every user: `chmod o= "));
         check("\n", 0o600, Err("holds no text"));
         check("two\nlines\n", 0o600, Err("holds no text"));
-        check(&"x".repeat(5000), 0o600, Err("holds no text"));
+        check(&"x".repeat(5000), 0o600, Err("is longer than 4096 bytes"));
         std::fs::remove_file(&path).expect("removed");
         assert!(secret(&path).expect_err("refused").to_string().starts_with("cannot read "));
     }

@@ -19,7 +19,7 @@ use crate::config::{ConfigError, Token};
 use crate::error::{FeedError, quoted};
 use crate::fetch::Request;
 use crate::moment::{self, TimeFormat, Window};
-use crate::slot::{Slot, ordered};
+use crate::slot::{SLOT_LIMIT, Slot, ordered, within_limit};
 use crate::source::{Page, Source};
 use crate::template::{Template, escaped};
 use crate::unit::Unit;
@@ -31,9 +31,6 @@ const SEQUENCE: &str = "classificationSequence_AttributeInstanceComponent.positi
 
 /// The curve whose missing positions repeat the one before.
 const REPEATING: &str = "A03";
-
-/// Positions of one period; a year of quarter hours is 35,136.
-const POSITION_LIMIT: i64 = 40_000;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,11 +103,16 @@ impl Source<Price> for Entsoe {
             other => return Err(FeedError::found("the document", other, "`Publication_MarketDocument`")),
         }
         let mut series: BTreeMap<u32, Vec<Slot>> = BTreeMap::new();
+        let mut count = 0;
         for node in children(root, "TimeSeries") {
             let sequence = self.sequence_of(node)?;
             if self.sequence.is_none_or(|wanted| wanted == sequence) {
                 self.check_units(node)?;
-                series.entry(sequence).or_default().extend(self.slots(node)?);
+                let slots = self.slots(node)?;
+                // A few bytes of a curve that repeats stand for a year of slots.
+                count += slots.len();
+                within_limit(count)?;
+                series.entry(sequence).or_default().extend(slots);
             }
         }
         let mut slots: Vec<Slot> = Vec::new();
@@ -150,6 +152,7 @@ impl Entsoe {
         let mut slots = Vec::new();
         for period in children(series, "Period") {
             slots.extend(self.period(period, curve == REPEATING)?);
+            within_limit(slots.len())?;
         }
         Ok(slots)
     }
@@ -166,7 +169,7 @@ impl Entsoe {
         };
         let (length, step) = ((end - start).ms(), step.ms());
         let count = length / step;
-        if length <= 0 || length % step != 0 || count > POSITION_LIMIT {
+        if length <= 0 || length % step != 0 || count > SLOT_LIMIT as i64 {
             return Err(wrong(interval, "a whole number of steps of its resolution"));
         }
         let mut points = BTreeMap::new();

@@ -60,9 +60,17 @@ fn known_is_what_goes_on_without_a_gap() {
     assert_eq!(series.known_until(hour(0)), None);
     series.merge(&[slot(0, 2, 1), slot(2, 4, 1), slot(6, 8, 1)], hour(0));
     assert_eq!(series.known_until(hour(1)), Some(hour(4)));
-    assert_eq!(series.last_until(hour(1)), Some(hour(8)));
     assert_eq!(series.known_until(hour(5)), None);
     assert_eq!(series.known_until(hour(4)), None);
+}
+
+#[test]
+fn a_feed_that_tells_ever_more_of_the_future_is_not_kept_without_end() {
+    let mut series = series(Fallback::RunNow);
+    let slots = |from: i64| (from..from + 30_000).map(|at| slot(at, at + 1, at)).collect::<Vec<_>>();
+    series.merge(&slots(0), hour(0));
+    series.merge(&slots(30_000), hour(0));
+    assert_eq!(series.known_until(hour(0)), Some(hour(40_000)), "what is near counts before what is far");
 }
 
 #[test]

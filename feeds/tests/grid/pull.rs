@@ -56,6 +56,37 @@ async fn a_document_is_a_word_and_so_is_each_304() {
 }
 
 #[tokio::test]
+async fn a_304_that_nobody_asked_for_lifts_no_limit() {
+    let server = Server::start(|_| answer("304 Not Modified", "", "")).await;
+    let first = ask(&server, None).next().await;
+    assert!(matches!(&first, Word::Fault(fault) if fault.contains("status 304")), "{first:?}");
+}
+
+#[tokio::test]
+async fn the_newest_tag_is_sent_back() {
+    let mut count = 0;
+    let server = Server::start(move |_| {
+        count += 1;
+        let headers = format!("content-type: application/json\r\netag: \"v{count}\"\r\n");
+        answer("200 OK", &headers, r#"{"high_w":500}"#)
+    })
+    .await;
+    let mut ear = ask(&server, None);
+    for _ in 0..4 {
+        ear.watts(1).await;
+    }
+    assert!(server.asked()[2].head.contains("if-none-match: \"v2\""), "{:?}", server.asked()[2]);
+}
+
+#[tokio::test]
+async fn a_fault_is_never_long() {
+    let server =
+        Server::start(|_| answer("200 OK", &format!("content-type: text/{}\r\n", "x".repeat(50_000)), "<html>")).await;
+    let fault = ask(&server, None).fault("application/json was expected").await;
+    assert!(fault.chars().count() <= 500, "{} characters", fault.chars().count());
+}
+
+#[tokio::test]
 async fn faults_are_told_and_the_next_answer_counts_again() {
     let server = Server::start(|_| json("[]")).await;
     let mut ear = ask(&server, None);
@@ -85,9 +116,13 @@ async fn a_clock_that_differs_is_told_beside_the_limits() {
         answer("200 OK", headers, "{\"high_w\": 7}")
     })
     .await;
-    let mut ear = ask(&server, None);
+    let url = format!("http://user:word@{}/limits", server.address);
+    let (teller, mut ear) = Ear::new();
+    let pull = Pull { url, token_file: None, poll: POLL };
+    tokio::spawn(run(pull, Fetcher::new(TIMEOUT, None).expect("TLS"), teller));
     assert_eq!(ear.watts(1).await, [7.0]);
-    ear.fault("its clock and this machine's differ by more than 60 s").await;
+    let fault = ear.fault("its clock and this machine's differ by more than 60 s").await;
+    assert!(!fault.contains("word"), "{fault}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use limo_feeds::error::FeedError;
-use limo_feeds::fetch::{BODY_LIMIT, FetchError, Fetcher, Request, SKEW_LIMIT};
+use limo_feeds::fetch::{BODY_LIMIT, FetchError, Fetcher, Request, is_skewed};
 use limo_model::Span;
 
 use crate::server::{Answer, Server, json, reply};
@@ -30,7 +30,7 @@ async fn a_server_that_says_nothing() {
     let hasty = Fetcher::new(Duration::from_millis(300), None).expect("TLS");
     let failure = look(&server, TABLE, &hasty).await.failure.expect("too late");
     assert!(matches!(failure, FeedError::Fetch(FetchError::Timeout { .. })), "{failure}");
-    assert!(failure.to_string().ends_with(": no whole answer within 0.3 s") && !failure.is_permanent(), "{failure}");
+    assert!(failure.to_string().ends_with(": no whole answer within 0.3 s"), "{failure}");
 }
 
 #[tokio::test]
@@ -57,21 +57,16 @@ async fn busy_servers_say_for_how_long() {
         let head = format!("HTTP/1.1 {status}\r\nretry-after: 120\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         let FeedError::Fetch(error) = failure(head.into_bytes()).await else { panic!("{status}") };
         assert_eq!(error.retry_after(), Some(Duration::from_secs(120)), "{status}");
-        assert!(!error.is_permanent() && error.to_string().ends_with("asked to be left alone for 120 s"), "{error}");
+        assert!(error.to_string().ends_with("asked to be left alone for 120 s"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn errors_of_servers_pass_and_errors_of_ours_stay() {
+async fn what_servers_say_stands_in_errors() {
     let error = failure(reply("500 Internal Server Error", "text/html", "<h1>oops</h1>")).await;
-    assert!(
-        error.to_string().ends_with("status 500: the server said `<h1>oops</h1>`") && !error.is_permanent(),
-        "{error}"
-    );
+    assert!(error.to_string().ends_with("status 500: the server said `<h1>oops</h1>`"), "{error}");
     let error = failure(reply("403 Forbidden", "application/json", "{\"detail\":\"no\"}")).await;
-    assert!(
-        error.to_string().ends_with("the server said `{\"detail\":\"no\"}`; check the token") && error.is_permanent()
-    );
+    assert!(error.to_string().ends_with("the server said `{\"detail\":\"no\"}`; check the token"));
 }
 
 #[tokio::test]
@@ -80,7 +75,6 @@ async fn broken_answers() {
     half.truncate(half.len() - 20);
     let error = failure(half).await;
     assert!(matches!(error, FeedError::Fetch(FetchError::Transport { .. })), "{error}");
-    assert!(!error.is_permanent());
     let error = failure(reply("200 OK", "text/html", "<html>maintenance</html>")).await;
     assert!(error.to_string().ends_with("the answer is `text/html`: application/json was expected"), "{error}");
     let error = failure(json("{\"unix_seconds\": [1,")).await;
@@ -99,7 +93,8 @@ async fn nobody_is_there() {
     let error = fetcher().fetch(&Request::get(url).hiding("s3cret")).await.expect_err("refused").to_string();
     assert!(error.contains("onnection refused") && error.contains("key=***") && !error.contains("s3cret"), "{error}");
     for wrong in ["no address", "ftp://example.org/", "http://"] {
-        assert!(fetcher().fetch(&Request::get(wrong)).await.expect_err("refused").is_permanent(), "{wrong}");
+        let error = fetcher().fetch(&Request::get(wrong)).await.expect_err("refused");
+        assert!(matches!(error, FetchError::Request { .. }), "{error}");
     }
 }
 
@@ -114,7 +109,7 @@ async fn a_clock_that_is_wrong_is_seen() {
     let server = Server::saying(answer("Sun, 06 Nov 1994 08:49:37 GMT").into_bytes()).await;
     let loaded = look(&server, TABLE, &fetcher()).await;
     let skew = loaded.skew.expect("a date");
-    assert!(skew < Span::ZERO - SKEW_LIMIT && loaded.slots.len() == 2, "{skew}");
+    assert!(skew < Span::ZERO && is_skewed(Some(skew)) && loaded.slots.len() == 2, "{skew}");
     let now = jiff::fmt::rfc2822::DateTimePrinter::new();
     let now = now.timestamp_to_rfc9110_string(&jiff::Timestamp::now()).expect("a date");
     let server = Server::saying(answer(&now).into_bytes()).await;
@@ -177,4 +172,33 @@ async fn an_answer_that_has_not_changed() {
     assert_eq!((first.status, first.etag.as_deref()), (200, Some("\"v1\"")));
     let second = fetcher().fetch(&request.with_header("if-none-match", "\"v1\"")).await.expect("an answer");
     assert_eq!((second.status, second.body.len()), (304, 0));
+}
+
+#[tokio::test]
+async fn an_address_of_a_next_page_may_not_be_of_any_length() {
+    const OCTOPUS: &str = "[[price]]\nsource = \"octopus\"\nproduct = \"P\"\nzone = \"A\"\nbase = \"BASE\"\n";
+    let base = std::sync::Arc::new(std::sync::OnceLock::new());
+    let known = base.clone();
+    let server = Server::start(move |_| {
+        let next = format!("{}/{}", known.get().expect("known"), "x".repeat(1 << 20));
+        let row = r#"{"value_exc_vat":1,"valid_from":"2025-10-26T00:00:00Z","valid_to":"2025-10-26T00:30:00Z"}"#;
+        Answer::Bytes(json(&format!("{{\"next\":\"{next}\",\"results\":[{row}]}}")))
+    })
+    .await;
+    base.set(server.base()).expect("set once");
+    let loaded = look(&server, OCTOPUS, &fetcher()).await;
+    let failure = loaded.failure.expect("a failure").to_string();
+    assert!(failure.len() < 1_000, "{} bytes: {:.200}", failure.len(), failure);
+    assert_eq!(loaded.slots.len(), 1, "what came before counts");
+}
+
+#[tokio::test]
+async fn a_pipe_is_no_table_and_nobody_waits_for_its_writer() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let pipe = dir.path().join("prices.csv");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let server = Server::start(|_| Answer::Silence).await;
+    let table = format!("[[price]]\nsource = \"csv\"\nfile = \"{}\"\n", pipe.display());
+    let failure = look(&server, &table, &fetcher()).await.failure.expect("a failure").to_string();
+    assert!(failure.ends_with("prices.csv is not a regular file"), "{failure}");
 }

@@ -1,28 +1,30 @@
 //! The sources of limits as tasks, and what is kept of them over a restart: DIR/grid.json, whole or not at all. A file that
 //! cannot be read is as good as none: what is obligatory begins in failsafe then.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use limo_feeds::config::AUTHORITIES_LIMIT;
 use limo_feeds::fetch::{Fetcher, TIMEOUT};
+use limo_feeds::file::read;
 use limo_feeds::grid::{Kept, Limit, Source, Teller, Word, contact, file, openadr, pull, push, schedule};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use crate::config::grid::Kind;
+use crate::whole;
 
 /// Where what was heard is kept.
 pub struct Keeper {
-    dir: PathBuf,
+    path: PathBuf,
 }
 
 impl Keeper {
     /// With what another process kept.
     pub fn open(state_dir: &Path) -> (Self, Kept) {
-        let keeper = Self { dir: state_dir.to_owned() };
-        let path = keeper.path();
+        let path = state_dir.join("grid.json");
         let kept = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 tracing::warn!(%error, path = %path.display(), "the grid's limits are not known any more");
@@ -34,11 +36,7 @@ impl Keeper {
                 Kept::default()
             }
         };
-        (keeper, kept)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.dir.join("grid.json")
+        (Self { path }, kept)
     }
 
     /// Durable when this returns.
@@ -46,12 +44,7 @@ impl Keeper {
     /// # Errors
     /// Where it cannot be written; what was kept before is then still there.
     pub fn keep(&self, kept: &Kept) -> io::Result<()> {
-        let unfinished = self.dir.join("grid.json.tmp");
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&serde_json::to_vec(kept)?)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, self.path())?;
-        File::open(&self.dir)?.sync_all()
+        whole::replace(&self.path, &serde_json::to_vec(kept)?)
     }
 }
 
@@ -73,7 +66,7 @@ pub async fn start(
         match kind.clone() {
             Kind::OpenAdr(ven, authorities) => {
                 let fetcher = fetcher(authorities.as_deref()).with_context(place)?;
-                tasks.spawn(openadr::run(ven, fetcher, teller, None));
+                tasks.spawn(openadr::run(ven, fetcher, teller));
             }
             Kind::Pull(pull, authorities) => {
                 let fetcher = fetcher(authorities.as_deref()).with_context(place)?;
@@ -101,8 +94,7 @@ fn said(kept: &Kept, name: &str) -> Vec<Limit> {
 }
 
 fn fetcher(authorities: Option<&Path>) -> Result<Fetcher> {
-    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
-    let pem = authorities.map(read).transpose()?;
+    let pem = authorities.map(|path| read(path, AUTHORITIES_LIMIT)).transpose()?.map(|(pem, _)| pem);
     Ok(Fetcher::new(TIMEOUT, pem.as_deref())?)
 }
 

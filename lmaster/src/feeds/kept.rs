@@ -5,12 +5,14 @@
 //! as nothing, since the feeds tell it again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::whole;
 
 const FILE: &str = "prices.json";
 
@@ -76,12 +78,7 @@ impl Kept {
 
     fn write(&self) -> io::Result<()> {
         let bytes = serde_json::to_vec(&Stored { form: FORM, feeds: self.feeds.clone() })?;
-        let unfinished = self.path.with_extension("tmp");
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, &self.path)?;
-        File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all()
+        whole::replace(&self.path, &bytes)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use limo_feeds::config::Feed;
 use limo_feeds::error::FeedError;
-use limo_feeds::fetch::{FetchError, Fetcher, SKEW_LIMIT};
+use limo_feeds::fetch::{FetchError, Fetcher, is_skewed};
 use limo_feeds::moment::Window;
 use limo_feeds::poll::{Polled, next_look};
 use limo_feeds::slot::Quantity;
@@ -100,7 +100,7 @@ impl<V: Quantity> Look<V> {
 
     fn skew(&mut self, skew: Option<Span>) {
         let Some(skew) = skew else { return };
-        let skewed = skew.ms().abs() > SKEW_LIMIT.ms();
+        let skewed = is_skewed(Some(skew));
         if skewed && !self.skewed {
             let feed = self.feed.name.as_str();
             tracing::warn!(feed, ahead_by = %skew, "the clock of a feed and that of this machine differ: one of them is wrong");

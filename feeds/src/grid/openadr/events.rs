@@ -1,9 +1,9 @@
-//! What the events of an OpenADR 3.1 program mean: limits, prices and carbon intensities in intervals of time. Pure: what
-//! "now" means in an event is when the event was last changed.
+//! What the events of an OpenADR 3.1 program mean: limits in intervals of time. Pure: what "now" means in an event is when
+//! the event was last changed.
 //!
 //! - `IMPORT_CAPACITY_LIMIT`: an upper limit, in the unit of its payload descriptor (`KW` or `W`), `KW` without one.
 //! - `ALERT_GRID_EMERGENCY`: an emergency with the upper limit that the operator has set for it.
-//! - `PRICE`, `GHG`: handed on with currency and unit as they are called.
+//! - Payloads of other types are not looked at.
 //! - The priority of an event is that of its limits; without one it comes last. Lower numbers win.
 //! - `randomizeStart` is not followed: a limit begins at its first instant, which is never later than asked for. It is
 //!   meant to scatter many small devices.
@@ -12,7 +12,7 @@
 
 use limo_model::{Power, Span, Time};
 use openleadr_client::EventClient;
-use openleadr_wire::event::{EventInterval, EventPayloadDescriptor, EventRequest, EventType};
+use openleadr_wire::event::{EventInterval, EventRequest, EventType};
 use openleadr_wire::interval::IntervalPeriod;
 use openleadr_wire::values_map::Value;
 use openleadr_wire::{Duration as WireDuration, Unit};
@@ -39,8 +39,8 @@ const MONTH_S: f64 = YEAR_S / 12.0;
 pub enum EventError {
     #[error("event {event}: interval {interval} has no period, and neither has the event")]
     NoPeriod { event: String, interval: i32 },
-    #[error("event {event}: interval {interval}: {kind} has the value {found}: a number is needed")]
-    NoNumber { event: String, interval: i32, kind: &'static str, found: String },
+    #[error("event {event}: interval {interval}: IMPORT_CAPACITY_LIMIT has the value {found}: a number is needed")]
+    NoNumber { event: String, interval: i32, found: String },
     #[error("event {event}: IMPORT_CAPACITY_LIMIT is in `{unit}`: KW and W are understood")]
     Unit { event: String, unit: String },
     #[error("event {event}: interval {interval}: a limit of {value} W: 0 to 1000000000000 W are possible")]
@@ -51,26 +51,10 @@ pub enum EventError {
     Many,
 }
 
-/// A price or a carbon intensity for an interval.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Offer {
-    pub from: Time,
-    /// `None` is without end.
-    pub until: Option<Time>,
-    pub value: f64,
-    /// As the payload descriptor names them; `None` where it does not.
-    pub unit: Option<String>,
-    pub currency: Option<String>,
-    /// Of its event; the lower number wins.
-    pub priority: u32,
-}
-
 /// What all events of a program say.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
     pub limits: Vec<Limit>,
-    pub prices: Vec<Offer>,
-    pub carbon: Vec<Offer>,
     /// Why parts of it are missing.
     pub faults: Vec<EventError>,
 }
@@ -99,12 +83,10 @@ pub fn read<K: openleadr_client::ClientKind>(events: &[EventClient<K>], emergenc
         let modified = Time::from_unix_ms(client.modification_date_time().timestamp_millis());
         let id = client.id().to_string();
         let named = Named { id, event: client.content(), modified, emergency, received_at: now };
-        let before = (reading.limits.len(), reading.prices.len(), reading.carbon.len());
-        if let Err(fault) = named.add(&mut reading) {
+        let before = reading.limits.len();
+        if let Err(fault) = named.add(&mut reading.limits) {
             // An event counts whole or not at all.
-            reading.limits.truncate(before.0);
-            reading.prices.truncate(before.1);
-            reading.carbon.truncate(before.2);
+            reading.limits.truncate(before);
             reading.faults.push(fault);
         }
     }
@@ -112,27 +94,23 @@ pub fn read<K: openleadr_client::ClientKind>(events: &[EventClient<K>], emergenc
 }
 
 impl Named<'_> {
-    fn add(&self, reading: &mut Reading) -> Result<(), EventError> {
+    fn add(&self, limits: &mut Vec<Limit>) -> Result<(), EventError> {
         let priority = Option::<i64>::from(self.event.priority).and_then(|number| u32::try_from(number).ok());
         let priority = priority.unwrap_or(LAST);
         for piece in self.pieces()? {
             for payload in &piece.interval.payloads {
-                let number = |kind| self.number(kind, piece.interval.id, &payload.values);
-                let offer = |value| self.offer(&piece, &payload.value_type, value, priority);
                 match payload.value_type {
                     EventType::ImportCapacityLimit => {
-                        let high = self.watts(number("IMPORT_CAPACITY_LIMIT")?, piece.interval.id)?;
-                        reading.limits.push(self.limit(&piece, high, priority, false));
+                        let high = self.watts(&payload.values, piece.interval.id)?;
+                        limits.push(self.limit(&piece, high, priority, false));
                     }
                     EventType::AlertGridEmergency => {
-                        reading.limits.push(self.limit(&piece, self.emergency, priority, true));
+                        limits.push(self.limit(&piece, self.emergency, priority, true));
                     }
-                    EventType::Price => reading.prices.push(offer(number("PRICE")?)),
-                    EventType::GHG => reading.carbon.push(offer(number("GHG")?)),
                     _ => {}
                 }
             }
-            if reading.limits.len().max(reading.prices.len()).max(reading.carbon.len()) > LIMITS {
+            if limits.len() > LIMITS {
                 return Err(EventError::Many);
             }
         }
@@ -144,32 +122,23 @@ impl Named<'_> {
         Limit { low: Power::ZERO, high, from, until, priority, emergency, received_at }
     }
 
-    fn offer(&self, piece: &Piece<'_>, kind: &EventType, value: f64, priority: u32) -> Offer {
-        let descriptor = self.descriptor(kind);
-        let unit = descriptor.and_then(|descriptor| descriptor.units.as_ref()).map(unit_name);
-        let currency = descriptor.and_then(|descriptor| descriptor.currency).map(|currency| currency.code().to_owned());
-        Offer { from: piece.from, until: piece.until, value, unit, currency, priority }
-    }
-
-    fn descriptor(&self, kind: &EventType) -> Option<&EventPayloadDescriptor> {
-        self.event.payload_descriptors.iter().flatten().find(|descriptor| descriptor.payload_type == *kind)
-    }
-
-    fn number(&self, kind: &'static str, interval: i32, values: &[Value]) -> Result<f64, EventError> {
+    fn number(&self, interval: i32, values: &[Value]) -> Result<f64, EventError> {
         match values {
             [Value::Number(number)] if number.is_finite() => Ok(*number),
-            // The wire has made numbers of the integers of these types; a server may still send another type.
+            // The wire has made numbers of the integers of this type; a server may still send another type.
             [Value::Integer(number)] => Ok(*number as f64),
             other => {
                 let found: String = format!("{other:?}").chars().take(80).collect();
-                Err(EventError::NoNumber { event: self.id.clone(), interval, kind, found })
+                Err(EventError::NoNumber { event: self.id.clone(), interval, found })
             }
         }
     }
 
-    fn watts(&self, value: f64, interval: i32) -> Result<Power, EventError> {
-        let descriptor = self.descriptor(&EventType::ImportCapacityLimit);
-        let watts = match descriptor.and_then(|descriptor| descriptor.units.as_ref()) {
+    fn watts(&self, values: &[Value], interval: i32) -> Result<Power, EventError> {
+        let value = self.number(interval, values)?;
+        let mut descriptors = self.event.payload_descriptors.iter().flatten();
+        let own = descriptors.find(|descriptor| descriptor.payload_type == EventType::ImportCapacityLimit);
+        let watts = match own.and_then(|descriptor| descriptor.units.as_ref()) {
             // What OpenADR uses for power.
             None | Some(Unit::KW) => value * 1e3,
             Some(Unit::Private(name)) if name == "W" => value,

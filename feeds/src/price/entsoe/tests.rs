@@ -140,3 +140,16 @@ fn refusals() {
     check(document(&[series(A03, start, end, "PT15M", &[]).replace("MWH", "KWH")]), "is `KWH`: `MWH` was expected");
     check(document(&["<TimeSeries><Period/></TimeSeries>".into()]), "line 2, column");
 }
+
+#[test]
+fn a_small_document_cannot_mean_ever_more_slots() {
+    let year = |at: i32| {
+        let start = format!("{:04}-01-01T00:00Z", 2000 + at);
+        // 35,040 or 35,136 quarters of an hour, of one point that is repeated.
+        series("<curveType>A03</curveType>", &start, &format!("{:04}-01-01T00:00Z", 2001 + at), "PT15M", &[(1, "1")])
+    };
+    let text = document(&(0..20).map(year).collect::<Vec<_>>());
+    let error = entsoe(None).parse(text.as_bytes()).expect_err("too many");
+    // It is refused as soon as there are too many, not when all of them lie in memory.
+    assert!(matches!(error, FeedError::TooMany { found: 40_001..=80_000, .. }), "{error}");
+}

@@ -1,0 +1,36 @@
+//! Files of this machine, read whole: regular ones only, since opening a pipe would wait for its writer, and no longer than
+//! is asked for.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a file is not read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FileError {
+    #[error("cannot read {}: {reason}", path.display())]
+    Read { path: PathBuf, reason: String },
+    #[error("{} is not a regular file", path.display())]
+    Kind { path: PathBuf },
+    #[error("{} is longer than {limit} bytes", path.display())]
+    Size { path: PathBuf, limit: usize },
+}
+
+/// The bytes of a regular file, `limit` at most, and what is known of it.
+///
+/// # Errors
+/// [`FileError`].
+pub fn read(path: &Path, limit: usize) -> Result<(Vec<u8>, Metadata), FileError> {
+    let unreadable = |error: std::io::Error| FileError::Read { path: path.to_owned(), reason: error.to_string() };
+    // Before it is opened.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(FileError::Kind { path: path.to_owned() });
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > limit { Err(FileError::Size { path: path.to_owned(), limit }) } else { Ok((bytes, metadata)) }
+}
