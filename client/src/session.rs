@@ -19,6 +19,14 @@ impl Master {
     pub async fn session(&self) -> Result<Session, AskError> {
         Ok(Session { connection: self.first_connect().await? })
     }
+
+    /// As [`Session::select`], over a connection of its own, where one is needed.
+    pub async fn select(&self, which: &[Selector], live: bool) -> Result<Vec<JobId>, AskError> {
+        match numbers(which) {
+            Some(jobs) => Ok(jobs),
+            None => self.session().await?.select(which, live).await,
+        }
+    }
 }
 
 impl From<ClientConnection> for Session {
@@ -52,13 +60,7 @@ impl Session {
     /// The numbers of the jobs that are meant, each once; with `live` those that are not over. Asks nothing where all of
     /// them are numbers.
     pub async fn select(&mut self, which: &[Selector], live: bool) -> Result<Vec<JobId>, AskError> {
-        let number = |selector: &Selector| match selector {
-            Selector::Job(job) => Some(*job),
-            _ => None,
-        };
-        if let Some(mut jobs) = which.iter().map(number).collect::<Option<Vec<JobId>>>() {
-            let mut seen = std::collections::BTreeSet::new();
-            jobs.retain(|job| seen.insert(*job));
+        if let Some(jobs) = numbers(which) {
             return Ok(jobs);
         }
         match self.ask(Query::Select { selection: which.to_vec().into(), live }).await? {
@@ -126,6 +128,18 @@ impl Session {
             other => Err(unexpected(&other)),
         }
     }
+}
+
+/// Where all of them are numbers: these, each once.
+fn numbers(which: &[Selector]) -> Option<Vec<JobId>> {
+    let number = |selector: &Selector| match selector {
+        Selector::Job(job) => Some(*job),
+        _ => None,
+    };
+    let mut jobs = which.iter().map(number).collect::<Option<Vec<JobId>>>()?;
+    let mut seen = std::collections::BTreeSet::new();
+    jobs.retain(|job| seen.insert(*job));
+    Some(jobs)
 }
 
 fn jobs(answer: Answer) -> Result<Vec<JobReport>, AskError> {

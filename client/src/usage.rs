@@ -8,17 +8,34 @@ use clap::error::ErrorKind;
 use crate::generate::{self, GenerateArgs};
 use crate::{Failure, exit, failure};
 
-/// Parses the program's arguments; `--generate` as the first of them makes a completion or a manual page. `Err` is the exit code with which the program ends: help and version were asked for,
-/// or the command line is wrong and stderr says why.
+/// Parses the program's arguments; `--generate` as the first of them makes a completion or a manual page. `Err` is the exit
+/// code with which the program ends: help and version were asked for, or the command line is wrong and stderr says why.
+///
+/// Options that are hidden are those that `-h` leaves out, so that it fits a screen; `--help` shows all.
 pub fn parse<T: Parser>(program: &str) -> Result<T, ExitCode> {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     if generate::is_asked(&arguments) {
         let form = complained(program, GenerateArgs::try_parse())?.generate;
-        let text = generate::generate(form, T::command(), program);
+        let text = generate::generate(form, whole(T::command()), program);
         let text = String::from_utf8_lossy(&text);
         return Err(failure::finish(program, failure::answer(&text).map(|()| exit::DONE)));
     }
-    complained(program, T::try_parse())
+    let parsed = T::try_parse();
+    let is_help = parsed.as_ref().is_err_and(|error| error.kind() == ErrorKind::DisplayHelp);
+    if is_help && T::command().get_arguments().any(clap::Arg::is_hide_set) {
+        let asked = arguments.iter().find(|word| *word == "-h" || *word == "--help");
+        let text = match asked {
+            Some(word) if word == "--help" => whole(T::command()).render_help().to_string(),
+            _ => format!("{}--help shows all options.\n", T::command().render_help()),
+        };
+        return Err(failure::finish(program, failure::answer(&text).map(|()| exit::DONE)));
+    }
+    complained(program, parsed)
+}
+
+/// With nothing hidden.
+fn whole(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| arg.hide(false))
 }
 
 fn complained<T>(program: &str, parsed: Result<T, clap::Error>) -> Result<T, ExitCode> {

@@ -26,7 +26,7 @@ pub async fn run(
     json: bool,
     master: &Master,
 ) -> Result<u8, Failure> {
-    let ids = master.session().await?.select(which, true).await?;
+    let ids = master.select(which, true).await?;
     let jobs = BTreeMap::from([(done, ids.iter().map(|id| id.0).collect())]);
     master.change(change(ids)).await?;
     if json {

@@ -25,7 +25,7 @@ pub struct What {
 /// # Errors
 /// Where the job has no file, has not begun, or the file is not on this machine.
 pub async fn run(which: &[Selector], what: What, master: &Master, patience: Patience) -> Result<u8, Failure> {
-    let ids = master.session().await?.select(which, false).await?;
+    let ids = master.select(which, false).await?;
     let [id] = ids[..] else {
         return Err(Failure::new(format_args!("{} jobs: the output of one is shown at a time", ids.len())));
     };

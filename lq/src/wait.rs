@@ -12,7 +12,7 @@ use crate::list::JobsJson;
 /// Where the master does not know a job, was never there, or stays away.
 pub async fn run(which: &[Selector], json: bool, master: &Master, patience: Patience) -> Result<u8, Failure> {
     // What `last` and `all` mean is asked once: another job that is submitted meanwhile is not waited for.
-    let ids = master.session().await?.select(which, false).await?;
+    let ids = master.select(which, false).await?;
     let jobs = until_over(PROGRAM, ids, master, patience).await?;
     if json {
         answer_json(&JobsJson::new(&jobs, &Clock::system()))?;

@@ -61,16 +61,16 @@ pub struct JobArgs {
     #[arg(short = 'D', long, value_name = "DIR")]
     pub chdir: Option<PathBuf>,
     /// Names its profiles [default: file name of the command]
-    #[arg(long, value_name = "NAME", value_parser = application)]
+    #[arg(long, value_name = "NAME", value_parser = application, hide = true)]
     pub app: Option<String>,
     /// Size class of its profiles
-    #[arg(long, value_name = "CLASS", value_parser = size_class, default_value = "", hide_default_value = true)]
+    #[arg(long, value_name = "CLASS", value_parser = size_class, default_value = "", hide_default_value = true, hide = true)]
     pub size: String,
     /// Another command for a type of hardware; repeatable
-    #[arg(long = "variant", value_name = "HARDWARE=COMMAND")]
+    #[arg(long = "variant", value_name = "HARDWARE=COMMAND", hide = true)]
     pub variants: Vec<Variant>,
     /// Variables that it gets: ALL (default), NONE, NAME[=VALUE],...
-    #[arg(long, value_name = "LIST", value_parser = OsStringValueParser::new().try_map(|text| Export::new(&text)))]
+    #[arg(long, value_name = "LIST", value_parser = OsStringValueParser::new().try_map(|text| Export::new(&text)), hide = true)]
     pub export: Option<Export>,
 }
 
@@ -87,10 +87,10 @@ pub struct ResourceArgs {
     #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
     pub nodelist: Option<Hosts>,
     /// Not these nodes
-    #[arg(short = 'x', long, value_name = "LIST", value_parser = hosts)]
+    #[arg(short = 'x', long, value_name = "LIST", value_parser = hosts, hide = true)]
     pub exclude: Option<Hosts>,
     /// Only these types of hardware
-    #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware)]
+    #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware, hide = true)]
     pub constraint: Option<Hosts>,
 }
 
@@ -107,22 +107,22 @@ pub struct WhenArgs {
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
     pub deadline: Option<Time>,
     /// May wait for a cheaper hour, but should have started by then
-    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
+    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate", hide = true)]
     pub start_by: Option<Time>,
     /// Not before then, e.g. 22:00 or now+1h
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
     pub begin: Option<Time>,
     /// Not before `lq release`
-    #[arg(short = 'H', long, conflicts_with = "immediate")]
+    #[arg(short = 'H', long, conflicts_with = "immediate", hide = true)]
     pub hold: bool,
     /// After other jobs, e.g. afterok:12:13,singleton
     #[arg(short = 'd', long, value_name = "LIST", conflicts_with = "immediate")]
     pub dependency: Option<Dependencies>,
     /// A signal ahead of the time limit, e.g. USR1@5min [before: 60s]
-    #[arg(long, value_name = "SIGNAL[@SPAN]", value_parser = warning, requires = "time")]
+    #[arg(long, value_name = "SIGNAL[@SPAN]", value_parser = warning, requires = "time", hide = true)]
     pub signal: Option<Warning>,
     /// From TERM to KILL where the job is ended, at most what the master gives
-    #[arg(long, value_name = "SPAN", value_parser = span)]
+    #[arg(long, value_name = "SPAN", value_parser = span, hide = true)]
     pub kill_grace: Option<Span>,
 }
 
@@ -130,20 +130,20 @@ pub struct WhenArgs {
 #[command(next_help_heading = "Where power is short")]
 pub struct PowerArgs {
     /// Never stop its processes for a while to save power
-    #[arg(long)]
+    #[arg(long, hide = true)]
     pub no_suspend: bool,
     /// It may be ended and run again from its beginning to save power
-    #[arg(long)]
+    #[arg(long, hide = true)]
     pub requeue: bool,
     /// Only uses power that nobody else wants: below the lower limit, gives way first
-    #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"])]
+    #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"], hide = true)]
     pub filler: bool,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General")]
 pub struct HowArgs {
-    /// Print the job's number and leave; its output goes to files
+    /// Print the job's number and leave
     #[arg(long, visible_alias = "parsable")]
     pub detach: bool,
     /// As --detach, but leave when the job is over, with its exit code
@@ -153,10 +153,10 @@ pub struct HowArgs {
     #[arg(long, visible_alias = "test-only", conflicts_with_all = ["detach", "wait"])]
     pub dry_run: bool,
     /// Print JSON (with --detach or --dry-run)
-    #[arg(long)]
+    #[arg(long, hide = true)]
     pub json: bool,
     /// Say what happens to the job
-    #[arg(short, long)]
+    #[arg(short, long, hide = true)]
     pub verbose: bool,
     /// Say only what went wrong in Limo
     #[arg(short = 'Q', long, conflicts_with = "verbose")]

@@ -9,13 +9,13 @@ use limo_model::Tasks;
 use limo_proto::Array;
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Array")]
+#[command(next_help_heading = "Scripts and arrays")]
 pub struct ArrayArgs {
-    /// Run it once for each of these numbers, which is its LIMO_ARRAY_TASK_ID, e.g. 0-999%50 for at most 50 at a time
+    /// Once for each of these numbers, e.g. 0-999%50 for at most 50 at a time
     #[arg(short, long, value_name = "TASKS", requires = "detach", conflicts_with = "immediate")]
     pub array: Option<Tasks>,
-    /// Run it once for each line of this file, or those that --array says, from 0; the line is its LIMO_ARRAY_ENTRY
-    #[arg(long, value_name = "FILE", requires = "detach", conflicts_with = "immediate")]
+    /// Once for each line of this file, or those of --array, from 0; the line is LIMO_ARRAY_ENTRY
+    #[arg(long, value_name = "FILE", requires = "detach", conflicts_with = "immediate", hide = true)]
     pub each_line: Option<PathBuf>,
 }
 

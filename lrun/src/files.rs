@@ -14,7 +14,7 @@ const NOWHERE: &str = "none";
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input and output")]
 pub struct FileArgs {
-    /// Write standard output to FILE on the node (run-%j.txt), and without -e errors too
+    /// Write standard output to FILE on the node, e.g. run-%j.txt
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
     pub output: Option<FileName>,
     /// Write standard error to FILE on the node
@@ -24,7 +24,7 @@ pub struct FileArgs {
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
     pub input: Option<FileName>,
     /// What output files had goes (`truncate`) or stays (`append`)
-    #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true)]
+    #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true, hide = true)]
     pub open_mode: OpenMode,
     /// Give the job a terminal of its own, and this one's keys
     #[arg(long, conflicts_with_all = ["output", "error", "input", "detach", "wait"])]
@@ -86,7 +86,8 @@ mod tests {
         let all = Files { stdin: name("in"), stdout: name("%x-%5j"), stderr: name("/dev/null"), append: true };
         check(&["-i", "in", "-o", "%x-%5j", "-e", "none", "--open-mode", "append"], Ok(all));
         check(&["--output", "./none"], Ok(Files { stdout: name("./none"), ..Files::default() }));
-        check(&["-o", "%A.txt"], Err("invalid value '%A.txt' for '--output <FILE>': `%A` is for arrays of jobs"));
+        check(&["-o", "%A_%a"], Ok(Files { stdout: name("%A_%a"), ..Files::default() }));
+        check(&["-o", "%A_%"], Err("invalid value '%A_%' for '--output <FILE>': a `%` stands at the end"));
         check(&["-e", "%q"], Err("'--error <FILE>': `%q` stands for nothing"));
         check(&["-i", ""], Err("'--input <FILE>': the name is empty"));
         check(&["--open-mode", "x"], Err("invalid value 'x' for '--open-mode <MODE>'"));

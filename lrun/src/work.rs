@@ -11,7 +11,7 @@ use crate::script::{Script, read_file};
 use crate::submission::Surroundings;
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Scripts")]
+#[command(next_help_heading = "Scripts and arrays")]
 pub struct ScriptArgs {
     /// Run this script; it may begin with lines `#LIMO --option value`
     #[arg(long, value_name = "FILE", conflicts_with = "wrap")]
@@ -20,7 +20,7 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "LINE", conflicts_with = "command")]
     pub wrap: Option<OsString>,
     /// Take the file of the command along to the node
-    #[arg(long, conflicts_with_all = ["script", "wrap"])]
+    #[arg(long, conflicts_with_all = ["script", "wrap"], hide = true)]
     pub bcast: bool,
 }
 

@@ -134,10 +134,13 @@ async fn a_dry_run_submits_nothing() {
 
 #[tokio::test]
 async fn help_fits_a_screen_and_the_version_is_said() {
-    let output = lrun(NOBODY, &["--help"]).output().await.expect("lrun");
+    let output = lrun(NOBODY, &["-h"]).output().await.expect("lrun");
     let help = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success() && output.stderr.is_empty());
-    assert!(help.lines().count() <= 70, "{} lines", help.lines().count());
+    assert!(help.lines().count() <= 60, "{} lines", help.lines().count());
+    let output = lrun(NOBODY, &["--help"]).output().await.expect("lrun");
+    let all = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success() && all.contains("--kill-grace") && !help.contains("--kill-grace"), "{all}");
     let output = lrun(NOBODY, &["-V"]).output().await.expect("lrun");
     assert_eq!(output.stdout, concat!("lrun ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
 }

@@ -45,7 +45,8 @@ fn a_million_tasks_cost_what_runs_of_them() {
     for _ in 0..10 {
         let round = world.round();
         assert!(round.waits.len() <= 1, "told once: {:?}", round.waits);
-        assert!(world.core.jobs().count() <= 260 && world.core.active() == 4);
+        // The array itself is one of them.
+        assert!(world.core.jobs().count() <= 261 && world.core.active() == 4);
         let size = serde_json::to_string(world.core.state()).expect("written").len();
         assert!(size < 400_000, "a snapshot of {size} bytes");
         let end = world.next_end().expect("four run");
