@@ -15,7 +15,7 @@ pub enum Event {
     /// A user handed in a job. `job` must be [`crate::Core::next_job`].
     Submitted {
         job: JobId,
-        request: Request,
+        request: Box<Request>,
     },
     /// Somebody wants the job gone: a waiting one ends, a running one is stopped.
     CancelRequested {
@@ -124,7 +124,7 @@ pub enum Event {
     ArraySubmitted {
         job: JobId,
         tasks: Tasks,
-        request: Request,
+        request: Box<Request>,
     },
     /// What holds by the grid's limits in place of the operator's own, which stay known. [`Event::LimitsSet`] ends it.
     GridLimited {

@@ -74,7 +74,7 @@ impl Core {
     pub fn dry_run(&self, now: limo_model::Time, request: &Request) -> Result<Prospect, crate::Refused> {
         let mut copy = self.clone();
         let job: JobId = copy.next_job();
-        copy.apply(now, &crate::Event::Submitted { job, request: request.clone() })?;
+        copy.apply(now, &crate::Event::Submitted { job, request: Box::new(request.clone()) })?;
         let round = copy.round(now);
         let start = round.commands.iter().find_map(|command| match command {
             Command::Start { job: id, placement, estimate, .. } if *id == job => {

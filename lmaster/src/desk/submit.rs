@@ -104,8 +104,10 @@ impl Desk {
         };
         let job = self.core.next_job();
         let event = match &launch.array {
-            None => Event::Submitted { job, request: request.clone() },
-            Some(array) => Event::ArraySubmitted { job, tasks: array.tasks.clone(), request: request.clone() },
+            None => Event::Submitted { job, request: Box::new(request.clone()) },
+            Some(array) => {
+                Event::ArraySubmitted { job, tasks: array.tasks.clone(), request: Box::new(request.clone()) }
+            }
         };
         if let Err(refused) = self.record(event) {
             return self.refuse(peer, refused.to_string(), None);

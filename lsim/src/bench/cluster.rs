@@ -180,7 +180,7 @@ impl Loaded {
             self.end()?;
         }
         self.now = self.now.max(until);
-        let event = Event::Submitted { job: self.core.next_job(), request: request(&mut self.dice) };
+        let event = Event::Submitted { job: self.core.next_job(), request: Box::new(request(&mut self.dice)) };
         self.timed(&event)
     }
 

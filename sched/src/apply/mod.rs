@@ -21,9 +21,9 @@ pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, res
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
-        Event::Submitted { job, request } => return submit(state, now, *job, request.clone()),
+        Event::Submitted { job, request } => return submit(state, now, *job, (**request).clone()),
         Event::ArraySubmitted { job, tasks, request } => {
-            arrays::submitted(state, now, *job, (tasks.clone(), request.clone()))?;
+            arrays::submitted(state, now, *job, (tasks.clone(), (**request).clone()))?;
             state.dirty = true;
             return Ok(());
         }

@@ -36,7 +36,7 @@ fn a_million_tasks_cost_what_runs_of_them() {
     let event = Event::ArraySubmitted {
         job: JobId(1),
         tasks: "0-999999".parse().expect("tasks"),
-        request: Request::one_core("true"),
+        request: Box::new(Request::one_core("true")),
     };
     let text = serde_json::to_string(&event).expect("written");
     assert!(text.len() < 500, "{} bytes in the journal", text.len());

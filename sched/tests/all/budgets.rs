@@ -195,7 +195,7 @@ impl<'a> Truth<'a> {
             2
         });
         let request = request(&Job { nodes, ..job.clone() });
-        self.world.apply(Event::Submitted { job: id, request }).expect("it fits");
+        self.world.apply(Event::Submitted { job: id, request: Box::new(request) }).expect("it fits");
     }
 
     fn price(&mut self, eur: &[i64]) {

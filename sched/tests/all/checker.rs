@@ -42,7 +42,8 @@ fn core() -> Core {
     let limits = Curve::constant(Band::new(Power::ZERO, Power::from_watts(100)).expect("a band"));
     core.apply(NOW, &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
     for (number, immediate) in [(1, false), (2, false), (3, true)] {
-        core.apply(NOW, &Event::Submitted { job: JobId(number), request: request(immediate) }).expect("a job");
+        core.apply(NOW, &Event::Submitted { job: JobId(number), request: Box::new(request(immediate)) })
+            .expect("a job");
     }
     core
 }
@@ -102,7 +103,7 @@ fn a_job_that_may_not_run_yet_is_not_started_and_not_told_another_reason() {
     let check = |conditions: Conditions, wait: Wait| {
         let mut core = core();
         let job = JobId(4);
-        core.apply(NOW, &Event::Submitted { job, request: wants(conditions) }).expect("a job");
+        core.apply(NOW, &Event::Submitted { job, request: Box::new(wants(conditions)) }).expect("a job");
         check_on(&core, |_| {}, &[]);
         let not_yet = [Violation::NotEligible { job, wait: wait.clone() }];
         check_on(&core, |plan| plan.waits.push((job, Wait::Resources { until: None })), &not_yet);

@@ -42,7 +42,7 @@ fn core(preset: Preset, limit: Option<i64>) -> Core {
         time_limit: limit.map(Span::from_secs),
         ..Request::one_core("a")
     };
-    core.apply(at(0), &Event::Submitted { job: JOB, request }).expect("a job");
+    core.apply(at(0), &Event::Submitted { job: JOB, request: Box::new(request) }).expect("a job");
     core
 }
 

@@ -98,7 +98,7 @@ fn starts(world: &mut World, case: &Case) -> Vec<Started> {
                 let (job, app) = &case.jobs[next];
                 let id = world.core.next_job();
                 world.takes.insert(id, Span::from_secs(job.takes));
-                world.apply(Event::Submitted { job: id, request: request(job, *app) }).expect("it fits");
+                world.apply(Event::Submitted { job: id, request: Box::new(request(job, *app)) }).expect("it fits");
                 next += 1;
             }
             (_, Some(end)) => {

@@ -157,7 +157,7 @@ impl Plant {
                 self.tell(Event::ProfileSet { key, profile: Some(profile), by: "root".into() });
                 self.real.insert(job, Power::from_watts(real));
                 let request = Request { may_suspend: gives, ..Request::one_core(application) };
-                self.tell(Event::Submitted { job, request });
+                self.tell(Event::Submitted { job, request: Box::new(request) });
             }
             Happening::Meter => {
                 let node = |index: usize| NodeId(u32::try_from(index).expect("few"));

@@ -38,7 +38,7 @@ fn submit(world: &mut World, nodes: u32) -> JobId {
     let nodes = NonZeroU32::new(nodes).expect("some");
     let one = Cores::Count(NonZeroU32::MIN);
     let request = Request { nodes, cores: one, time_limit: Some(Span::from_secs(600)), ..Request::one_core("x") };
-    world.apply(Event::Submitted { job, request }).expect("a job");
+    world.apply(Event::Submitted { job, request: Box::new(request) }).expect("a job");
     world.round();
     job
 }

@@ -137,7 +137,7 @@ mod tests {
 
     fn submitted(job: u64) -> Event {
         let request = Request { user: "ada".into(), name: "cg".into(), cores: Cores::All, ..Request::one_core("cg") };
-        Event::Submitted { job: JobId(job), request }
+        Event::Submitted { job: JobId(job), request: Box::new(request) }
     }
 
     fn record(events: Vec<(i64, Event)>) -> Record {

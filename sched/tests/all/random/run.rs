@@ -197,7 +197,8 @@ impl Run {
                     self.world.fails.insert(job);
                 }
                 let conditions = self.conditions(ask.conditions);
-                self.world.apply(Event::Submitted { job, request: Request { conditions, ..request(now, ask) } })
+                self.world
+                    .apply(Event::Submitted { job, request: Box::new(Request { conditions, ..request(now, ask) }) })
             }
             Step::Cancel(index) => {
                 let Some(job) = self.job(*index) else { return };

@@ -298,8 +298,8 @@ impl Story {
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {
-            None => Event::Submitted { job, request },
-            Some(tasks) => Event::ArraySubmitted { job, tasks, request },
+            None => Event::Submitted { job, request: Box::new(request) },
+            Some(tasks) => Event::ArraySubmitted { job, tasks, request: Box::new(request) },
         });
         match submitted {
             Ok(()) => {
