@@ -320,7 +320,8 @@ fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
         application: report.application.clone(),
         state: report.state.name().to_owned(),
         submitted: finished.submitted,
-        started: finished.started,
+        // What its tasks used is in their rows: an array is in no sum.
+        started: finished.started.filter(|_| finished.tasks.is_none()),
         ended: finished.ended,
         energy: finished.account.energy,
         cost: finished.account.cost,

@@ -27,6 +27,8 @@ fn each_task_runs_once_with_its_number() {
     // Its tasks have the numbers after its own; the next job has the one after them.
     let task = submitter.job(3);
     assert_eq!((&task["array_id"], &task["task"], &task["exit_code"]), (&1.into(), &4.into(), &4.into()), "{task}");
+    let sums: serde_json::Value = serde_json::from_str(&submitter.lq(&["energy", "--json"]).succeeded()).expect("JSON");
+    assert_eq!(sums["total"]["jobs"], 4, "what its tasks used counts once: {sums}");
     assert_eq!(submitter.detach(&["true"]), 6);
 }
 
