@@ -105,9 +105,7 @@ impl Desk {
 
     /// Whether the caller may steer a job that is not over, or why not.
     pub(super) fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
-        let (Some(caller), Some(live), Some(_)) =
-            (self.caller(peer), self.live_of(job), self.is_known(job).then_some(()))
-        else {
+        let (Some(caller), Some(live), Some(_)) = (self.caller(peer), self.live_of(job), self.core.job(job)) else {
             return Err(Refused::NoSuchJob { job }.to_string());
         };
         if caller.operator || caller.uid == live.uid {
@@ -130,7 +128,7 @@ impl Desk {
     pub(super) fn cancel_for(&mut self, peer: PeerId, job: JobId) {
         let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
         // The same job may be named twice.
-        if self.is_known(job) {
+        if self.core.job(job).is_some() {
             self.must(Event::CancelRequested { job, by });
         }
     }

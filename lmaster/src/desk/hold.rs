@@ -28,7 +28,7 @@ impl Desk {
     /// What an operator holds, only an operator releases.
     fn may_release(&self, peer: PeerId, job: JobId) -> Result<(), String> {
         self.core.check_release(job).map_err(|refused| refused.to_string())?;
-        let owner = self.live.get(&job).map(|live| &live.request.user);
+        let owner = self.live_of(job).map(|live| &live.request.user);
         let holder = self.core.job(job).and_then(|job| job.held.as_ref());
         match holder.filter(|holder| Some(*holder) != owner) {
             Some(holder) if !self.caller(peer).is_some_and(|caller| caller.operator) => {

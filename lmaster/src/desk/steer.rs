@@ -38,7 +38,7 @@ impl Desk {
 
     /// How long a job has from TERM to KILL.
     pub(super) fn grace_of(&self, job: JobId) -> Span {
-        let own = self.live.get(&job).and_then(|live| live.request.kill_grace);
+        let own = self.live_of(job).and_then(|live| live.request.kill_grace);
         own.unwrap_or(self.settings.kill_grace)
     }
 

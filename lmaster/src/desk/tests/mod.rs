@@ -1,6 +1,7 @@
 //! The desk without sockets: nodes and clients are inputs, the disk is a list of batches that the test commits or fails.
 
 mod acks;
+mod arrays;
 mod budgets;
 mod changes;
 mod chaos;
