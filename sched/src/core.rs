@@ -303,8 +303,8 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }
 
-/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, is warned of it or may begin,
-/// a reading no longer counts, or a node is no longer suspect.
+/// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, is warned of
+/// it or may begin, a reading no longer counts, or a node is no longer suspect.
 fn next_time(state: &State) -> Option<Time> {
     let limit = state.index.limits.first().map(|(at, _)| *at);
     let stale_after = state.settings.options.stale_after + Span::from_ms(1);
