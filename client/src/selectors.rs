@@ -3,14 +3,14 @@
 
 use std::str::FromStr;
 
-use limo_model::JobId;
+use limo_model::{JobId, Tasks, TasksError};
 use limo_proto::Selector;
 use thiserror::Error;
 
 /// The jobs that a command is about.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct JobsArg {
-    /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)
+    /// Jobs: 7, 3-9, last (your newest), all (yours that are not over); tasks of an array: 12_7, 12_[0-4,9]
     #[arg(required = true, value_name = "JOB")]
     pub jobs: Vec<Selectors>,
 }
@@ -24,7 +24,7 @@ impl JobsArg {
 
 /// What the arguments name, in their order.
 pub fn selectors(arguments: &[Selectors]) -> Vec<Selector> {
-    arguments.iter().flat_map(|argument| argument.0.iter().copied()).collect()
+    arguments.iter().flat_map(|argument| argument.0.iter().cloned()).collect()
 }
 
 /// One argument: one or several jobs.
@@ -38,6 +38,8 @@ pub enum SelectorError {
     EmptyPart { text: String },
     #[error("`{part}` names no job: write a number of the column JOBID, a range such as `3-9`, `last` or `all`")]
     Unknown { part: String },
+    #[error("`{part}` names no tasks: {error}")]
+    Tasks { part: String, error: TasksError },
     #[error("the range `{part}` runs backwards")]
     Backwards { part: String },
     #[error("`{part}`: the first job has the number 1")]
@@ -47,8 +49,21 @@ pub enum SelectorError {
 impl FromStr for Selectors {
     type Err = SelectorError;
     fn from_str(text: &str) -> Result<Self, SelectorError> {
-        text.split([',', ' ']).map(|part| one(part, text)).collect::<Result<_, _>>().map(Self)
+        // Commas between brackets are within one part.
+        let mut within = false;
+        let between = |letter: char| {
+            within = (within || letter == '[') && letter != ']';
+            !within && matches!(letter, ',' | ' ')
+        };
+        text.split(between).map(|part| one(part, text)).collect::<Result<_, _>>().map(Self)
     }
+}
+
+/// Tasks as `lq` shows them: `12_7`, `12_[3-9%2]`.
+fn tasks(part: &str, numbers: &str) -> Result<Tasks, SelectorError> {
+    let bracketed = numbers.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let tasks = bracketed.unwrap_or(numbers).parse::<Tasks>();
+    tasks.map_err(|error| SelectorError::Tasks { part: part.to_owned(), error })
 }
 
 fn one(part: &str, text: &str) -> Result<Selector, SelectorError> {
@@ -68,6 +83,9 @@ fn one(part: &str, text: &str) -> Result<Selector, SelectorError> {
             number => Ok(JobId(number)),
         }
     };
+    if let Some((array, numbers)) = part.split_once('_') {
+        return Ok(Selector::Tasks(number(array)?, tasks(part, numbers)?));
+    }
     match part.split_once('-') {
         None => Ok(Selector::Job(number(part)?)),
         Some((from, to)) => match (number(from)?, number(to)?) {
@@ -91,6 +109,10 @@ mod tests {
         check("3-9", &[Selector::Range(JobId(3), JobId(9))]);
         check("3-3,last", &[Selector::Range(JobId(3), JobId(3)), Selector::Last]);
         check("all,7 8", &[Selector::All, job(7), job(8)]);
+        let tasks = |array, text: &str| Selector::Tasks(JobId(array), text.parse().expect("tasks"));
+        check("12_7", &[tasks(12, "7")]);
+        check("12_[3-9%2]", &[tasks(12, "3-9%2")]);
+        check("3,12_[1,5-7],12_0-4 8", &[job(3), tasks(12, "1,5-7"), tasks(12, "0-4"), job(8)]);
         let both = ["9".parse().expect("a job"), "last,2".parse().expect("jobs")];
         assert_eq!(selectors(&both), [job(9), Selector::Last, job(2)]);
     }
@@ -110,6 +132,12 @@ mod tests {
         check("7,x", &format!("`x` names no job: {forms}"));
         check("9-3", "the range `9-3` runs backwards");
         check("0", "`0`: the first job has the number 1");
+        check("0_3", "`0_3`: the first job has the number 1");
+        check("x_3", &format!("`x_3` names no job: {forms}"));
+        let ranges = "write for example 0-999, 1,3,7 or 0-100:5, and %50 for at most 50 at a time";
+        check("12_", &format!("`12_` names no tasks: `` is no range of tasks: {ranges}"));
+        check("12_[3", &format!("`12_[3` names no tasks: `[3` is no range of tasks: {ranges}"));
+        check("12_[9-3]", "`12_[9-3]` names no tasks: `9-3` ends before it begins");
         check("0-3", "`0-3`: the first job has the number 1");
     }
 }

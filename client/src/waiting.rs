@@ -6,6 +6,7 @@ use limo_model::JobId;
 use limo_proto::{ConnectionError, JobReport};
 use tokio::time::Instant;
 
+use crate::progress::Progress;
 use crate::{AskError, Backoff, Failure, Master, Patience, tell};
 
 /// A connection that lasted so long was one to a master that works: the next absence is a new one.
@@ -25,7 +26,14 @@ pub async fn until_over(
     let mut told = false;
     loop {
         let begun = Instant::now();
-        let error = match wait(master, &ids).await {
+        let mut progress = Progress::new(program);
+        let waited = tokio::select! {
+            waited = wait(master, &ids) => waited,
+            never = progress.watch(master, &ids) => match never {},
+        };
+        // The line is wiped before anything else is said.
+        drop(progress);
+        let error = match waited {
             Ok(jobs) => return Ok(jobs),
             Err(error) => error,
         };

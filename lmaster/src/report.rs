@@ -65,6 +65,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         cost: started.and_then(cost),
         start_now_cost: cost(job.eligible()),
         held: job.held.clone(),
+        used_up: job.running().and_then(|running| running.used_up),
         dependencies: job.after.clone(),
         ..base((id, job.submitted), &job.request, live, (placement, core.nodes()))
     }
@@ -119,6 +120,8 @@ fn base(
         task: live.and_then(|live| live.task(job)).map(|task| (task.array, task.number)),
         array: None,
         measured: None,
+        allowance: request.allowance,
+        used_up: None,
     }
 }
 

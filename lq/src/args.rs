@@ -217,8 +217,8 @@ pub enum Command {
     Top(TopArgs),
 }
 
-/// Every state with its code in tables: Slurm's, and `RF` for refused, which Slurm does not have.
-pub const STATES: [(JobState, &str); 11] = [
+/// Every state with its code in tables: Slurm's, and `RF` for refused and `UU` for used up, which Slurm does not have.
+pub const STATES: [(JobState, &str); 12] = [
     (JobState::Waiting, "PD"),
     (JobState::Starting, "CF"),
     (JobState::Running, "R"),
@@ -230,6 +230,7 @@ pub const STATES: [(JobState, &str); 11] = [
     (JobState::TimedOut, "TO"),
     (JobState::Lost, "NF"),
     (JobState::Refused, "RF"),
+    (JobState::UsedUp, "UU"),
 ];
 
 /// A checked list of nodes. A type of its own, so that clap does not take the option for a repeatable one.

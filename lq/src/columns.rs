@@ -222,7 +222,7 @@ pub fn tint(state: JobState) -> Option<Tint> {
     match state {
         JobState::Running => Some(Tint::Good),
         JobState::Starting | JobState::Suspended | JobState::Stopping => Some(Tint::Busy),
-        JobState::Failed | JobState::TimedOut | JobState::Lost => Some(Tint::Bad),
+        JobState::Failed | JobState::TimedOut | JobState::UsedUp | JobState::Lost => Some(Tint::Bad),
         JobState::Waiting | JobState::Completed | JobState::Cancelled | JobState::Refused => None,
     }
 }

@@ -3,7 +3,7 @@
 use limo_client::{
     Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label, marked, plain,
 };
-use limo_model::Memory;
+use limo_model::{Allowance, Memory, WhenUsed};
 use limo_proto::{JobReport, Selector};
 
 use crate::columns::{places, time_run};
@@ -54,6 +54,8 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("ended", job.ended.map(time));
     fact("ran for", job.started.map(|_| elapsed(time_run(job, clock))));
     fact("time limit", job.time_limit.map(|span| span.to_string()));
+    fact("may use", job.allowance.map(allowance));
+    fact("used up", job.used_up.map(|used_up| used_up.to_string()));
     fact("deadline", job.deadline.map(time));
     fact("start by", job.start_by.map(time));
     fact("begin", job.begin.map(time));
@@ -76,4 +78,16 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
         }),
     );
     text
+}
+
+/// Such as `2 kWh or 0.40 EUR, then it is ended`.
+fn allowance(allowance: Allowance) -> String {
+    let energy = allowance.energy.map(|energy| energy.to_string());
+    let cost = allowance.cost.map(|cost| cost.to_string());
+    let then = match allowance.when_used {
+        WhenUsed::Stop => "then it is ended",
+        WhenUsed::Warn => "then its user is told",
+    };
+    let most: Vec<String> = energy.into_iter().chain(cost).collect();
+    format!("{}, {then}", most.join(" or "))
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::array::ArrayArgs;
-use clap::Parser;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{ArgGroup, Parser};
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
-use limo_model::{Cores, Memory, Span, Time, Warning, check_name};
+use limo_model::{Allowance, Cores, Energy, Memory, Money, Span, Time, UnitError, Warning, WhenUsed, check_name};
 
 use crate::dependency::Dependencies;
 use crate::warning::warning;
@@ -127,21 +127,47 @@ pub struct WhenArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Where power is short")]
+#[command(next_help_heading = "Where power is short", group = ArgGroup::new("limit").args(["energy_limit", "cost_limit"]).multiple(true))]
 pub struct PowerArgs {
     /// Never stop its processes for a while to save power
     #[arg(long, hide = true)]
     pub no_suspend: bool,
     /// It may be ended and run again from its beginning to save power
-    #[arg(long, hide = true)]
+    #[arg(long, overrides_with = "no_requeue", hide = true)]
     pub requeue: bool,
+    /// It may not, which is so unless --requeue says otherwise
+    #[arg(long, overrides_with = "requeue", hide = true)]
+    pub no_requeue: bool,
     /// Only uses power that nobody else wants: below the lower limit, gives way first
     #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"], hide = true)]
     pub filler: bool,
+    /// End it when it has used so much energy, e.g. 2kWh
+    #[arg(long, value_name = "ENERGY", value_parser = positive::<Energy>)]
+    pub energy_limit: Option<Energy>,
+    /// End it when it has cost so much, e.g. 0.40EUR
+    #[arg(long, value_name = "MONEY", value_parser = positive::<Money>, hide = true)]
+    pub cost_limit: Option<Money>,
+    /// What becomes of it then: stop, or warn and let it go on [stop]
+    #[arg(long, value_name = "WHAT", requires = "limit", hide = true)]
+    pub on_limit: Option<WhenUsed>,
+}
+
+impl PowerArgs {
+    /// What the job may use; `None` where nothing limits it.
+    pub fn allowance(&self) -> Option<Allowance> {
+        let (energy, cost) = (self.energy_limit, self.cost_limit);
+        let when_used = self.on_limit.unwrap_or_default();
+        (energy.is_some() || cost.is_some()).then_some(Allowance { energy, cost, when_used })
+    }
+}
+
+fn positive<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &str) -> Result<T, String> {
+    let value: T = text.parse().map_err(|error: UnitError| error.to_string())?;
+    if value > T::default() { Ok(value) } else { Err("is not more than nothing".into()) }
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "General")]
+#[command(next_help_heading = "General", group = ArgGroup::new("unattended").args(["detach", "wait"]).multiple(true))]
 pub struct HowArgs {
     /// Print the job's number and leave
     #[arg(long, visible_alias = "parsable")]

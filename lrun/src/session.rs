@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use limo_client::Failure;
-use limo_model::{JobId, Outcome};
+use limo_model::{JobId, Outcome, UsedUp};
 use limo_proto::{Change, Channel, ClientToMaster, Data, Frame, JobReport, MasterToClient, SendExec, WindowSize};
 use limo_sched::{JobEnd, Wait};
 use nix::errno::Errno;
@@ -68,6 +68,7 @@ pub enum News {
     NotCancelled { job: JobId, reason: String },
     CannotWrite(Channel, Errno),
     OutputMissing,
+    UsedUp(JobId, UsedUp),
 }
 
 /// How a session ends.
@@ -283,6 +284,7 @@ impl Session {
                 }
                 Err(error) => self.fail(format!("cannot go on with standard input: {error}")),
             },
+            MasterToClient::UsedUp { job, used_up } => self.say(News::UsedUp(job, used_up)),
             MasterToClient::Finished { report, .. } => {
                 self.phase = Phase::Over;
                 self.report = Some(report);

@@ -5,22 +5,18 @@
 
 use std::io::{self, IsTerminal};
 
-use limo_client::{Clock, plain, tell};
+use limo_client::{Clock, InPlace, plain, tell};
 use limo_proto::Channel;
 
 use crate::args::HowArgs;
 use crate::pumps::in_background;
 use crate::session::News;
 
-/// Where the terminal does not say how wide it is.
-const USUAL_WIDTH: usize = 80;
-
 pub struct Voice {
     quiet: bool,
     verbose: bool,
     on_terminal: bool,
-    /// Characters that stand on the line in place.
-    shown: usize,
+    place: InPlace,
     last_reason: String,
     /// Whether the terminal does not begin a line at its left edge by itself.
     raw: bool,
@@ -29,7 +25,14 @@ pub struct Voice {
 impl Voice {
     pub fn new(how: &HowArgs) -> Self {
         let on_terminal = io::stderr().is_terminal();
-        Self { quiet: how.quiet, verbose: how.verbose, on_terminal, shown: 0, last_reason: String::new(), raw: false }
+        Self {
+            quiet: how.quiet,
+            verbose: how.verbose,
+            on_terminal,
+            place: InPlace::default(),
+            last_reason: String::new(),
+            raw: false,
+        }
     }
 
     /// Whether the terminal is raw now.
@@ -57,6 +60,7 @@ impl Voice {
             News::CannotWrite(channel, error) => {
                 self.line(&format!("error: cannot write {}: {}", stream_name(*channel), error.desc()));
             }
+            News::UsedUp(job, used_up) => self.line(&format!("warning: job {job}: {used_up}")),
             News::OutputMissing => {
                 let seconds = patience.as_secs();
                 self.line(&format!("error: the end of the job's output did not come within {seconds} s"));
@@ -70,7 +74,7 @@ impl Voice {
         }
         if self.on_terminal && !self.verbose {
             if !in_background(io::stderr()) {
-                self.in_place(&reason);
+                self.place.show(&format!("lrun: {reason}"));
             }
         } else if self.verbose {
             self.line(&reason);
@@ -78,23 +82,9 @@ impl Voice {
         self.last_reason = reason;
     }
 
-    /// Writes over what stands there; spaces cover what was longer, so that no control sequence is needed.
-    fn in_place(&mut self, text: &str) {
-        let width =
-            terminal_size::terminal_size_of(io::stderr()).map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0));
-        let text: String = plain(&format!("lrun: {text}")).chars().take(width.saturating_sub(1)).collect();
-        let length = text.chars().count();
-        let cover = self.shown.saturating_sub(length).min(width.saturating_sub(1));
-        tell(&format!("\r{text}{}", " ".repeat(cover)));
-        self.shown = length;
-    }
-
     /// Takes the line in place away.
     pub fn wipe(&mut self) {
-        if self.shown > 0 {
-            tell(&format!("\r{}\r", " ".repeat(self.shown)));
-            self.shown = 0;
-        }
+        self.place.wipe();
         self.last_reason.clear();
     }
 

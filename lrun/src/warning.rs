@@ -1,15 +1,10 @@
 //! What `--signal` takes: a signal, and how long before the time limit it is sent.
 
-use std::str::FromStr;
-
+use limo_client::parse_signal;
 use limo_model::{Span, UnitError, Warning};
-use nix::sys::signal::Signal;
 
 /// As `srun` has it.
 const BEFORE: Span = Span::from_ms(60_000);
-
-/// The highest real-time signal of Linux.
-const LAST_SIGNAL: i32 = 64;
 
 pub fn warning(text: &str) -> Result<Warning, String> {
     let (name, before) = match text.split_once('@') {
@@ -19,23 +14,13 @@ pub fn warning(text: &str) -> Result<Warning, String> {
     if before <= Span::ZERO {
         return Err(format!("`{before}` is not longer than zero"));
     }
-    Ok(Warning { signal: signal(name)?, before })
-}
-
-/// `USR1`, `SIGUSR1` or `10`.
-fn signal(name: &str) -> Result<i32, String> {
-    let upper = name.to_uppercase();
-    let full = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
-    let by_number = || name.parse::<i32>().ok().filter(|number| (1..=LAST_SIGNAL).contains(number));
-    let by_name = || Signal::from_str(&full).ok().map(|signal| signal as i32);
-    by_number().or_else(by_name).ok_or_else(|| {
-        format!("`{name}` is not a signal: write for example `USR1`, or a number from 1 to {LAST_SIGNAL}")
-    })
+    Ok(Warning { signal: parse_signal(name)?, before })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::sys::signal::Signal;
 
     #[test]
     fn a_signal_and_its_time() {
@@ -53,7 +38,7 @@ mod tests {
             let error = warning(text).expect_err(text);
             assert!(error.contains(words), "{text}: {error}");
         };
-        check("B:USR1", "`B:USR1` is not a signal: write for example `USR1`, or a number from 1 to 64");
+        check("B:USR1", "`B:USR1` is not a signal: write its name, such as `USR1`, or its number, 1 to 64");
         check("65", "`65` is not a signal");
         check("", "`` is not a signal");
         check("USR1@90", "`90` has no unit");

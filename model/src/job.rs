@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::allowance::Allowance;
 use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
@@ -59,6 +60,9 @@ pub struct Request {
     /// How long it has from TERM to KILL where it is ended, if not as long as the cluster gives every job.
     #[serde(default)]
     pub kill_grace: Option<Span>,
+    /// What it may use.
+    #[serde(default)]
+    pub allowance: Option<Allowance>,
 }
 
 /// A signal for the job's processes, so long before its time limit.
@@ -93,6 +97,7 @@ impl Request {
             conditions: None,
             warning: None,
             kill_grace: None,
+            allowance: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes
 //! on every machine.
 
+mod allowance;
 mod budget;
 mod conditions;
 mod curve;
@@ -22,6 +23,7 @@ mod units;
 pub mod as_text;
 pub mod environment;
 
+pub use allowance::{Allowance, UsedUp, WhenUsed};
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};

@@ -1,5 +1,6 @@
 //! The tasks of an array: which numbers they have, and how many of them may run at a time.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -103,6 +104,24 @@ impl Tasks {
     pub fn bounds(&self) -> (u32, u32) {
         let last = |range: &Range| range.first + (range.count - 1) * range.step;
         (self.ranges.first().map_or(0, |range| range.first), self.ranges.last().map_or(0, last))
+    }
+
+    /// All but those at these places; `None` where there are none.
+    pub fn without(&self, places: &BTreeSet<u32>) -> Option<Self> {
+        let mut ranges = Vec::new();
+        let mut before = 0;
+        for range in &self.ranges {
+            let mut next = 0;
+            let gaps = places.range(before..before + range.count).map(|place| place - before);
+            for gap in gaps.chain([range.count]) {
+                if gap > next {
+                    ranges.push(Range { first: range.first + next * range.step, count: gap - next, step: range.step });
+                }
+                next = gap + 1;
+            }
+            before += range.count;
+        }
+        (!ranges.is_empty()).then_some(Self { ranges, limit: self.limit })
     }
 
     /// Those from `place` on; `None` where there are none.
@@ -213,6 +232,19 @@ mod tests {
         check("0-10:5,20", &[0, 5, 10, 20], None);
         let tasks: Tasks = "0-9:4".parse().expect("tasks");
         assert_eq!((tasks.to_string(), tasks.place(9), tasks.place(3)), ("0-8:4".to_owned(), None, None));
+    }
+
+    #[test]
+    fn some_less() {
+        let check = |text: &str, places: &[u32], left: Option<&str>| {
+            let tasks: Tasks = text.parse().expect("tasks");
+            let found = tasks.without(&places.iter().copied().collect());
+            assert_eq!(found.map(|tasks| tasks.to_string()).as_deref(), left, "{text} without {places:?}");
+        };
+        check("0-9%3", &[], Some("0-9%3"));
+        check("0-9%3", &[0, 4, 5, 9], Some("1-3,6-8%3"));
+        check("0-8:4,20-22", &[1, 4], Some("0,8,20,22"));
+        check("1,3", &[0, 1], None);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey,
-    Request, Span, Time, Usage,
+    Request, Span, Time, Usage, UsedUp,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -276,6 +276,11 @@ pub enum MasterToClient {
     Answer(Box<Answer>),
     /// A piece of a list that is too long for one frame; the last piece is the [`Answer`].
     Piece(Box<Answer>),
+    /// The client's job has used what it may, and goes on.
+    UsedUp {
+        job: JobId,
+        used_up: UsedUp,
+    },
 }
 
 /// A question; each is answered by one [`Answer`] or `Refused`.

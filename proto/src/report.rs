@@ -1,8 +1,8 @@
 //! What the master tells clients about jobs, nodes and itself. Clients decide how to show it.
 
 use limo_model::{
-    Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price,
-    Span, Tasks, Time, UnitKind,
+    Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power,
+    Price, Span, Tasks, Time, UnitKind, UsedUp,
 };
 use limo_sched::{JobEnd, Mode, ModeSetting, Preset, TaskCounts, Wait};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ pub enum JobState {
     Lost,
     /// `--immediate`, and it could not start at once.
     Refused,
+    /// Ended, since it had used the energy or the money that it may.
+    UsedUp,
 }
 
 impl JobState {
@@ -44,6 +46,7 @@ impl JobState {
             Self::TimedOut => "timed_out",
             Self::Lost => "lost",
             Self::Refused => "refused",
+            Self::UsedUp => "used_up",
         }
     }
 
@@ -53,13 +56,14 @@ impl JobState {
 
     /// The state that an end means.
     pub fn of(end: &JobEnd) -> Self {
-        use limo_sched::StopReason::{Cancelled, TimeLimit};
+        use limo_sched::StopReason::{Cancelled, TimeLimit, UsedUp};
         match end {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
             JobEnd::Refused { .. } => Self::Refused,
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
             JobEnd::Ran { stopped: Some(Cancelled { .. }), .. } => Self::Cancelled,
             JobEnd::Ran { stopped: Some(TimeLimit { .. }), .. } => Self::TimedOut,
+            JobEnd::Ran { stopped: Some(UsedUp { .. }), .. } => Self::UsedUp,
             JobEnd::Ran { outcome: Outcome::Exited(0), .. } => Self::Completed,
             JobEnd::Ran { .. } => Self::Failed,
         }
@@ -124,6 +128,12 @@ pub struct JobReport {
     /// Of an array.
     #[serde(default)]
     pub array: Option<ArrayReport>,
+    /// What it may use.
+    #[serde(default)]
+    pub allowance: Option<Allowance>,
+    /// What it had used when its user was told that it is all that it may.
+    #[serde(default)]
+    pub used_up: Option<UsedUp>,
 }
 
 /// How the tasks of an array are doing.

@@ -1,12 +1,12 @@
 //! Which jobs a client means: by number, as its newest, as all of its own; and which of many pass a filter.
 
-use limo_model::{JobId, Time};
+use limo_model::{JobId, Tasks, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::report::{JobReport, JobState};
 
 /// One job, or several by one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selector {
     Job(JobId),
     /// Both ends are part of it.
@@ -15,6 +15,8 @@ pub enum Selector {
     Last,
     /// The caller's that are not over.
     All,
+    /// Of an array those tasks that have these numbers.
+    Tasks(JobId, Tasks),
 }
 
 /// Jobs that one request is about. Together: the filter leaves some of those that are selected.

@@ -20,6 +20,8 @@ pub enum Became {
     Cancelled,
     TimedOut,
     Refused,
+    /// It was ended since it had used the energy or the money that its user allowed it.
+    UsedUp,
 }
 
 impl Became {
@@ -30,6 +32,7 @@ impl Became {
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
             JobEnd::Ran { stopped: Some(StopReason::Cancelled { .. }), .. } => Self::Cancelled,
             JobEnd::Ran { stopped: Some(StopReason::TimeLimit { .. }), .. } => Self::TimedOut,
+            JobEnd::Ran { stopped: Some(StopReason::UsedUp { .. }), .. } => Self::UsedUp,
             JobEnd::Ran { outcome: Outcome::Exited(code), .. } => Self::Exited(*code),
             JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => Self::Signaled(*signal),
             JobEnd::Ran { outcome: Outcome::NotStarted { .. }, .. } => Self::NotStarted,
@@ -58,6 +61,7 @@ impl fmt::Display for Became {
             Self::Cancelled => f.write_str("was cancelled"),
             Self::TimedOut => f.write_str("reached its time limit"),
             Self::Refused => f.write_str("was refused"),
+            Self::UsedUp => f.write_str("had used what it may"),
         }
     }
 }

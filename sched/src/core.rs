@@ -1,5 +1,6 @@
 //! The core: records events, runs the policy, hands out commands. The same in the live master and in the simulator.
 
+mod allowance;
 mod execute;
 mod warn;
 
@@ -94,6 +95,7 @@ impl Core {
         apply::settle(state, now);
         apply::begin_due(state, now);
         let counted = apply::count_tasks(state, now, 0);
+        let used = allowance::used_up(state, now);
         let mut round = Round {
             now,
             commands: stops(state, now),
@@ -103,6 +105,7 @@ impl Core {
             violations: Vec::new(),
         };
         round.commands.extend(warnings(state, now));
+        round.commands.extend(used);
         if state.index.mode_until.is_none_or(|until| until <= now) {
             mode::follow_price(&mut state.settings, now);
             let next = state.settings.prices.as_ref().and_then(|prices| prices.next_step(now));
@@ -120,7 +123,7 @@ impl Core {
         }
         round.waits.extend(apply::tell_blocked(state, now));
         apply::count_tasks(state, now, counted);
-        round.wake_at = next_time(state);
+        round.wake_at = next_time(state, now);
         round.finished = std::mem::take(&mut state.finished);
         round
     }
@@ -305,14 +308,15 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
 
 /// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, is warned of
 /// it or may begin, a reading no longer counts, or a node is no longer suspect.
-fn next_time(state: &State) -> Option<Time> {
+fn next_time(state: &State, now: Time) -> Option<Time> {
     let limit = state.index.limits.first().map(|(at, _)| *at);
     let stale_after = state.settings.options.stale_after + Span::from_ms(1);
     let stale = state.index.readings.first().map(|(at, _)| *at + stale_after);
     let trusted = state.index.suspects.first().map(|(at, _)| *at);
     let begin = state.index.blocked.first_begin();
     let warning = state.index.warnings.first().map(|(at, _)| *at);
-    [state.wake_at, limit, stale, trusted, begin, warning].into_iter().flatten().min()
+    let used = allowance::look_again(state, now);
+    [state.wake_at, limit, stale, trusted, begin, warning, used].into_iter().flatten().min()
 }
 
 /// Jobs that shall end: by request, or because their time is over. Each is told once.

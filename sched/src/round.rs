@@ -4,7 +4,7 @@ use std::fmt;
 
 use limo_model::{
     Attempt, Condition, Dependency, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Price, Span,
-    Time, Usage,
+    Time, Usage, UsedUp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,12 @@ pub enum Command {
         attempt: Attempt,
         signal: i32,
     },
+    /// The job has used what its user allowed it, and goes on: that is to be told. Told once.
+    UsedUp {
+        job: JobId,
+        attempt: Attempt,
+        used_up: UsedUp,
+    },
 }
 
 /// Why a running job is ended.
@@ -91,6 +97,10 @@ pub enum StopReason {
     /// Somebody wants it to run again from its beginning.
     RequeuedBy {
         by: String,
+    },
+    /// It has used what its user allowed it.
+    UsedUp {
+        used_up: UsedUp,
     },
 }
 
@@ -324,6 +334,7 @@ impl fmt::Display for StopReason {
             Self::TimeLimit { limit } => write!(f, "time limit of {limit} reached"),
             Self::Requeued { draw, high } => write!(f, "requeued: the draw {draw} is above the upper limit {high}"),
             Self::RequeuedBy { by } => write!(f, "requeued by {by}"),
+            Self::UsedUp { used_up } => used_up.fmt(f),
         }
     }
 }

@@ -56,6 +56,8 @@ pub fn waiting_job(id: u64) -> JobReport {
         stderr: None,
         emulated: false,
         held: None,
+        allowance: None,
+        used_up: None,
         begin: None,
         dependencies: Vec::new(),
         singleton: false,

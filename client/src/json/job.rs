@@ -48,6 +48,10 @@ pub struct JobJson {
     pub stdout_path: Option<String>,
     pub stderr_path: Option<String>,
     /// Who holds it back.
+    pub energy_limit_j: Option<f64>,
+    pub cost_limit_eur: Option<f64>,
+    /// In words, where it goes on with nothing left of what it may use.
+    pub used_up: Option<String>,
     pub held_by: Option<String>,
     pub begin_unix_ms: Option<i64>,
     /// As `lrun -d` takes them, those that are not met yet.
@@ -125,6 +129,9 @@ impl JobJson {
             emulated: job.emulated,
             stdout_path: job.stdout.clone(),
             stderr_path: job.stderr.clone(),
+            energy_limit_j: job.allowance.and_then(|allowance| allowance.energy).map(|energy| energy.joules()),
+            cost_limit_eur: job.allowance.and_then(|allowance| allowance.cost).map(|cost| cost.eur()),
+            used_up: job.used_up.map(|used_up| used_up.to_string()),
             held_by: job.held.clone(),
             begin_unix_ms: job.begin.map(Time::unix_ms),
             dependencies: dependencies(job),

@@ -1,9 +1,10 @@
 //! Arrays: what is known of their tasks, of which only few are jobs at a time.
 
-use limo_model::JobId;
+use limo_model::{JobId, Tasks};
 use limo_proto::{ArrayReport, JobReport, JobState, Task};
 use limo_sched::{Array, Ended, Phase};
 
+use super::select::Purpose;
 use super::{Desk, Live};
 use crate::report;
 
@@ -28,8 +29,46 @@ impl Desk {
 
     /// Whether the core has this job, or will make this task a job.
     pub(super) fn is_known(&self, job: JobId) -> bool {
-        let coming = |(own, array): (JobId, &Array)| array.left() > 0 && job >= Array::job_at(own, array.made);
-        self.core.job(job).is_some() || self.core.array_of(job).is_some_and(coming)
+        self.core.job(job).is_some() || self.is_coming(job)
+    }
+
+    /// Whether a task will become a job.
+    fn is_coming(&self, job: JobId) -> bool {
+        let coming =
+            |(own, array): (JobId, &Array)| array.place_of(own, job).is_some_and(|place| array.is_coming(place));
+        self.core.array_of(job).is_some_and(coming)
+    }
+
+    /// The jobs that are these tasks of an array whose tasks are `all`. With `live` those that are not over; one that is
+    /// named alone must be among them.
+    pub(super) fn tasks_named(
+        &self,
+        (own, all): (JobId, &Tasks),
+        named: &Tasks,
+        purpose: Purpose,
+    ) -> Result<Vec<JobId>, String> {
+        let mut jobs = Vec::new();
+        for number in (0..named.count()).filter_map(|index| named.number(index)) {
+            let place = all.place(number).ok_or_else(|| format!("array {own} has no task {number}: it has {all}"))?;
+            let job = Array::job_at(own, place);
+            match purpose {
+                Purpose::Tell { live: true } if self.is_coming(job) => {
+                    return Err(format!(
+                        "task {number} of array {own} has not become a job yet: name the array, {own}"
+                    ));
+                }
+                Purpose::Tell { live: false } => jobs.push(job),
+                _ if self.is_known(job) => jobs.push(job),
+                _ if named.count() == 1 => return Err(format!("task {number} of array {own} is over")),
+                _ => {}
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// The tasks of an array that is not over.
+    pub(super) fn tasks_of(&self, own: JobId) -> Option<&Tasks> {
+        self.core.array(own).map(|array| &array.tasks)
     }
 
     /// Whether lists leave the job out: a task that waits is in the report of its array.
@@ -53,7 +92,11 @@ impl Desk {
         };
         // They start in order: the first that waits is not far before the first that is no job yet.
         let behind = (0..array.made).rev().take_while(waits).last().unwrap_or(array.made);
-        let waiting = if array.cancelled_by.is_some() { None } else { array.tasks.from(behind) };
+        let waiting = match array.cancelled_by {
+            Some(_) => None,
+            // None of them is before `behind`.
+            None => array.tasks.without(&array.dropped).and_then(|tasks| tasks.from(behind)),
+        };
         let active = array.live() - (array.made - behind).min(array.live());
         let state = match (&waiting, &array.cancelled_by) {
             (_, Some(_)) => JobState::Stopping,

@@ -34,7 +34,7 @@ impl Desk {
         }
         if let Change::CancelSelected { selection, signal } = change {
             let purpose = signal.map_or(Purpose::Cancel, Purpose::Signal);
-            return self.select(peer, Selecting { selection, purpose });
+            return self.select(peer, Selecting::new(selection, purpose));
         }
         if !caller.operator {
             let reason = format!("only root and the user that runs the master may do that, not {}", caller.user);
@@ -105,7 +105,7 @@ impl Desk {
 
     /// Whether the caller may steer a job that is not over, or why not.
     pub(super) fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
-        let (Some(caller), Some(live), Some(_)) = (self.caller(peer), self.live_of(job), self.core.job(job)) else {
+        let (Some(caller), Some(live), true) = (self.caller(peer), self.live_of(job), self.is_known(job)) else {
             return Err(Refused::NoSuchJob { job }.to_string());
         };
         if caller.operator || caller.uid == live.uid {
@@ -128,7 +128,7 @@ impl Desk {
     pub(super) fn cancel_for(&mut self, peer: PeerId, job: JobId) {
         let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
         // The same job may be named twice.
-        if self.core.job(job).is_some() {
+        if self.is_known(job) {
             self.must(Event::CancelRequested { job, by });
         }
     }

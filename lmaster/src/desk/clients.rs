@@ -41,6 +41,8 @@ pub(super) enum Asked {
     Readings(PeerId, bool),
     /// The caller's newest job, for a selection that names it.
     Selection(PeerId, Box<Selecting>),
+    /// Arrays of a selection that are over.
+    Arrays(PeerId, Box<Selecting>),
     /// Finished jobs, one more than so many.
     History(PeerId, u32),
     Energy(PeerId),
@@ -62,6 +64,7 @@ impl Asked {
             | Self::Readings(peer, _)
             | Self::Dependencies(peer, ..)
             | Self::Selection(peer, _)
+            | Self::Arrays(peer, _)
             | Self::History(peer, _)
             | Self::Energy(peer) => Some(*peer),
             Self::AllProfiles => None,
@@ -240,6 +243,7 @@ impl Desk {
                 self.dependencies_found(peer, wanted, &over, &finished);
             }
             (Asked::Selection(peer, selecting), Reply::Newest(newest)) => self.selected(peer, &selecting, newest),
+            (Asked::Arrays(peer, selecting), Reply::Jobs(finished)) => self.arrays_found(peer, *selecting, finished),
             (Asked::History(peer, limit), Reply::Jobs(finished)) => self.history_found(peer, limit, finished),
             (Asked::Energy(peer), Reply::Energy(report)) => self.energy_found(peer, report),
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),

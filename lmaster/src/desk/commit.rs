@@ -3,7 +3,7 @@
 //! nodes, whose reports may have been in the batch, are asked again by closing their connections.
 
 use limo_journal::{Batch, CommitError, Entry, FinishedRow, RecoverError, Recovered, Submission};
-use limo_model::{Attempt, JobId, NodeId, Span, Time};
+use limo_model::{Attempt, JobId, NodeId, Span, Time, UsedUp};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, NewSlave};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
 
@@ -41,6 +41,8 @@ pub(super) enum After {
     Learn(Box<Lesson>),
     /// A signal ahead of the time limit.
     Warn(JobId, Attempt, i32),
+    /// A job goes on that has used what it may.
+    UsedUp(JobId, UsedUp),
 }
 
 impl Desk {
@@ -131,6 +133,7 @@ impl Desk {
             After::Attach(peer, attach) => self.attached(peer, attach),
             After::Finished(report) => self.finished(report),
             After::Warn(job, attempt, signal) => self.warn(job, attempt, signal),
+            After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
             After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
         }
     }
@@ -226,6 +229,7 @@ impl Desk {
             Command::Suspend { job, attempt } => Some(After::Pause(*job, *attempt, true)),
             Command::Resume { job, attempt } => Some(After::Pause(*job, *attempt, false)),
             Command::Signal { job, attempt, signal } => Some(After::Warn(*job, *attempt, *signal)),
+            Command::UsedUp { job, used_up, .. } => Some(After::UsedUp(*job, *used_up)),
             // No node registers as one that can be switched: see `NewSlave`.
             Command::Sleep { .. } | Command::Wake { .. } => None,
         };

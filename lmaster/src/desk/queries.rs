@@ -53,7 +53,7 @@ impl Desk {
             Query::Node(name) => self.probe(peer, &name),
             Query::Readings { node, from, until } => self.readings(peer, node, (from, until)),
             Query::Select { selection, live } => {
-                self.select(peer, Selecting { selection, purpose: Purpose::Tell { live } });
+                self.select(peer, Selecting::new(selection, Purpose::Tell { live }));
             }
             Query::History(finished) => self.history(peer, finished),
             Query::Energy(query) => self.ask(peer, Question::Energy(query), Asked::Energy(peer)),
@@ -114,7 +114,10 @@ impl Desk {
     }
 
     pub(super) fn found(&mut self, peer: PeerId, job: JobId, finished: Vec<JobReport>) {
-        if finished.is_empty() {
+        if let Some((own, _)) = self.core.array_of(job).filter(|_| finished.is_empty()) {
+            let hint = format!("lq show {own}");
+            self.refuse(peer, format!("job {job} is a task of array {own} whose turn has not come"), Some(&hint));
+        } else if finished.is_empty() {
             self.refuse(peer, format!("there is no job {job}"), None);
         } else {
             self.list(peer, Vec::new(), finished);

@@ -1,9 +1,9 @@
 //! Which jobs a client means, and what becomes of those: their numbers are told, they are ended, or sent a signal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::JobId;
-use limo_proto::{Answer, MasterToClient, MasterToNode, Selection, Selector};
+use limo_model::{JobId, Tasks};
+use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Selection, Selector};
 use limo_sched::{Phase, Refused};
 
 use super::changes::{ENDING, LAST_SIGNAL};
@@ -27,10 +27,38 @@ pub(super) enum Purpose {
 pub(super) struct Selecting {
     pub(super) selection: Selection,
     pub(super) purpose: Purpose,
+    /// The tasks of those of its arrays that are over.
+    over: BTreeMap<JobId, Tasks>,
+}
+
+impl Selecting {
+    pub(super) fn new(selection: Selection, purpose: Purpose) -> Self {
+        Self { selection, purpose, over: BTreeMap::new() }
+    }
 }
 
 impl Desk {
     pub(super) fn select(&mut self, peer: PeerId, selecting: Selecting) {
+        let over = |selector: &Selector| match selector {
+            Selector::Tasks(own, _) if self.tasks_of(*own).is_none() => Some(*own),
+            _ => None,
+        };
+        let over: Vec<JobId> = selecting.selection.which.iter().filter_map(over).collect();
+        if over.is_empty() {
+            self.select_among(peer, selecting);
+        } else {
+            self.ask(peer, Question::Jobs(over), Asked::Arrays(peer, Box::new(selecting)));
+        }
+    }
+
+    /// These jobs are over; the arrays among them have tasks.
+    pub(super) fn arrays_found(&mut self, peer: PeerId, mut selecting: Selecting, finished: Vec<JobReport>) {
+        let tasks = |report: JobReport| report.array.map(|array| (report.job, array.tasks));
+        selecting.over.extend(finished.into_iter().filter_map(tasks));
+        self.select_among(peer, selecting);
+    }
+
+    fn select_among(&mut self, peer: PeerId, selecting: Selecting) {
         let Some(caller) = self.caller(peer) else { return };
         if selecting.selection.which.contains(&Selector::Last) {
             let question = Question::NewestOf(caller.uid);
@@ -43,7 +71,7 @@ impl Desk {
     /// `newest` is the caller's newest job, where that was asked for.
     pub(super) fn selected(&mut self, peer: PeerId, selecting: &Selecting, newest: Option<JobId>) {
         let Some(caller) = self.caller(peer).cloned() else { return };
-        let Selecting { selection, purpose } = selecting;
+        let Selecting { selection, purpose, .. } = selecting;
         let found = self.found_jobs(&caller, selecting, newest).and_then(|jobs| match purpose {
             Purpose::Tell { .. } => Ok(jobs),
             Purpose::Cancel => self.all_may_be_steered(peer, jobs),
@@ -71,20 +99,30 @@ impl Desk {
     }
 
     fn found_jobs(&self, caller: &Caller, selecting: &Selecting, newest: Option<JobId>) -> Result<Vec<JobId>, String> {
-        let Selecting { selection: Selection { which, filter }, purpose } = selecting;
+        let Selecting { selection: Selection { which, filter }, purpose, over } = selecting;
         let live = *purpose != (Purpose::Tell { live: false });
+        // What is about to become a job can be cancelled, and not looked at.
+        let known = |job| match purpose {
+            Purpose::Cancel | Purpose::Signal(_) if self.is_known(job) => Ok(job),
+            _ => self.known(job, live),
+        };
         let is_own = |id: &JobId| self.live.get(id).is_some_and(|live| live.uid == caller.uid);
         let own = || self.core.jobs().map(|(id, _)| id).filter(is_own);
         let mut jobs: Vec<JobId> = Vec::new();
         for selector in which {
             match selector {
-                Selector::Job(job) => jobs.push(self.known(*job, live)?),
+                Selector::Job(job) => jobs.push(known(*job)?),
                 Selector::Last => {
                     let none = || format!("{} has not submitted a job yet", caller.user);
-                    jobs.push(self.known(newest.ok_or_else(none)?, live)?);
+                    jobs.push(known(newest.ok_or_else(none)?)?);
                 }
                 Selector::All => jobs.extend(own()),
                 Selector::Range(from, to) => jobs.extend(self.in_range(*from, *to, live)?),
+                Selector::Tasks(own, tasks) => {
+                    let all = self.tasks_of(*own).or_else(|| over.get(own));
+                    let all = all.ok_or_else(|| format!("there is no array {own}"))?;
+                    jobs.extend(self.tasks_named((*own, all), tasks, *purpose)?);
+                }
             }
         }
         if which.is_empty() && filter.users.is_empty() {
@@ -161,7 +199,7 @@ impl Desk {
                     self.tell_node(link, MasterToNode::Signal { job, attempt, signal });
                 }
             }
-            Some(_) if ENDING.contains(&signal) => self.cancel_for(peer, job),
+            _ if ENDING.contains(&signal) => self.cancel_for(peer, job),
             _ => {}
         }
     }

@@ -34,6 +34,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost_eur": null,
         "start_now_cost_eur": null, "emulated": false, "energy_measured": null, "stdout_path": null, "stderr_path": null,
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
+        "energy_limit_j": null, "cost_limit_eur": null, "used_up": null,
     });
     assert_eq!(*waiting, expected);
     let running = &found["jobs"][1];

@@ -61,7 +61,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                     None => self.start(job)?,
                 }
             }
-            Command::Stop { job, attempt, why: StopReason::Cancelled { .. } } => {
+            Command::Stop { job, attempt, why: StopReason::Cancelled { .. } | StopReason::UsedUp { .. } } => {
                 // Another round has to see what it leaves.
                 self.due.push(Reverse((self.now, Due::Stop(job, attempt))));
             }
@@ -78,7 +78,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Command::Suspend { job, attempt } => self.pause(job, attempt, true)?,
             Command::Resume { job, attempt } => self.pause(job, attempt, false)?,
             // What a job makes of it is in its running time.
-            Command::Signal { .. } => {}
+            Command::Signal { .. } | Command::UsedUp { .. } => {}
             Command::Sleep { nodes } => {
                 for (at, runs) in self.machine.sleep(&nodes) {
                     self.switched += 1;

@@ -1,9 +1,9 @@
 //! Messages of every kind, at random.
 
 use limo_model::{
-    Attempt, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, Energy, JobId, Memory, Meter,
-    NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage,
-    Warning,
+    Allowance, Attempt, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, Energy, JobId, Memory,
+    Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec,
+    Usage, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
@@ -89,6 +89,11 @@ pub fn request() -> impl Strategy<Value = Request> {
             conditions: conditions(immediate, deadline),
             warning: deadline.map(|at| Warning { signal: 10, before: Span::from_ms(at.unix_ms()) }),
             kill_grace: deadline.map(|at| Span::from_ms(at.unix_ms())),
+            allowance: deadline.map(|at| Allowance {
+                energy: immediate.then(|| Energy::from_mj(at.unix_ms())),
+                cost: None,
+                when_used: WhenUsed::Warn,
+            }),
         },
     )
 }

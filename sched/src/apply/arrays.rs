@@ -50,16 +50,13 @@ pub(crate) fn make_tasks(state: &mut State, now: Time) {
         }
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
         let room = AHEAD.saturating_sub(array.waiting).min(at_a_time.saturating_sub(array.live())).min(array.left());
-        let made = array.made;
         // What stands against the array stands against its tasks no more.
         let request = Request { conditions: None, ..job.request.clone() };
         let task = Job { eligible: job.eligible, ..new_job(request, job.submitted) };
-        for place in made..made + room {
-            let id = Array::job_at(own, place);
+        for _ in 0..room {
+            let Some(array) = state.arrays.get_mut(&own) else { break };
+            let id = Array::job_at(own, array.make_next());
             state.jobs.insert(id, Box::new(task.clone()));
-            if let Some(array) = state.arrays.get_mut(&own) {
-                array.made += 1;
-            }
             enqueue(state, now, id);
         }
     }
@@ -108,6 +105,28 @@ pub(super) fn cancelled(state: &mut State, now: Time, own: JobId, by: &str) {
     if state.arrays.get(&own).is_some_and(Array::is_over) {
         end(state, now, own);
     }
+}
+
+/// A task that is no job yet is over before it could become one.
+pub(super) fn drop_task(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
+    let unknown = Refused::NoSuchJob { job: id };
+    let Some((own, array)) = state.array_of_mut(id) else { return Err(unknown) };
+    let place = array.place_of(own, id).filter(|place| array.is_coming(*place)).ok_or(unknown)?;
+    array.dropped.insert(place);
+    let submitted = state.jobs.get(own).map_or(now, |job| job.submitted);
+    state.finished.push(Finished {
+        job: id,
+        end: JobEnd::Cancelled { by: by.to_owned() },
+        submitted,
+        started: None,
+        ended: now,
+        placement: Vec::new(),
+        usage: Default::default(),
+        account: Default::default(),
+        steady: false,
+        tasks: None,
+    });
+    Ok(())
 }
 
 /// Counts the tasks among what is over, from that place in the list on; an array whose last task is over is over itself,

@@ -190,9 +190,9 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
     if as_assigned {
         // Its expected end stays what it is.
         begin(job);
-        let (limit, warning) = (job.limit_end(), job.warning_at());
-        state.index.limits.extend(limit.map(|end| (end, id)));
-        state.index.warnings.extend(warning.map(|at| (at, id)));
+        if let Some(job) = state.jobs.get(id) {
+            state.index.note_bounds(id, job);
+        }
     } else {
         with_times(state, id, begin);
     }
@@ -252,7 +252,7 @@ pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str
         arrays::cancelled(state, now, id, by);
         return Ok(());
     }
-    let job = state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
+    let Some(job) = state.jobs.get_mut(id) else { return arrays::drop_task(state, now, id, by) };
     match job.assignment_mut() {
         None => end_waiting(state, now, id, by.to_owned()),
         Some(Assignment { stop: Some((why, _)), .. }) if why.runs_again() => {

@@ -45,6 +45,8 @@ pub(crate) struct Index {
     pub limits: BTreeSet<(Time, JobId)>,
     /// When running jobs are to be warned of that.
     pub warnings: BTreeSet<(Time, JobId)>,
+    /// Running jobs that may use only so much, and have not.
+    pub allowed: BTreeSet<JobId>,
     /// Jobs that shall end and were not told yet.
     pub to_stop: JobSet,
     /// When nodes are no longer suspect.
@@ -144,11 +146,17 @@ impl Index {
         if let (Some(end), Some(assignment)) = (job.estimated_end(), job.assignment()) {
             self.ends.insert((end, id), self.freed_by(job, assignment));
         }
-        self.limits.extend(job.limit_end().map(|end| (end, id)));
-        self.warnings.extend(job.warning_at().map(|at| (at, id)));
+        self.note_bounds(id, job);
         if matches!(job.phase, Phase::Suspended(..)) {
             self.suspended.insert(id);
         }
+    }
+
+    /// What ends a running job that does not end by itself.
+    pub fn note_bounds(&mut self, id: JobId, job: &Job) {
+        self.limits.extend(job.limit_end().map(|end| (end, id)));
+        self.warnings.extend(job.warning_at().map(|at| (at, id)));
+        self.allowed.extend(job.is_on_allowance().then_some(id));
     }
 
     fn freed_by(&self, job: &Job, assignment: &Assignment) -> Freed {
@@ -179,6 +187,9 @@ impl Index {
         }
         if let Some(end) = job.limit_end() {
             self.limits.remove(&(end, id));
+        }
+        if job.is_on_allowance() {
+            self.allowed.remove(&id);
         }
         if let Some(at) = job.warning_at() {
             self.warnings.remove(&(at, id));

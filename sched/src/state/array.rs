@@ -1,5 +1,7 @@
 //! What is recorded of an array: how many of its tasks became jobs, and how those ended.
 
+use std::collections::BTreeSet;
+
 use limo_model::{JobId, Tasks, Time, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,9 @@ pub struct Array {
     /// Who does not want the others to become jobs any more.
     pub cancelled_by: Option<String>,
     pub ended: Ended,
+    /// Places of tasks that were cancelled before they became jobs: they are over, and never become any.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub dropped: BTreeSet<u32>,
 }
 
 /// How tasks of an array ended.
@@ -34,17 +39,36 @@ pub struct Ended {
 
 impl Array {
     pub(crate) fn new(tasks: Tasks) -> Self {
-        Self { tasks, made: 0, waiting: 0, cancelled_by: None, ended: Ended::default() }
+        Self { tasks, made: 0, waiting: 0, cancelled_by: None, ended: Ended::default(), dropped: BTreeSet::new() }
     }
 
     /// Tasks that are jobs and not over.
     pub fn live(&self) -> u32 {
-        self.made - self.ended.counts.all()
+        self.made + self.dropped_count() - self.ended.counts.all()
+    }
+
+    /// At most as many as there are tasks, which 32 bits count.
+    fn dropped_count(&self) -> u32 {
+        self.dropped.len() as u32
     }
 
     /// Tasks that will become jobs.
     pub fn left(&self) -> u32 {
-        if self.cancelled_by.is_some() { 0 } else { self.tasks.count() - self.made }
+        if self.cancelled_by.is_some() { 0 } else { self.tasks.count() - self.made - self.dropped_count() }
+    }
+
+    /// Whether the task at `place` will become a job.
+    pub fn is_coming(&self, place: u32) -> bool {
+        self.left() > 0 && place >= self.made && !self.dropped.contains(&place)
+    }
+
+    /// The place of the next task that becomes a job, which does now.
+    pub(crate) fn make_next(&mut self) -> u32 {
+        while self.dropped.remove(&self.made) {
+            self.made += 1;
+        }
+        self.made += 1;
+        self.made - 1
     }
 
     /// Whether nothing of it will run any more.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, Dependency, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, width};
+use limo_model::{
+    Attempt, Dependency, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, UsedUp, width,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Account, StopReason, Wait};
@@ -82,6 +84,9 @@ pub struct Running {
     /// Whether it was warned that its time limit comes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) warned: bool,
+    /// What it had used when its user was told that it is all that was allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_up: Option<UsedUp>,
 }
 
 impl Running {
@@ -100,6 +105,7 @@ impl Running {
             resumed: now,
             steady: true,
             warned: false,
+            used_up: None,
         }
     }
 }
@@ -171,6 +177,13 @@ impl Job {
         let before = self.request.warning?.before;
         let is_warned = self.running().is_some_and(|running| running.warned);
         self.limit_end().filter(|_| !is_warned).map(|end| end - before)
+    }
+
+    /// Whether what it uses is to be looked at: it runs, something is allowed, and nobody was told yet that it is used.
+    pub(crate) fn is_on_allowance(&self) -> bool {
+        self.request.allowance.is_some()
+            && self.is_running_on()
+            && self.running().is_some_and(|running| running.used_up.is_none())
     }
 
     /// When it is expected to end, seen from `now`. A job that is over its time is expected to take as long again as it

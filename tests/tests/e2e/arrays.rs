@@ -85,6 +85,32 @@ fn at_most_so_many_at_a_time_and_the_whole_is_cancelled() {
 }
 
 #[test]
+fn tasks_are_named_by_their_numbers() {
+    let cluster = Cluster::of_one_node(1);
+    let submitter = cluster.submitter();
+    let script = "until [ -e go ]; do sleep 0.05; done; exit $((LIMO_ARRAY_TASK_ID / 10))";
+    let array = submitter.detach(&["-a", "10-500:10%1", "-o", "none", "sh", "-c", script]);
+    let later = submitter.detach(&["--hold", "-a", "0-3", "true"]);
+    // Most of these are no jobs yet.
+    let cancelled = submitter.lq(&["cancel", "--json", "1_[40-480:10]", "1_500"]).succeeded();
+    let cancelled: serde_json::Value = serde_json::from_str(&cancelled).expect("JSON");
+    assert!(cancelled["cancelled"].as_array().is_some_and(|jobs| jobs.len() > 40), "{cancelled}");
+    fs::write(submitter.path("go"), "").expect("written");
+    assert_eq!(submitter.wait(array), Some(49), "the highest exit code of those that ran, of task 490");
+    let waited = submitter.lrun(&["--wait", "-Q", "-a", "1-2", "-o", "none", "sh", "-c", "exit $LIMO_ARRAY_TASK_ID"]);
+    assert_eq!((waited.code, waited.stderr.as_str()), (Some(2), ""));
+    let task = |name: &str| submitter.lq(&["wait", name]).code;
+    assert_eq!((task("1_20"), task("1_10-20:10"), task("1_480")), (Some(2), Some(2), Some(125)));
+    assert!(submitter.lq(&["show", "1_20"]).succeeded().contains("job          1_20\n"));
+    submitter.lq(&["show", "1_15"]).failed("array 1 has no task 15: it has 10-500:10%1");
+    submitter.lq(&["cancel", "1_20"]).failed("task 20 of array 1 is over");
+    submitter.lq(&["show", "99_1"]).failed("there is no array 99");
+    submitter.lq(&["hold", &format!("{later}_2")]).failed("has not become a job yet");
+    submitter.lq(&["cancel", &format!("{later}_[1-2]")]).succeeded();
+    assert!(submitter.lq(&[]).succeeded().contains(&format!("{later}_[0,3]")));
+}
+
+#[test]
 fn no_task_is_lost_or_runs_twice_when_the_master_is_killed() {
     let mut cluster = Setup::nodes(2, 4).master(&["--snapshot-every", "50"]).start();
     let submitter = cluster.submitter().clone();

@@ -1,11 +1,12 @@
 //! Tasks of arrays are jobs of whoever submitted the array, on its terms.
 
-use limo_proto::{Array, Io};
+use limo_proto::{Array, Io, Selector};
 
+use super::select::{cancel, selected};
 use super::*;
 
 #[test]
-fn a_task_has_the_grace_of_its_array_and_one_that_is_no_job_yet_is_not_cancelled() {
+fn a_task_has_the_grace_of_its_array() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -22,8 +23,61 @@ fn a_task_has_the_grace_of_its_array_and_one_that_is_no_job_yet_is_not_cancelled
     bench.orders(node);
     bench.heard(client);
     let cancel = |job| ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![job])));
-    bench.say(client, cancel(JobId(1001)));
-    assert_eq!(refusal(bench.heard(client).first()), "there is no waiting or running job 1001");
+    bench.say(client, cancel(JobId(1002)));
+    assert_eq!(refusal(bench.heard(client).first()), "there is no waiting or running job 1002");
     bench.say(client, cancel(own));
     assert!(bench.orders(node).contains(&MasterToNode::Stop { job, attempt, grace }));
+}
+
+fn array(bench: &mut Bench, client: PeerId, tasks: &str) -> JobId {
+    let array = Array { tasks: tasks.parse().expect("tasks"), entries: Vec::new() };
+    bench.say(client, exec_with(1, |exec| (exec.launch.io, exec.launch.array) = (Io::Detached, Some(array))));
+    bench.heard(client);
+    JobId(1)
+}
+
+fn named(bench: &mut Bench, client: PeerId, text: &str, live: bool) -> Result<Vec<u64>, String> {
+    let selection = vec![Selector::Tasks(JobId(1), text.parse().expect("tasks"))].into();
+    selected(&bench.ask(client, Query::Select { selection, live }))
+}
+
+#[test]
+fn tasks_are_named_by_their_numbers() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    array(&mut bench, client, "10-1000:10%2");
+    assert_eq!(named(&mut bench, client, "10,30", false), Ok(vec![2, 4]));
+    assert_eq!(named(&mut bench, client, "10-20:10", true), Ok(vec![2, 3]));
+    let no_job = "task 40 of array 1 has not become a job yet: name the array, 1";
+    assert_eq!(
+        named(&mut bench, client, "20-40:10", true),
+        Err("task 30 of array 1 has not become a job yet: name the array, 1".into())
+    );
+    assert_eq!(named(&mut bench, client, "40", true), Err(no_job.into()));
+    let missing = "array 1 has no task 15: it has 10-1000:10%2";
+    assert_eq!(named(&mut bench, client, "15", false), Err(missing.into()));
+    let other = vec![Selector::Tasks(JobId(9), "1".parse().expect("tasks"))].into();
+    let answer = bench.ask(client, Query::Select { selection: other, live: false });
+    assert_eq!(selected(&answer), Err("there is no array 9".into()));
+}
+
+#[test]
+fn a_task_whose_turn_has_not_come_is_cancelled_once_and_the_array_goes_on() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    array(&mut bench, client, "0-9%1");
+    let which = |text: &str| vec![Selector::Tasks(JobId(1), text.parse().expect("tasks"))].into();
+    assert_eq!(cancel(&mut bench, client, which("3-5"), None), Ok(vec![5, 6, 7]));
+    assert_eq!(cancel(&mut bench, client, which("4-6"), None), Ok(vec![8]), "those that are over are left out");
+    let over = "task 4 of array 1 is over";
+    assert_eq!(cancel(&mut bench, client, which("4"), None), Err(over.into()));
+    let other = bench.client(8);
+    let not_own = "job 9 belongs to user7, not to user8";
+    assert_eq!(cancel(&mut bench, other, which("7"), None), Err(not_own.into()));
+    let jobs = bench.jobs();
+    let array = jobs.iter().find_map(|job| job.array.as_ref()).expect("an array");
+    assert_eq!(array.waiting.as_ref().map(ToString::to_string).as_deref(), Some("0-2,7-9%1"));
+    assert_eq!(array.ended.cancelled, 4);
+    let early = "job 10 is a task of array 1 whose turn has not come";
+    assert_eq!(refusal(Some(&bench.ask(client, Query::Job(JobId(10))))), early);
 }

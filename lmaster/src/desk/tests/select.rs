@@ -4,7 +4,7 @@ use limo_proto::{Change, JobFilter, JobState, Selection, Selector};
 
 use super::*;
 
-fn selected(message: &MasterToClient) -> Result<Vec<u64>, String> {
+pub(super) fn selected(message: &MasterToClient) -> Result<Vec<u64>, String> {
     match message {
         MasterToClient::Answer(answer) => match answer.as_ref() {
             Answer::Selected(jobs) => Ok(jobs.iter().map(|job| job.0).collect()),
@@ -15,7 +15,12 @@ fn selected(message: &MasterToClient) -> Result<Vec<u64>, String> {
     }
 }
 
-fn cancel(bench: &mut Bench, client: PeerId, selection: Selection, signal: Option<i32>) -> Result<Vec<u64>, String> {
+pub(super) fn cancel(
+    bench: &mut Bench,
+    client: PeerId,
+    selection: Selection,
+    signal: Option<i32>,
+) -> Result<Vec<u64>, String> {
     bench.heard(client);
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::CancelSelected { selection, signal })));
     let heard = bench.heard(client);

@@ -83,6 +83,7 @@ impl Story {
                     format!("cap {name} {}", caps.collect::<Vec<_>>().join(" "))
                 }
                 Command::Suspend { job, .. } => format!("suspend {}", self.name_of(*job)),
+                Command::UsedUp { job, used_up, .. } => format!("used-up {} {used_up}", self.name_of(*job)),
                 Command::Signal { job, signal, .. } => format!("signal {} {signal}", self.name_of(*job)),
                 Command::Resume { job, .. } => format!("resume {}", self.name_of(*job)),
                 Command::Sleep { nodes } => format!("sleep {}", self.runs(nodes.iter().copied())),

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use limo_model::{
-    Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId, Memory, Meter,
-    NodeId, NodeSpec, Power, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Tasks, Time, UnitKind, UnitSpec,
-    Warning,
+    Allowance, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId, Memory,
+    Meter, NodeId, NodeSpec, Power, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Tasks, Time, UnitKind,
+    UnitSpec, Warning, WhenUsed,
 };
 use limo_sched::{Event, Mode, Options, Preset, PriceRule, RestRule};
 
@@ -81,6 +81,13 @@ fn prices(words: &[&str]) -> Curve<Price> {
 }
 
 /// `10@2min`
+/// `[may-use=0.01kWh] [may-cost=0.01EUR] [only-warn]`
+fn allowance(given: &BTreeMap<&str, &str>) -> Option<Allowance> {
+    let (energy, cost) = (given.get("may-use").map(|text| parse(text)), given.get("may-cost").map(|text| parse(text)));
+    let when_used = if given.contains_key("only-warn") { WhenUsed::Warn } else { WhenUsed::Stop };
+    (energy.is_some() || cost.is_some()).then_some(Allowance { energy, cost, when_used })
+}
+
 fn warning((signal, before): (&str, &str)) -> Warning {
     Warning { signal: parse(signal), before: parse(before) }
 }
@@ -295,6 +302,7 @@ impl Story {
             conditions: self.conditions(&given),
             warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
             kill_grace: None,
+            allowance: allowance(&given),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

@@ -127,7 +127,7 @@ impl World {
             Command::Resume { job, attempt } => self.pause(*job, *attempt, false),
             Command::Sleep { nodes } => self.switch(nodes, false),
             Command::Wake { nodes } => self.switch(nodes, true),
-            Command::Signal { .. } => {}
+            Command::Signal { .. } | Command::UsedUp { .. } => {}
         }
     }
 

@@ -1,0 +1,159 @@
+//! How several jobs or the tasks of an array are doing, on one line of the terminal, while somebody waits for them.
+
+use std::convert::Infallible;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use limo_model::{JobId, Span};
+use limo_proto::{JobReport, JobState};
+use tokio::time::Instant;
+
+use crate::in_place::InPlace;
+use crate::{AskError, Master};
+
+/// Between two looks: often enough for a person, and nothing for the master.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The line; it is wiped where the wait ends.
+pub(crate) struct Progress<'a> {
+    program: &'a str,
+    line: InPlace,
+    /// When tasks were counted first, and how many were over then.
+    first: Option<(Instant, u64)>,
+}
+
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.line.wipe();
+    }
+}
+
+impl<'a> Progress<'a> {
+    pub fn new(program: &'a str) -> Self {
+        Self { program, line: InPlace::default(), first: None }
+    }
+
+    /// Shows how the jobs are doing until the future is dropped; nothing where stderr is no terminal.
+    pub async fn watch(&mut self, master: &Master, ids: &[JobId]) -> Infallible {
+        if io::stderr().is_terminal() {
+            // Whoever waits for the jobs says what is wrong with the master.
+            let _ = self.look(master, ids).await;
+            self.line.wipe();
+        }
+        std::future::pending().await
+    }
+
+    async fn look(&mut self, master: &Master, ids: &[JobId]) -> Result<(), AskError> {
+        let mut session = master.session().await?;
+        loop {
+            tokio::time::sleep(EVERY).await;
+            let mut jobs = Vec::with_capacity(ids.len());
+            for id in ids {
+                jobs.push(session.job(*id).await?);
+            }
+            let tally = Tally::of(&jobs);
+            if tally.all() <= 1 {
+                continue;
+            }
+            let (since, over) = *self.first.get_or_insert((Instant::now(), tally.over()));
+            let left = tally.time_left(tally.over() - over.min(tally.over()), since.elapsed());
+            self.line.show(&format!("{}: {}", self.program, tally.in_words(left)));
+        }
+    }
+}
+
+/// Jobs and tasks by what became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Tally {
+    done: u64,
+    failed: u64,
+    cancelled: u64,
+    running: u64,
+    left: u64,
+}
+
+impl Tally {
+    fn of(jobs: &[JobReport]) -> Self {
+        let mut tally = Self::default();
+        for job in jobs {
+            match (&job.array, job.state) {
+                (Some(array), _) => {
+                    tally.done += u64::from(array.ended.completed);
+                    tally.failed += u64::from(array.ended.failed);
+                    tally.cancelled += u64::from(array.ended.cancelled);
+                    tally.running += u64::from(array.active);
+                    tally.left += u64::from(array.waiting.as_ref().map_or(0, limo_model::Tasks::count));
+                }
+                (None, JobState::Waiting) => tally.left += 1,
+                (None, JobState::Completed) => tally.done += 1,
+                (None, JobState::Cancelled | JobState::Refused) => tally.cancelled += 1,
+                (None, state) if state.is_over() => tally.failed += 1,
+                (None, _) => tally.running += 1,
+            }
+        }
+        tally
+    }
+
+    fn over(&self) -> u64 {
+        self.done + self.failed + self.cancelled
+    }
+
+    fn all(&self) -> u64 {
+        self.over() + self.running + self.left
+    }
+
+    /// At the pace at which `ended` of them have ended within `elapsed`.
+    fn time_left(&self, ended: u64, elapsed: Duration) -> Option<Span> {
+        let seconds = u64::checked_div((self.running + self.left).checked_mul(elapsed.as_millis() as u64)?, ended)?;
+        Some(Span::from_secs(i64::try_from(seconds / 1_000).ok()?))
+    }
+
+    /// `310 done, 2 failed, 50 running, 638 left, about 12min`.
+    fn in_words(&self, left: Option<Span>) -> String {
+        let mut words = format!("{} done", self.done);
+        for (count, word) in
+            [(self.failed, "failed"), (self.cancelled, "cancelled"), (self.running, "running"), (self.left, "left")]
+        {
+            if count > 0 {
+                words += &format!(", {count} {word}");
+            }
+        }
+        left.map_or(words.clone(), |span| format!("{words}, about {span}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{finished_job, running_job, waiting_job};
+    use limo_model::Outcome;
+    use limo_proto::ArrayReport;
+    use limo_sched::TaskCounts;
+
+    fn array() -> JobReport {
+        let tasks: limo_model::Tasks = "0-999".parse().expect("tasks");
+        let ended = TaskCounts { completed: 310, failed: 2, cancelled: 0 };
+        let array = ArrayReport { waiting: tasks.from(362), tasks, active: 50, ended };
+        JobReport { array: Some(array), ..waiting_job(12) }
+    }
+
+    #[test]
+    fn jobs_and_tasks_are_counted_by_what_became_of_them() {
+        let tally = Tally::of(&[array()]);
+        assert_eq!(tally.in_words(None), "310 done, 2 failed, 50 running, 638 left");
+        let exited = |id, code| finished_job(id, Outcome::Exited(code));
+        let jobs = [exited(1, 0), exited(2, 3), running_job(3), waiting_job(4), array()];
+        assert_eq!(Tally::of(&jobs).in_words(None), "311 done, 3 failed, 51 running, 639 left");
+        assert_eq!(Tally::of(&jobs[..1]).in_words(None), "1 done");
+    }
+
+    #[test]
+    fn what_is_left_takes_as_long_as_what_is_over_took() {
+        let tally = Tally::of(&[array()]);
+        let left = |ended, seconds| tally.time_left(ended, Duration::from_secs(seconds));
+        // 688 are not over; at two a second that is 344 s.
+        assert_eq!(left(20, 10), Some(Span::from_secs(344)));
+        assert_eq!(tally.in_words(left(20, 10)), "310 done, 2 failed, 50 running, 638 left, about 5min44s");
+        assert_eq!(left(0, 10), None, "no pace is known");
+    }
+}

@@ -1,0 +1,91 @@
+//! What a job may use at most, as its user set it, and that it has used so much. When that is so is not decided here.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Energy, Money};
+
+/// Of all attempts of a job together, above the idle draw of its nodes; of an array for each of its tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowance {
+    /// Above zero, where set.
+    pub energy: Option<Energy>,
+    /// Above zero, where set. At the prices of the time in which it runs; without prices nothing costs anything.
+    pub cost: Option<Money>,
+    pub when_used: WhenUsed,
+}
+
+/// What becomes of a job that has used what it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenUsed {
+    /// It is ended, as at its time limit.
+    #[default]
+    Stop,
+    /// Its user is told, and it goes on.
+    Warn,
+}
+
+/// How much of what was allowed was used, where that is all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UsedUp {
+    Energy { used: Energy, limit: Energy },
+    Cost { used: Money, limit: Money },
+}
+
+impl Allowance {
+    /// Whether it is used up; energy is looked at first.
+    pub fn used_up(&self, energy: Energy, cost: Money) -> Option<UsedUp> {
+        let by_energy = self.energy.filter(|limit| energy >= *limit);
+        let by_cost = self.cost.filter(|limit| cost >= *limit);
+        by_energy
+            .map(|limit| UsedUp::Energy { used: energy, limit })
+            .or_else(|| by_cost.map(|limit| UsedUp::Cost { used: cost, limit }))
+    }
+}
+
+impl FromStr for WhenUsed {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "stop" => Ok(Self::Stop),
+            "warn" => Ok(Self::Warn),
+            _ => Err(format!("`{text}` is neither `stop` nor `warn`")),
+        }
+    }
+}
+
+/// Goes on from `job 12:`.
+impl fmt::Display for UsedUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Energy { used, limit } => write!(f, "energy limit of {limit} reached, {used} used"),
+            Self::Cost { used, limit } => write!(f, "cost limit of {limit} reached, {used} spent"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn used_up_at_the_limit_and_not_before() {
+        let (energy, cost) = (Energy::from_joules(100), Money::from_micro(500));
+        let check = |allowed: (Option<Energy>, Option<Money>), used: (i64, i64), words: Option<&str>| {
+            let allowance = Allowance { energy: allowed.0, cost: allowed.1, when_used: WhenUsed::Stop };
+            let found = allowance.used_up(Energy::from_mj(used.0), Money::from_micro(used.1));
+            assert_eq!(found.map(|found| found.to_string()).as_deref(), words);
+        };
+        let by_energy = Some("energy limit of 100.0 J reached, 100.0 J used");
+        check((Some(energy), Some(cost)), (99_999, 499), None);
+        check((Some(energy), Some(cost)), (100_000, 500), by_energy);
+        check((None, Some(cost)), (100_000, 499), None);
+        let by_cost = Some("cost limit of 0.001 EUR reached, 0.001 EUR spent");
+        check((None, Some(cost)), (0, 500), by_cost);
+        check((None, None), (i64::MAX, i64::MAX), None);
+    }
+}

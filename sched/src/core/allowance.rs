@@ -1,0 +1,86 @@
+//! Jobs that have used what their users allow them: ended, or told of once. What a job has used is what is believed of it
+//! while it runs; the energy that its node measured is known at its end.
+
+use limo_model::{Energy, Money, Price, Span, Time, UsedUp, WhenUsed};
+
+use crate::account::cost_of;
+use crate::round::{Command, StopReason};
+use crate::state::{Job, Phase, State};
+
+/// What a job costs is looked at again so often at most: its mean price is not a straight line over time.
+const COST_AGAIN: Span = Span::from_ms(1_000);
+
+/// Marks the jobs that end because of it, and returns the warnings for the others. Each is told once an attempt.
+pub(super) fn used_up(state: &mut State, now: Time) -> Vec<Command> {
+    let mut commands = Vec::new();
+    for id in state.index.allowed.iter().copied().collect::<Vec<_>>() {
+        let used_up = state.jobs.get(id).and_then(|job| of(state, job, now));
+        let Some(job) = state.jobs.get_mut(id).filter(|_| used_up.is_some()) else { continue };
+        let (Some(used_up), Some(allowance)) = (used_up, job.request.allowance) else { continue };
+        match allowance.when_used {
+            WhenUsed::Stop => {
+                crate::apply::with_times(state, id, |job| {
+                    if let Some(assignment) = job.assignment_mut() {
+                        assignment.stop = Some((StopReason::UsedUp { used_up }, false));
+                    }
+                });
+                state.index.to_stop.insert(id);
+            }
+            WhenUsed::Warn => {
+                crate::apply::with_times(state, id, |job| {
+                    if let Some((assignment, running)) = job.running_mut() {
+                        running.used_up = Some(used_up);
+                        commands.push(Command::UsedUp { job: id, attempt: assignment.attempt, used_up });
+                    }
+                });
+            }
+        }
+    }
+    commands
+}
+
+/// What the job has used up now.
+fn of(state: &State, job: &Job, now: Time) -> Option<UsedUp> {
+    let (energy, cost) = used(state, job, now)?;
+    job.request.allowance?.used_up(energy, cost)
+}
+
+/// With the attempts before.
+fn used(state: &State, job: &Job, now: Time) -> Option<(Energy, Money)> {
+    let (assignment, running) = job.assignment().zip(job.running())?;
+    let energy = running.used(assignment, now);
+    let cost = cost_of(energy, running.started, now - running.started, state.settings.prices.as_ref());
+    Some((job.lost.energy + energy, job.lost.cost + cost))
+}
+
+/// When to look at those jobs again, if nothing happens.
+pub(super) fn look_again(state: &State, now: Time) -> Option<Time> {
+    let jobs = state.index.allowed.iter().filter_map(|id| state.jobs.get(*id));
+    jobs.filter_map(|job| next_look(state, job, now)).min()
+}
+
+fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {
+    let Phase::Running(assignment, _) = &job.phase else { return None };
+    let (allowance, (energy, cost)) = (job.request.allowance?, used(state, job, now)?);
+    let draw = i128::from(assignment.draw.mw()).max(0);
+    // Rounded up: not before it is used.
+    let until = |missing: i128| {
+        let ms = (missing.max(1) * 1_000).checked_add(draw - 1)?.checked_div(draw)?;
+        Some(Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX)))
+    };
+    let by_energy = allowance.energy.and_then(|limit| until(i128::from((limit - energy).mj())));
+    let prices = state.settings.prices.as_ref();
+    let by_cost = allowance.cost.zip(prices).and_then(|(limit, prices)| {
+        let price = *prices.at(now);
+        let step = prices.next_step(now).map(|at| at - now);
+        let bought = energy_for(limit - cost, price).and_then(until).map(|span| span.max(COST_AGAIN));
+        [step, bought].into_iter().flatten().min()
+    });
+    [by_energy, by_cost].into_iter().flatten().min().map(|span| now + span)
+}
+
+/// How many mJ the money buys at a price above zero: 1 MWh is 3.6e12 mJ, and costs 1,000 micro-EUR for each 1/1000 EUR.
+fn energy_for(money: Money, price: Price) -> Option<i128> {
+    let price = i128::from(price.milli_per_mwh());
+    (price > 0).then(|| i128::from(money.micro()) * 3_600_000_000 / price)
+}
