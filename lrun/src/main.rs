@@ -17,6 +17,7 @@ mod session;
 mod signals;
 mod streams;
 mod submission;
+mod tasks;
 mod terminal;
 mod voice;
 mod warning;

@@ -65,6 +65,8 @@ pub enum News {
     Running { job: JobId, node: String, unit: String },
     Away,
     Back,
+    /// So many tasks run there; one more interrupt, soon, reaches them.
+    Asked { tasks: u32, node: String },
     NotCancelled { job: JobId, reason: String },
     CannotWrite(Channel, Errno),
     OutputMissing,
@@ -113,6 +115,10 @@ pub struct Session {
     /// The signal by which the user gave up the job before it ran.
     interrupt: Option<i32>,
     last_interrupt: Option<(Duration, i32)>,
+    /// Interrupts in a row, each within a second of the one before.
+    in_a_row: u32,
+    /// Where the job runs.
+    node: String,
     report: Option<Box<JobReport>>,
     output_lost: bool,
     /// Of the terminal, where it has changed since the submission.
@@ -134,6 +140,8 @@ impl Session {
             cancelling: false,
             interrupt: None,
             last_interrupt: None,
+            in_a_row: 0,
+            node: String::new(),
             report: None,
             output_lost: false,
             size: None,
@@ -274,6 +282,7 @@ impl Session {
             }
             MasterToClient::Running { job, node, unit } => {
                 self.phase = Phase::Running;
+                self.node.clone_from(&node);
                 self.say(News::Running { job, node, unit });
             }
             MasterToClient::Attached { stdin_offset, .. } => match self.streams.open(stdin_offset) {

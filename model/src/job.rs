@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
+use crate::spread::Spread;
 use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
 
@@ -59,6 +60,9 @@ pub struct Request {
     /// How long it has from TERM to KILL where it is ended, if not as long as the cluster gives every job.
     #[serde(default)]
     pub kill_grace: Option<Span>,
+    /// Where it has several tasks: what its user asked for of them.
+    #[serde(default)]
+    pub spread: Option<Spread>,
 }
 
 /// A signal for the job's processes, so long before its time limit.
@@ -93,6 +97,7 @@ impl Request {
             conditions: None,
             warning: None,
             kill_grace: None,
+            spread: None,
         }
     }
 }

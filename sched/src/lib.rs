@@ -14,6 +14,7 @@ mod event;
 mod explain;
 mod index;
 mod mode;
+mod offer;
 mod options;
 mod plan;
 mod policy;

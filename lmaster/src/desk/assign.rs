@@ -118,6 +118,7 @@ impl Desk {
             restarts: self.core.job(job).map_or(0, |job| job.restarts),
             launch: Launch { array: None, ..live.launch.clone() },
             task: live.task(job),
+            share: self.share(job, live, (&super::wide::nodes_of(assignment), 0)),
         };
         let until = self.now + self.settings.ack_timeout;
         self.awaited.insert(job, Awaited { attempt, peer, until });

@@ -25,6 +25,7 @@ mod select;
 mod steer;
 mod streams;
 mod submit;
+mod wide;
 #[cfg(test)]
 mod tests;
 

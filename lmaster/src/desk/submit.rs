@@ -1,8 +1,8 @@
 //! New jobs, and clients that come back to theirs.
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, Span, check_file_name, check_name};
-use limo_proto::{BODY_LIMIT, Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_model::{JobId, NameError, Request, Span, check_file_name, check_name};
+use limo_proto::{BODY_LIMIT, Io, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::changes::LAST_SIGNAL;
@@ -22,6 +22,9 @@ const LIST_LIMIT: usize = 10_000;
 
 /// What a frame to a node, and its record of the job, hold beside the launch, in bytes: names and a placement.
 const FRAME_REST: usize = 4096;
+
+/// The same for each node of a job of several: its name, how many tasks it has, and their files.
+const SHARE_REST: usize = 96;
 
 /// A client that comes back, and what it has of the output.
 #[derive(Debug, Clone, Copy)]
@@ -92,12 +95,16 @@ impl Desk {
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch } = exec;
+        if let Err(error) = request.settle(self.core.offered_cores(&request)) {
+            return self.refuse(peer, error.to_string(), None);
+        }
+        let rest = FRAME_REST + SHARE_REST * request.nodes.get() as usize;
         request.user = caller.user;
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {
-            Ok(encoded) if encoded.len() <= BODY_LIMIT - FRAME_REST => encoded,
+            Ok(encoded) if encoded.len() + rest <= BODY_LIMIT => encoded,
             Ok(encoded) => {
-                let (size, limit) = (encoded.len(), BODY_LIMIT - FRAME_REST);
+                let (size, limit) = (encoded.len(), BODY_LIMIT.saturating_sub(rest));
                 return self.refuse(peer, format!("the job takes {size} bytes: the limit is {limit}"), None);
             }
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
@@ -195,6 +202,23 @@ impl Desk {
     }
 }
 
+/// Whether the tasks of a job and what it says of them go together.
+fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
+    let Some((spread, parallel)) = request.spread.zip(launch.parallel) else {
+        return match request.spread.is_some() == launch.parallel.is_some() && request.nodes.get() == 1 {
+            true => Ok(()),
+            false => Err("a job of several tasks has to say how they share its streams".into()),
+        };
+    };
+    if launch.terminal.is_some() {
+        return Err("a terminal is for a job of one task".into());
+    }
+    match parallel.reader.filter(|reader| *reader >= spread.tasks.get()) {
+        Some(reader) => Err(format!("standard input is for task {reader}: there are {}", spread.tasks)),
+        None => Ok(()),
+    }
+}
+
 /// What the core does not look at.
 fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
@@ -235,6 +259,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
             return Err(format!("the array has {tasks} tasks and {entries} entries"));
         }
     }
+    check_tasks(request, launch)?;
     let files = &launch.files;
     for (what, file) in [("input", &files.stdin), ("output", &files.stdout), ("errors", &files.stderr)] {
         let checked = file.as_deref().map_or(Ok(()), check_file_name);

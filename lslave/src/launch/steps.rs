@@ -12,6 +12,7 @@ use nix::libc;
 use nix::unistd::{Uid, User, geteuid, getgrouplist};
 
 use super::LaunchError;
+use crate::tasks::share;
 
 /// Whom the job runs as; `None` where the daemon already is that user.
 pub(super) fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
@@ -24,6 +25,11 @@ pub(super) fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
     let name = CString::new(user.name).map_err(|_| LaunchError::Nul)?;
     let groups = getgrouplist(&name, user.gid).map_err(look_up)?;
     Ok(Some(Identity { uid, gid: user.gid.as_raw(), groups: groups.into_iter().map(|group| group.as_raw()).collect() }))
+}
+
+/// Whether the job's first node has opened its files already, as it is the one that starts first: they may be the same.
+fn is_shared_with_an_earlier_node(exec: &DoExec) -> bool {
+    share(exec).is_some_and(|(share, _)| share.index > 0)
 }
 
 pub(super) struct Identity {
@@ -70,8 +76,10 @@ pub(super) struct Steps {
     append: bool,
     /// Whether stdin is the job's own terminal.
     terminal: bool,
-    /// A descriptor that the command inherits.
-    kept: Option<RawFd>,
+    /// Descriptors that the command inherits.
+    kept: [Option<RawFd>; 2],
+    /// Whether the command runs the job's tasks, whose signals it must not take for its own, from its first instruction on.
+    several: bool,
     report: RawFd,
 }
 
@@ -82,7 +90,7 @@ impl Steps {
         exec: &DoExec,
         files: &FileNames,
         identity: Option<Identity>,
-        (kept, report): (Option<RawFd>, RawFd),
+        (kept, report): ([Option<RawFd>; 2], RawFd),
     ) -> Result<Self, LaunchError> {
         let text = |bytes: &Vec<u8>| CString::new(bytes.clone()).map_err(|_| LaunchError::Nul);
         let file = |name: &Option<Vec<u8>>| name.as_ref().map(text).transpose();
@@ -91,9 +99,10 @@ impl Steps {
             umask: exec.launch.umask & 0o777,
             directory: text(&exec.launch.cwd)?,
             files: [file(&files.stdin)?, file(&files.stdout)?, file(&files.stderr)?],
-            append: exec.launch.files.append,
+            append: exec.launch.files.append || is_shared_with_an_earlier_node(exec),
             terminal: exec.launch.terminal.is_some() && exec.launch.io == Io::Attached,
             kept,
+            several: share(exec).is_some(),
             report,
         })
     }
@@ -128,8 +137,14 @@ impl Steps {
             if let Some(name) = stderr {
                 self.write_to(Step::Stderr, name, libc::STDERR_FILENO)?;
             }
-            if let Some(kept) = self.kept {
+            for kept in self.kept.into_iter().flatten() {
                 self.check(Step::Kept, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
+            }
+            if self.several {
+                let mut all = std::mem::zeroed();
+                libc::sigfillset(&raw mut all);
+                let blocked = libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+                self.check(Step::Kept, blocked == 0)?;
             }
         }
         Ok(())

@@ -272,6 +272,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         time_limit: None,
         restarts: 0,
         task: None,
+        share: None,
     }
 }
 

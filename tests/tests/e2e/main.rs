@@ -30,6 +30,7 @@ mod silent_node;
 mod steer;
 mod stop;
 mod surroundings;
+mod tasks;
 mod top;
 mod torrent;
 mod users;
