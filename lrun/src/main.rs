@@ -10,6 +10,7 @@ mod dry_run;
 mod export;
 mod farewell;
 mod files;
+mod lines;
 mod link;
 mod pumps;
 mod script;

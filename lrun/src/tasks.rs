@@ -12,6 +12,9 @@ use crate::files::Input;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Tasks and nodes")]
 pub struct TaskArgs {
+    /// On so many nodes, one task each unless -n says more
+    #[arg(short = 'N', long, value_name = "N")]
+    pub nodes: Option<NonZeroU32>,
     /// Run it so many times at once
     #[arg(short = 'n', long, value_name = "N")]
     pub ntasks: Option<NonZeroU32>,
@@ -27,21 +30,17 @@ pub struct TaskArgs {
 }
 
 impl TaskArgs {
-    fn nodes(&self) -> Option<NonZeroU32> {
-        None
-    }
-
     /// How many tasks there are.
     pub fn count(&self) -> NonZeroU32 {
         let each = self.ntasks_per_node.unwrap_or(NonZeroU32::MIN);
-        self.ntasks.unwrap_or_else(|| each.saturating_mul(self.nodes().unwrap_or(NonZeroU32::MIN)))
+        self.ntasks.unwrap_or_else(|| each.saturating_mul(self.nodes.unwrap_or(NonZeroU32::MIN)))
     }
 
     /// What the job asks of its nodes; `None` where it is one task that needs nothing more.
     pub fn spread(&self, cores: Cores) -> Option<Spread> {
         let spread =
-            Spread { tasks: self.count(), cores, nodes: self.nodes(), per_node: self.ntasks_per_node };
-        let one = self.count() == NonZeroU32::MIN && self.nodes().is_none_or(|nodes| nodes == NonZeroU32::MIN);
+            Spread { tasks: self.count(), cores, nodes: self.nodes, per_node: self.ntasks_per_node };
+        let one = self.count() == NonZeroU32::MIN && self.nodes.is_none_or(|nodes| nodes == NonZeroU32::MIN);
         (self.label || !one).then_some(spread)
     }
 }
@@ -92,6 +91,10 @@ mod tests {
         check(&["-l"], Ok(Some((1, None))));
         check(&["-n", "3", "-i", "2"], Ok(Some((3, Some(2)))));
         check(&["--ntasks-per-node", "4"], Ok(Some((4, None))));
+        check(&["-N", "1"], Ok(None));
+        check(&["-N", "2"], Ok(Some((2, None))));
+        check(&["-N", "2", "--ntasks-per-node", "3", "-i", "5"], Ok(Some((6, Some(5)))));
+        check(&["-N", "2", "-n", "5"], Ok(Some((5, None))));
         check(&["-n", "3", "-i", "all"], Ok(Some((3, None))));
     }
 

@@ -238,6 +238,8 @@ pub enum ClientToMaster {
         key: SubmissionKey,
         stdout: u64,
         stderr: u64,
+        /// The same of its second node, its third and so on.
+        more: Vec<(u64, u64)>,
     },
     Signal {
         job: JobId,

@@ -3,6 +3,7 @@
 mod array;
 mod job;
 mod node;
+mod parts;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use crate::structure::{JobMap, JobSet};
 pub use array::{Array, Ended};
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
+pub use parts::{PartEnd, joined};
 pub use node::{Drained, Node, Reading, Sleep};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.

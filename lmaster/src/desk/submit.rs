@@ -27,12 +27,12 @@ const FRAME_REST: usize = 4096;
 const SHARE_REST: usize = 96;
 
 /// A client that comes back, and what it has of the output.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Attach {
     pub(super) job: JobId,
     pub(super) key: SubmissionKey,
-    pub(super) stdout: u64,
-    pub(super) stderr: u64,
+    /// How much of stdout and of stderr, of each of its nodes.
+    pub(super) read: Vec<(u64, u64)>,
 }
 
 impl Desk {
@@ -68,7 +68,7 @@ impl Desk {
         match self.live.get(&job) {
             Some(live) if Some(live.uid) == uid => {
                 if live.launch.io == Io::Attached {
-                    self.after(After::Attach(peer, Attach { job, key: live.key, stdout: 0, stderr: 0 }));
+                    self.after(After::Attach(peer, Attach { job, key: live.key, read: Vec::new() }));
                 } else {
                     self.answer(peer, MasterToClient::Accepted { job });
                 }
@@ -80,7 +80,7 @@ impl Desk {
     pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
         match known {
             Some(known) => {
-                let reads = (exec.launch.io == Io::Attached).then_some((0, 0));
+                let reads = (exec.launch.io == Io::Attached).then(Vec::new);
                 self.finished_before(peer, known, reads);
             }
             None => self.with_dependencies(peer, Wanted::Submission(exec)),
@@ -124,14 +124,14 @@ impl Desk {
         self.live.insert(job, Live { job, key, uid: caller.uid, request, launch });
         self.keys.insert(key, job);
         if attached {
-            self.routes.attach(job, peer, 0, 0);
+            self.routes.attach(job, peer, &[]);
         }
         self.answer(peer, MasterToClient::Accepted { job });
     }
 
     /// The submission is known and the job over: everything is told at once.
     /// With offsets, the client is there for the output.
-    fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<(u64, u64)>) {
+    fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<Vec<(u64, u64)>>) {
         let Known { job, uid, report } = known;
         if self.caller(peer).is_none_or(|caller| caller.uid != uid) {
             return self.refuse(peer, "the submission key belongs to a job of another user", None);
@@ -141,8 +141,8 @@ impl Desk {
             return self.refuse(peer, format!("job {job} is not known any more"), None);
         };
         self.answer(peer, MasterToClient::Accepted { job });
-        let Some((stdout, stderr)) = reads else { return };
-        self.routes.attach(job, peer, stdout, stderr);
+        let Some(read) = reads else { return };
+        self.routes.attach(job, peer, &read);
         self.streams_of_finished(&report);
         self.connect_ends(job);
         self.answer(peer, MasterToClient::Finished { job, report });
@@ -171,7 +171,7 @@ impl Desk {
     pub(super) fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
         match known {
             Some(known) if known.job == attach.job => {
-                self.finished_before(peer, known, Some((attach.stdout, attach.stderr)));
+                self.finished_before(peer, known, Some(attach.read));
             }
             _ => self.refuse(peer, format!("job {} was not submitted by this client", attach.job), None),
         }
@@ -179,7 +179,7 @@ impl Desk {
 
     /// A client takes a live job up again: it hears how the job is.
     pub(super) fn attached(&mut self, peer: PeerId, attach: Attach) {
-        let Attach { job, key, stdout, stderr } = attach;
+        let Attach { job, key, ref read } = attach;
         if self.caller(peer).is_none() {
             return;
         }
@@ -188,7 +188,7 @@ impl Desk {
             return self.ask(peer, Question::Key(key), Asked::Attach(peer, attach));
         }
         self.tell_client(peer, MasterToClient::Accepted { job });
-        if let Some(before) = self.routes.attach(job, peer, stdout, stderr) {
+        if let Some(before) = self.routes.attach(job, peer, read) {
             tracing::info!(%job, "attached to by another connection");
             self.close_client(before, format!("job {job} was attached to by another connection"));
         }

@@ -36,7 +36,7 @@ pub fn ids() -> impl Strategy<Value = (JobId, Attempt)> {
 
 pub fn stream() -> impl Strategy<Value = StreamId> {
     let channel = prop_oneof![Just(Channel::Stdin), Just(Channel::Stdout), Just(Channel::Stderr)];
-    (any::<u64>(), channel).prop_map(|(job, channel)| StreamId { job: JobId(job), channel })
+    (any::<u64>(), channel, any::<u32>()).prop_map(|(job, channel, part)| StreamId { job: JobId(job), channel, part })
 }
 
 pub fn outcome() -> impl Strategy<Value = Outcome> {
@@ -282,7 +282,8 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
             job,
             key,
             stdout: offset,
-            stderr: 3
+            stderr: 3,
+            more: vec![(offset, 7)],
         }),
         (ids(), any::<i32>()).prop_map(|((job, _), signal)| ClientToMaster::Signal { job, signal }),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| ClientToMaster::StreamAck { stream, offset }),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use limo_model::{Attempt, Dependency, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, width};
 use serde::{Deserialize, Serialize};
 
+use super::parts::PartEnd;
 use crate::round::{Account, StopReason, Wait};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,9 @@ pub struct Assignment {
     pub(crate) hidden_since: Time,
     /// Why it shall end, and whether the command to end it was given.
     pub stop: Option<(StopReason, bool)>,
+    /// Of its nodes those whose part of it is over, while others' are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<PartEnd>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -35,3 +35,4 @@ mod top;
 mod torrent;
 mod users;
 mod what_if;
+mod wide;

@@ -43,7 +43,7 @@ impl Story {
             ["takes-back", name] => {
                 let job = self.names[*name];
                 let attempt = self.world.core.job(job).and_then(|job| job.assignment()).expect("assigned").attempt;
-                self.apply(Event::TakenBack { job, attempt, reason: "test".into(), suspect: true });
+                self.apply(Event::TakenBack { job, attempt, reason: "test".into(), suspect: true, blame: None });
             }
             _ => panic!("unknown line: {words:?}"),
         }
