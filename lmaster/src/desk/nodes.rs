@@ -186,11 +186,11 @@ impl Desk {
         }
         // Another life: what the core has on the node and the node does not report is judged by the old life, and that
         // must be on disk before the new life is remembered. Else it would be judged again, as if it were of the new one.
-        let judged = |node| (node, self.verdicts(node, false, &slave.attempts));
-        let (node, verdicts) = node.map(judged).unwrap_or_default();
-        for (job, attempt, verdict) in verdicts {
-            if !slave.attempts.iter().any(|report| report.job == job && report.attempt == attempt) {
-                self.follow((job, attempt), node, verdict);
+        if let Some(node) = node {
+            for (job, attempt, verdict) in self.verdicts(node, false, &slave.attempts) {
+                if !slave.attempts.iter().any(|report| report.job == job && report.attempt == attempt) {
+                    self.follow((job, attempt), node, verdict);
+                }
             }
         }
         self.nodes.insert(peer, NodePeer::Settling(Vec::new()));

@@ -259,8 +259,9 @@ impl Desk {
         if stream.channel != Channel::Stdin || !self.readers(job).contains(&node) {
             return;
         }
+        let wide = self.is_wide(job);
         let Some(route) = self.routes.routes.get_mut(&job).filter(|route| offset <= route.stdin.passed) else { return };
-        if !self.is_wide(job) {
+        if !wide {
             route.stdin.taken = route.stdin.taken.max(offset);
             if let Some(client) = self.routes.client(job) {
                 self.tell_client(client, MasterToClient::StreamAck { stream, offset });

@@ -59,7 +59,7 @@ pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
 /// What the nodes of one attempt of a job have said. A node that has ended is in the core's state.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    attempt: Attempt,
+    attempt: Option<Attempt>,
     /// Have acknowledged, and were not let go since they were last heard of.
     held: BTreeSet<NodeId>,
     /// Were let go.
@@ -120,8 +120,8 @@ impl Desk {
 
     fn gathered(&mut self, job: JobId, attempt: Attempt) -> &mut Gathered {
         let gathered = self.gathered.entry(job).or_default();
-        if gathered.attempt != attempt {
-            *gathered = Gathered { attempt, ..Gathered::default() };
+        if gathered.attempt != Some(attempt) {
+            *gathered = Gathered { attempt: Some(attempt), ..Gathered::default() };
         }
         gathered
     }
