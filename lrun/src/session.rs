@@ -62,12 +62,22 @@ pub enum Effect {
 pub enum News {
     Accepted(JobId),
     Waiting(JobId, Wait),
-    Running { job: JobId, node: String, unit: String },
+    Running {
+        job: JobId,
+        node: String,
+        unit: String,
+    },
     Away,
     Back,
     /// So many tasks run there; one more interrupt, soon, reaches them.
-    Asked { tasks: u32, node: String },
-    NotCancelled { job: JobId, reason: String },
+    Asked {
+        tasks: u32,
+        node: String,
+    },
+    NotCancelled {
+        job: JobId,
+        reason: String,
+    },
     CannotWrite(Channel, Errno),
     OutputMissing,
 }

@@ -1,9 +1,9 @@
 //! The client's ends of a job's streams: stdin, and stdout and stderr of each of its nodes. No I/O: says what to send, takes
 //! what arrived.
 
+use crate::lines::Lines;
 use bytes::Bytes;
 use limo_model::JobId;
-use crate::lines::Lines;
 use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, StreamError, StreamId};
 
 /// Offsets are kept over broken connections, so that no byte is lost or repeated.

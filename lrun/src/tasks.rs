@@ -38,8 +38,7 @@ impl TaskArgs {
 
     /// What the job asks of its nodes; `None` where it is one task that needs nothing more.
     pub fn spread(&self, cores: Cores) -> Option<Spread> {
-        let spread =
-            Spread { tasks: self.count(), cores, nodes: self.nodes, per_node: self.ntasks_per_node };
+        let spread = Spread { tasks: self.count(), cores, nodes: self.nodes, per_node: self.ntasks_per_node };
         let one = self.count() == NonZeroU32::MIN && self.nodes.is_none_or(|nodes| nodes == NonZeroU32::MIN);
         (self.label || !one).then_some(spread)
     }
@@ -54,7 +53,11 @@ pub fn parallel(args: &Args) -> Result<Option<Parallel>, Failure> {
     let count = args.tasks.count().get();
     let reader = match args.files.input {
         Some(Input::Task(task)) if task >= count => {
-            let words = if count == 1 { "there is one task, 0".to_owned() } else { format!("the tasks are 0 to {}", count - 1) };
+            let words = if count == 1 {
+                "there is one task, 0".to_owned()
+            } else {
+                format!("the tasks are 0 to {}", count - 1)
+            };
             return Err(Failure::new(format_args!("--input {task}: {words}"))
                 .hint(format_args!("a file of that name is `--input ./{task}`")));
         }

@@ -127,7 +127,8 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     let terminal = stdio(&mut command, launch, &files, identity.as_ref())?;
     let (mut failure, report) = io::pipe().map_err(LaunchError::Spawn)?;
     let kept = [work_end.as_ref().map(AsRawFd::as_raw_fd), several.as_ref().map(|several| several.plan.as_raw_fd())];
-    let steps = Steps::prepare(exec, own, identity, (kept, report.as_raw_fd()))?;
+    let keep = several.as_ref().map_or([false; 2], |several| several.keep);
+    let steps = Steps::prepare(exec, (own, keep), identity, (kept, report.as_raw_fd()))?;
     // SAFETY: `Steps::run` only makes system calls that are safe after a fork, and allocates nothing.
     unsafe { command.pre_exec(move || steps.run()) };
     // While this waits for the exec, nothing else of the daemon's loop runs, so nobody else collects the child.

@@ -6,7 +6,9 @@ pub fn host_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     for name in names {
         let (prefix, number) = split(name);
         match groups.last_mut() {
-            Some((own, runs)) if *own == prefix && !number.is_empty() && runs.iter().all(|(from, _)| !from.is_empty()) => {
+            Some((own, runs))
+                if *own == prefix && !number.is_empty() && runs.iter().all(|(from, _)| !from.is_empty()) =>
+            {
                 match runs.last_mut() {
                     Some((from, to)) if follows(to.unwrap_or(from), number) => *to = Some(number),
                     _ => runs.push((number, None)),

@@ -57,7 +57,9 @@ impl Spread {
     fn cores_on_one(self, nodes: u32) -> Cores {
         match self.cores {
             Cores::All => Cores::All,
-            Cores::Count(cores) => Cores::Count(cores.saturating_mul(NonZeroU32::new(self.on_one(nodes)).unwrap_or(cores))),
+            Cores::Count(cores) => {
+                Cores::Count(cores.saturating_mul(NonZeroU32::new(self.on_one(nodes)).unwrap_or(cores)))
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a node needs to start a command as its submitter would have, and where its streams go.
 
-use limo_model::{FileFacts, JobId, Tasks, expand_file_name};
+use limo_model::{FileFacts, JobId, Span, Tasks, expand_file_name};
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DecodeError, decode_stored};
@@ -44,6 +44,32 @@ pub struct Parallel {
     pub kill_on_bad_exit: bool,
     /// Whether nothing is said of tasks that failed.
     pub quiet: bool,
+}
+
+/// The part that one node has in a job of several tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The names of all nodes of the job, in the order of their tasks.
+    pub nodes: Vec<String>,
+    /// Which of them this is.
+    pub index: u32,
+    /// How many tasks each of them has.
+    pub tasks: Vec<u32>,
+    /// From TERM to KILL, where one task's failure ends the others.
+    pub grace: Span,
+}
+
+impl Share {
+    /// The number of the first task here, and how many there are here.
+    pub fn own(&self) -> (u32, u32) {
+        let index = self.index as usize;
+        (self.tasks.iter().take(index).sum(), self.tasks.get(index).copied().unwrap_or(0))
+    }
+
+    /// How many tasks there are on all nodes.
+    pub fn total(&self) -> u32 {
+        self.tasks.iter().sum()
+    }
 }
 
 /// Where a job was handed in.
@@ -211,7 +237,8 @@ mod tests {
         assert_eq!(Launch::decode_stored(&first).expect("readable"), now);
         let files = Files { stdout: Some(b"o".to_vec()), ..Files::default() };
         let now = Launch { files, carried: Some(b"#!".to_vec()), ..now };
-        let Launch { argv, variants, cwd, env, umask, uid, io, files, origin, carried, terminal, array, .. } = now.clone();
+        let Launch { argv, variants, cwd, env, umask, uid, io, files, origin, carried, terminal, array, .. } =
+            now.clone();
         let first = First { argv, variants, cwd, env, umask, uid, io };
         let second = encode_stored(&Second { first, files, origin, carried, terminal, array }).expect("small");
         assert_eq!(Launch::decode_stored(&second).expect("readable"), now);

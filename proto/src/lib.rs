@@ -19,10 +19,10 @@ pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
-pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Task, WindowSize};
+pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WindowSize};
 pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,
-    NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, Share, SubmissionKey,
+    NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
 };
 pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,

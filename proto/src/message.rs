@@ -13,7 +13,7 @@ use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::energy::{EnergyQuery, EnergyReport};
-use crate::launch::{Launch, Task, WindowSize};
+use crate::launch::{Launch, Share, Task, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::StreamId;
@@ -200,32 +200,6 @@ pub struct DoExec {
     pub task: Option<Task>,
     /// Where its launch is parallel: which of its tasks run here.
     pub share: Option<Share>,
-}
-
-/// The part that one node has in a job of several tasks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
-    /// The names of all nodes of the job, in the order of their tasks.
-    pub nodes: Vec<String>,
-    /// Which of them this is.
-    pub index: u32,
-    /// How many tasks each of them has.
-    pub tasks: Vec<u32>,
-    /// From TERM to KILL, where one task's failure ends the others.
-    pub grace: Span,
-}
-
-impl Share {
-    /// The number of the first task here, and how many there are here.
-    pub fn own(&self) -> (u32, u32) {
-        let index = self.index as usize;
-        (self.tasks.iter().take(index).sum(), self.tasks.get(index).copied().unwrap_or(0))
-    }
-
-    /// How many tasks there are on all nodes.
-    pub fn total(&self) -> u32 {
-        self.tasks.iter().sum()
-    }
 }
 
 /// From a client.

@@ -37,7 +37,8 @@ pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;
 pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, TaskCounts, Wait};
 pub use state::{
-    Array, Assignment, Drained, Ended, Job, Node, PartEnd, Phase, Reading, Running, Settings, Sleep, State, Sums, joined,
+    Array, Assignment, Drained, Ended, Job, Node, PartEnd, Phase, Reading, Running, Settings, Sleep, State, Sums,
+    joined,
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};

@@ -20,8 +20,8 @@ use crate::structure::{JobMap, JobSet};
 pub use array::{Array, Ended};
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
-pub use parts::{PartEnd, joined};
 pub use node::{Drained, Node, Reading, Sleep};
+pub use parts::{PartEnd, joined};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -301,9 +301,16 @@ impl Desk {
     }
 
     /// The same of a job over several nodes. What may go now is let go when the node has been told that it is registered.
-    fn follow_part(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, verdict: Verdict) -> Option<MasterToNode> {
+    fn follow_part(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        node: NodeId,
+        verdict: Verdict,
+    ) -> Option<MasterToNode> {
         match verdict {
-            Verdict::TakeBack(_) if self.may_be_let_go(job, attempt) && self.assignment(job, attempt)?.stop.is_some() => {
+            Verdict::TakeBack(_)
+                if self.may_be_let_go(job, attempt) && self.assignment(job, attempt)?.stop.is_some() =>
+            {
                 // Others may have begun: this one ends as they do, without having begun.
                 return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
             }

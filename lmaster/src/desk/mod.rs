@@ -22,12 +22,13 @@ mod probes;
 mod queries;
 mod readings;
 mod select;
+mod stdin;
 mod steer;
 mod streams;
 mod submit;
-mod wide;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

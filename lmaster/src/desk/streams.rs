@@ -15,18 +15,18 @@ use super::{Desk, Effect, Live, PeerId};
 
 /// How far one stream is. Offsets count the end of the stream as one more byte.
 #[derive(Debug, Default, Clone, Copy)]
-struct Flow {
+pub(super) struct Flow {
     /// The receiver has taken everything below.
-    taken: u64,
+    pub(super) taken: u64,
     /// Nothing at or above was passed on.
-    passed: u64,
+    pub(super) passed: u64,
     /// Whether the end was passed on.
     ended: bool,
 }
 
 impl Flow {
     /// Takes note of data that is passed on.
-    fn pass(&mut self, data: &Data) -> Result<(), String> {
+    pub(super) fn pass(&mut self, data: &Data) -> Result<(), String> {
         let end = data.offset.saturating_add(data.bytes.len() as u64);
         if end > self.taken.saturating_add(WINDOW) {
             let window = format!("{} to {}", self.taken, self.taken.saturating_add(WINDOW));
@@ -38,7 +38,7 @@ impl Flow {
     }
 
     /// An end of the stream says that it is at `offset`.
-    fn resume(&mut self, offset: u64) {
+    pub(super) fn resume(&mut self, offset: u64) {
         self.taken = self.taken.max(offset);
         self.passed = self.passed.max(offset);
     }
@@ -50,13 +50,13 @@ impl Flow {
 
 /// The stdio of one attached job.
 #[derive(Debug, Default)]
-struct Route {
-    client: Option<PeerId>,
+pub(super) struct Route {
+    pub(super) client: Option<PeerId>,
     /// When the job is given up, while it has no client.
     give_up_at: Option<Time>,
-    stdin: Flow,
+    pub(super) stdin: Flow,
     /// How far each node is with stdin, of a job over several: the least of them is where the stream is.
-    stdin_on: BTreeMap<NodeId, u64>,
+    pub(super) stdin_on: BTreeMap<NodeId, u64>,
     /// Of each of its nodes, as far as there was something.
     outputs: Vec<Outputs>,
     /// The nodes that still have output of the job, once the job is over.
@@ -101,7 +101,7 @@ impl Route {
 
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    routes: BTreeMap<JobId, Route>,
+    pub(super) routes: BTreeMap<JobId, Route>,
     orphans: BTreeSet<(Time, JobId)>,
 }
 
@@ -196,7 +196,7 @@ impl Routes {
 
 impl Desk {
     /// The node that has the streams of a part of a job: where it runs, or ran.
-    fn stream_node(&self, job: JobId, part: u32) -> Option<NodeId> {
+    pub(super) fn stream_node(&self, job: JobId, part: u32) -> Option<NodeId> {
         match self.core.job(job).map(|job| &job.phase) {
             Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_at(assignment, part),
             Some(_) => None,
@@ -228,68 +228,6 @@ impl Desk {
         match route.output(data.stream).pass(&data) {
             Ok(()) => self.effects.push(Effect::ToClient(client, Frame::Data(data))),
             Err(reason) => self.close_node(peer, format!("job {job}: {reason}")),
-        }
-    }
-
-    /// stdin from a client.
-    pub(super) fn input(&mut self, peer: PeerId, data: Data) {
-        let job = data.stream.job;
-        if data.stream.channel != Channel::Stdin || data.stream.part != 0 {
-            return self.close_client(peer, format!("a client sent output of job {job}"));
-        }
-        if self.routes.client(job) != Some(peer) {
-            return;
-        }
-        // It may come late, when the job is over or its node is gone: then nobody takes it, and where the job goes on
-        // the client is told from where to send it again.
-        let links: Vec<PeerId> = self.readers(job).into_iter().filter_map(|node| self.link(node)).collect();
-        let Some(route) = self.routes.routes.get_mut(&job).filter(|_| !links.is_empty()) else { return };
-        match route.stdin.pass(&data) {
-            Ok(()) => {
-                let frames = links.into_iter().map(|link| Effect::ToNode(link, Frame::Data(data.clone())));
-                self.effects.extend(frames);
-            }
-            Err(reason) => self.close_client(peer, format!("job {job}: {reason}")),
-        }
-    }
-
-    /// A node has taken stdin.
-    pub(super) fn stdin_taken(&mut self, node: NodeId, stream: StreamId, offset: u64) {
-        let job = stream.job;
-        if stream.channel != Channel::Stdin || !self.readers(job).contains(&node) {
-            return;
-        }
-        let wide = self.is_wide(job);
-        let Some(route) = self.routes.routes.get_mut(&job).filter(|route| offset <= route.stdin.passed) else { return };
-        if !wide {
-            route.stdin.taken = route.stdin.taken.max(offset);
-            if let Some(client) = self.routes.client(job) {
-                self.tell_client(client, MasterToClient::StreamAck { stream, offset });
-            }
-            return;
-        }
-        self.routes.stdin_on(job, node, offset);
-        self.stdin_of_slowest(job);
-    }
-
-    /// Of a job over several nodes: how far all that read stdin are, once that is known of each.
-    pub(super) fn slowest(&self, job: JobId) -> Option<u64> {
-        let on = &self.routes.routes.get(&job)?.stdin_on;
-        let offsets = self.readers(job).into_iter().map(|node| on.get(&node).copied());
-        offsets.collect::<Option<Vec<u64>>>()?.into_iter().min()
-    }
-
-    /// The slowest node has taken more of stdin, or is another one.
-    pub(super) fn stdin_of_slowest(&mut self, job: JobId) {
-        let Some(offset) = self.slowest(job) else { return };
-        let Some(route) = self.routes.routes.get_mut(&job) else { return };
-        if offset <= route.stdin.taken || offset > route.stdin.passed {
-            return;
-        }
-        route.stdin.taken = offset;
-        if let Some(client) = route.client {
-            let stream = StreamId::new(job, Channel::Stdin);
-            self.tell_client(client, MasterToClient::StreamAck { stream, offset });
         }
     }
 
@@ -352,22 +290,6 @@ impl Desk {
         if route.client.is_some() && !(stdout.is_done() && stderr.is_done()) {
             self.tell_node(link, MasterToNode::ReadFrom { job, stdout: stdout.taken, stderr: stderr.taken });
         }
-    }
-
-    /// A job that is over takes nothing, and how much it took is forgotten: an offset would be too low. So it would be of
-    /// one over several nodes before all of them are back.
-    pub(super) fn connect_stdin(&mut self, job: JobId) {
-        let wide = self.is_wide(job);
-        let linked = self.stream_node(job, 0).is_some_and(|node| wide || self.link(node).is_some());
-        let slowest = self.slowest(job);
-        let Some(route) = self.routes.routes.get_mut(&job).filter(|_| linked) else { return };
-        let (Some(client), Some(_)) = (route.client, self.core.job(job)) else { return };
-        if wide {
-            let Some(slowest) = slowest else { return };
-            route.stdin.resume(slowest);
-        }
-        let stdin_offset = route.stdin.taken;
-        self.tell_client(client, MasterToClient::Attached { job, stdin_offset });
     }
 
     /// A node is back with these attempts.

@@ -98,6 +98,11 @@ impl Desk {
         if let Err(error) = request.settle(self.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
+        let preset = self.core.settings().preset;
+        if request.nodes.get() > 1 && !preset.takes_several_nodes() {
+            let reason = format!("the job is over {} nodes: the policy `{preset}` gives each job one", request.nodes);
+            return self.refuse(peer, reason, Some("lconf set policy easy"));
+        }
         let rest = FRAME_REST + SHARE_REST * request.nodes.get() as usize;
         request.user = caller.user;
         launch.uid = caller.uid;

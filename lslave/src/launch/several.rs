@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use limo_model::NodeSpec;
+use limo_model::{FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames};
 
 use super::{LaunchError, facts};
@@ -19,6 +19,9 @@ pub(super) struct Several {
     pub(super) plan: File,
     /// The files that all tasks here share, which are the process's own.
     pub(super) own: FileNames,
+    /// Whether what is in those of stdout and stderr stays: they are the same on the job's first node, which begins before the
+    /// others do.
+    pub(super) keep: [bool; 2],
 }
 
 /// `None` where the job's command is started by itself. Files whose names hold the number of a task are each task's own, and
@@ -43,6 +46,11 @@ pub(super) fn prepare(
         stdout: names.stdout.filter(|_| own.stdout.is_none()),
         stderr: names.stderr.filter(|_| own.stderr.is_none()),
     });
+    let facts_of_first =
+        FileFacts { node: share.nodes.first().map_or("", String::as_str), node_index: 0, ..facts(exec, spec, 0) };
+    let of_first = exec.launch.file_names(&facts_of_first);
+    let is_later = share.index > 0;
+    let keep = [is_later && of_first.stdout == own.stdout, is_later && of_first.stderr == own.stderr];
     let argv = std::iter::once(program.as_bytes().to_vec()).chain(arguments.iter().cloned()).collect();
     let plan = Plan {
         node: spec.name.clone(),
@@ -55,7 +63,7 @@ pub(super) fn prepare(
         grace: share.grace,
     };
     let step = |source| LaunchError::Step { what: "tell the job's tasks apart".into(), source };
-    Ok(Some(Several { plan: plan.hand_over().map_err(step)?, own }))
+    Ok(Some(Several { plan: plan.hand_over().map_err(step)?, own, keep }))
 }
 
 /// This program again; the path leads to it even where its file was replaced or is out of the user's reach.

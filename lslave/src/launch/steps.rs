@@ -27,11 +27,6 @@ pub(super) fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
     Ok(Some(Identity { uid, gid: user.gid.as_raw(), groups: groups.into_iter().map(|group| group.as_raw()).collect() }))
 }
 
-/// Whether the job's first node has opened its files already, as it is the one that starts first: they may be the same.
-fn is_shared_with_an_earlier_node(exec: &DoExec) -> bool {
-    share(exec).is_some_and(|(share, _)| share.index > 0)
-}
-
 pub(super) struct Identity {
     uid: libc::uid_t,
     gid: libc::gid_t,
@@ -73,7 +68,8 @@ pub(super) struct Steps {
     directory: CString,
     /// For stdin, stdout and stderr, relative to `directory`.
     files: [Option<CString>; 3],
-    append: bool,
+    /// Whether what is in the files of stdout and stderr stays.
+    keep: [bool; 2],
     /// Whether stdin is the job's own terminal.
     terminal: bool,
     /// Descriptors that the command inherits.
@@ -88,7 +84,7 @@ impl Steps {
     /// Where a name has a NUL byte.
     pub(super) fn prepare(
         exec: &DoExec,
-        files: &FileNames,
+        (files, keep): (&FileNames, [bool; 2]),
         identity: Option<Identity>,
         (kept, report): ([Option<RawFd>; 2], RawFd),
     ) -> Result<Self, LaunchError> {
@@ -99,7 +95,7 @@ impl Steps {
             umask: exec.launch.umask & 0o777,
             directory: text(&exec.launch.cwd)?,
             files: [file(&files.stdin)?, file(&files.stdout)?, file(&files.stderr)?],
-            append: exec.launch.files.append || is_shared_with_an_earlier_node(exec),
+            keep: keep.map(|keep| keep || exec.launch.files.append),
             terminal: exec.launch.terminal.is_some() && exec.launch.io == Io::Attached,
             kept,
             several: share(exec).is_some(),
@@ -132,10 +128,10 @@ impl Steps {
                 self.read_from(name)?;
             }
             if let Some(name) = stdout {
-                self.write_to(Step::Stdout, name, libc::STDOUT_FILENO)?;
+                self.write_to(Step::Stdout, (name, self.keep[0]), libc::STDOUT_FILENO)?;
             }
             if let Some(name) = stderr {
-                self.write_to(Step::Stderr, name, libc::STDERR_FILENO)?;
+                self.write_to(Step::Stderr, (name, self.keep[1]), libc::STDERR_FILENO)?;
             }
             for kept in self.kept.into_iter().flatten() {
                 self.check(Step::Kept, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
@@ -167,8 +163,8 @@ impl Steps {
     ///
     /// # Safety
     /// Only between fork and exec.
-    unsafe fn write_to(&self, step: Step, name: &CString, onto: RawFd) -> io::Result<()> {
-        let truncate = if self.append { 0 } else { libc::O_TRUNC };
+    unsafe fn write_to(&self, step: Step, (name, keep): (&CString, bool), onto: RawFd) -> io::Result<()> {
+        let truncate = if keep { 0 } else { libc::O_TRUNC };
         // Appending in any case, so that two descriptors of one file do not write over each other.
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
         // SAFETY: as in `redirect`.

@@ -55,7 +55,9 @@ impl Lines {
             out.extend_from_slice(first);
             out.extend_from_slice(second);
         } else {
-            for line in first.split_inclusive(|byte| *byte == b'\n').chain(second.split_inclusive(|byte| *byte == b'\n')) {
+            for line in
+                first.split_inclusive(|byte| *byte == b'\n').chain(second.split_inclusive(|byte| *byte == b'\n'))
+            {
                 if !self.torn {
                     out.extend_from_slice(&self.label);
                 }

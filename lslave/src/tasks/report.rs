@@ -1,8 +1,8 @@
 //! How tasks ended: the worst of it, and what is said of those that failed.
 
 use std::collections::BTreeMap;
-use std::process::ExitStatus;
 use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use limo_model::Outcome;
 use nix::libc;
@@ -95,7 +95,8 @@ mod tests {
         assert_eq!(report.worst(), Outcome::Exited(7));
         assert!(report.add(4, Outcome::Signaled(15)));
         assert_eq!(report.worst(), Outcome::Signaled(15));
-        let lines = "limo: n1: task 3: exit code 3\nlimo: n1: tasks 1-2,5: exit code 7\nlimo: n1: task 4: ended by SIGTERM\n";
+        let lines =
+            "limo: n1: task 3: exit code 3\nlimo: n1: tasks 1-2,5: exit code 7\nlimo: n1: task 4: ended by SIGTERM\n";
         assert_eq!(report.lines("n1"), lines);
     }
 }

@@ -121,7 +121,11 @@ pub fn launch() -> impl Strategy<Value = Launch> {
             origin: Origin { host: number.to_string(), directory: Vec::new() },
             carried: (number % 5 == 0).then(|| number.to_le_bytes().to_vec()),
             terminal: (number % 7 == 0).then_some(WindowSize { rows: 24, columns: 80 }),
-            parallel: (number % 2 == 0).then_some(Parallel { label: true, reader: Some(number), ..Parallel::default() }),
+            parallel: (number % 2 == 0).then_some(Parallel {
+                label: true,
+                reader: Some(number),
+                ..Parallel::default()
+            }),
         },
     )
 }

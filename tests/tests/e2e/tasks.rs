@@ -27,7 +27,8 @@ fn lines_stay_whole_and_bear_their_labels() {
     let cluster = Cluster::of_one_node(12);
     let submitter = cluster.submitter();
     // In two writes a line: without joining they would mix.
-    let script = "i=0; while [ $i -lt 200 ]; do printf 'task %s ' $LIMO_PROCID; printf 'line %s\n' $i; i=$((i+1)); done";
+    let script =
+        "i=0; while [ $i -lt 200 ]; do printf 'task %s ' $LIMO_PROCID; printf 'line %s\n' $i; i=$((i+1)); done";
     let said = submitter.lrun(&["-n", "4", "sh", "-c", script]).succeeded();
     let mut expected: Vec<String> =
         (0..4).flat_map(|task| (0..200).map(move |line| format!("task {task} line {line}"))).collect();
@@ -39,9 +40,13 @@ fn lines_stay_whole_and_bear_their_labels() {
     lines.sort_unstable();
     expected.sort_unstable();
     assert_eq!(lines, expected);
-    let ran = submitter.lrun(&["-l", "-n", "12", "sh", "-c", "echo out; [ $LIMO_PROCID = 7 ] && printf 'no end' >&2; :"]);
+    let ran =
+        submitter.lrun(&["-l", "-n", "12", "sh", "-c", "echo out; [ $LIMO_PROCID = 7 ] && printf 'no end' >&2; :"]);
     let labels: String = (0..12).map(|task| format!("{task:>2}: out\n")).collect();
-    assert_eq!((ran.code, sorted_lines(&ran.stdout), ran.stderr.as_str()), (Some(0), sorted_lines(&labels), " 7: no end\n"));
+    assert_eq!(
+        (ran.code, sorted_lines(&ran.stdout), ran.stderr.as_str()),
+        (Some(0), sorted_lines(&labels), " 7: no end\n")
+    );
     assert_eq!(submitter.lrun(&["-l", "echo", "one"]).succeeded(), "0: one\n");
     assert_eq!(submitter.lrun(&["-n", "2", "printf", "x"]).succeeded(), "xx", "nothing is added without a label");
 }
@@ -65,9 +70,7 @@ fn stdin_is_for_all_or_for_one() {
     assert_eq!(sorted_lines(&with("-i 1", sum)), expected([false, true, false]));
     assert_eq!(sorted_lines(&with("-i none", sum)), expected([false, false, false]));
     // One that does not read does not stop the others.
-    assert_eq!(sorted_lines(&with("", &format!("[ $LIMO_PROCID = 1 ] || {sum}"))), {
-        format!("0 {of_all}2 {of_all}")
-    });
+    assert_eq!(sorted_lines(&with("", &format!("[ $LIMO_PROCID = 1 ] || {sum}"))), { format!("0 {of_all}2 {of_all}") });
     fs::write(submitter.path("in"), "from a file\n").expect("written");
     let said = submitter.lrun(&["-n", "3", "-i", "in", "cat"]).succeeded();
     assert_eq!(said, "from a file\n".repeat(3), "each reads it from its beginning");
@@ -112,12 +115,21 @@ fn the_highest_code_is_the_jobs() {
         let ran = (ran.code, sorted_lines(&ran.stdout), ran.stderr);
         assert_eq!(ran, (Some(code), stdout.to_owned(), stderr.to_owned()), "{script}");
     };
-    check(&[], "exit $LIMO_PROCID", 3, "", "limo: n1: task 1: exit code 1\nlimo: n1: task 2: exit code 2\nlimo: n1: task 3: exit code 3\n");
+    check(
+        &[],
+        "exit $LIMO_PROCID",
+        3,
+        "",
+        "limo: n1: task 1: exit code 1\nlimo: n1: task 2: exit code 2\nlimo: n1: task 3: exit code 3\n",
+    );
     // The failure of one leaves the others alone.
     check(&["-Q"], "[ $LIMO_PROCID = 1 ] && exit 9; echo $LIMO_PROCID", 9, "0\n2\n3\n", "");
     check(&["-Q"], "[ $LIMO_PROCID = 1 ] && kill -USR1 $$; [ $LIMO_PROCID = 2 ] && exit 7; :", 138, "", "");
     let missing = submitter.lrun(&["-n", "2", "no-such-command"]);
-    assert!(missing.code == Some(127) && missing.stderr.contains("task 1: command not found: no-such-command"), "{missing:?}");
+    assert!(
+        missing.code == Some(127) && missing.stderr.contains("task 1: command not found: no-such-command"),
+        "{missing:?}"
+    );
 }
 
 #[test]
@@ -128,7 +140,10 @@ fn one_that_fails_ends_the_others_where_that_is_asked_for() {
     let script = "[ $LIMO_PROCID = 1 ] && exit 3; exec sleep 1000";
     let ran = submitter.lrun(&["-n", "3", "-K", "sh", "-c", script]);
     assert_eq!(ran.code, Some(143), "{ran:?}");
-    assert!(ran.stderr.contains("task 1: exit code 3") && ran.stderr.contains("tasks 0,2: ended by SIGTERM"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("task 1: exit code 3") && ran.stderr.contains("tasks 0,2: ended by SIGTERM"),
+        "{ran:?}"
+    );
     // One that ignores TERM is killed after the grace.
     let script = "[ $LIMO_PROCID = 1 ] && exit 3; trap '' TERM; while :; do sleep 1000; done";
     let ran = submitter.lrun(&["-n", "3", "-K", "--kill-grace", "1s", "sh", "-c", script]);
@@ -178,15 +193,11 @@ fn an_interrupt_asks_then_reaches_all_then_kills() {
     }
     lines(3, "interrupted\n");
     // Now one after the other until the third within a second comes.
-    let code = loop {
+    let status = limo_tests::until("it ends", || {
         interrupt();
-        std::thread::yield_now();
-        if let Some(status) = lrun.try_wait().expect("a child") {
-            break status.code();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    };
-    assert_eq!(code, Some(143));
+        lrun.try_wait().expect("a child")
+    });
+    assert_eq!(status.code(), Some(143));
 }
 
 #[test]

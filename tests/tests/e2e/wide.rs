@@ -37,8 +37,21 @@ fn tasks_are_dealt_to_nodes_in_blocks() {
     assert_eq!(nodes(&["-n", "3"]), "n1\nn1\nn2\n");
     assert_eq!(nodes(&["-n", "2", "--ntasks-per-node", "1"]), "n1\nn2\n");
     submitter.lrun(&["-N", "4", "true"]).failed("the job asks for 4 nodes: 3 could run a part of it");
-    submitter.lrun(&["-n", "7", "true"]).failed("7 tasks of 1 cores do not fit: the 3 nodes that the job may use have 6 cores");
+    submitter
+        .lrun(&["-n", "7", "true"])
+        .failed("7 tasks of 1 cores do not fit: the 3 nodes that the job may use have 6 cores");
     submitter.lrun(&["-N", "3", "-n", "2", "true"]).failed("3 nodes for 2 tasks: each node needs one");
+}
+
+#[test]
+fn a_policy_that_gives_one_node_takes_no_job_over_several() {
+    let cluster = Setup::nodes(2, 1).start();
+    let submitter = cluster.submitter();
+    let ran = submitter.lrun(&["-N", "2", "true"]);
+    if ran.code != Some(0) {
+        ran.failed("the job is over 2 nodes: the policy `fifo` gives each job one");
+    }
+    submitter.lrun(&["true"]).succeeded();
 }
 
 #[test]
@@ -62,6 +75,7 @@ fn output_of_all_nodes_comes_by_lines_and_to_files() {
     run(&["-o", "all"]);
     let all = "0\n1\n2\n3\nerror 0\nerror 1\nerror 2\nerror 3\n";
     assert_eq!(sorted_lines(&submitter.read("all")), all, "the file is truncated once, before anybody writes");
+    std::fs::write(submitter.path("out.n3"), "old\n").expect("written");
     run(&["-o", "out.%N", "-e", "err.%n.%t"]);
     assert_eq!(sorted_lines(&submitter.read("out.n1")), "0\n1\n");
     assert_eq!(submitter.read("out.n3"), "3\n");
@@ -177,7 +191,9 @@ fn a_part_that_ended_before_the_master_was_killed_is_not_forgotten() {
     let submitter = cluster.submitter().clone();
     let script = "[ $LIMO_PROCID = 1 ] && exit 7; while [ ! -e go ]; do sleep 0.1; done; echo $LIMO_PROCID";
     let mut lrun = submitter.spawn_lrun(&["-Q", "-N", "3", "sh", "-c", script]);
-    until("one has ended", || (cluster.job_processes().iter().filter(|process| process.is_called("sh")).count() == 2).then_some(()));
+    until("one has ended", || {
+        (cluster.job_processes().iter().filter(|process| process.is_called("sh")).count() == 2).then_some(())
+    });
     cluster.kill_master();
     std::fs::write(submitter.path("go"), "").expect("written");
     until("all have ended", || cluster.job_processes().is_empty().then_some(()));
