@@ -239,8 +239,8 @@ mod tests {
         let now = Launch { files, carried: Some(b"#!".to_vec()), ..now };
         let Launch { argv, variants, cwd, env, umask, uid, io, files, origin, carried, terminal, array, .. } =
             now.clone();
-        let first = First { argv, variants, cwd, env, umask, uid, io };
-        let second = encode_stored(&Second { first, files, origin, carried, terminal, array }).expect("small");
+        let fields = First { argv, variants, cwd, env, umask, uid, io };
+        let second = encode_stored(&Second { first: fields, files, origin, carried, terminal, array }).expect("small");
         assert_eq!(Launch::decode_stored(&second).expect("readable"), now);
         assert_eq!(Launch::decode_stored(&encode_stored(&now).expect("small")).expect("readable"), now);
         let parallel = Some(Parallel { label: true, reader: Some(3), ..Parallel::default() });

@@ -5,9 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, NodeId, Outcome, Time, width};
-use limo_proto::{
-    AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToClient, MasterToNode, StreamId, WINDOW, WindowSize,
-};
+use limo_proto::{AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToNode, StreamId, WINDOW, WindowSize};
 use limo_sched::{Event, JobEnd, Phase};
 
 use super::wide::{node_at, place_of};

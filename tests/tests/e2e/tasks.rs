@@ -145,7 +145,8 @@ fn one_that_fails_ends_the_others_where_that_is_asked_for() {
         "{ran:?}"
     );
     // One that ignores TERM is killed after the grace.
-    let script = "[ $LIMO_PROCID = 1 ] && exit 3; trap '' TERM; while :; do sleep 1000; done";
+    let script = "[ $LIMO_PROCID = 1 ] && { until [ -e ready.0 ] && [ -e ready.2 ]; do sleep 0.05; done; exit 3; }
+                  trap '' TERM; touch ready.$LIMO_PROCID; while :; do sleep 1000; done";
     let ran = submitter.lrun(&["-n", "3", "-K", "--kill-grace", "1s", "sh", "-c", script]);
     assert_eq!(ran.code, Some(137), "{ran:?}");
     assert!(begun.elapsed().as_secs() < 300, "nothing waited for the sleeps");
