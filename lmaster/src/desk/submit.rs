@@ -103,7 +103,8 @@ impl Desk {
             let reason = format!("the job is over {} nodes: the policy `{preset}` gives each job one", request.nodes);
             return self.refuse(peer, reason, Some("lconf set policy easy"));
         }
-        let rest = FRAME_REST + SHARE_REST * request.nodes.get() as usize;
+        let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
+        let rest = FRAME_REST + SHARE_REST * sharing;
         request.user = caller.user;
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {

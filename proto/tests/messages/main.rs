@@ -130,7 +130,7 @@ fn refusals_say_what_is_wrong() {
     check(&[], "an empty frame");
     check(&[9, 1, 2], "a frame of the unknown kind 9");
     check(&[2, 0, 0], "a data frame of 2 bytes is shorter than its head of 21");
-    check(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0], "a data frame of the unknown channel 3");
+    check(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "a data frame of the unknown channel 3");
     let too_large =
         Frame::Message(NodeToMaster::JobRefused { job: JobId(1), attempt: Attempt(1), reason: "x".repeat(BODY_LIMIT) });
     let refused = too_large.encode().expect_err("refused").to_string();
