@@ -22,6 +22,7 @@ use limo_model::{Attempt, JobId, NodeId, Outcome, Time, Usage};
 use limo_proto::{AttemptReport, AttemptState, DoExec, Launch, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
+use super::commit::After;
 use super::wide::{nodes_of, place_of, placed_on};
 use super::{Desk, PeerId};
 
@@ -145,13 +146,14 @@ impl Desk {
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
         self.awaited.remove(&job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
-        if self.is_wide(job) {
-            self.gathered.remove(&job);
-            for peer in self.open_links(job) {
-                self.tell_node(peer, MasterToNode::Drop { job, attempt });
-            }
-        }
+        let others = if self.is_wide(job) { self.open_nodes(job) } else { Vec::new() };
+        self.gathered.remove(&job);
         self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
+        // Also one that is just being registered, and hears nothing before that is on disk.
+        let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.connected.get(node)?.peer)).collect();
+        for peer in peers {
+            self.after(After::ToNode(peer, MasterToNode::Drop { job, attempt }));
+        }
     }
 
     fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {

@@ -306,6 +306,9 @@ impl Desk {
                 }
             }
         };
-        reports.iter().filter(|report| !self.is_on(node, report.job, report.attempt)).map(order).collect()
+        let is_over = |report: &&AttemptReport| {
+            !self.is_on(node, report.job, report.attempt) || !self.open_nodes(report.job).contains(&node)
+        };
+        reports.iter().filter(is_over).map(order).collect()
     }
 }

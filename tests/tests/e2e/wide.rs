@@ -49,7 +49,7 @@ fn a_policy_that_gives_one_node_takes_no_job_over_several() {
     let submitter = cluster.submitter();
     let ran = submitter.lrun(&["-N", "2", "true"]);
     if ran.code != Some(0) {
-        ran.failed("the job is over 2 nodes: the policy `fifo` gives each job one");
+        ran.failed("the job is over 2 nodes: the policy `limo` gives each job one");
     }
     submitter.lrun(&["true"]).succeeded();
 }

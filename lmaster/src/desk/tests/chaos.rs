@@ -309,7 +309,12 @@ impl World {
                 return;
             }
         }
-        panic!("it does not come to an end");
+        let jobs: Vec<_> = self.bench.desk.core.jobs().map(|(id, job)| (id, &job.phase)).collect();
+        let records: Vec<_> = self.nodes.iter().map(|node| (&node.name, node.link, &node.records)).collect();
+        panic!(
+            "it does not come to an end: {jobs:?}\n{records:?}\n{:?} {:?}",
+            self.bench.desk.gathered, self.bench.desk.awaited
+        );
     }
 
     fn check(&self) {
