@@ -1,24 +1,27 @@
 //! Names of nodes in short, `n[1-3,7]`, as people type them.
 
+/// A number at the end of a name, or the first and the last of several that follow each other.
+type Run<'a> = (&'a str, Option<&'a str>);
+
 /// The names in their order, neighbours that differ only in a number with as many digits in brackets.
 pub fn host_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let mut groups: Vec<(&str, Vec<(&str, Option<&str>)>)> = Vec::new();
+    let mut groups: Vec<(&str, Vec<Run>)> = Vec::new();
     for name in names {
         let (prefix, number) = split(name);
-        match groups.last_mut() {
-            Some((own, runs))
-                if *own == prefix && !number.is_empty() && runs.iter().all(|(from, _)| !from.is_empty()) =>
-            {
-                match runs.last_mut() {
-                    Some((from, to)) if follows(to.unwrap_or(from), number) => *to = Some(number),
-                    _ => runs.push((number, None)),
-                }
+        let group = groups.last_mut().filter(|(own, runs)| {
+            *own == prefix && !number.is_empty() && runs.iter().all(|(from, _)| !from.is_empty())
+        });
+        match group.map(|(_, runs)| (runs.last().copied(), runs)) {
+            Some((Some((from, to)), runs)) if follows(to.unwrap_or(from), number) => {
+                runs.pop();
+                runs.push((from, Some(number)));
             }
-            _ => groups.push((prefix, vec![(number, None)])),
+            Some((_, runs)) => runs.push((number, None)),
+            None => groups.push((prefix, vec![(number, None)])),
         }
     }
-    let run = |(from, to): &(&str, Option<&str>)| to.map_or((*from).to_owned(), |to| format!("{from}-{to}"));
-    let group = |(prefix, runs): &(&str, Vec<(&str, Option<&str>)>)| match &runs[..] {
+    let run = |(from, to): &Run| to.map_or((*from).to_owned(), |to| format!("{from}-{to}"));
+    let group = |(prefix, runs): &(&str, Vec<Run>)| match &runs[..] {
         [(number, None)] => format!("{prefix}{number}"),
         runs => format!("{prefix}[{}]", runs.iter().map(run).collect::<Vec<_>>().join(",")),
     };
