@@ -122,7 +122,7 @@ impl Peer {
     /// # Errors
     /// Where the connection broke.
     pub async fn data(&mut self, job: JobId, channel: Channel, at: u64, bytes: &[u8]) -> Result<(), ConnectionError> {
-        let stream = StreamId { job, channel };
+        let stream = StreamId::new(job, channel);
         let data = Data { stream, offset: at, bytes: Bytes::copy_from_slice(bytes) };
         self.connection.writer.send(&Frame::Data(data)).await
     }

@@ -81,7 +81,10 @@ fn base(
         let node = nodes.get(unit.node.0 as usize)?.spec();
         Some((node, node.units.get(usize::from(unit.unit))?))
     };
-    let places: Vec<_> = placement.iter().filter_map(|part| place(part.unit)).collect();
+    let mut units: Vec<UnitId> = placement.iter().flat_map(|part| part.units()).collect();
+    // In the order of the nodes' tasks.
+    units.sort_by_key(|unit| unit.node);
+    let places: Vec<_> = units.into_iter().filter_map(place).collect();
     let mut names: Vec<String> = places.iter().map(|(node, _)| node.name.clone()).collect();
     names.dedup();
     // Before the node is known a name may hold one: then it is not told.

@@ -15,6 +15,7 @@ use crate::warning::warning;
 
 use crate::export::Export;
 use crate::files::FileArgs;
+use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
 
 /// Run a command on the cluster, as if it ran here
@@ -33,6 +34,8 @@ pub struct Args {
     pub job: JobArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub tasks: TaskArgs,
     #[command(flatten)]
     pub when: WhenArgs,
     #[command(flatten)]
@@ -77,7 +80,7 @@ pub struct JobArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
-    /// Cores of one CPU, or `all`
+    /// Cores of one CPU for each task, or `all`
     #[arg(short = 'c', long, value_name = "N", default_value = "1")]
     pub cores: Cores,
     /// Memory, e.g. 512M

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::args::HowArgs;
 use crate::farewell::farewell;
 use crate::link::{Link, LinkEvent};
-use crate::pumps::{Report, read_stdin, write_output};
+use crate::pumps::{Piece, Report, read_stdin, write_output};
 use crate::session::{Effect, Input, Leave, Session};
 use crate::signals;
 use crate::terminal::{self, Keys};
@@ -21,8 +21,8 @@ use crate::voice::Voice;
 struct Pumps {
     /// Started when the job takes its first byte.
     stdin: Option<mpsc::Receiver<bytes::Bytes>>,
-    stdout: std::sync::mpsc::Sender<bytes::Bytes>,
-    stderr: std::sync::mpsc::Sender<bytes::Bytes>,
+    stdout: std::sync::mpsc::Sender<Piece>,
+    stderr: std::sync::mpsc::Sender<Piece>,
 }
 
 /// Submits the job, passes everything through and returns its exit code.
@@ -58,7 +58,7 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
             }
             Some(size) = resized(&mut sizes) => Input::Resized(size),
             Some(report) = written.recv() => match report {
-                Report::Written(channel, count) => Input::Written(channel, count),
+                Report::Written(channel, part, count) => Input::Written(channel, part, count),
                 Report::Blocked(channel, error) => Input::Blocked(channel, error),
             },
             Some(piece) = piece(&mut pumps.stdin), if session.wants_stdin() => Input::Stdin(piece),
@@ -74,8 +74,8 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
                 match effect {
                     Effect::Send(frame) => link.send(frame),
                     // A pump ends only with this process.
-                    Effect::Write(Channel::Stderr, bytes) => drop(pumps.stderr.send(bytes)),
-                    Effect::Write(_, bytes) => drop(pumps.stdout.send(bytes)),
+                    Effect::Write(Channel::Stderr, part, bytes) => drop(pumps.stderr.send((part, bytes))),
+                    Effect::Write(_, part, bytes) => drop(pumps.stdout.send((part, bytes))),
                     Effect::Say(news) => voice.say(&news, patience.0),
                     Effect::Reconnect => more.extend(session.step(begun.elapsed(), input_of(link.hang_up()))),
                     Effect::StopSelf => {

@@ -11,6 +11,9 @@ use limo_proto::Files;
 /// What srun calls a stream that goes nowhere.
 const NOWHERE: &str = "none";
 
+/// What srun calls all tasks.
+const EVERYBODY: &str = "all";
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input and output")]
 pub struct FileArgs {
@@ -20,9 +23,9 @@ pub struct FileArgs {
     /// Write standard error to FILE on the node
     #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
     pub error: Option<FileName>,
-    /// Read standard input from FILE on the node
-    #[arg(short, long, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(file_name))]
-    pub input: Option<FileName>,
+    /// Read standard input from FILE on the node, or give it to task N only
+    #[arg(short, long, value_name = "FILE|N", value_parser = OsStringValueParser::new().try_map(input))]
+    pub input: Option<Input>,
     /// What output files had goes (`truncate`) or stays (`append`)
     #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true, hide = true)]
     pub open_mode: OpenMode,
@@ -49,11 +52,35 @@ fn file_name(text: OsString) -> Result<FileName, FileNameError> {
     check_file_name(text.as_bytes()).map(|()| FileName(text.into_vec()))
 }
 
+/// Where stdin comes from, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// This process's own, for every task.
+    All,
+    /// The same, for this task alone.
+    Task(u32),
+    File(FileName),
+}
+
+fn input(text: OsString) -> Result<Input, FileNameError> {
+    match text.to_str() {
+        Some(EVERYBODY) => Ok(Input::All),
+        Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty() => {
+            // A number that is too large is one of no task.
+            Ok(Input::Task(number.parse().unwrap_or(u32::MAX)))
+        }
+        _ => file_name(text).map(Input::File),
+    }
+}
+
 impl FileArgs {
     pub fn files(&self) -> Files {
         let bytes = |name: &Option<FileName>| name.as_ref().map(|name| name.0.clone());
         Files {
-            stdin: bytes(&self.input),
+            stdin: self.input.as_ref().and_then(|input| match input {
+                Input::File(name) => Some(name.0.clone()),
+                Input::All | Input::Task(_) => None,
+            }),
             stdout: bytes(&self.output),
             stderr: bytes(&self.error),
             append: self.open_mode == OpenMode::Append,
@@ -89,7 +116,10 @@ mod tests {
         check(&["-o", "%A_%a"], Ok(Files { stdout: name("%A_%a"), ..Files::default() }));
         check(&["-o", "%A_%"], Err("invalid value '%A_%' for '--output <FILE>': a `%` stands at the end"));
         check(&["-e", "%q"], Err("'--error <FILE>': `%q` stands for nothing"));
-        check(&["-i", ""], Err("'--input <FILE>': the name is empty"));
+        check(&["-i", "all"], Ok(Files::default()));
+        check(&["-i", "7"], Ok(Files::default()));
+        check(&["-i", "./7"], Ok(Files { stdin: name("./7"), ..Files::default() }));
+        check(&["-i", ""], Err("'--input <FILE|N>': the name is empty"));
         check(&["--open-mode", "x"], Err("invalid value 'x' for '--open-mode <MODE>'"));
     }
 }

@@ -20,8 +20,8 @@ const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
 /// What became of output.
 #[derive(Debug)]
 pub enum Report {
-    /// So many bytes are written or thrown away; the end counts as one.
-    Written(Channel, u64),
+    /// So many bytes of this node's are written or thrown away; the end counts as one.
+    Written(Channel, u32, u64),
     /// It cannot be written, and is thrown away from here on.
     Blocked(Channel, Errno),
 }
@@ -71,18 +71,21 @@ fn ready(fd: std::os::fd::BorrowedFd<'_>, flags: PollFlags) {
     let _ = poll(&mut [PollFd::new(fd, flags)], PollTimeout::NONE);
 }
 
-/// Starts to write stdout or stderr. An empty piece is the end.
-pub fn write_output(channel: Channel, reports: mpsc::UnboundedSender<Report>) -> blocking::Sender<Bytes> {
-    let (pieces, taken) = blocking::channel::<Bytes>();
+/// A piece of output, of one of the job's nodes. An empty one is the end.
+pub type Piece = (u32, Bytes);
+
+/// Starts to write stdout or stderr.
+pub fn write_output(channel: Channel, reports: mpsc::UnboundedSender<Report>) -> blocking::Sender<Piece> {
+    let (pieces, taken) = blocking::channel::<Piece>();
     thread::spawn(move || {
         let mut blocked = false;
-        while let Ok(piece) = taken.recv() {
+        while let Ok((part, piece)) = taken.recv() {
             if !blocked && let Err(error) = write(channel, &piece) {
                 blocked = true;
                 let _ = reports.send(Report::Blocked(channel, error));
             }
             let count = (piece.len() as u64).max(1);
-            if reports.send(Report::Written(channel, count)).is_err() {
+            if reports.send(Report::Written(channel, part, count)).is_err() {
                 return;
             }
         }

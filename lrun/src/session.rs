@@ -29,8 +29,8 @@ pub enum Input {
     Heard(Frame<MasterToClient>),
     /// A piece of stdin; no bytes are its end.
     Stdin(Bytes),
-    /// So many bytes of an output are written; the end counts as one.
-    Written(Channel, u64),
+    /// So many bytes of an output of one node are written; the end counts as one.
+    Written(Channel, u32, u64),
     /// An output cannot be written; it is thrown away from here on.
     Blocked(Channel, Errno),
     /// This process got a signal.
@@ -47,8 +47,8 @@ pub enum Input {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     Send(Frame<ClientToMaster>),
-    /// No bytes are the end.
-    Write(Channel, Bytes),
+    /// Output of one node. No bytes are the end.
+    Write(Channel, u32, Bytes),
     Say(News),
     /// The master sent something that cannot be: hang up and call again.
     Reconnect,
@@ -62,10 +62,22 @@ pub enum Effect {
 pub enum News {
     Accepted(JobId),
     Waiting(JobId, Wait),
-    Running { job: JobId, node: String, unit: String },
+    Running {
+        job: JobId,
+        node: String,
+        unit: String,
+    },
     Away,
     Back,
-    NotCancelled { job: JobId, reason: String },
+    /// So many tasks run there; one more interrupt, soon, reaches them.
+    Asked {
+        tasks: u32,
+        node: String,
+    },
+    NotCancelled {
+        job: JobId,
+        reason: String,
+    },
     CannotWrite(Channel, Errno),
     OutputMissing,
     UsedUp(JobId, UsedUp),
@@ -114,6 +126,10 @@ pub struct Session {
     /// The signal by which the user gave up the job before it ran.
     interrupt: Option<i32>,
     last_interrupt: Option<(Duration, i32)>,
+    /// Interrupts in a row, each within a second of the one before.
+    in_a_row: u32,
+    /// Where the job runs.
+    node: String,
     report: Option<Box<JobReport>>,
     output_lost: bool,
     /// Of the terminal, where it has changed since the submission.
@@ -123,11 +139,12 @@ pub struct Session {
 
 impl Session {
     pub fn new(exec: SendExec) -> Self {
+        let streams = Streams::new(exec.request.spread.is_some());
         Self {
             exec,
             job: None,
             phase: Phase::Submitting,
-            streams: Streams::default(),
+            streams,
             connected: false,
             away: false,
             attaching: false,
@@ -135,6 +152,8 @@ impl Session {
             cancelling: false,
             interrupt: None,
             last_interrupt: None,
+            in_a_row: 0,
+            node: String::new(),
             report: None,
             output_lost: false,
             size: None,
@@ -159,7 +178,7 @@ impl Session {
                 self.streams.push_stdin(bytes);
                 self.send_stdin();
             }
-            Input::Written(channel, count) => self.written(channel, count),
+            Input::Written(channel, part, count) => self.written((channel, part), count),
             Input::Blocked(channel, error) => self.blocked(channel, error),
             Input::Signal(signal) => self.signal(now, signal),
             Input::Resized(size) => {
@@ -227,9 +246,10 @@ impl Session {
         let first = match self.job {
             None => ClientToMaster::SendExec(Box::new(self.exec.clone())),
             Some(job) => {
-                let (stdout, stderr) = self.streams.offsets();
+                let mut offsets = self.streams.offsets();
                 self.attaching = true;
-                ClientToMaster::Attach { job, key: self.exec.key, stdout, stderr }
+                let (stdout, stderr) = offsets.next().unwrap_or_default();
+                ClientToMaster::Attach { job, key: self.exec.key, stdout, stderr, more: offsets.collect() }
             }
         };
         self.send(first);
@@ -275,6 +295,7 @@ impl Session {
             }
             MasterToClient::Running { job, node, unit } => {
                 self.phase = Phase::Running;
+                self.node.clone_from(&node);
                 self.say(News::Running { job, node, unit });
             }
             MasterToClient::Attached { stdin_offset, .. } => match self.streams.open(stdin_offset) {
@@ -329,18 +350,17 @@ impl Session {
         if self.phase == Phase::Waiting {
             self.phase = Phase::Running;
         }
-        let channel = data.stream.channel;
-        match self.streams.accept(channel, data.offset, data.bytes) {
-            Ok(Some(new)) => self.effects.push(Effect::Write(channel, new)),
-            Ok(None) => {}
+        let (channel, part) = (data.stream.channel, data.stream.part);
+        match self.streams.accept((channel, part), data.offset, data.bytes) {
+            Ok(new) => self.effects.extend(new.into_iter().flatten().map(|new| Effect::Write(channel, part, new))),
             Err(_) => self.effects.push(Effect::Reconnect),
         }
     }
 
-    fn written(&mut self, channel: Channel, count: u64) {
+    fn written(&mut self, stream: (Channel, u32), count: u64) {
         let Some(job) = self.job else { return };
         // Without a connection the acknowledgement is not needed: the next `Attach` says more.
-        if let Some(ack) = self.streams.written(job, channel, count).filter(|_| self.connected) {
+        if let Some(ack) = self.streams.written(job, stream, count).filter(|_| self.connected) {
             self.send(ack);
         }
         self.leave_if_done();
@@ -362,7 +382,7 @@ impl Session {
     fn leave_if_done(&mut self) {
         let Some(report) = &self.report else { return };
         let ran = matches!(report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
-        let done = if ran { self.streams.is_drained() } else { self.streams.is_written() };
+        let done = if ran { self.streams.is_drained(report.nodes.len().max(1)) } else { self.streams.is_written() };
         if done {
             self.leave_over();
         }

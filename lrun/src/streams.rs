@@ -1,5 +1,7 @@
-//! The client's ends of a job's three streams. No I/O: says what to send, takes what arrived.
+//! The client's ends of a job's streams: stdin, and stdout and stderr of each of its nodes. No I/O: says what to send, takes
+//! what arrived.
 
+use crate::lines::Lines;
 use bytes::Bytes;
 use limo_model::JobId;
 use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, StreamError, StreamId};
@@ -8,15 +10,38 @@ use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, Str
 #[derive(Debug, Default)]
 pub struct Streams {
     stdin: Outbox,
-    stdout: Inbox,
-    stderr: Inbox,
-    /// What was received and not yet written, the end of a stream counting as one.
+    /// Of each node, as far as there was something.
+    outputs: Vec<Outputs>,
+    /// Whether only whole lines are written.
+    by_lines: bool,
+    /// What was handed out and not yet written, the end of a stream counting as one.
     unwritten: u64,
     /// Whether the node takes stdin now.
     open: bool,
 }
 
+/// What one node writes.
+#[derive(Debug, Default)]
+struct Outputs {
+    stdout: Output,
+    stderr: Output,
+}
+
+#[derive(Debug, Default)]
+struct Output {
+    inbox: Inbox,
+    lines: Lines,
+}
+
+/// Most nodes that a job may be said to have.
+const PARTS_LIMIT: u32 = 100_000;
+
 impl Streams {
+    /// `by_lines` is whether output is joined by whole lines.
+    pub fn new(by_lines: bool) -> Self {
+        Self { by_lines, ..Self::default() }
+    }
+
     /// Whether a piece of stdin can be taken, of up to [`CHUNK`] bytes.
     pub fn wants_stdin(&self) -> bool {
         self.open && !self.stdin.is_closed() && self.stdin.room() >= CHUNK
@@ -33,7 +58,7 @@ impl Streams {
             return None;
         }
         let (offset, bytes) = self.stdin.next_chunk()?;
-        Some(Frame::Data(Data { stream: StreamId { job, channel: Channel::Stdin }, offset, bytes }))
+        Some(Frame::Data(Data { stream: StreamId::new(job, Channel::Stdin), offset, bytes }))
     }
 
     /// The node takes stdin from `offset` on.
@@ -64,39 +89,53 @@ impl Streams {
         self.stdin.acknowledge(offset)
     }
 
-    fn inbox(&mut self, channel: Channel) -> Option<&mut Inbox> {
-        match channel {
-            Channel::Stdin => None,
-            Channel::Stdout => Some(&mut self.stdout),
-            Channel::Stderr => Some(&mut self.stderr),
+    fn output(&mut self, (channel, part): (Channel, u32)) -> Option<&mut Output> {
+        if channel == Channel::Stdin || part >= PARTS_LIMIT {
+            return None;
         }
+        let part = part as usize;
+        if part >= self.outputs.len() {
+            self.outputs.resize_with(part + 1, Outputs::default);
+        }
+        let outputs = self.outputs.get_mut(part)?;
+        Some(if channel == Channel::Stderr { &mut outputs.stderr } else { &mut outputs.stdout })
     }
 
-    /// Output arrived. Returns what of it is new and must be written; no bytes are the end of the stream.
+    /// Output arrived. Returns what must be written now, in order; no bytes are the end of the stream.
     ///
     /// # Errors
     /// Where bytes are missing before it or follow the end.
-    pub fn accept(&mut self, channel: Channel, offset: u64, bytes: Bytes) -> Result<Option<Bytes>, StreamError> {
-        let Some(inbox) = self.inbox(channel) else { return Ok(None) };
-        let new = inbox.accept(offset, bytes)?;
-        if let Some(new) = &new {
-            self.unwritten += (new.len() as u64).max(1);
-        }
-        Ok(new)
+    pub fn accept(
+        &mut self,
+        stream: (Channel, u32),
+        offset: u64,
+        bytes: Bytes,
+    ) -> Result<[Option<Bytes>; 2], StreamError> {
+        let by_lines = self.by_lines;
+        let Some(output) = self.output(stream) else { return Ok([None, None]) };
+        let Some(new) = output.inbox.accept(offset, bytes)? else { return Ok([None, None]) };
+        let write = match (by_lines, new.is_empty()) {
+            (false, _) => [Some(new), None],
+            (true, true) => [output.lines.end(), Some(new)],
+            (true, false) => [output.lines.take(new), None],
+        };
+        self.unwritten += write.iter().flatten().map(|piece| (piece.len() as u64).max(1)).sum::<u64>();
+        Ok(write)
     }
 
     /// `count` more bytes are written. Returns the acknowledgement that is due.
-    pub fn written(&mut self, job: JobId, channel: Channel, count: u64) -> Option<ClientToMaster> {
+    pub fn written(&mut self, job: JobId, stream: (Channel, u32), count: u64) -> Option<ClientToMaster> {
         self.unwritten = self.unwritten.saturating_sub(count);
-        let inbox = self.inbox(channel)?;
+        let inbox = &mut self.output(stream)?.inbox;
         inbox.consume_bytes(count);
         let offset = inbox.due_ack()?;
-        Some(ClientToMaster::StreamAck { stream: StreamId { job, channel }, offset })
+        let (channel, part) = stream;
+        Some(ClientToMaster::StreamAck { stream: StreamId { job, channel, part }, offset })
     }
 
-    /// Where stdout and stderr go on.
-    pub fn offsets(&self) -> (u64, u64) {
-        (self.stdout.offset(), self.stderr.offset())
+    /// Where stdout and stderr of each node go on.
+    pub fn offsets(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.outputs.iter().map(|outputs| (outputs.stdout.inbox.offset(), outputs.stderr.inbox.offset()))
     }
 
     /// Whether everything that was received is written.
@@ -104,8 +143,9 @@ impl Streams {
         self.unwritten == 0
     }
 
-    /// Whether both outputs have ended, and everything is written.
-    pub fn is_drained(&self) -> bool {
-        self.stdout.has_ended() && self.stderr.has_ended() && self.is_written()
+    /// Whether both outputs of so many nodes have ended, and everything is written.
+    pub fn is_drained(&self, nodes: usize) -> bool {
+        let has_ended = |outputs: &&Outputs| outputs.stdout.inbox.has_ended() && outputs.stderr.inbox.has_ended();
+        self.outputs.iter().filter(has_ended).count() >= nodes && self.is_written()
     }
 }

@@ -11,6 +11,7 @@ use nix::sys::stat::{Mode, umask};
 
 use crate::args::{Args, WhenArgs};
 use crate::dependency::Dependencies;
+use crate::tasks::parallel;
 use crate::work::Work;
 
 /// By which nodes find a job's processes: a job that hands in another must not pass its own on.
@@ -123,6 +124,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         warning: warning(&args.when)?,
         kill_grace: args.when.kill_grace,
         allowance: args.power.allowance(),
+        spread: args.tasks.spread(args.resources.cores),
     })
 }
 
@@ -177,6 +179,7 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failu
         carried: work.carried,
         terminal: around.terminal,
         array: args.array.array()?,
+        parallel: parallel(args)?,
     })
 }
 

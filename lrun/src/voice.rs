@@ -56,6 +56,10 @@ impl Voice {
             }
             News::Back if self.verbose => self.line("the master is back"),
             News::Away | News::Back => {}
+            News::Asked { tasks, node } => {
+                let on = if node.is_empty() { String::new() } else { format!(" on {node}") };
+                self.line(&format!("{tasks} tasks run{on}: interrupt again within 1 s to reach them"));
+            }
             News::NotCancelled { job, reason } => self.line(&format!("error: cannot cancel job {job}: {reason}")),
             News::CannotWrite(channel, error) => {
                 self.line(&format!("error: cannot write {}: {}", stream_name(*channel), error.desc()));

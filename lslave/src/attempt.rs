@@ -210,6 +210,7 @@ mod tests {
             time_limit: None,
             restarts: 0,
             task: None,
+            share: None,
         }
     }
 

@@ -96,7 +96,7 @@ impl JobIo {
             output.ask = Some(ask);
             output.ask_more();
             let source = Source { from, over: self.over.subscribe() };
-            let stream = StreamId { job, channel };
+            let stream = StreamId::new(job, channel);
             tokio::spawn(read_output(stream, source, asks, inputs.clone()));
         }
         Ok(())
@@ -213,7 +213,7 @@ impl JobIo {
     pub fn send(&mut self, job: JobId, link: &Outgoing) {
         for (output, channel) in [(&mut self.stdout, Channel::Stdout), (&mut self.stderr, Channel::Stderr)] {
             while let Some((offset, bytes)) = output.outbox.next_chunk() {
-                link.send_data(StreamId { job, channel }, offset, bytes);
+                link.send_data(StreamId::new(job, channel), offset, bytes);
             }
         }
     }
@@ -352,10 +352,10 @@ async fn read_output(
 
 /// The end of a stream of which nothing is kept: nothing follows `offset`.
 pub fn send_end(job: JobId, channel: Channel, offset: u64, link: &Outgoing) {
-    link.send_data(StreamId { job, channel }, offset, Bytes::new());
+    link.send_data(StreamId::new(job, channel), offset, Bytes::new());
 }
 
 /// The message that acknowledges stdin.
 pub fn stdin_ack(job: JobId, offset: u64) -> NodeToMaster {
-    NodeToMaster::StreamAck { stream: StreamId { job, channel: Channel::Stdin }, offset }
+    NodeToMaster::StreamAck { stream: StreamId::new(job, Channel::Stdin), offset }
 }

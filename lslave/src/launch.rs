@@ -5,6 +5,7 @@
 
 mod carried;
 mod environment;
+mod several;
 mod steps;
 
 use std::ffi::OsStr;
@@ -108,20 +109,26 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
         carried::write(around.cookie, program, content, owner).map_err(step)
     });
     let carried = carried.transpose()?;
-    let mut command = match &carried {
-        Some(path) => Command::new(path),
-        None => Command::new(OsStr::from_bytes(program)),
+    let program_path = carried.as_ref().map_or(OsStr::from_bytes(program), |path| path.as_os_str());
+    let files = launch.file_names(&facts(exec, around.spec, 0));
+    let several = several::prepare(exec, around.spec, (program_path, arguments), &files)?;
+    let mut command = match &several {
+        Some(plan) => several::command(plan),
+        None => Command::new(program_path),
     };
-    command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
+    if several.is_none() {
+        command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
+    }
     // Both ends are close-on-exec: no other job inherits one, and the job itself only that which it is given below.
     let pipe = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?;
     let (work_end, work) = pipe.unzip();
     command.env_clear().envs(environment(exec, around, work_end.as_ref()));
-    let files = launch.file_names(&facts(exec, around.spec));
+    let own = several.as_ref().map_or(&files, |several| &several.own);
     let terminal = stdio(&mut command, launch, &files, identity.as_ref())?;
     let (mut failure, report) = io::pipe().map_err(LaunchError::Spawn)?;
-    let kept = work_end.as_ref().map(AsRawFd::as_raw_fd);
-    let steps = Steps::prepare(exec, &files, identity, (kept, report.as_raw_fd()))?;
+    let kept = [work_end.as_ref().map(AsRawFd::as_raw_fd), several.as_ref().map(|several| several.plan.as_raw_fd())];
+    let keep = several.as_ref().map_or([false; 2], |several| several.keep);
+    let steps = Steps::prepare(exec, (own, keep), identity, (kept, report.as_raw_fd()))?;
     // SAFETY: `Steps::run` only makes system calls that are safe after a fork, and allocates nothing.
     unsafe { command.pre_exec(move || steps.run()) };
     // While this waits for the exec, nothing else of the daemon's loop runs, so nobody else collects the child.
@@ -141,7 +148,10 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
         Err(source) => {
             let mut step = [0];
             let failed = failure.read(&mut step).is_ok_and(|count| count == 1).then(|| Step::from(step[0]));
-            Err(explain(failed, source, (exec, &files), (program, carried.is_some())))
+            if several.is_some() && failed.is_none() {
+                return Err(LaunchError::Spawn(source));
+            }
+            Err(explain(failed, source, (exec, own), (program, carried.is_some())))
         }
     }
 }
@@ -166,11 +176,12 @@ fn stdio(
     Ok(None)
 }
 
-/// What the names of the job's files may hold.
-fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec) -> FileFacts<'a> {
-    let DoExec { job, name, user, task, .. } = exec;
+/// What the names of the files may hold, of the task at `place` of those here.
+fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec, place: u32) -> FileFacts<'a> {
+    let DoExec { job, name, user, task, share, .. } = exec;
     let array = task.as_ref().map(|task| (task.array, task.number));
-    FileFacts { job: *job, name, user, node: &spec.name, node_index: 0, task: 0, array }
+    let (node_index, first) = share.as_ref().map_or((0, 0), |share| (share.index, share.own().0));
+    FileFacts { job: *job, name, user, node: &spec.name, node_index, task: first.saturating_add(place), array }
 }
 
 fn explain(

@@ -16,6 +16,7 @@ mod node;
 mod probe;
 mod reap;
 mod spool;
+mod tasks;
 mod terminal;
 
 use std::process::ExitCode;
@@ -38,6 +39,10 @@ const INPUTS: usize = 64;
 const UNFINISHED: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
+    let mut words = std::env::args();
+    if words.next().is_some_and(|name| name == tasks::NAME) {
+        return tasks::main(words.next().and_then(|fd| fd.parse().ok()));
+    }
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -46,11 +46,14 @@ const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str
 }
 
 /// In the order of the page.
-pub const VARIABLES: [Variable; 27] = [
+pub const VARIABLES: [Variable; 30] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
     always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
     always("LIMO_JOB_NODELIST", Some("SLURM_JOB_NODELIST"), "the names of its nodes, as a list of hosts"),
     always("LIMO_JOB_NUM_NODES", Some("SLURM_JOB_NUM_NODES"), "how many nodes it has"),
+    always("LIMO_NNODES", Some("SLURM_NNODES"), "the same as `LIMO_JOB_NUM_NODES`"),
+    always("LIMO_NODELIST", Some("SLURM_NODELIST"), "the same as `LIMO_JOB_NODELIST`"),
+    always("LIMO_TASKS_PER_NODE", Some("SLURM_TASKS_PER_NODE"), "how many tasks each node has, e.g. `2(x3),1`"),
     always("LIMO_NTASKS", Some("SLURM_NTASKS"), "how many tasks it has"),
     always("LIMO_PROCID", Some("SLURM_PROCID"), "which of its tasks this is, from 0"),
     always("LIMO_LOCALID", Some("SLURM_LOCALID"), "which of its tasks on this node this is, from 0"),

@@ -10,6 +10,7 @@ use crate::allowance::Allowance;
 use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
+use crate::spread::Spread;
 use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
 
@@ -63,6 +64,9 @@ pub struct Request {
     /// What it may use.
     #[serde(default)]
     pub allowance: Option<Allowance>,
+    /// Where it has several tasks: what its user asked for of them.
+    #[serde(default)]
+    pub spread: Option<Spread>,
 }
 
 /// A signal for the job's processes, so long before its time limit.
@@ -98,6 +102,7 @@ impl Request {
             warning: None,
             kill_grace: None,
             allowance: None,
+            spread: None,
         }
     }
 }

@@ -19,8 +19,8 @@ pub(crate) const GREETING: u8 = 0;
 const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 
-/// Job, channel, offset: 8 + 1 + 8 bytes.
-const DATA_HEAD: usize = 17;
+/// Job, channel, part, offset: 8 + 1 + 4 + 8 bytes.
+const DATA_HEAD: usize = 21;
 
 /// A message of type `M`, or stdio data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +72,7 @@ impl<M: Serialize> Frame<M> {
                     Channel::Stdout => 1,
                     Channel::Stderr => 2,
                 });
+                out.put_u32(data.stream.part);
                 out.put_u64(data.offset);
                 out.put_slice(&data.bytes);
                 Ok(out.freeze())
@@ -106,9 +107,10 @@ fn decode_data(mut body: Bytes) -> Result<Data, FrameError> {
         2 => Channel::Stderr,
         other => return Err(FrameError::Channel(other)),
     };
+    let part = body.get_u32();
     let offset = body.get_u64();
     if body.len() > CHUNK {
         return Err(FrameError::TooMuch { size: body.len() });
     }
-    Ok(Data { stream: StreamId { job, channel }, offset, bytes: body })
+    Ok(Data { stream: StreamId { job, channel, part }, offset, bytes: body })
 }

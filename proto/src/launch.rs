@@ -1,6 +1,6 @@
 //! What a node needs to start a command as its submitter would have, and where its streams go.
 
-use limo_model::{FileFacts, JobId, Tasks, expand_file_name};
+use limo_model::{FileFacts, JobId, Span, Tasks, expand_file_name};
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DecodeError, decode_stored};
@@ -29,6 +29,47 @@ pub struct Launch {
     pub terminal: Option<WindowSize>,
     /// Where it is an array: its tasks.
     pub array: Option<Array>,
+    /// Where its processes are several tasks, or its lines bear the numbers of their tasks.
+    pub parallel: Option<Parallel>,
+}
+
+/// How the tasks of a job share its streams, and its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parallel {
+    /// Whether each line of output begins with the number of its task.
+    pub label: bool,
+    /// The task that gets stdin; all do where it is not said.
+    pub reader: Option<u32>,
+    /// Whether the others are ended when one task fails.
+    pub kill_on_bad_exit: bool,
+    /// Whether nothing is said of tasks that failed.
+    pub quiet: bool,
+}
+
+/// The part that one node has in a job of several tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// The names of all nodes of the job, in the order of their tasks.
+    pub nodes: Vec<String>,
+    /// Which of them this is.
+    pub index: u32,
+    /// How many tasks each of them has.
+    pub tasks: Vec<u32>,
+    /// From TERM to KILL, where one task's failure ends the others.
+    pub grace: Span,
+}
+
+impl Share {
+    /// The number of the first task here, and how many there are here.
+    pub fn own(&self) -> (u32, u32) {
+        let index = self.index as usize;
+        (self.tasks.iter().take(index).sum(), self.tasks.get(index).copied().unwrap_or(0))
+    }
+
+    /// How many tasks there are on all nodes.
+    pub fn total(&self) -> u32 {
+        self.tasks.iter().sum()
+    }
 }
 
 /// Where a job was handed in.
@@ -92,7 +133,7 @@ pub struct Files {
 }
 
 /// The names of the files of a job's streams, for the streams that have one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNames {
     pub stdin: Option<Vec<u8>>,
     pub stdout: Option<Vec<u8>>,
@@ -118,10 +159,27 @@ impl Launch {
     /// # Errors
     /// Where it is neither.
     pub fn decode_stored(bytes: &[u8]) -> Result<Self, DecodeError> {
-        decode_stored(bytes).or_else(|error| match decode_stored::<First>(bytes) {
-            Ok(first) => Ok(first.into()),
-            Err(_) => Err(error),
-        })
+        let older = || decode_stored::<Second>(bytes).map(Self::from);
+        let oldest = || decode_stored::<First>(bytes).map(Self::from);
+        decode_stored(bytes).or_else(|error| older().or_else(|_| oldest()).map_err(|_| error))
+    }
+}
+
+/// The fields that a launch had before jobs had several tasks.
+#[derive(Serialize, Deserialize)]
+struct Second {
+    first: First,
+    files: Files,
+    origin: Origin,
+    carried: Option<Vec<u8>>,
+    terminal: Option<WindowSize>,
+    array: Option<Array>,
+}
+
+impl From<Second> for Launch {
+    fn from(second: Second) -> Self {
+        let Second { first, files, origin, carried, terminal, array } = second;
+        Self { files, origin, carried, terminal, array, ..first.into() }
     }
 }
 
@@ -178,7 +236,15 @@ mod tests {
         let first = encode_stored(&First { argv, variants, cwd, env, umask, uid, io }).expect("small");
         assert_eq!(Launch::decode_stored(&first).expect("readable"), now);
         let files = Files { stdout: Some(b"o".to_vec()), ..Files::default() };
-        let now = Launch { files, ..now };
+        let now = Launch { files, carried: Some(b"#!".to_vec()), ..now };
+        let Launch { argv, variants, cwd, env, umask, uid, io, files, origin, carried, terminal, array, .. } =
+            now.clone();
+        let fields = First { argv, variants, cwd, env, umask, uid, io };
+        let second = encode_stored(&Second { first: fields, files, origin, carried, terminal, array }).expect("small");
+        assert_eq!(Launch::decode_stored(&second).expect("readable"), now);
+        assert_eq!(Launch::decode_stored(&encode_stored(&now).expect("small")).expect("readable"), now);
+        let parallel = Some(Parallel { label: true, reader: Some(3), ..Parallel::default() });
+        let now = Launch { parallel, ..now };
         assert_eq!(Launch::decode_stored(&encode_stored(&now).expect("small")).expect("readable"), now);
         assert!(Launch::decode_stored(&first[..first.len() - 1]).is_err());
     }

@@ -19,7 +19,7 @@ pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
-pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Task, WindowSize};
+pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WindowSize};
 pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,
     NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,

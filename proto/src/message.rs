@@ -13,7 +13,7 @@ use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::energy::{EnergyQuery, EnergyReport};
-use crate::launch::{Launch, Task, WindowSize};
+use crate::launch::{Launch, Share, Task, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::StreamId;
@@ -198,6 +198,8 @@ pub struct DoExec {
     pub restarts: u32,
     /// Where it is a task of an array.
     pub task: Option<Task>,
+    /// Where its launch is parallel: which of its tasks run here.
+    pub share: Option<Share>,
 }
 
 /// From a client.
@@ -210,6 +212,8 @@ pub enum ClientToMaster {
         key: SubmissionKey,
         stdout: u64,
         stderr: u64,
+        /// The same of its second node, its third and so on.
+        more: Vec<(u64, u64)>,
     },
     Signal {
         job: JobId,

@@ -30,6 +30,16 @@ pub enum Channel {
 pub struct StreamId {
     pub job: JobId,
     pub channel: Channel,
+    /// Of a job over several nodes: which of them writes it, from 0. Between a node and the master it is 0, and so it is for
+    /// stdin, which all get.
+    pub part: u32,
+}
+
+impl StreamId {
+    /// Of a job on one node, or as that node has it.
+    pub fn new(job: JobId, channel: Channel) -> Self {
+        Self { job, channel, part: 0 }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -29,6 +29,9 @@ pub enum Event {
         reason: String,
         /// Whether its node is to blame: then it gets no job for a while, registered again or not.
         suspect: bool,
+        /// Of several nodes the one to blame; all are where none is named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blame: Option<NodeId>,
     },
     /// The node started the command.
     Started {
@@ -143,5 +146,14 @@ pub enum Event {
     RequeueRequested {
         job: JobId,
         by: String,
+    },
+    /// One node's part of a job over several nodes is over, and another one's is not. With the last one's the job has
+    /// [`Event::Ended`].
+    PartEnded {
+        job: JobId,
+        attempt: Attempt,
+        node: NodeId,
+        outcome: Outcome,
+        usage: Usage,
     },
 }

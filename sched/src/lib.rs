@@ -14,6 +14,7 @@ mod event;
 mod explain;
 mod index;
 mod mode;
+mod offer;
 mod options;
 mod plan;
 mod policy;
@@ -35,6 +36,9 @@ pub use plan::{Plan, Start};
 pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;
 pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, TaskCounts, Wait};
-pub use state::{Array, Assignment, Drained, Ended, Job, Node, Phase, Reading, Running, Settings, Sleep, State, Sums};
+pub use state::{
+    Array, Assignment, Drained, Ended, Job, Node, PartEnd, Phase, Reading, Running, Settings, Sleep, State, Sums,
+    joined,
+};
 pub use structure::JobMap;
 pub use view::{Choice, View};

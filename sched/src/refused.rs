@@ -11,6 +11,8 @@ pub enum Refused {
     NoSuchJob { job: JobId },
     #[error("job {job} is not in attempt {attempt}")]
     OldAttempt { job: JobId, attempt: Attempt },
+    #[error("node number {} has no part of job {job} that could end", node.0)]
+    NoPart { job: JobId, node: NodeId },
     #[error("job {job} is already running")]
     AlreadyRunning { job: JobId },
     #[error("there is no node number {}", node.0)]

@@ -3,6 +3,7 @@
 mod array;
 mod job;
 mod node;
+mod parts;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use array::{Array, Ended};
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
 pub use node::{Drained, Node, Reading, Sleep};
+pub use parts::{PartEnd, joined};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

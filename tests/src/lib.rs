@@ -12,5 +12,5 @@ mod until;
 pub use cluster::{Cluster, NodeSetup, Setup};
 pub use dice::Dice;
 pub use processes::{Process, processes};
-pub use submitter::{MARK, Ran, Submitter, finish};
+pub use submitter::{MARK, Ran, Submitter, finish, sorted_lines};
 pub use until::{LIMIT, until};

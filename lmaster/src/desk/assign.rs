@@ -16,17 +16,21 @@
 //!
 //! A life is a state directory and a boot of the kernel. Nothing that may have been started is ever given to a node again.
 
+use std::collections::BTreeMap;
+
 use limo_model::{Attempt, JobId, NodeId, Outcome, Time, Usage};
 use limo_proto::{AttemptReport, AttemptState, DoExec, Launch, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
+use super::commit::After;
+use super::wide::{nodes_of, place_of, placed_on};
 use super::{Desk, PeerId};
 
-/// A `DoExec` without its `JobAck`.
-#[derive(Debug, Clone, Copy)]
+/// A `DoExec` without its `JobAck`, or several where the job is over several nodes.
+#[derive(Debug, Clone)]
 pub(super) struct Awaited {
     pub(super) attempt: Attempt,
-    pub(super) peer: PeerId,
+    pub(super) peers: BTreeMap<NodeId, PeerId>,
     pub(super) until: Time,
 }
 
@@ -81,14 +85,9 @@ impl Desk {
         self.connected.get(&node).filter(|link| link.welcome).map(|link| link.peer)
     }
 
-    /// The node of an attempt.
-    fn node_of(&self, job: JobId, attempt: Attempt) -> Option<NodeId> {
-        node_of(self.assignment(job, attempt)?)
-    }
-
     /// Whether a job is in this attempt, on this node.
     pub(super) fn is_on(&self, node: NodeId, job: JobId, attempt: Attempt) -> bool {
-        self.node_of(job, attempt) == Some(node)
+        self.assignment(job, attempt).is_some_and(|assignment| place_of(assignment, node).is_some())
     }
 
     pub(super) fn is_starting(&self, job: JobId) -> bool {
@@ -99,45 +98,62 @@ impl Desk {
         self.let_go.get(&job) == Some(&attempt)
     }
 
-    /// The assignment is durable: the node may have it.
+    /// The assignment is durable: its nodes may have it.
     pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
         let Some(assignment) = self.assignment(job, attempt) else { return };
-        let (Some(node), Some(live)) = (node_of(assignment), self.live_of(job)) else { return };
-        let Some(peer) = self.link(node) else {
+        let nodes = nodes_of(assignment);
+        let peers = nodes.iter().map(|node| Some((*node, self.link(*node)?)));
+        let Some(peers) = peers.collect::<Option<BTreeMap<NodeId, PeerId>>>() else {
             return self.take_back(job, attempt, "its node has gone");
         };
-        let exec = DoExec {
+        let execs: Vec<(PeerId, DoExec)> = (0..)
+            .zip(&nodes)
+            .filter_map(|(index, node)| Some((*peers.get(node)?, self.exec(job, attempt, (&nodes, index))?)))
+            .collect();
+        let until = self.now + self.settings.ack_timeout;
+        self.awaited.insert(job, Awaited { attempt, peers, until });
+        for (peer, exec) in execs {
+            self.tell_node(peer, MasterToNode::DoExec(Box::new(exec)));
+        }
+    }
+
+    /// The assignment as the node at `index` of the job's nodes gets it.
+    fn exec(&self, job: JobId, attempt: Attempt, (nodes, index): (&[NodeId], usize)) -> Option<DoExec> {
+        let (assignment, live) = (self.assignment(job, attempt)?, self.live_of(job)?);
+        Some(DoExec {
             job,
             attempt,
             name: live.request.name.clone(),
             application: live.request.application.clone(),
             size: live.request.size.clone(),
             user: live.request.user.clone(),
-            placement: assignment.placement.clone(),
+            placement: placed_on(assignment, *nodes.get(index)?),
             time_limit: live.request.time_limit,
             restarts: self.core.job(job).map_or(0, |job| job.restarts),
             launch: Launch { array: None, ..live.launch.clone() },
             task: live.task(job),
-        };
-        let until = self.now + self.settings.ack_timeout;
-        self.awaited.insert(job, Awaited { attempt, peer, until });
-        self.tell_node(peer, MasterToNode::DoExec(Box::new(exec)));
+            share: self.share(job, live, (nodes, index)),
+        })
     }
 
     /// The attempt was not let go and will not be.
     pub(super) fn take_back(&mut self, job: JobId, attempt: Attempt, reason: &str) {
-        self.withdraw((job, attempt), reason, false);
+        self.withdraw((job, attempt), reason, None);
     }
 
-    /// The same, where its node is to blame.
-    fn take_back_from_suspect(&mut self, job: JobId, attempt: Attempt, reason: &str) {
-        self.withdraw((job, attempt), reason, true);
-    }
-
-    fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, suspect: bool) {
+    /// `blame` is a node that is to get no job for a while. Where there are several, the others forget the attempt; one that
+    /// is away hears it when it is back.
+    fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
         self.awaited.remove(&job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
-        self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect });
+        let others = if self.is_wide(job) { self.open_nodes(job) } else { Vec::new() };
+        self.gathered.remove(&job);
+        self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
+        // Also one that is just being registered, and hears nothing before that is on disk.
+        let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.connected.get(node)?.peer)).collect();
+        for peer in peers {
+            self.after(After::ToNode(peer, MasterToNode::Drop { job, attempt }));
+        }
     }
 
     fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
@@ -145,12 +161,23 @@ impl Desk {
         self.tell_node(peer, MasterToNode::Go { job, attempt });
     }
 
-    pub(super) fn job_ack(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
-        let asked = self.awaited.get(&job).is_some_and(|asked| asked.attempt == attempt && asked.peer == peer);
+    /// Whether a node was asked for an acknowledgement of this attempt, on this connection.
+    fn is_asked(&self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) -> bool {
+        let asked = self.awaited.get(&job).filter(|asked| asked.attempt == attempt);
+        asked.is_some_and(|asked| asked.peers.get(&node) == Some(&peer))
+    }
+
+    pub(super) fn job_ack(&mut self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) {
+        let asked = self.is_asked((peer, node), job, attempt);
         if asked {
-            self.awaited.remove(&job);
+            self.not_awaited(job, node);
+            self.routes.stdin_on(job, node, 0);
         }
         match self.assignment(job, attempt) {
+            Some(Assignment { stop: None, .. }) if asked && self.is_wide(job) => {
+                self.part_held(job, attempt, node);
+                self.let_parts_go(job, attempt);
+            }
             Some(Assignment { stop: None, .. }) if asked => self.send_go(peer, job, attempt),
             Some(_) if asked => {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
@@ -162,37 +189,54 @@ impl Desk {
         }
     }
 
-    pub(super) fn job_refused(&mut self, peer: PeerId, job: JobId, attempt: Attempt, reason: &str) {
-        if self.awaited.get(&job).is_some_and(|asked| asked.attempt == attempt && asked.peer == peer) {
-            self.take_back_from_suspect(job, attempt, reason);
+    /// Nothing more is to be heard from this node before the job may start.
+    pub(super) fn not_awaited(&mut self, job: JobId, node: NodeId) {
+        if let Some(asked) = self.awaited.get_mut(&job) {
+            asked.peers.remove(&node);
+            if asked.peers.is_empty() {
+                self.awaited.remove(&job);
+            }
+        }
+    }
+
+    pub(super) fn job_refused(&mut self, from: (PeerId, NodeId), job: JobId, attempt: Attempt, reason: &str) {
+        if self.is_asked(from, job, attempt) {
+            self.withdraw((job, attempt), reason, Some(from.1));
         }
     }
 
     /// Takes back what was not acknowledged in time, and hangs up on the nodes that did not.
     pub(super) fn acks_missed(&mut self) {
         let missed: Vec<_> = self.awaited.iter().filter(|(_, asked)| asked.until <= self.now).collect();
-        let missed: Vec<(JobId, Awaited)> = missed.into_iter().map(|(job, asked)| (*job, *asked)).collect();
-        for (job, Awaited { attempt, peer, .. }) in missed {
+        let missed: Vec<(JobId, Awaited)> = missed.into_iter().map(|(job, asked)| (*job, asked.clone())).collect();
+        for (job, Awaited { attempt, peers, .. }) in missed {
             if self.awaited.contains_key(&job) {
                 let timeout = self.settings.ack_timeout;
-                self.take_back_from_suspect(job, attempt, &format!("its node did not acknowledge it within {timeout}"));
-                self.close_node(peer, format!("job {job} was not acknowledged within {timeout}"));
+                let first = peers.keys().next().copied();
+                self.withdraw((job, attempt), &format!("its node did not acknowledge it within {timeout}"), first);
+                for peer in peers.into_values() {
+                    self.close_node(peer, format!("job {job} was not acknowledged within {timeout}"));
+                }
             }
         }
     }
 
     /// A job shall end, and that is durable.
     pub(super) fn halt(&mut self, job: JobId, attempt: Attempt) {
-        let Some(node) = self.node_of(job, attempt) else { return };
-        let peer = self.link(node);
+        if self.assignment(job, attempt).is_none() {
+            return;
+        }
+        let peers = self.open_links(job);
         if self.is_starting(job) && !self.may_be_let_go(job, attempt) {
-            if let Some(peer) = peer {
+            for peer in peers {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
             }
             self.take_back(job, attempt, "it shall not run any more");
-        } else if let Some(peer) = peer {
+        } else {
             let grace = self.grace_of(job);
-            self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+            for peer in peers {
+                self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+            }
         }
         // A node that is away is told when it is back.
     }
@@ -210,6 +254,7 @@ impl Desk {
         same_life: bool,
         reports: &[AttemptReport],
     ) -> Vec<(JobId, Attempt, Verdict)> {
+        let open = |(job, _): &(JobId, Attempt)| self.open_nodes(*job).contains(&node);
         let verdict = |(job, attempt): (JobId, Attempt)| {
             let belief = Belief {
                 running: !self.is_starting(job),
@@ -220,11 +265,19 @@ impl Desk {
             let reported = reports.iter().find(|report| report.job == job && report.attempt == attempt);
             (job, attempt, judge(belief, reported.map(|report| &report.state)))
         };
-        self.attempts_on(node).into_iter().map(verdict).collect()
+        self.attempts_on(node).into_iter().filter(open).map(verdict).collect()
     }
 
     /// Puts a verdict into force; returns what the node shall be told of it once it is registered.
-    pub(super) fn follow(&mut self, (job, attempt): (JobId, Attempt), verdict: Verdict) -> Option<MasterToNode> {
+    pub(super) fn follow(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        node: NodeId,
+        verdict: Verdict,
+    ) -> Option<MasterToNode> {
+        if self.is_wide(job) {
+            return self.follow_part((job, attempt), node, verdict);
+        }
         let mut order = None;
         match verdict {
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
@@ -249,16 +302,39 @@ impl Desk {
         order
     }
 
+    /// The same of a job over several nodes. What may go now is let go when the node has been told that it is registered.
+    fn follow_part(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        node: NodeId,
+        verdict: Verdict,
+    ) -> Option<MasterToNode> {
+        match verdict {
+            Verdict::TakeBack(_)
+                if self.may_be_let_go(job, attempt) && self.assignment(job, attempt)?.stop.is_some() =>
+            {
+                // Others may have begun: this one ends as they do, without having begun.
+                return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
+            }
+            Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
+            Verdict::LetGo => self.part_held(job, attempt, node),
+            Verdict::Started => self.part_started(job, attempt, node),
+            Verdict::GoesOn => {}
+            Verdict::Ended(outcome, usage) => self.part_ended((job, attempt), node, (outcome, usage)),
+            Verdict::Lost(reason) => {
+                tracing::error!(%job, %attempt, reason, "a node's part of a job is lost");
+                let outcome = Outcome::Lost { reason: reason.to_owned() };
+                self.part_ended((job, attempt), node, (outcome, Usage::default()));
+            }
+        }
+        self.repeated_stop(job, attempt).filter(|_| self.open_nodes(job).contains(&node))
+    }
+
     /// The node may not have heard that the job shall end.
     fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
-        let (_, told) = self.assignment(job, attempt)?.stop.as_ref()?;
-        told.then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })
+        let stopping = self.assignment(job, attempt)?.stop.as_ref().is_some_and(|(_, told)| *told);
+        (stopping || self.is_doomed(job)).then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })
     }
-}
-
-/// A job is on the node of its first part.
-pub(super) fn node_of(assignment: &Assignment) -> Option<NodeId> {
-    assignment.placement.first().map(|part| part.unit.node)
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use limo_model::JobId;
+use limo_model::{JobId, host_list};
 use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec};
 
 use super::commit::{After, not_written};
 use super::dependencies::Wanted;
 use super::select::Selecting;
 use super::submit::Attach;
+use super::wide::nodes_of;
 use super::{Caller, Desk, Effect, PeerId, Question, Reply, Ticket};
 use crate::report;
 
@@ -217,8 +218,9 @@ impl Desk {
         }
         match message {
             ClientToMaster::SendExec(exec) => self.submit(peer, exec),
-            ClientToMaster::Attach { job, key, stdout, stderr } => {
-                self.attach(peer, Attach { job, key, stdout, stderr });
+            ClientToMaster::Attach { job, key, stdout, stderr, more } => {
+                let read = std::iter::once((stdout, stderr)).chain(more).collect();
+                self.attach(peer, Attach { job, key, read });
             }
             ClientToMaster::Signal { job, signal } => self.signal(peer, job, signal),
             ClientToMaster::StreamAck { stream, offset } => self.output_taken(peer, stream, offset),
@@ -259,11 +261,13 @@ impl Desk {
 
     /// A job runs: its client is told where, and its streams are opened.
     pub(super) fn after_start(&mut self, job: JobId) {
-        let place = self.core.job(job).and_then(|found| found.assignment()).and_then(|found| found.placement.first());
-        let Some(unit) = place.map(|part| part.unit) else { return };
+        let Some(assignment) = self.core.job(job).and_then(|found| found.assignment()) else { return };
+        let Some(unit) = assignment.placement.first().map(|part| part.unit) else { return };
+        let all = nodes_of(assignment);
         let Some(node) = self.core.node(unit.node).map(limo_sched::Node::spec) else { return };
         let Some(spec) = node.units.get(usize::from(unit.unit)) else { return };
-        let (node, unit) = (node.name.clone(), spec.name.clone());
+        let names = all.iter().filter_map(|node| self.core.node(*node)).map(|node| node.spec().name.as_str());
+        let (node, unit) = (if all.len() > 1 { host_list(names) } else { node.name.clone() }, spec.name.clone());
         self.after(After::Running(job, node, unit));
     }
 
@@ -275,6 +279,7 @@ impl Desk {
             self.keys.remove(&live.key);
         }
         self.let_go.remove(&job);
+        self.gathered.remove(&job);
         self.notify(job, MasterToClient::Finished { job, report: report.clone() });
         self.streams_of_finished(&report);
         self.waited_for(job);

@@ -272,6 +272,7 @@ impl Desk {
         }
         self.drop_probes(&refusal);
         self.awaited.clear();
+        self.gathered.clear();
         self.connected.clear();
         for (peer, _) in std::mem::take(&mut self.nodes) {
             self.effects.push(Effect::Close(peer, "the journal could not be written; register again".into()));
@@ -345,7 +346,7 @@ fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sche
     if !finished.steady {
         return None;
     }
-    let [part] = finished.placement.as_slice() else { return None };
+    let [part @ limo_model::Part { count: 1, .. }] = finished.placement.as_slice() else { return None };
     let node = nodes.get(part.unit.node.0 as usize)?;
     let unit = node.spec().units.get(usize::from(part.unit.unit))?;
     let key = limo_model::ProfileKey {

@@ -22,11 +22,13 @@ mod probes;
 mod queries;
 mod readings;
 mod select;
+mod stdin;
 mod steer;
 mod streams;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -51,6 +53,7 @@ use probes::Probe;
 use queries::Waiter;
 pub use readings::READINGS_LIMIT;
 use streams::Routes;
+use wide::Gathered;
 
 /// One connection, from its beginning to its end. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,6 +162,8 @@ pub struct Desk {
     let_go: BTreeMap<JobId, Attempt>,
     /// Assignments that were sent and not acknowledged.
     awaited: BTreeMap<JobId, Awaited>,
+    /// How far jobs over several nodes are with starting.
+    gathered: BTreeMap<JobId, Gathered>,
     book: Book,
     asked: HashMap<Ticket, Asked>,
     /// Answers that came while the state was being read back.
@@ -193,6 +198,7 @@ impl Desk {
             routes: Routes::default(),
             let_go: BTreeMap::new(),
             awaited: BTreeMap::new(),
+            gathered: BTreeMap::new(),
             book: Book::new(restored.generation, restored.entries),
             asked: HashMap::new(),
             answers: Vec::new(),

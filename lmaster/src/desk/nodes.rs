@@ -76,6 +76,8 @@ impl Desk {
         for (job, attempt) in self.attempts_on(node) {
             if self.is_starting(job) && !self.may_be_let_go(job, attempt) {
                 self.take_back(job, attempt, "the connection to its node broke");
+            } else {
+                self.part_away(job, node);
             }
         }
         self.must(Event::NodeAway { node });
@@ -110,8 +112,8 @@ impl Desk {
     fn report(&mut self, peer: PeerId, node: NodeId, message: NodeToMaster) {
         match message {
             NodeToMaster::NewSlave(_) => self.close_node(peer, "a node registers once in a connection".into()),
-            NodeToMaster::JobAck { job, attempt } => self.job_ack(peer, job, attempt),
-            NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused(peer, job, attempt, &reason),
+            NodeToMaster::JobAck { job, attempt } => self.job_ack((peer, node), job, attempt),
+            NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused((peer, node), job, attempt, &reason),
             NodeToMaster::Started { job, attempt } => self.job_started(peer, node, job, attempt),
             NodeToMaster::Ended { job, attempt, outcome, usage } => {
                 self.job_ended(peer, node, (job, attempt), (outcome, usage));
@@ -132,6 +134,8 @@ impl Desk {
             tracing::warn!(%job, %attempt, "a node started what it should not have");
             let grace = self.settings.kill_grace;
             self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+        } else if self.is_wide(job) {
+            self.part_started(job, attempt, node);
         } else if self.is_starting(job) {
             self.let_go.insert(job, attempt);
             self.must(Event::Started { job, attempt });
@@ -141,9 +145,12 @@ impl Desk {
 
     fn job_ended(&mut self, peer: PeerId, node: NodeId, which: (JobId, Attempt), how: (Outcome, Usage)) {
         let ((job, attempt), (outcome, usage)) = (which, how);
-        if self.is_on(node, job, attempt) {
+        if self.is_on(node, job, attempt) && self.is_wide(job) {
+            self.not_awaited(job, node);
+            self.part_ended((job, attempt), node, (outcome, usage));
+        } else if self.is_on(node, job, attempt) {
             self.awaited.remove(&job);
-            self.routes.over(job, node);
+            self.routes.over(job, vec![node]);
             self.must(Event::Ended { job, attempt, outcome, usage });
         } else if self.assignment(job, attempt).is_some() {
             return self
@@ -179,10 +186,11 @@ impl Desk {
         }
         // Another life: what the core has on the node and the node does not report is judged by the old life, and that
         // must be on disk before the new life is remembered. Else it would be judged again, as if it were of the new one.
-        for (job, attempt, verdict) in node.map(|node| self.verdicts(node, false, &slave.attempts)).unwrap_or_default()
-        {
-            if !slave.attempts.iter().any(|report| report.job == job && report.attempt == attempt) {
-                self.follow((job, attempt), verdict);
+        if let Some(node) = node {
+            for (job, attempt, verdict) in self.verdicts(node, false, &slave.attempts) {
+                if !slave.attempts.iter().any(|report| report.job == job && report.attempt == attempt) {
+                    self.follow((job, attempt), node, verdict);
+                }
             }
         }
         self.nodes.insert(peer, NodePeer::Settling(Vec::new()));
@@ -210,8 +218,9 @@ impl Desk {
         // Withdrawn before the node is up again, so that one round sees both.
         let (withdrawn, others): (Vec<_>, Vec<_>) =
             verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_)));
+        let mut orders = Vec::new();
         for (job, attempt, verdict) in withdrawn {
-            self.follow((job, attempt), verdict);
+            orders.extend(node.and_then(|node| self.follow((job, attempt), node, verdict)));
         }
         // Nothing here can switch a node on: one that says that it can sleep is kept awake.
         let spec = self.with_meter(limo_model::NodeSpec { rest: None, ..spec });
@@ -221,13 +230,13 @@ impl Desk {
         let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
         self.nodes.insert(peer, NodePeer::Registered(node));
         self.connected.insert(node, Link { peer, instance, welcome: false });
-        let mut orders = Vec::new();
         for (job, attempt, verdict) in others {
-            let started = verdict == Verdict::Started;
-            if let Verdict::Ended(..) = verdict {
-                self.routes.over(job, node);
+            let wide = self.is_wide(job);
+            let started = verdict == Verdict::Started && !wide;
+            if let (Verdict::Ended(..), false) = (&verdict, wide) {
+                self.routes.over(job, vec![node]);
             }
-            orders.extend(self.follow((job, attempt), verdict));
+            orders.extend(self.follow((job, attempt), node, verdict));
             if started {
                 self.after_start(job);
             }
@@ -247,6 +256,11 @@ impl Desk {
             self.tell_node(peer, order);
         }
         self.resume_streams(peer, node, &attempts);
+        for (job, attempt) in self.attempts_on(node) {
+            if self.is_starting(job) {
+                self.let_parts_go(job, attempt);
+            }
+        }
     }
 
     /// Whether a node with this name may take the place of the one that is known by it.
@@ -292,6 +306,9 @@ impl Desk {
                 }
             }
         };
-        reports.iter().filter(|report| !self.is_on(node, report.job, report.attempt)).map(order).collect()
+        let is_over = |report: &&AttemptReport| {
+            !self.is_on(node, report.job, report.attempt) || !self.open_nodes(report.job).contains(&node)
+        };
+        reports.iter().filter(is_over).map(order).collect()
     }
 }

@@ -138,6 +138,9 @@ impl Desk {
         if let Some(caller) = self.caller(peer) {
             request.user.clone_from(&caller.user);
         }
+        if let Err(error) = request.settle(self.core.offered_cores(&request)) {
+            return self.refuse(peer, error.to_string(), None);
+        }
         self.with_dependencies(peer, Wanted::DryRun(request));
     }
 

@@ -194,8 +194,8 @@ impl Desk {
     pub(super) fn send_signal(&mut self, peer: PeerId, job: JobId, signal: i32) {
         match self.core.job(job).map(|job| &job.phase) {
             Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => {
-                let (attempt, node) = (assignment.attempt, super::assign::node_of(assignment));
-                if let Some(link) = node.and_then(|node| self.link(node)) {
+                let attempt = assignment.attempt;
+                for link in self.open_links(job) {
                     self.tell_node(link, MasterToNode::Signal { job, attempt, signal });
                 }
             }

@@ -22,16 +22,14 @@ impl Desk {
     }
 
     pub(super) fn pause(&mut self, job: JobId, attempt: Attempt, paused: bool) {
-        let node = self.assignment(job, attempt).and_then(super::assign::node_of);
-        if let Some(peer) = node.and_then(|node| self.link(node)) {
+        for peer in self.assignment(job, attempt).map(|_| self.open_links(job)).unwrap_or_default() {
             self.tell_node(peer, order(job, attempt, paused));
         }
     }
 
     /// A running job is to get a signal. A node that is away now does not hear of it later.
     pub(super) fn warn(&mut self, job: JobId, attempt: Attempt, signal: i32) {
-        let node = self.assignment(job, attempt).and_then(super::assign::node_of);
-        if let Some(peer) = node.and_then(|node| self.link(node)) {
+        for peer in self.assignment(job, attempt).map(|_| self.open_links(job)).unwrap_or_default() {
             self.tell_node(peer, MasterToNode::Signal { job, attempt, signal });
         }
     }
@@ -45,6 +43,9 @@ impl Desk {
     /// What a node that registers has to know again.
     pub(super) fn steering(&self, node: NodeId) -> Vec<MasterToNode> {
         let pauses = self.attempts_on(node).into_iter().filter_map(|(job, attempt)| {
+            if !self.open_nodes(job).contains(&node) {
+                return None;
+            }
             let paused = match &self.core.job(job)?.phase {
                 Phase::Suspended(..) => true,
                 Phase::Running(_, running) if !running.steady => false,

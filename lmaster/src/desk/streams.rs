@@ -4,29 +4,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, NodeId, Outcome, Time};
-use limo_proto::{
-    AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToClient, MasterToNode, StreamId, WINDOW, WindowSize,
-};
+use limo_model::{JobId, NodeId, Outcome, Time, width};
+use limo_proto::{AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToNode, StreamId, WINDOW, WindowSize};
 use limo_sched::{Event, JobEnd, Phase};
 
-use super::assign::node_of;
+use super::wide::{node_at, place_of};
 use super::{Desk, Effect, Live, PeerId};
 
 /// How far one stream is. Offsets count the end of the stream as one more byte.
 #[derive(Debug, Default, Clone, Copy)]
-struct Flow {
+pub(super) struct Flow {
     /// The receiver has taken everything below.
-    taken: u64,
+    pub(super) taken: u64,
     /// Nothing at or above was passed on.
-    passed: u64,
+    pub(super) passed: u64,
     /// Whether the end was passed on.
     ended: bool,
 }
 
 impl Flow {
     /// Takes note of data that is passed on.
-    fn pass(&mut self, data: &Data) -> Result<(), String> {
+    pub(super) fn pass(&mut self, data: &Data) -> Result<(), String> {
         let end = data.offset.saturating_add(data.bytes.len() as u64);
         if end > self.taken.saturating_add(WINDOW) {
             let window = format!("{} to {}", self.taken, self.taken.saturating_add(WINDOW));
@@ -38,7 +36,7 @@ impl Flow {
     }
 
     /// An end of the stream says that it is at `offset`.
-    fn resume(&mut self, offset: u64) {
+    pub(super) fn resume(&mut self, offset: u64) {
         self.taken = self.taken.max(offset);
         self.passed = self.passed.max(offset);
     }
@@ -50,22 +48,58 @@ impl Flow {
 
 /// The stdio of one attached job.
 #[derive(Debug, Default)]
-struct Route {
-    client: Option<PeerId>,
+pub(super) struct Route {
+    pub(super) client: Option<PeerId>,
     /// When the job is given up, while it has no client.
     give_up_at: Option<Time>,
-    stdin: Flow,
-    stdout: Flow,
-    stderr: Flow,
-    /// The node that still has output of the job, once the job is over.
-    over_on: Option<NodeId>,
+    pub(super) stdin: Flow,
+    /// How far each node is with stdin, of a job over several: the least of them is where the stream is.
+    pub(super) stdin_on: BTreeMap<NodeId, u64>,
+    /// Of each of its nodes, as far as there was something.
+    outputs: Vec<Outputs>,
+    /// The nodes that still have output of the job, once the job is over.
+    over_on: Vec<NodeId>,
     /// Whether the end of the job is on disk and the client, where there is one, was told.
     told: bool,
 }
 
+/// What one node of a job writes.
+#[derive(Debug, Default, Clone, Copy)]
+struct Outputs {
+    stdout: Flow,
+    stderr: Flow,
+}
+
+impl Outputs {
+    fn are_done(&self) -> bool {
+        self.stdout.is_done() && self.stderr.is_done()
+    }
+}
+
+impl Route {
+    /// Those of the node at `part`, which is one of the job's.
+    fn outputs(&mut self, part: u32) -> &mut Outputs {
+        let part = part as usize;
+        if part >= self.outputs.len() {
+            self.outputs.resize_with(part + 1, Outputs::default);
+        }
+        &mut self.outputs[part]
+    }
+
+    fn output(&mut self, stream: StreamId) -> &mut Flow {
+        let outputs = self.outputs(stream.part);
+        if stream.channel == Channel::Stderr { &mut outputs.stderr } else { &mut outputs.stdout }
+    }
+
+    fn is_done(&self) -> bool {
+        let ended = self.outputs.iter().filter(|outputs| outputs.are_done()).count();
+        self.told && ended >= self.over_on.len().max(1)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    routes: BTreeMap<JobId, Route>,
+    pub(super) routes: BTreeMap<JobId, Route>,
     orphans: BTreeSet<(Time, JobId)>,
 }
 
@@ -87,7 +121,9 @@ impl Routes {
         }
         for (job, _) in live.iter().filter(|(_, live)| live.launch.io == Io::Attached) {
             let route = self.routes.entry(*job).or_default();
-            (route.over_on, route.told) = (None, false);
+            route.over_on.clear();
+            route.stdin_on.clear();
+            route.told = false;
             if self.client(*job).is_none() {
                 self.detach(*job, give_up_at);
             }
@@ -103,13 +139,15 @@ impl Routes {
     }
 
     /// A client reads the job's output from these offsets on. Returns the one that did before.
-    pub(super) fn attach(&mut self, job: JobId, client: PeerId, stdout: u64, stderr: u64) -> Option<PeerId> {
+    pub(super) fn attach(&mut self, job: JobId, client: PeerId, read: &[(u64, u64)]) -> Option<PeerId> {
         let route = self.routes.entry(job).or_default();
         if let Some(at) = route.give_up_at.take() {
             self.orphans.remove(&(at, job));
         }
-        route.stdout.resume(stdout);
-        route.stderr.resume(stderr);
+        for (part, (stdout, stderr)) in (0..).zip(read) {
+            route.outputs(part).stdout.resume(*stdout);
+            route.outputs(part).stderr.resume(*stderr);
+        }
         route.client.replace(client).filter(|before| *before != client)
     }
 
@@ -130,10 +168,18 @@ impl Routes {
         }
     }
 
-    /// The job is over; its output is still on `node`.
-    pub(super) fn over(&mut self, job: JobId, node: NodeId) {
+    /// The job is over; its output is still on its nodes.
+    pub(super) fn over(&mut self, job: JobId, nodes: Vec<NodeId>) {
         if let Some(route) = self.routes.get_mut(&job) {
-            route.over_on = Some(node);
+            route.over_on = nodes;
+        }
+    }
+
+    /// A node of a job over several has taken stdin below `offset`.
+    pub(super) fn stdin_on(&mut self, job: JobId, node: NodeId, offset: u64) {
+        if let Some(route) = self.routes.get_mut(&job) {
+            let known = route.stdin_on.entry(node).or_default();
+            *known = offset.max(*known);
         }
     }
 
@@ -144,70 +190,42 @@ impl Routes {
         }
         Some(route)
     }
-
-    fn flow(&mut self, stream: StreamId) -> Option<&mut Flow> {
-        let route = self.routes.get_mut(&stream.job)?;
-        Some(match stream.channel {
-            Channel::Stdin => &mut route.stdin,
-            Channel::Stdout => &mut route.stdout,
-            Channel::Stderr => &mut route.stderr,
-        })
-    }
 }
 
 impl Desk {
-    /// The node that has the streams of a job: where it runs, or ran.
-    fn stream_node(&self, job: JobId) -> Option<NodeId> {
+    /// The node that has the streams of a part of a job: where it runs, or ran.
+    pub(super) fn stream_node(&self, job: JobId, part: u32) -> Option<NodeId> {
         match self.core.job(job).map(|job| &job.phase) {
-            Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_of(assignment),
+            Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_at(assignment, part),
             Some(_) => None,
-            None => self.routes.routes.get(&job)?.over_on,
+            None => self.routes.routes.get(&job)?.over_on.get(part as usize).copied(),
+        }
+    }
+
+    /// Which part of a job a node has, as far as streams go. The first bytes may come before it is recorded that the job
+    /// runs or after that it is over.
+    fn stream_part(&self, job: JobId, node: NodeId) -> Option<u32> {
+        match self.core.job(job) {
+            Some(job) => place_of(job.assignment()?, node),
+            None => {
+                let place = self.routes.routes.get(&job)?.over_on.iter().position(|own| *own == node)?;
+                u32::try_from(place).ok()
+            }
         }
     }
 
     /// stdout or stderr from a node.
-    pub(super) fn output(&mut self, peer: PeerId, node: NodeId, data: Data) {
+    pub(super) fn output(&mut self, peer: PeerId, node: NodeId, mut data: Data) {
         if data.stream.channel == Channel::Stdin {
             return self.close_node(peer, format!("a node sent stdin of job {}", data.stream.job));
         }
         let job = data.stream.job;
-        // The first bytes may come before it is recorded that the job runs or after that it is over.
-        let here = self.stream_node(job).or_else(|| self.core.job(job)?.assignment().and_then(node_of));
-        let Some(client) = self.routes.client(job).filter(|_| here == Some(node)) else { return };
-        let Some(flow) = self.routes.flow(data.stream) else { return };
-        match flow.pass(&data) {
+        let (Some(client), Some(part)) = (self.routes.client(job), self.stream_part(job, node)) else { return };
+        data.stream.part = part;
+        let Some(route) = self.routes.routes.get_mut(&job) else { return };
+        match route.output(data.stream).pass(&data) {
             Ok(()) => self.effects.push(Effect::ToClient(client, Frame::Data(data))),
             Err(reason) => self.close_node(peer, format!("job {job}: {reason}")),
-        }
-    }
-
-    /// stdin from a client.
-    pub(super) fn input(&mut self, peer: PeerId, data: Data) {
-        let job = data.stream.job;
-        if data.stream.channel != Channel::Stdin {
-            return self.close_client(peer, format!("a client sent output of job {job}"));
-        }
-        // It may come late, when the job is over or its node is gone: then nobody takes it, and where the job goes on
-        // the client is told from where to send it again.
-        let link = self.stream_node(job).and_then(|node| self.link(node));
-        let Some(link) = link.filter(|_| self.routes.client(job) == Some(peer)) else { return };
-        let Some(flow) = self.routes.flow(data.stream) else { return };
-        match flow.pass(&data) {
-            Ok(()) => self.effects.push(Effect::ToNode(link, Frame::Data(data))),
-            Err(reason) => self.close_client(peer, format!("job {job}: {reason}")),
-        }
-    }
-
-    /// A node has taken stdin.
-    pub(super) fn stdin_taken(&mut self, node: NodeId, stream: StreamId, offset: u64) {
-        if stream.channel != Channel::Stdin || self.stream_node(stream.job) != Some(node) {
-            return;
-        }
-        let client = self.routes.client(stream.job);
-        let Some(flow) = self.routes.flow(stream).filter(|flow| offset <= flow.passed) else { return };
-        flow.taken = flow.taken.max(offset);
-        if let Some(client) = client {
-            self.tell_client(client, MasterToClient::StreamAck { stream, offset });
         }
     }
 
@@ -216,14 +234,18 @@ impl Desk {
         if self.routes.client(stream.job) != Some(peer) || stream.channel == Channel::Stdin {
             return;
         }
-        let Some(flow) = self.routes.flow(stream) else { return };
+        let here = self.stream_node(stream.job, stream.part);
+        let known = |route: &&mut Route| here.is_some() || (stream.part as usize) < route.outputs.len();
+        let Some(route) = self.routes.routes.get_mut(&stream.job).filter(known) else { return };
+        let flow = route.output(stream);
         if offset > flow.passed {
             let passed = flow.passed;
             let reason = format!("job {}: {offset} is acknowledged, {passed} was sent", stream.job);
             return self.close_client(peer, reason);
         }
         flow.taken = flow.taken.max(offset);
-        if let Some(link) = self.stream_node(stream.job).and_then(|node| self.link(node)) {
+        if let Some(link) = here.and_then(|node| self.link(node)) {
+            let stream = StreamId { part: 0, ..stream };
             self.tell_node(link, MasterToNode::StreamAck { stream, offset });
         }
         self.drop_route_if_done(stream.job);
@@ -231,7 +253,7 @@ impl Desk {
 
     /// The terminal of a job's client has another size. Of no use to a job that is over, or has no terminal.
     pub(super) fn resize(&mut self, peer: PeerId, job: JobId, size: WindowSize) {
-        let link = self.stream_node(job).and_then(|node| self.link(node));
+        let link = self.stream_node(job, 0).and_then(|node| self.link(node));
         let attempt = self.core.job(job).and_then(|job| job.assignment()).map(|assignment| assignment.attempt);
         if let (Some(link), Some(attempt), true) = (link, attempt, self.routes.client(job) == Some(peer)) {
             self.tell_node(link, MasterToNode::Resize { job, attempt, size });
@@ -239,39 +261,49 @@ impl Desk {
     }
 
     fn drop_route_if_done(&mut self, job: JobId) {
-        let done = |route: &Route| route.told && route.stdout.is_done() && route.stderr.is_done();
-        if self.routes.routes.get(&job).is_some_and(done) {
+        if self.routes.routes.get(&job).is_some_and(Route::is_done) {
             self.routes.remove(job);
         }
     }
 
     /// Both ends are there: each is told where the other is.
     pub(super) fn connect_ends(&mut self, job: JobId) {
-        let link = self.stream_node(job).and_then(|node| self.link(node));
-        let (Some(link), Some(route)) = (link, self.routes.routes.get(&job)) else { return };
-        let Some(client) = route.client else { return };
-        let (stdin_offset, stdout, stderr) = (route.stdin.taken, route.stdout.taken, route.stderr.taken);
-        // A short job may have been read to its end before it is on disk that it ran.
-        if !(route.stdout.is_done() && route.stderr.is_done()) {
-            self.tell_node(link, MasterToNode::ReadFrom { job, stdout, stderr });
+        for part in 0..self.parts(job) {
+            self.connect_output(job, part);
         }
-        // A job that is over takes nothing, and how much it took is forgotten: an offset would be too low.
-        if self.core.job(job).is_some() {
-            self.tell_client(client, MasterToClient::Attached { job, stdin_offset });
+        self.connect_stdin(job);
+    }
+
+    /// How many nodes have streams of the job.
+    fn parts(&self, job: JobId) -> u32 {
+        let over = || self.routes.routes.get(&job).map_or(0, |route| u32::try_from(route.over_on.len()).unwrap_or(0));
+        self.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, |own| width(&own.placement)))
+    }
+
+    fn connect_output(&mut self, job: JobId, part: u32) {
+        let link = self.stream_node(job, part).and_then(|node| self.link(node));
+        let (Some(link), Some(route)) = (link, self.routes.routes.get_mut(&job)) else { return };
+        let Outputs { stdout, stderr } = *route.outputs(part);
+        // A short job may have been read to its end before it is on disk that it ran.
+        if route.client.is_some() && !(stdout.is_done() && stderr.is_done()) {
+            self.tell_node(link, MasterToNode::ReadFrom { job, stdout: stdout.taken, stderr: stderr.taken });
         }
     }
 
     /// A node is back with these attempts.
     pub(super) fn resume_streams(&mut self, peer: PeerId, node: NodeId, attempts: &[AttemptReport]) {
         for report in attempts {
-            if let Some(route) = self.routes.routes.get_mut(&report.job) {
+            if self.is_wide(report.job) {
+                self.routes.stdin_on(report.job, node, report.stdin_offset);
+            } else if let Some(route) = self.routes.routes.get_mut(&report.job) {
                 route.stdin.resume(report.stdin_offset);
             }
         }
-        let here = |job: &JobId| self.stream_node(*job) == Some(node);
-        let jobs: Vec<JobId> = self.routes.routes.keys().copied().filter(here).collect();
-        for job in jobs {
-            self.connect_ends(job);
+        let here = |job: &JobId| Some((*job, self.stream_part(*job, node)?));
+        let jobs: Vec<(JobId, u32)> = self.routes.routes.keys().filter_map(here).collect();
+        for (job, part) in jobs {
+            self.connect_output(job, part);
+            self.connect_stdin(job);
         }
         let give_up_at = self.now + self.settings.orphan_grace;
         for &AttemptReport { job, .. } in attempts {
@@ -284,7 +316,7 @@ impl Desk {
                 Some(Io::Attached) => self.tell_node(peer, MasterToNode::Discard { job }),
                 // Over before this process began: its client may come back for the rest of the output.
                 None => {
-                    let route = Route { over_on: Some(node), told: true, ..Route::default() };
+                    let route = Route { over_on: vec![node], told: true, ..Route::default() };
                     self.routes.routes.insert(job, route);
                     self.routes.detach(job, give_up_at);
                 }
@@ -295,11 +327,12 @@ impl Desk {
     /// The job is over and that is on disk: the client may still be reading.
     pub(super) fn streams_of_finished(&mut self, report: &JobReport) {
         let ran = matches!(&report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
-        let node = report.nodes.first().and_then(|name| self.core.node_named(name)).map(|node| node.id());
-        match node.filter(|_| ran) {
-            Some(node) => {
+        let node = |name: &String| self.core.node_named(name).map(|node| node.id());
+        let nodes: Option<Vec<NodeId>> = report.nodes.iter().map(node).collect();
+        match nodes.filter(|nodes| ran && !nodes.is_empty()) {
+            Some(nodes) => {
                 if let Some(route) = self.routes.routes.get_mut(&report.job) {
-                    (route.over_on, route.told) = (Some(node), true);
+                    (route.over_on, route.told) = (nodes, true);
                 }
                 self.drop_route_if_done(report.job);
             }
@@ -314,9 +347,10 @@ impl Desk {
             return;
         }
         while let Some((_, job)) = self.routes.orphans.first().copied().filter(|(at, _)| *at <= self.now) {
-            let link = self.stream_node(job).and_then(|node| self.link(node));
+            let link = |part| self.stream_node(job, part).and_then(|node| self.link(node));
+            let links: Vec<PeerId> = (0..self.parts(job)).filter_map(link).collect();
             self.routes.remove(job);
-            if let Some(link) = link {
+            for link in links {
                 self.tell_node(link, MasterToNode::Discard { job });
             }
             if self.core.job(job).is_some() {

@@ -1,8 +1,8 @@
 //! New jobs, and clients that come back to theirs.
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, Span, check_file_name, check_name};
-use limo_proto::{BODY_LIMIT, Io, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_model::{JobId, NameError, Request, Span, check_file_name, check_name};
+use limo_proto::{BODY_LIMIT, Io, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::changes::LAST_SIGNAL;
@@ -23,13 +23,16 @@ const LIST_LIMIT: usize = 10_000;
 /// What a frame to a node, and its record of the job, hold beside the launch, in bytes: names and a placement.
 const FRAME_REST: usize = 4096;
 
+/// The same for each node of a job of several: its name, how many tasks it has, and their files.
+const SHARE_REST: usize = 96;
+
 /// A client that comes back, and what it has of the output.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Attach {
     pub(super) job: JobId,
     pub(super) key: SubmissionKey,
-    pub(super) stdout: u64,
-    pub(super) stderr: u64,
+    /// How much of stdout and of stderr, of each of its nodes.
+    pub(super) read: Vec<(u64, u64)>,
 }
 
 impl Desk {
@@ -65,7 +68,7 @@ impl Desk {
         match self.live.get(&job) {
             Some(live) if Some(live.uid) == uid => {
                 if live.launch.io == Io::Attached {
-                    self.after(After::Attach(peer, Attach { job, key: live.key, stdout: 0, stderr: 0 }));
+                    self.after(After::Attach(peer, Attach { job, key: live.key, read: Vec::new() }));
                 } else {
                     self.answer(peer, MasterToClient::Accepted { job });
                 }
@@ -77,7 +80,7 @@ impl Desk {
     pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
         match known {
             Some(known) => {
-                let reads = (exec.launch.io == Io::Attached).then_some((0, 0));
+                let reads = (exec.launch.io == Io::Attached).then(Vec::new);
                 self.finished_before(peer, known, reads);
             }
             None => self.with_dependencies(peer, Wanted::Submission(exec)),
@@ -92,12 +95,22 @@ impl Desk {
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch } = exec;
+        if let Err(error) = request.settle(self.core.offered_cores(&request)) {
+            return self.refuse(peer, error.to_string(), None);
+        }
+        let preset = self.core.settings().preset;
+        if request.nodes.get() > 1 && !preset.takes_several_nodes() {
+            let reason = format!("the job is over {} nodes: the policy `{preset}` gives each job one", request.nodes);
+            return self.refuse(peer, reason, Some("lconf set policy easy"));
+        }
+        let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
+        let rest = FRAME_REST + SHARE_REST * sharing;
         request.user = caller.user;
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {
-            Ok(encoded) if encoded.len() <= BODY_LIMIT - FRAME_REST => encoded,
+            Ok(encoded) if encoded.len() + rest <= BODY_LIMIT => encoded,
             Ok(encoded) => {
-                let (size, limit) = (encoded.len(), BODY_LIMIT - FRAME_REST);
+                let (size, limit) = (encoded.len(), BODY_LIMIT.saturating_sub(rest));
                 return self.refuse(peer, format!("the job takes {size} bytes: the limit is {limit}"), None);
             }
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
@@ -117,14 +130,14 @@ impl Desk {
         self.live.insert(job, Live { job, key, uid: caller.uid, request, launch });
         self.keys.insert(key, job);
         if attached {
-            self.routes.attach(job, peer, 0, 0);
+            self.routes.attach(job, peer, &[]);
         }
         self.answer(peer, MasterToClient::Accepted { job });
     }
 
     /// The submission is known and the job over: everything is told at once.
     /// With offsets, the client is there for the output.
-    fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<(u64, u64)>) {
+    fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<Vec<(u64, u64)>>) {
         let Known { job, uid, report } = known;
         if self.caller(peer).is_none_or(|caller| caller.uid != uid) {
             return self.refuse(peer, "the submission key belongs to a job of another user", None);
@@ -134,8 +147,8 @@ impl Desk {
             return self.refuse(peer, format!("job {job} is not known any more"), None);
         };
         self.answer(peer, MasterToClient::Accepted { job });
-        let Some((stdout, stderr)) = reads else { return };
-        self.routes.attach(job, peer, stdout, stderr);
+        let Some(read) = reads else { return };
+        self.routes.attach(job, peer, &read);
         self.streams_of_finished(&report);
         self.connect_ends(job);
         self.answer(peer, MasterToClient::Finished { job, report });
@@ -164,7 +177,7 @@ impl Desk {
     pub(super) fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
         match known {
             Some(known) if known.job == attach.job => {
-                self.finished_before(peer, known, Some((attach.stdout, attach.stderr)));
+                self.finished_before(peer, known, Some(attach.read));
             }
             _ => self.refuse(peer, format!("job {} was not submitted by this client", attach.job), None),
         }
@@ -172,7 +185,7 @@ impl Desk {
 
     /// A client takes a live job up again: it hears how the job is.
     pub(super) fn attached(&mut self, peer: PeerId, attach: Attach) {
-        let Attach { job, key, stdout, stderr } = attach;
+        let Attach { job, key, ref read } = attach;
         if self.caller(peer).is_none() {
             return;
         }
@@ -181,7 +194,7 @@ impl Desk {
             return self.ask(peer, Question::Key(key), Asked::Attach(peer, attach));
         }
         self.tell_client(peer, MasterToClient::Accepted { job });
-        if let Some(before) = self.routes.attach(job, peer, stdout, stderr) {
+        if let Some(before) = self.routes.attach(job, peer, read) {
             tracing::info!(%job, "attached to by another connection");
             self.close_client(before, format!("job {job} was attached to by another connection"));
         }
@@ -192,6 +205,23 @@ impl Desk {
             None => self.connect_ends(job),
             _ => {}
         }
+    }
+}
+
+/// Whether the tasks of a job and what it says of them go together.
+fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
+    let Some((spread, parallel)) = request.spread.zip(launch.parallel) else {
+        return match request.spread.is_some() == launch.parallel.is_some() && request.nodes.get() == 1 {
+            true => Ok(()),
+            false => Err("a job of several tasks has to say how they share its streams".into()),
+        };
+    };
+    if launch.terminal.is_some() {
+        return Err("a terminal is for a job of one task".into());
+    }
+    match parallel.reader.filter(|reader| *reader >= spread.tasks.get()) {
+        Some(reader) => Err(format!("standard input is for task {reader}: there are {}", spread.tasks)),
+        None => Ok(()),
     }
 }
 
@@ -235,6 +265,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
             return Err(format!("the array has {tasks} tasks and {entries} entries"));
         }
     }
+    check_tasks(request, launch)?;
     let files = &launch.files;
     for (what, file) in [("input", &files.stdin), ("output", &files.stdout), ("errors", &files.stderr)] {
         let checked = file.as_deref().map_or(Ok(()), check_file_name);

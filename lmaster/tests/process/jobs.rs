@@ -24,7 +24,7 @@ async fn from_submission_to_end() {
     node.start(&exec).await;
     let attached = |message: &MasterToClient| matches!(message, MasterToClient::Attached { .. }).then_some(());
     client.hear_of(attached).await;
-    let stream = |channel| StreamId { job, channel };
+    let stream = |channel| StreamId::new(job, channel);
     let hello = Data { stream: stream(Channel::Stdout), offset: 0, bytes: Bytes::from_static(b"hello") };
     node.connection.writer.send(&Frame::Data(hello.clone())).await.expect("sent");
     assert_eq!(client.frame().await, Some(Frame::Data(hello)));

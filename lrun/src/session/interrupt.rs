@@ -1,7 +1,8 @@
 //! What the signals that `lrun` gets mean for its job.
 //!
 //! Before the job runs, the signals that would end a command cancel it. A running job gets them in its process group;
-//! SIGINT twice within a second stops it. SIGTSTP reaches the job as SIGSTOP, since a process group without a shell
+//! SIGINT twice within a second stops it. Of several tasks the first SIGINT only asks, the second within a second reaches
+//! them, and the third stops them, as srun has it. SIGTSTP reaches the job as SIGSTOP, since a process group without a shell
 //! ignores SIGTSTP, and stops `lrun` too.
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use limo_proto::ClientToMaster;
 use nix::libc::{SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP};
 
-use super::{Effect, Leave, Phase, Session};
+use super::{Effect, Leave, News, Phase, Session};
 
 /// As srun has it.
 const TWICE: Duration = Duration::from_secs(1);
@@ -35,6 +36,8 @@ impl Session {
     fn interrupted(&mut self, now: Duration, signal: i32) {
         let before = self.last_interrupt.replace((now, signal));
         let again = before.is_some_and(|(at, before)| before == signal && now.saturating_sub(at) <= TWICE);
+        self.in_a_row = if again { self.in_a_row + 1 } else { 1 };
+        let tasks = self.exec.request.spread.map_or(1, |spread| spread.tasks.get());
         match self.phase {
             // The code is known; the user does not want to wait for the rest of the output.
             Phase::Over => self.leave_over(),
@@ -46,6 +49,11 @@ impl Session {
                 self.interrupt = Some(signal);
                 self.cancel();
             }
+            Phase::Running if tasks > 1 && signal == SIGINT && self.connected => match self.in_a_row {
+                1 => self.say(News::Asked { tasks, node: self.node.clone() }),
+                2 => self.forward(signal),
+                _ => self.cancel(),
+            },
             Phase::Running if again && signal == SIGINT => self.cancel(),
             Phase::Running => self.forward(signal),
         }

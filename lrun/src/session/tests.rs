@@ -43,7 +43,7 @@ impl Story {
     }
 
     fn data(&mut self, channel: Channel, offset: u64, bytes: &'static [u8]) -> Vec<Effect> {
-        let stream = StreamId { job: JOB, channel };
+        let stream = StreamId::new(JOB, channel);
         self.step(Input::Heard(Frame::Data(Data { stream, offset, bytes: Bytes::from_static(bytes) })))
     }
 
@@ -95,11 +95,11 @@ fn an_accepted_job_is_attached_to_again_where_its_streams_are() {
     story.data(Channel::Stdout, 0, b"abc");
     story.data(Channel::Stderr, 0, b"x");
     story.step(Input::Broken);
-    let attach = ClientToMaster::Attach { job: JOB, key: [7; 16], stdout: 3, stderr: 1 };
+    let attach = ClientToMaster::Attach { job: JOB, key: [7; 16], stdout: 3, stderr: 1, more: Vec::new() };
     assert_eq!(story.step(Input::Connected), [sent(attach)]);
     assert_eq!(story.hear(MasterToClient::Attached { job: JOB, stdin_offset: 0 }), [Effect::Say(News::Back)]);
     // What was on its way twice is passed on once.
-    assert_eq!(story.data(Channel::Stdout, 1, b"bcd"), [Effect::Write(Channel::Stdout, Bytes::from_static(b"d"))]);
+    assert_eq!(story.data(Channel::Stdout, 1, b"bcd"), [Effect::Write(Channel::Stdout, 0, Bytes::from_static(b"d"))]);
     assert_eq!(story.data(Channel::Stdout, 9, b"gap"), [Effect::Reconnect]);
 }
 
@@ -123,7 +123,7 @@ fn stdin_waits_for_the_job_and_goes_on_where_the_node_is() {
     story.hear(MasterToClient::Attached { job: JOB, stdin_offset: 0 });
     assert!(story.session.wants_stdin());
     let piece = |offset, bytes: &'static [u8]| {
-        let stream = StreamId { job: JOB, channel: Channel::Stdin };
+        let stream = StreamId::new(JOB, Channel::Stdin);
         Effect::Send(Frame::Data(Data { stream, offset, bytes: Bytes::from_static(bytes) }))
     };
     assert_eq!(story.step(Input::Stdin(Bytes::from_static(b"hello"))), [piece(0, b"hello")]);
@@ -143,12 +143,12 @@ fn a_job_that_ran_is_done_when_its_output_is_written() {
     story.data(Channel::Stdout, 0, b"abc");
     story.data(Channel::Stdout, 3, b"");
     story.data(Channel::Stderr, 0, b"");
-    story.step(Input::Written(Channel::Stdout, 3));
-    story.step(Input::Written(Channel::Stderr, 1));
-    let ack = ClientToMaster::StreamAck { stream: StreamId { job: JOB, channel: Channel::Stdout }, offset: 4 };
+    story.step(Input::Written(Channel::Stdout, 0, 3));
+    story.step(Input::Written(Channel::Stderr, 0, 1));
+    let ack = ClientToMaster::StreamAck { stream: StreamId::new(JOB, Channel::Stdout), offset: 4 };
     let report = Box::new(finished_job(12, Outcome::Exited(7)));
     let leave = Effect::Leave(Leave::Over { report, interrupt: None, output_lost: false });
-    assert_eq!(story.step(Input::Written(Channel::Stdout, 1)), [sent(ack), leave]);
+    assert_eq!(story.step(Input::Written(Channel::Stdout, 0, 1)), [sent(ack), leave]);
 }
 
 #[test]

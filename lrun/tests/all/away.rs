@@ -64,7 +64,7 @@ async fn a_master_that_comes_back_at_its_address_is_found() {
     drop((stage, master));
     let master = FakeMaster::start_at(&address).await.expect("the same address");
     let mut stage = Stage::client(&master).await;
-    let attach = ClientToMaster::Attach { job: JOB, key, stdout: 3, stderr: 0 };
+    let attach = ClientToMaster::Attach { job: JOB, key, stdout: 3, stderr: 0, more: Vec::new() };
     assert_eq!(stage.hear().await, attach);
     stage.say(MasterToClient::Attached { job: JOB, stdin_offset: 0 }).await;
     stage.peer.data(JOB, Channel::Stdout, 0, b"abcdef\n").await.expect("sent");

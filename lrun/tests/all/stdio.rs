@@ -33,13 +33,13 @@ impl Cat {
             }
             match stage.peer.hear().await.expect("a connection").expect("a frame") {
                 Frame::Data(data) => {
-                    assert_eq!(data.stream, StreamId { job: JOB, channel: Channel::Stdin });
+                    assert_eq!(data.stream, StreamId::new(JOB, Channel::Stdin));
                     if let Some(new) = self.stdin.accept(data.offset, data.bytes).expect("no gap") {
                         self.waiting.push(new);
                     }
                 }
                 Frame::Message(ClientToMaster::StreamAck { stream, offset }) => {
-                    assert_eq!(stream, StreamId { job: JOB, channel: Channel::Stdout });
+                    assert_eq!(stream, StreamId::new(JOB, Channel::Stdout));
                     self.stdout.acknowledge(offset).expect("sent");
                 }
                 Frame::Message(other) => panic!("{other:?}"),
@@ -58,7 +58,7 @@ impl Cat {
             if piece.is_empty() { self.stdout.close() } else { self.stdout.push(piece) }
         }
         if let Some(offset) = self.stdin.due_ack() {
-            let stream = StreamId { job: JOB, channel: Channel::Stdin };
+            let stream = StreamId::new(JOB, Channel::Stdin);
             stage.say(MasterToClient::StreamAck { stream, offset }).await;
         }
         while let Some((offset, bytes)) = self.stdout.next_chunk() {
@@ -68,7 +68,7 @@ impl Cat {
 
     /// Takes a client that comes back: checks its `Attach` and goes on where both are.
     pub async fn attach(&mut self, stage: &mut Stage, key: [u8; 16]) {
-        let ClientToMaster::Attach { job, key: shown, stdout, stderr } = stage.hear().await else {
+        let ClientToMaster::Attach { job, key: shown, stdout, stderr, .. } = stage.hear().await else {
             panic!("no attach")
         };
         assert_eq!((job, shown, stderr), (JOB, key, 0));

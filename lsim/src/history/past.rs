@@ -215,6 +215,7 @@ impl Reader {
             Event::TakenBack { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
+            | Event::PartEnded { .. }
             | Event::Readings { .. }
             | Event::Asleep { .. }
             | Event::Awake { .. }

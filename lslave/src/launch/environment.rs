@@ -6,7 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 
 use limo_model::environment::is_own;
-use limo_proto::{DoExec, Launch};
+use limo_model::host_list;
+use limo_proto::{DoExec, Launch, Share};
 
 use super::Surroundings;
 use crate::kill::COOKIE;
@@ -25,21 +26,28 @@ pub(super) fn environment(
     let list = |names: Vec<&str>| OsString::from(names.join(","));
     let cores = number(exec.placement.iter().map(|part| i64::from(part.cores)).sum());
     let node = OsString::from(&around.spec.name);
+    let spread = Spread::of(exec, &around.spec.name);
+    let all = OsString::from(&spread.nodes);
+    let per_task = number(exec.placement.iter().map(|part| i64::from(part.cores)).sum::<i64>() / spread.here.max(1));
     let mut own = vec![
         ("LIMO_JOB_ID", exec.job.to_string().into()),
         ("LIMO_JOB_NAME", OsString::from(&exec.name)),
-        ("LIMO_JOB_NODELIST", node.clone()),
-        ("LIMO_JOB_NUM_NODES", number(1)),
-        ("LIMO_NTASKS", number(1)),
-        ("LIMO_PROCID", number(0)),
+        ("LIMO_JOB_NODELIST", all.clone()),
+        ("LIMO_NODELIST", all),
+        ("LIMO_JOB_NUM_NODES", number(spread.count)),
+        ("LIMO_NNODES", number(spread.count)),
+        ("LIMO_TASKS_PER_NODE", OsString::from(&spread.per_node)),
+        ("LIMO_NTASKS", number(spread.total)),
+        // Of several tasks, each is told its own.
+        ("LIMO_PROCID", number(spread.first)),
         ("LIMO_LOCALID", number(0)),
-        ("LIMO_NODEID", number(0)),
+        ("LIMO_NODEID", number(spread.index)),
         ("LIMO_NODE", node),
         ("LIMO_UNIT", list(units.iter().map(|unit| unit.name.as_str()).collect())),
         ("LIMO_HARDWARE", list(units.iter().map(|unit| unit.hardware.as_str()).collect())),
         ("LIMO_CPUS", cores.clone()),
-        ("LIMO_CPUS_ON_NODE", cores.clone()),
-        ("LIMO_CPUS_PER_TASK", cores),
+        ("LIMO_CPUS_ON_NODE", cores),
+        ("LIMO_CPUS_PER_TASK", per_task),
         // A job that was stored before this was known tells where it begins.
         ("LIMO_SUBMIT_DIR", text(if origin.directory.is_empty() { cwd } else { &origin.directory })),
         ("LIMO_SUBMIT_HOST", OsString::from(&origin.host)),
@@ -67,4 +75,60 @@ pub(super) fn environment(
     let inherited = env.iter().filter(|(key, _)| !is_own(key));
     let given = inherited.map(|(key, value)| (text(key), text(value)));
     given.chain(own.into_iter().map(|(key, value)| (key.into(), value))).collect()
+}
+
+/// Where the tasks of a job are, in the words of its environment.
+struct Spread {
+    nodes: String,
+    per_node: String,
+    count: i64,
+    total: i64,
+    first: i64,
+    here: i64,
+    index: i64,
+}
+
+impl Spread {
+    fn of(exec: &DoExec, node: &str) -> Self {
+        let Some(share) = &exec.share else {
+            let (count, total, first, here, index) = (1, 1, 0, 1, 0);
+            return Self { nodes: node.to_owned(), per_node: "1".to_owned(), count, total, first, here, index };
+        };
+        let (first, here) = share.own();
+        Self {
+            nodes: host_list(share.nodes.iter().map(String::as_str)),
+            per_node: per_node(share),
+            count: i64::try_from(share.nodes.len()).unwrap_or(i64::MAX),
+            total: share.total().into(),
+            first: first.into(),
+            here: here.into(),
+            index: share.index.into(),
+        }
+    }
+}
+
+/// As Slurm writes it: `2(x3),1`.
+fn per_node(share: &Share) -> String {
+    let run = |run: &[u32]| match run {
+        [count] => count.to_string(),
+        [count, ..] => format!("{count}(x{})", run.len()),
+        [] => String::new(),
+    };
+    share.tasks.chunk_by(|a, b| a == b).map(run).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::Span;
+
+    #[test]
+    fn nodes_with_as_many_tasks_are_counted() {
+        let check = |tasks: &[u32], expected: &str| {
+            let share = Share { nodes: Vec::new(), index: 0, tasks: tasks.to_vec(), grace: Span::ZERO };
+            assert_eq!(per_node(&share), expected);
+        };
+        check(&[2, 2, 2, 1], "2(x3),1");
+        check(&[3], "3");
+    }
 }

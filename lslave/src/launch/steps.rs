@@ -12,6 +12,7 @@ use nix::libc;
 use nix::unistd::{Uid, User, geteuid, getgrouplist};
 
 use super::LaunchError;
+use crate::tasks::share;
 
 /// Whom the job runs as; `None` where the daemon already is that user.
 pub(super) fn identity(uid: u32) -> Result<Option<Identity>, LaunchError> {
@@ -67,11 +68,14 @@ pub(super) struct Steps {
     directory: CString,
     /// For stdin, stdout and stderr, relative to `directory`.
     files: [Option<CString>; 3],
-    append: bool,
+    /// Whether what is in the files of stdout and stderr stays.
+    keep: [bool; 2],
     /// Whether stdin is the job's own terminal.
     terminal: bool,
-    /// A descriptor that the command inherits.
-    kept: Option<RawFd>,
+    /// Descriptors that the command inherits.
+    kept: [Option<RawFd>; 2],
+    /// Whether the command runs the job's tasks, whose signals it must not take for its own, from its first instruction on.
+    several: bool,
     report: RawFd,
 }
 
@@ -80,9 +84,9 @@ impl Steps {
     /// Where a name has a NUL byte.
     pub(super) fn prepare(
         exec: &DoExec,
-        files: &FileNames,
+        (files, keep): (&FileNames, [bool; 2]),
         identity: Option<Identity>,
-        (kept, report): (Option<RawFd>, RawFd),
+        (kept, report): ([Option<RawFd>; 2], RawFd),
     ) -> Result<Self, LaunchError> {
         let text = |bytes: &Vec<u8>| CString::new(bytes.clone()).map_err(|_| LaunchError::Nul);
         let file = |name: &Option<Vec<u8>>| name.as_ref().map(text).transpose();
@@ -91,9 +95,10 @@ impl Steps {
             umask: exec.launch.umask & 0o777,
             directory: text(&exec.launch.cwd)?,
             files: [file(&files.stdin)?, file(&files.stdout)?, file(&files.stderr)?],
-            append: exec.launch.files.append,
+            keep: keep.map(|keep| keep || exec.launch.files.append),
             terminal: exec.launch.terminal.is_some() && exec.launch.io == Io::Attached,
             kept,
+            several: share(exec).is_some(),
             report,
         })
     }
@@ -123,13 +128,19 @@ impl Steps {
                 self.read_from(name)?;
             }
             if let Some(name) = stdout {
-                self.write_to(Step::Stdout, name, libc::STDOUT_FILENO)?;
+                self.write_to(Step::Stdout, (name, self.keep[0]), libc::STDOUT_FILENO)?;
             }
             if let Some(name) = stderr {
-                self.write_to(Step::Stderr, name, libc::STDERR_FILENO)?;
+                self.write_to(Step::Stderr, (name, self.keep[1]), libc::STDERR_FILENO)?;
             }
-            if let Some(kept) = self.kept {
+            for kept in self.kept.into_iter().flatten() {
                 self.check(Step::Kept, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
+            }
+            if self.several {
+                let mut all = std::mem::zeroed();
+                libc::sigfillset(&raw mut all);
+                let blocked = libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+                self.check(Step::Kept, blocked == 0)?;
             }
         }
         Ok(())
@@ -152,8 +163,8 @@ impl Steps {
     ///
     /// # Safety
     /// Only between fork and exec.
-    unsafe fn write_to(&self, step: Step, name: &CString, onto: RawFd) -> io::Result<()> {
-        let truncate = if self.append { 0 } else { libc::O_TRUNC };
+    unsafe fn write_to(&self, step: Step, (name, keep): (&CString, bool), onto: RawFd) -> io::Result<()> {
+        let truncate = if keep { 0 } else { libc::O_TRUNC };
         // Appending in any case, so that two descriptors of one file do not write over each other.
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
         // SAFETY: as in `redirect`.

@@ -11,7 +11,7 @@ use crate::io;
 
 impl Node {
     pub(super) fn stdin_arrived(&mut self, data: Data) {
-        let Data { stream: StreamId { job, channel }, offset, bytes } = data;
+        let Data { stream: StreamId { job, channel, .. }, offset, bytes } = data;
         if channel != Channel::Stdin {
             return warn!(%job, ?channel, "the master sends data of a stream that only a job writes");
         }

@@ -172,19 +172,19 @@ impl Session {
     }
 
     pub async fn write(&mut self, job: u64, offset: u64, bytes: impl Into<Bytes>) {
-        let stream = StreamId { job: JobId(job), channel: Channel::Stdin };
+        let stream = StreamId::new(JobId(job), Channel::Stdin);
         let data = Data { stream, offset, bytes: bytes.into() };
         self.connection.writer.send(&Frame::Data(data)).await.expect("sent");
     }
 
     pub async fn acknowledge(&mut self, job: u64, channel: Channel, offset: u64) {
-        let stream = StreamId { job: JobId(job), channel };
+        let stream = StreamId::new(JobId(job), channel);
         self.send(MasterToNode::StreamAck { stream, offset }).await;
     }
 
     /// The next data frame of a stream.
     pub async fn data(&mut self, job: u64, channel: Channel) -> Data {
-        let wanted = StreamId { job: JobId(job), channel };
+        let wanted = StreamId::new(JobId(job), channel);
         self.find(|frame| match frame {
             Frame::Data(data) if data.stream == wanted => Some(data.clone()),
             _ => None,
@@ -194,7 +194,7 @@ impl Session {
 
     /// Whether data of a stream came while something else was waited for.
     pub fn has_early_data(&self, job: u64, channel: Channel) -> bool {
-        let wanted = StreamId { job: JobId(job), channel };
+        let wanted = StreamId::new(JobId(job), channel);
         self.early.iter().any(|frame| matches!(frame, Frame::Data(data) if data.stream == wanted))
     }
 
@@ -272,6 +272,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         time_limit: None,
         restarts: 0,
         task: None,
+        share: None,
     }
 }
 

@@ -7,8 +7,8 @@ use limo_model::{
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
-    Launch, MasterToClient, MasterToNode, NewSlave, NodeToMaster, Origin, Query, Sample, Selection, Selector, SendExec,
-    StreamId, Task, WindowSize,
+    Launch, MasterToClient, MasterToNode, NewSlave, NodeToMaster, Origin, Parallel, Query, Sample, Selection, Selector,
+    SendExec, Share, StreamId, Task, WindowSize,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -36,7 +36,7 @@ pub fn ids() -> impl Strategy<Value = (JobId, Attempt)> {
 
 pub fn stream() -> impl Strategy<Value = StreamId> {
     let channel = prop_oneof![Just(Channel::Stdin), Just(Channel::Stdout), Just(Channel::Stderr)];
-    (any::<u64>(), channel).prop_map(|(job, channel)| StreamId { job: JobId(job), channel })
+    (any::<u64>(), channel, any::<u32>()).prop_map(|(job, channel, part)| StreamId { job: JobId(job), channel, part })
 }
 
 pub fn outcome() -> impl Strategy<Value = Outcome> {
@@ -94,6 +94,12 @@ pub fn request() -> impl Strategy<Value = Request> {
                 cost: None,
                 when_used: WhenUsed::Warn,
             }),
+            spread: deadline.map(|_| limo_model::Spread {
+                tasks: std::num::NonZeroU32::MIN,
+                cores: Cores::All,
+                nodes: None,
+                per_node: Some(std::num::NonZeroU32::MAX),
+            }),
         },
     )
 }
@@ -120,6 +126,11 @@ pub fn launch() -> impl Strategy<Value = Launch> {
             origin: Origin { host: number.to_string(), directory: Vec::new() },
             carried: (number % 5 == 0).then(|| number.to_le_bytes().to_vec()),
             terminal: (number % 7 == 0).then_some(WindowSize { rows: 24, columns: 80 }),
+            parallel: (number % 2 == 0).then_some(Parallel {
+                label: true,
+                reader: Some(number),
+                ..Parallel::default()
+            }),
         },
     )
 }
@@ -190,8 +201,26 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
             let (lowest, highest) = (1, attempt.0);
             let task =
                 Some(Task { array: job, number: 7, count: 3, lowest, highest, entry: launch.argv.first().cloned() });
-            let exec =
-                DoExec { job, attempt, name, application, size, user, placement, launch, time_limit, restarts, task };
+            let share = (attempt.0 % 2 == 0).then(|| Share {
+                nodes: vec![user.clone()],
+                index: 0,
+                tasks: vec![restarts],
+                grace: Span::from_secs(3),
+            });
+            let exec = DoExec {
+                job,
+                attempt,
+                name,
+                application,
+                size,
+                user,
+                placement,
+                launch,
+                time_limit,
+                restarts,
+                task,
+                share,
+            };
             MasterToNode::DoExec(Box::new(exec))
         }),
         ids().prop_map(|(job, attempt)| MasterToNode::Go { job, attempt }),
@@ -262,7 +291,8 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
             job,
             key,
             stdout: offset,
-            stderr: 3
+            stderr: 3,
+            more: vec![(offset, 7)],
         }),
         (ids(), any::<i32>()).prop_map(|((job, _), signal)| ClientToMaster::Signal { job, signal }),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| ClientToMaster::StreamAck { stream, offset }),

@@ -129,8 +129,8 @@ fn refusals_say_what_is_wrong() {
     };
     check(&[], "an empty frame");
     check(&[9, 1, 2], "a frame of the unknown kind 9");
-    check(&[2, 0, 0], "a data frame of 2 bytes is shorter than its head of 17");
-    check(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0], "a data frame of the unknown channel 3");
+    check(&[2, 0, 0], "a data frame of 2 bytes is shorter than its head of 21");
+    check(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "a data frame of the unknown channel 3");
     let too_large =
         Frame::Message(NodeToMaster::JobRefused { job: JobId(1), attempt: Attempt(1), reason: "x".repeat(BODY_LIMIT) });
     let refused = too_large.encode().expect_err("refused").to_string();
@@ -177,7 +177,7 @@ fn golden_bytes() {
         Frame::Message(NodeToMaster::Reading(Sample::once(Power::from_mw(41_500)))),
         &[1, 5, 252, 56, 68, 1, 0, 252, 56, 68, 1, 0, 252, 56, 68, 1, 0, 252, 56, 68, 1, 0, 1],
     );
-    let stream = StreamId { job: JobId(1), channel: Channel::Stdout };
+    let stream = StreamId::new(JobId(1), Channel::Stdout);
     let data = Data { stream, offset: 258, bytes: Bytes::from_static(b"hi") };
-    check(Frame::Data(data), &[2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 2, b'h', b'i']);
+    check(Frame::Data(data), &[2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, b'h', b'i']);
 }

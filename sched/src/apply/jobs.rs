@@ -1,6 +1,6 @@
 //! The life of a job: submitted, started, taken back, ended, cancelled.
 
-use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Request, Span, Time, UnitKind, Usage};
+use limo_model::{Attempt, Cores, Energy, JobId, NodeId, Outcome, Request, Span, Time, UnitKind, Usage};
 
 use super::nodes::{self, release};
 use super::{arrays, eligible};
@@ -216,7 +216,7 @@ pub(super) fn taken_back(
     state: &mut State,
     now: Time,
     (id, number): (JobId, Attempt),
-    suspect: bool,
+    (suspect, blame): (bool, Option<NodeId>),
 ) -> Result<(), Refused> {
     let suspect_until = now + state.settings.options.suspect_for;
     let job = attempt(state, id, number)?;
@@ -230,7 +230,8 @@ pub(super) fn taken_back(
         Some((StopReason::Cancelled { by }, _)) => end_waiting(state, now, id, by),
         _ => {
             enqueue(state, now, id);
-            for node in assignment.placement.iter().filter(|_| suspect).flat_map(|part| part.nodes()) {
+            let blamed = |node: &NodeId| suspect && blame.is_none_or(|blame| blame == *node);
+            for node in assignment.placement.iter().flat_map(|part| part.nodes()).filter(blamed) {
                 nodes::suspect(state, now, node, suspect_until);
             }
         }

@@ -4,6 +4,7 @@ mod arrays;
 mod eligible;
 mod jobs;
 mod nodes;
+mod parts;
 mod settings;
 mod steer;
 
@@ -28,9 +29,14 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
             return Ok(());
         }
         Event::CancelRequested { job, by } => jobs::cancel_requested(state, now, *job, by),
-        Event::TakenBack { job, attempt, suspect, .. } => jobs::taken_back(state, now, (*job, *attempt), *suspect),
+        Event::TakenBack { job, attempt, suspect, blame, .. } => {
+            jobs::taken_back(state, now, (*job, *attempt), (*suspect, *blame))
+        }
         Event::Started { job, attempt } => jobs::started(state, now, *job, *attempt),
         Event::Ended { job, attempt, outcome, usage } => jobs::ended(state, now, (*job, *attempt), outcome, *usage),
+        Event::PartEnded { job, attempt, node, outcome, usage } => {
+            parts::part_ended(state, (*job, *attempt), *node, (outcome, *usage))
+        }
         Event::NodeUp { spec } => nodes::up(state, now, spec),
         Event::NodeAway { node } => nodes::away(state, now, *node),
         Event::NodeDrained { node, reason, by } => nodes::drained(state, now, *node, reason, by),

@@ -174,6 +174,7 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
         assigned: now,
         hidden_since: now,
         stop: None,
+        ended: Vec::new(),
     };
     state.active.insert(start.job);
     apply::take(state, now, start.job, &assignment);

@@ -7,6 +7,7 @@ use limo_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::parts::PartEnd;
 use crate::round::{Account, StopReason, Wait};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +66,9 @@ pub struct Assignment {
     pub(crate) hidden_since: Time,
     /// Why it shall end, and whether the command to end it was given.
     pub stop: Option<(StopReason, bool)>,
+    /// Of its nodes those whose part of it is over, while others' are not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<PartEnd>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -56,6 +56,14 @@ fn a_job_is_its_submitters() {
 }
 
 #[test]
+fn the_tasks_of_a_job_are_its_submitters() {
+    let cluster = Cluster::of_one_node(3);
+    let Some(other) = Other::of(&cluster) else { return };
+    let ran = other.run("lrun", &["-n", "3", "sh", "-c", "id -u; head -c 1 /etc/shadow"]);
+    assert_eq!((ran.code, ran.stdout), (Some(1), format!("{}\n", other.user.uid).repeat(3)), "{}", ran.stderr);
+}
+
+#[test]
 fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
     let cluster = Cluster::of_one_node(2);
     let Some(other) = Other::of(&cluster) else { return };

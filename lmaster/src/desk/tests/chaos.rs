@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use limo_proto::{AttemptState, JobState};
+use limo_model::Spread;
+use limo_proto::{AttemptState, Change, JobState, Parallel};
 
 use super::*;
 
@@ -44,7 +45,10 @@ struct World {
     /// Handed in and not answered.
     pending: BTreeSet<u8>,
     accepted: BTreeSet<JobId>,
-    starts: BTreeMap<JobId, u32>,
+    /// Whether jobs are over several nodes.
+    wide: bool,
+    /// How often each job was started on each node.
+    starts: BTreeMap<JobId, BTreeMap<String, u32>>,
 }
 
 fn lost() -> AttemptState {
@@ -53,8 +57,12 @@ fn lost() -> AttemptState {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, wide: bool) -> Self {
         let mut bench = Bench::new();
+        if wide {
+            let operator = bench.client(0);
+            bench.say(operator, ClientToMaster::ChangeConf(Box::new(Change::Policy(Preset::Easy))));
+        }
         (bench.slow_disk, bench.slow_answers) = (true, true);
         let node = |index| SimNode {
             name: format!("n{index}"),
@@ -74,6 +82,7 @@ impl World {
             next_key: 1,
             pending: BTreeSet::new(),
             accepted: BTreeSet::new(),
+            wide,
             starts: BTreeMap::new(),
         }
     }
@@ -121,7 +130,15 @@ impl World {
     }
 
     fn hand_in(&mut self, key: u8) {
-        self.bench.say(self.client, exec_with(key, |exec| exec.launch.io = Io::Detached));
+        // The same each time it is handed in.
+        let nodes = NonZeroU32::new(u32::from(key) % 3 + 1).filter(|_| self.wide);
+        let submission = exec_with(key, |exec| {
+            exec.launch.io = Io::Detached;
+            exec.launch.parallel = nodes.map(|_| Parallel::default());
+            let cores = Cores::Count(NonZeroU32::MIN);
+            exec.request.spread = nodes.map(|nodes| Spread { tasks: nodes, cores, nodes: Some(nodes), per_node: None });
+        });
+        self.bench.say(self.client, submission);
     }
 
     /// What the master has told the client, and on whom it hung up.
@@ -190,7 +207,7 @@ impl World {
                 let state = node.records.get_mut(&(job, attempt));
                 if let Some(state) = state.filter(|state| **state == AttemptState::Held) {
                     *state = AttemptState::Running;
-                    *self.starts.entry(job).or_default() += 1;
+                    *self.starts.entry(job).or_default().entry(node.name.clone()).or_default() += 1;
                     node.out.push_back(NodeToMaster::Started { job, attempt });
                 }
             }
@@ -200,7 +217,15 @@ impl World {
             MasterToNode::EndedAck { job, attempt } => {
                 node.records.remove(&(job, attempt));
             }
-            MasterToNode::Stop { job, attempt, .. } => panic!("nobody wants attempt {attempt} of job {job} to stop"),
+            MasterToNode::Stop { job, attempt, .. } => {
+                assert!(self.wide && self.rebooted, "nobody wants attempt {attempt} of job {job} to stop");
+                let (outcome, usage) = (Outcome::Signaled(15), Usage::default());
+                let state = node.records.get_mut(&(job, attempt));
+                if let Some(state) = state.filter(|state| !matches!(state, AttemptState::Ended { .. })) {
+                    *state = AttemptState::Ended { outcome: outcome.clone(), usage };
+                    node.out.push_back(NodeToMaster::Ended { job, attempt, outcome, usage });
+                }
+            }
             MasterToNode::Refused { reason } => panic!("{reason}"),
             _ => {}
         }
@@ -284,17 +309,26 @@ impl World {
                 return;
             }
         }
-        panic!("it does not come to an end");
+        let jobs: Vec<_> = self.bench.desk.core.jobs().map(|(id, job)| (id, &job.phase)).collect();
+        let records: Vec<_> = self.nodes.iter().map(|node| (&node.name, node.link, &node.records)).collect();
+        panic!(
+            "it does not come to an end: {jobs:?}\n{records:?}\n{:?} {:?}",
+            self.bench.desk.gathered, self.bench.desk.awaited
+        );
     }
 
     fn check(&self) {
         for (job, starts) in &self.starts {
-            assert!(*starts <= 1, "job {job} was started {starts} times");
+            assert!(starts.values().all(|count| *count == 1), "job {job} was started twice on a node: {starts:?}");
         }
         for job in &self.accepted {
-            let state = self.bench.disk.finished[job].state;
+            let JobReport { state, nodes, .. } = &self.bench.disk.finished[job];
             match state {
-                JobState::Completed => assert_eq!(self.starts.get(job), Some(&1), "job {job}"),
+                JobState::Completed => {
+                    let started = self.starts.get(job).into_iter().flat_map(BTreeMap::keys);
+                    let placed: BTreeSet<&String> = nodes.iter().collect();
+                    assert_eq!(started.collect::<BTreeSet<_>>(), placed, "job {job}");
+                }
                 JobState::Lost => assert!(self.rebooted, "job {job} was lost without need"),
                 other => panic!("job {job} is {other:?}"),
             }
@@ -302,12 +336,12 @@ impl World {
     }
 }
 
-#[test]
-fn no_job_is_lost_and_none_runs_twice() {
+/// How many jobs came to their ends.
+fn finished(wide: bool) -> usize {
     let mut finished = 0;
     for seed in 1..=SEEDS {
         let world = std::panic::catch_unwind(|| {
-            let mut world = World::new(seed);
+            let mut world = World::new(seed, wide);
             for _ in 0..STEPS {
                 world.step();
             }
@@ -317,5 +351,18 @@ fn no_job_is_lost_and_none_runs_twice() {
         });
         finished += world.unwrap_or_else(|_| panic!("seed {seed}")).accepted.len();
     }
+    finished
+}
+
+#[test]
+fn no_job_is_lost_and_none_runs_twice() {
+    let finished = finished(false);
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
+}
+
+/// All nodes of a job or none of them.
+#[test]
+fn no_job_over_several_nodes_is_lost_and_none_runs_twice() {
+    let finished = finished(true);
+    assert!(finished > 1_500, "the worlds are too quiet to mean anything: {finished} jobs");
 }

@@ -180,6 +180,25 @@ fn bad_submissions_are_refused() {
     check("the time limit, which must be longer than nothing, is negative", &|exec| {
         exec.request.time_limit = Some(Span::ZERO);
     });
+    let spread = |tasks| limo_model::Spread {
+        tasks: NonZeroU32::new(tasks).expect("some"),
+        cores: Cores::Count(NonZeroU32::MIN),
+        nodes: None,
+        per_node: None,
+    };
+    check("has to say how they share its streams", &|exec| exec.request.spread = Some(spread(1)));
+    check("has to say how they share its streams", &|exec| exec.request.nodes = NonZeroU32::new(2).expect("two"));
+    let parallel = limo_proto::Parallel { reader: Some(1), ..limo_proto::Parallel::default() };
+    check("standard input is for task 1: there are 1", &|exec| {
+        (exec.request.spread, exec.launch.parallel) = (Some(spread(1)), Some(parallel));
+    });
+    check("a terminal is for a job of one task", &|exec| {
+        (exec.request.spread, exec.launch.parallel) = (Some(spread(2)), Some(limo_proto::Parallel::default()));
+        exec.launch.terminal = Some(limo_proto::WindowSize::default());
+    });
+    check("2 tasks of 1 cores do not fit", &|exec| {
+        (exec.request.spread, exec.launch.parallel) = (Some(spread(2)), Some(limo_proto::Parallel::default()));
+    });
     check("asks for 2 cores", &|exec| exec.request.cores = Cores::Count(NonZeroU32::new(2).expect("two")));
     check("there is no node `n9`", &|exec| exec.request.include = vec!["n9".into()]);
     assert!(bench.jobs().is_empty());

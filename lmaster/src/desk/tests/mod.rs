@@ -19,6 +19,7 @@ mod samples;
 mod select;
 mod steer;
 mod streams;
+mod wide;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;

@@ -6,7 +6,7 @@ use limo_proto::{AttemptState, Channel, Data, StreamId, WINDOW};
 use super::*;
 
 fn data(job: JobId, channel: Channel, offset: u64, bytes: &'static [u8]) -> Data {
-    Data { stream: StreamId { job, channel }, offset, bytes: Bytes::from_static(bytes) }
+    Data { stream: StreamId::new(job, channel), offset, bytes: Bytes::from_static(bytes) }
 }
 
 struct Running {
@@ -33,7 +33,7 @@ impl Running {
     }
 
     fn taken(&mut self, channel: Channel, offset: u64) {
-        let stream = StreamId { job: self.job, channel };
+        let stream = StreamId::new(self.job, channel);
         self.bench.say(self.client, ClientToMaster::StreamAck { stream, offset });
     }
 }
@@ -47,9 +47,9 @@ fn data_does_not_wait_for_the_disk() {
     it.bench.input(Input::Client(it.client, Frame::Data(into.clone())));
     assert_eq!(it.bench.data, [(it.client, out), (it.node, into)]);
     it.taken(Channel::Stdout, 5);
-    let stream = StreamId { job: it.job, channel: Channel::Stdout };
+    let stream = StreamId::new(it.job, Channel::Stdout);
     assert_eq!(it.bench.orders(it.node), [MasterToNode::StreamAck { stream, offset: 5 }]);
-    let stream = StreamId { job: it.job, channel: Channel::Stdin };
+    let stream = StreamId::new(it.job, Channel::Stdin);
     it.bench.report(it.node, NodeToMaster::StreamAck { stream, offset: 1 });
     assert_eq!(it.bench.heard(it.client), [MasterToClient::StreamAck { stream, offset: 1 }]);
 }
@@ -83,13 +83,13 @@ fn who_sends_more_than_the_window_is_hung_up_on() {
 fn a_client_that_comes_back_goes_on_where_it_was() {
     let mut it = running();
     it.write(Channel::Stdout, 0, b"hello");
-    let stream = StreamId { job: it.job, channel: Channel::Stdin };
+    let stream = StreamId::new(it.job, Channel::Stdin);
     it.bench.input(Input::Client(it.client, Frame::Data(data(it.job, Channel::Stdin, 0, b"xyz"))));
     it.bench.report(it.node, NodeToMaster::StreamAck { stream, offset: 3 });
     it.bench.input(Input::Gone(it.client));
     it.bench.pass(Span::from_secs(59));
     let client = it.bench.client(7);
-    let attach = |key| ClientToMaster::Attach { job: JobId(1), key, stdout: 5, stderr: 0 };
+    let attach = |key| ClientToMaster::Attach { job: JobId(1), key, stdout: 5, stderr: 0, more: Vec::new() };
     it.bench.say(client, attach([9; 16]));
     assert_eq!(refusal(it.bench.heard(client).first()), "job 1 was not submitted by this client");
     it.bench.say(client, attach([1; 16]));
@@ -108,7 +108,7 @@ fn a_job_without_its_client_is_given_up() {
     it.bench.pass(Span::from_secs(60));
     assert_eq!(words(&it.bench.orders(it.node)), ["Discard", "Stop"]);
     let client = it.bench.client(7);
-    it.bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 0, stderr: 0 });
+    it.bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
     let heard = it.bench.heard(client);
     assert_eq!(refusal(heard.first()), "job 1 was cancelled, because its lrun was away for more than 1min");
 }
@@ -120,7 +120,7 @@ fn after_a_restart_both_ends_find_each_other_in_any_order() {
         let mut bench = it.bench.killed();
         let reports =
             vec![AttemptReport { job: it.job, attempt: Attempt(1), state: AttemptState::Running, stdin_offset: 8 }];
-        let attach = ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 100, stderr: 7 };
+        let attach = ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 100, stderr: 7, more: Vec::new() };
         let (node, client);
         if node_first {
             node = bench.node_with("n1", "boot", reports);
@@ -168,7 +168,7 @@ fn the_rest_of_the_output_survives_a_restart_after_the_end() {
     let mut bench = it.bench.killed();
     let node = bench.node("n1");
     let client = bench.client(7);
-    bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 2, stderr: 0 });
+    bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 2, stderr: 0, more: Vec::new() });
     assert_eq!(words(&bench.heard(client)), ["Accepted", "Finished"]);
     assert!(bench.orders(node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 2, stderr: 0 }));
     let rest = data(it.job, Channel::Stdout, 2, b"rest");
@@ -183,7 +183,7 @@ fn a_client_that_comes_back_while_the_end_is_written_hears_of_it() {
     it.bench.slow_disk = true;
     it.bench.report(it.node, ended(it.job, Attempt(1), 0));
     let client = it.bench.client(7);
-    it.bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 0, stderr: 0 });
+    it.bench.say(client, ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
     it.bench.slow_disk = false;
     it.bench.commit();
     assert_eq!(words(&it.bench.heard(client)), ["Accepted", "Finished"]);

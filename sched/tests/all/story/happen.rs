@@ -43,7 +43,13 @@ impl Story {
             ["takes-back", name] => {
                 let job = self.names[*name];
                 let attempt = self.world.core.job(job).and_then(|job| job.assignment()).expect("assigned").attempt;
-                self.apply(Event::TakenBack { job, attempt, reason: "test".into(), suspect: true });
+                self.apply(Event::TakenBack { job, attempt, reason: "test".into(), suspect: true, blame: None });
+            }
+            ["part-ends", name, on] => {
+                let job = self.names[*name];
+                let attempt = self.world.core.job(job).and_then(|job| job.assignment()).expect("assigned").attempt;
+                let (outcome, usage) = (limo_model::Outcome::Exited(0), limo_model::Usage::default());
+                self.apply(Event::PartEnded { job, attempt, node: node(self, on), outcome, usage });
             }
             _ => panic!("unknown line: {words:?}"),
         }

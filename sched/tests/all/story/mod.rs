@@ -303,6 +303,7 @@ impl Story {
             warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
             kill_grace: None,
             allowance: allowance(&given),
+            spread: None,
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

@@ -197,7 +197,7 @@ impl World {
     /// A job that has not begun is taken back from its nodes.
     pub fn take_back(&mut self, job: JobId, attempt: Attempt) {
         self.held.retain(|(_, id), _| *id != job);
-        let event = Event::TakenBack { job, attempt, reason: "test".into(), suspect: true };
+        let event = Event::TakenBack { job, attempt, reason: "test".into(), suspect: true, blame: None };
         self.apply(event).expect("it was starting");
     }
 

@@ -1,0 +1,250 @@
+//! Jobs of several tasks, and over several nodes: who has which tasks, and how all of them start and end as one.
+//!
+//! Each node of a job gets a `DoExec` of its own. Once all have acknowledged theirs, the first gets `Go`, and when it has
+//! begun (its files are open and, where they are everybody's, truncated), the others do. The job is started when the last of
+//! its nodes has begun, or has ended already. What each node's part ended with is recorded ([`Event::PartEnded`]) before that
+//! node hears `EndedAck`; with the last part's end the job ends. Where one part is lost or cannot start, or fails and the user
+//! asked for that (`-K`), the others are stopped.
+//!
+//! Before `Go` the job is taken back whole: `Go` is sent when the intent of every node is on record, so a node of the same life
+//! without a record of it proves that no part of it has begun. Who has acknowledged and who has begun is not on disk: nodes say
+//! it again when they register.
+
+use std::collections::BTreeSet;
+
+use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, width};
+use limo_proto::{MasterToNode, Share};
+use limo_sched::{Assignment, Event, PartEnd, Phase, joined};
+
+use super::{Desk, Live, PeerId};
+
+/// The nodes of a job, each once, in the order of its tasks.
+pub(super) fn nodes_of(assignment: &Assignment) -> Vec<NodeId> {
+    let mut nodes: Vec<NodeId> = assignment.placement.iter().flat_map(|part| part.nodes()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// The node at this place among those of a job.
+pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
+    match &assignment.placement[..] {
+        [part] => part.nodes().nth(place as usize),
+        _ => nodes_of(assignment).get(place as usize).copied(),
+    }
+}
+
+/// At which place among the nodes of a job this one is.
+pub(super) fn place_of(assignment: &Assignment, node: NodeId) -> Option<u32> {
+    match &assignment.placement[..] {
+        [part] => part.is_on(node).then(|| node.0 - part.unit.node.0),
+        _ => nodes_of(assignment).iter().position(|own| *own == node).and_then(|place| u32::try_from(place).ok()),
+    }
+}
+
+/// Whether a job is over several nodes.
+fn is_wide(assignment: &Assignment) -> bool {
+    match &assignment.placement[..] {
+        [part] => part.count > 1,
+        placement => width(placement) > 1 && nodes_of(assignment).len() > 1,
+    }
+}
+
+/// The share that one node has in a placement.
+pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
+    let here = assignment.placement.iter().filter(|part| part.is_on(node));
+    here.map(|part| Part { unit: limo_model::UnitId { node, ..part.unit }, count: 1, ..*part }).collect()
+}
+
+/// What the nodes of one attempt of a job have said. A node that has ended is in the core's state.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    attempt: Option<Attempt>,
+    /// Have acknowledged, and were not let go since they were last heard of.
+    held: BTreeSet<NodeId>,
+    /// Were let go.
+    told: BTreeSet<NodeId>,
+    begun: BTreeSet<NodeId>,
+}
+
+impl Desk {
+    /// What the node at `index` of a job of several tasks has to do in it.
+    pub(super) fn share(&self, job: JobId, live: &Live, (nodes, index): (&[NodeId], usize)) -> Option<Share> {
+        let spread = live.request.spread?;
+        let name = |node: &NodeId| self.core.node(*node).map(|node| node.spec().name.clone());
+        let width = u32::try_from(nodes.len()).ok()?;
+        let tasks = (0..width).map(|index| u32::try_from(spread.tasks_on(width, index).len()).unwrap_or(0));
+        Some(Share {
+            nodes: nodes.iter().filter_map(name).collect(),
+            index: u32::try_from(index).ok()?,
+            tasks: tasks.collect(),
+            grace: self.grace_of(job),
+        })
+    }
+
+    pub(super) fn is_wide(&self, job: JobId) -> bool {
+        self.core.job(job).and_then(|job| job.assignment()).is_some_and(is_wide)
+    }
+
+    /// The nodes of a job that have not ended their part of it.
+    pub(super) fn open_nodes(&self, job: JobId) -> Vec<NodeId> {
+        let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return Vec::new() };
+        let mut nodes = nodes_of(assignment);
+        nodes.retain(|node| !has_ended(assignment, *node));
+        nodes
+    }
+
+    /// Their connections, of those that are there.
+    pub(super) fn open_links(&self, job: JobId) -> Vec<PeerId> {
+        self.open_nodes(job).into_iter().filter_map(|node| self.link(node)).collect()
+    }
+
+    /// The nodes that take stdin of a job that runs.
+    pub(super) fn readers(&self, job: JobId) -> Vec<NodeId> {
+        let Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) =
+            self.core.job(job).map(|job| &job.phase)
+        else {
+            return Vec::new();
+        };
+        let mut nodes = nodes_of(assignment);
+        let live = self.live_of(job);
+        let reader = live.and_then(|live| live.request.spread.zip(live.launch.parallel?.reader));
+        if let Some((spread, task)) = reader {
+            let width = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+            let reads = |place: u32| spread.tasks_on(width, place).contains(&task);
+            nodes = (0..width).zip(nodes).filter(|(place, _)| reads(*place)).map(|(_, node)| node).collect();
+        }
+        nodes.retain(|node| !has_ended(assignment, *node));
+        nodes
+    }
+
+    fn gathered(&mut self, job: JobId, attempt: Attempt) -> &mut Gathered {
+        let gathered = self.gathered.entry(job).or_default();
+        if gathered.attempt != Some(attempt) {
+            *gathered = Gathered { attempt: Some(attempt), ..Gathered::default() };
+        }
+        gathered
+    }
+
+    /// A node of a job over several has acknowledged its part, or says that it holds it.
+    pub(super) fn part_held(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
+        let gathered = self.gathered(job, attempt);
+        gathered.told.remove(&node);
+        gathered.held.insert(node);
+    }
+
+    /// The connection to a node broke: what it was told last may not have reached it.
+    pub(super) fn part_away(&mut self, job: JobId, node: NodeId) {
+        if let Some(gathered) = self.gathered.get_mut(&job) {
+            gathered.held.remove(&node);
+        }
+    }
+
+    /// Lets those nodes go that may go now.
+    pub(super) fn let_parts_go(&mut self, job: JobId, attempt: Attempt) {
+        let Some(assignment) = self.assignment(job, attempt).filter(|own| is_wide(own) && own.stop.is_none()) else {
+            return;
+        };
+        if self.is_doomed(job) {
+            return;
+        }
+        let nodes = nodes_of(assignment);
+        let ended: BTreeSet<NodeId> = assignment.ended.iter().map(|part| part.node).collect();
+        let gathered = self.gathered(job, attempt);
+        let has_begun = |node: &NodeId| gathered.begun.contains(node) || ended.contains(node);
+        let is_in = |node: &NodeId| gathered.held.contains(node) || gathered.told.contains(node) || has_begun(node);
+        if !nodes.iter().all(is_in) {
+            return;
+        }
+        let first_has_begun = nodes.first().is_none_or(has_begun);
+        let going: Vec<NodeId> = match nodes.first() {
+            Some(first) if !first_has_begun => gathered.held.iter().filter(|node| *node == first).copied().collect(),
+            _ => gathered.held.iter().copied().collect(),
+        };
+        self.let_go.insert(job, attempt);
+        for node in going {
+            if let Some(peer) = self.link(node) {
+                let gathered = self.gathered(job, attempt);
+                gathered.held.remove(&node);
+                gathered.told.insert(node);
+                self.tell_node(peer, MasterToNode::Go { job, attempt });
+            }
+        }
+    }
+
+    /// A node says that its part of a job over several runs.
+    pub(super) fn part_started(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
+        self.let_go.insert(job, attempt);
+        let gathered = self.gathered(job, attempt);
+        gathered.held.remove(&node);
+        gathered.begun.insert(node);
+        self.starts_when_all_have(job, attempt);
+        self.let_parts_go(job, attempt);
+    }
+
+    /// Records that the job runs when the last of its nodes has begun.
+    fn starts_when_all_have(&mut self, job: JobId, attempt: Attempt) {
+        let open = self.open_nodes(job);
+        let gathered = self.gathered(job, attempt);
+        let all = !gathered.begun.is_empty() && open.iter().all(|node| gathered.begun.contains(node));
+        if all && self.is_starting(job) {
+            self.must(Event::Started { job, attempt });
+            self.after_start(job);
+        }
+    }
+
+    /// How one node's part of a job over several ended. Nothing where that is recorded already.
+    pub(super) fn part_ended(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, how: (Outcome, Usage)) {
+        let open = self.open_nodes(job);
+        if !open.contains(&node) {
+            return;
+        }
+        self.let_go.insert(job, attempt);
+        let (outcome, usage) = how;
+        if open.len() > 1 {
+            let knew = self.slowest(job).is_some();
+            self.must(Event::PartEnded { job, attempt, node, outcome, usage });
+            self.starts_when_all_have(job, attempt);
+            self.let_parts_go(job, attempt);
+            if knew {
+                self.stdin_of_slowest(job);
+            } else {
+                // This node was the one of which it was not known how far it is.
+                self.connect_stdin(job);
+            }
+            if self.is_doomed(job) {
+                self.after(super::commit::After::Halt(job, attempt));
+            }
+            return;
+        }
+        // A job that has ended on all its nodes has begun, if any of them has.
+        let begun = !self.gathered(job, attempt).begun.is_empty();
+        if begun && self.is_starting(job) {
+            self.must(Event::Started { job, attempt });
+        }
+        let Some(assignment) = self.assignment(job, attempt) else { return };
+        let nodes = nodes_of(assignment);
+        let mut parts = assignment.ended.clone();
+        parts.push(PartEnd { node, outcome, usage });
+        parts.sort_by_key(|part| part.node);
+        let (outcome, usage) = joined(&parts);
+        self.routes.over(job, nodes);
+        self.gathered.remove(&job);
+        self.must(Event::Ended { job, attempt, outcome, usage });
+    }
+
+    /// Whether a part of a job has ended so that the others must not go on.
+    pub(super) fn is_doomed(&self, job: JobId) -> bool {
+        let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return false };
+        let parallel = self.live_of(job).and_then(|live| live.launch.parallel);
+        let all_or_none = parallel.is_some_and(|parallel| parallel.kill_on_bad_exit);
+        assignment.ended.iter().any(|part| match &part.outcome {
+            Outcome::Lost { .. } | Outcome::NotStarted { .. } => true,
+            outcome => all_or_none && outcome.exit_code() != 0,
+        })
+    }
+}
+
+fn has_ended(assignment: &Assignment, node: NodeId) -> bool {
+    assignment.ended.iter().any(|part| part.node == node)
+}

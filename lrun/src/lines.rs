@@ -1,0 +1,58 @@
+//! Output of several nodes, joined by whole lines: what a node has not ended is kept until it has.
+
+use bytes::{Bytes, BytesMut};
+
+/// Longest line that is kept, in bytes: a quarter of a stream's window, so that its sender goes on. A longer one may be torn
+/// by lines of other nodes.
+const LINE_LIMIT: usize = 64 * 1024;
+
+/// The beginning of a line whose end has not come.
+#[derive(Debug, Default)]
+pub struct Lines(BytesMut);
+
+impl Lines {
+    /// More came: what may be written now.
+    pub fn take(&mut self, bytes: Bytes) -> Option<Bytes> {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if self.0.is_empty() && whole == bytes.len() {
+            // As it is, without a copy.
+            return Some(bytes).filter(|bytes| !bytes.is_empty());
+        }
+        let mut out = BytesMut::new();
+        if whole > 0 {
+            out = std::mem::take(&mut self.0);
+            out.extend_from_slice(&bytes[..whole]);
+        }
+        self.0.extend_from_slice(&bytes[whole..]);
+        if self.0.len() > LINE_LIMIT {
+            out.unsplit(std::mem::take(&mut self.0));
+        }
+        Some(out.freeze()).filter(|out| !out.is_empty())
+    }
+
+    /// Nothing more comes: what is left.
+    pub fn end(&mut self) -> Option<Bytes> {
+        Some(std::mem::take(&mut self.0).freeze()).filter(|rest| !rest.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pieces: &[&str], written: &[&str], end: &str) {
+        let text = |bytes: Option<Bytes>| String::from_utf8(bytes.unwrap_or_default().to_vec()).expect("UTF-8");
+        let mut lines = Lines::default();
+        let got: Vec<String> =
+            pieces.iter().map(|piece| text(lines.take(Bytes::copy_from_slice(piece.as_bytes())))).collect();
+        assert_eq!((got, text(lines.end())), (written.iter().map(|line| (*line).to_owned()).collect(), end.to_owned()));
+    }
+
+    #[test]
+    fn only_whole_lines_are_written() {
+        check(&["a\nb", "c\nd\n", "e\n"], &["a\n", "bc\nd\n", "e\n"], "");
+        check(&["a", "b"], &["", ""], "ab");
+        let long = "x".repeat(LINE_LIMIT + 1);
+        check(&[&long, "y"], &[&long, ""], "y");
+    }
+}

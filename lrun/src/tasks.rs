@@ -1,0 +1,111 @@
+//! `lrun -N`, `-n`, `-l`, `-K`: a job of several tasks, and how they share its streams and its end.
+
+use std::num::NonZeroU32;
+
+use limo_client::Failure;
+use limo_model::{Cores, Spread};
+use limo_proto::Parallel;
+
+use crate::args::Args;
+use crate::files::Input;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Tasks and nodes")]
+pub struct TaskArgs {
+    /// On so many nodes, one task each unless -n says more
+    #[arg(short = 'N', long, value_name = "N")]
+    pub nodes: Option<NonZeroU32>,
+    /// Run it so many times at once
+    #[arg(short = 'n', long, value_name = "N")]
+    pub ntasks: Option<NonZeroU32>,
+    /// At most so many of them on one node
+    #[arg(long, value_name = "N", hide = true)]
+    pub ntasks_per_node: Option<NonZeroU32>,
+    /// Put the number of its task before each line of output
+    #[arg(short, long)]
+    pub label: bool,
+    /// End the other tasks when one fails
+    #[arg(short = 'K', long, hide = true)]
+    pub kill_on_bad_exit: bool,
+}
+
+impl TaskArgs {
+    /// How many tasks there are.
+    pub fn count(&self) -> NonZeroU32 {
+        let each = self.ntasks_per_node.unwrap_or(NonZeroU32::MIN);
+        self.ntasks.unwrap_or_else(|| each.saturating_mul(self.nodes.unwrap_or(NonZeroU32::MIN)))
+    }
+
+    /// What the job asks of its nodes; `None` where it is one task that needs nothing more.
+    pub fn spread(&self, cores: Cores) -> Option<Spread> {
+        let spread = Spread { tasks: self.count(), cores, nodes: self.nodes, per_node: self.ntasks_per_node };
+        let one = self.count() == NonZeroU32::MIN && self.nodes.is_none_or(|nodes| nodes == NonZeroU32::MIN);
+        (self.label || !one).then_some(spread)
+    }
+}
+
+/// How the tasks share streams, where there is a [`Spread`].
+///
+/// # Errors
+/// Where stdin is for a task that is not there, or several tasks would share a terminal.
+pub fn parallel(args: &Args) -> Result<Option<Parallel>, Failure> {
+    let TaskArgs { label, kill_on_bad_exit, .. } = args.tasks;
+    let count = args.tasks.count().get();
+    let reader = match args.files.input {
+        Some(Input::Task(task)) if task >= count => {
+            let words = if count == 1 {
+                "there is one task, 0".to_owned()
+            } else {
+                format!("the tasks are 0 to {}", count - 1)
+            };
+            return Err(Failure::new(format_args!("--input {task}: {words}"))
+                .hint(format_args!("a file of that name is `--input ./{task}`")));
+        }
+        Some(Input::Task(task)) => Some(task),
+        _ => None,
+    };
+    let several = args.tasks.spread(args.resources.cores).is_some();
+    if several && args.files.pty {
+        return Err(Failure::new("--pty is for one task: -N, -n and --label give several, or change its output"));
+    }
+    Ok(several.then_some(Parallel { label, reader, kill_on_bad_exit, quiet: args.how.quiet }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn check(options: &[&str], expected: Result<Option<(u32, Option<u32>)>, &str>) {
+        let args = Args::try_parse_from(["lrun"].iter().chain(options).chain(&["a"])).expect("a command line");
+        let found = parallel(&args).map(|parallel| {
+            let spread = args.tasks.spread(args.resources.cores);
+            assert_eq!(spread.is_some(), parallel.is_some(), "{options:?}");
+            spread.zip(parallel).map(|(spread, parallel)| (spread.tasks.get(), parallel.reader))
+        });
+        assert_eq!(found.map_err(|failure| failure.message), expected.map_err(str::to_owned), "{options:?}");
+    }
+
+    #[test]
+    fn one_plain_task_is_no_job_of_several() {
+        check(&[], Ok(None));
+        check(&["-n", "1", "-K"], Ok(None));
+        check(&["-i", "0"], Ok(None));
+        check(&["-l"], Ok(Some((1, None))));
+        check(&["-n", "3", "-i", "2"], Ok(Some((3, Some(2)))));
+        check(&["--ntasks-per-node", "4"], Ok(Some((4, None))));
+        check(&["-N", "1"], Ok(None));
+        check(&["-N", "2"], Ok(Some((2, None))));
+        check(&["-N", "2", "--ntasks-per-node", "3", "-i", "5"], Ok(Some((6, Some(5)))));
+        check(&["-N", "2", "-n", "5"], Ok(Some((5, None))));
+        check(&["-n", "3", "-i", "all"], Ok(Some((3, None))));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        check(&["-n", "3", "-i", "3"], Err("--input 3: the tasks are 0 to 2"));
+        check(&["-i", "3"], Err("--input 3: there is one task, 0"));
+        let words = "--pty is for one task: -N, -n and --label give several, or change its output";
+        check(&["-n", "3", "--pty"], Err(words));
+    }
+}

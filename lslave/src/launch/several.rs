@@ -1,0 +1,74 @@
+//! A job of several tasks on this node: the process that runs them in place of the job's own command (`crate::tasks`), and
+//! what it is told.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use limo_model::{FileFacts, NodeSpec};
+use limo_proto::{DoExec, FileNames};
+
+use super::{LaunchError, facts};
+use crate::tasks::{NAME, Plan, share};
+
+/// What is started in place of the command.
+pub(super) struct Several {
+    pub(super) plan: File,
+    /// The files that all tasks here share, which are the process's own.
+    pub(super) own: FileNames,
+    /// Whether what is in those of stdout and stderr stays: they are the same on the job's first node, which begins before the
+    /// others do.
+    pub(super) keep: [bool; 2],
+}
+
+/// `None` where the job's command is started by itself. Files whose names hold the number of a task are each task's own, and
+/// every task reads a file for input from its beginning.
+pub(super) fn prepare(
+    exec: &DoExec,
+    spec: &NodeSpec,
+    (program, arguments): (&OsStr, &[Vec<u8>]),
+    files: &FileNames,
+) -> Result<Option<Several>, LaunchError> {
+    let Some((share, parallel)) = share(exec) else { return Ok(None) };
+    let (first, count) = share.own();
+    let names: Vec<FileNames> = (0..count).map(|place| exec.launch.file_names(&facts(exec, spec, place))).collect();
+    let other = exec.launch.file_names(&facts(exec, spec, count));
+    let mut own = FileNames::default();
+    // A name that is another one for another task is not shared.
+    let shared = |name: &Option<Vec<u8>>, other: &Option<Vec<u8>>| name.clone().filter(|_| name == other);
+    own.stdout = shared(&files.stdout, &other.stdout);
+    own.stderr = shared(&files.stderr, &other.stderr);
+    let each = names.into_iter().map(|names| FileNames {
+        stdin: names.stdin,
+        stdout: names.stdout.filter(|_| own.stdout.is_none()),
+        stderr: names.stderr.filter(|_| own.stderr.is_none()),
+    });
+    let facts_of_first =
+        FileFacts { node: share.nodes.first().map_or("", String::as_str), node_index: 0, ..facts(exec, spec, 0) };
+    let of_first = exec.launch.file_names(&facts_of_first);
+    let is_later = share.index > 0;
+    let keep = [is_later && of_first.stdout == own.stdout, is_later && of_first.stderr == own.stderr];
+    let argv = std::iter::once(program.as_bytes().to_vec()).chain(arguments.iter().cloned()).collect();
+    let plan = Plan {
+        node: spec.name.clone(),
+        argv,
+        first,
+        total: share.total(),
+        parallel,
+        files: each.collect(),
+        append: exec.launch.files.append,
+        grace: share.grace,
+    };
+    let step = |source| LaunchError::Step { what: "tell the job's tasks apart".into(), source };
+    Ok(Some(Several { plan: plan.hand_over().map_err(step)?, own, keep }))
+}
+
+/// This program again; the path leads to it even where its file was replaced or is out of the user's reach.
+pub(super) fn command(several: &Several) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(NAME).arg(OsString::from(several.plan.as_raw_fd().to_string()));
+    command
+}

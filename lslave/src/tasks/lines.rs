@@ -1,0 +1,107 @@
+//! Output of one task as whole lines, each with the number of the task before it where that is asked for.
+
+/// Longest line that is kept until its end, in bytes: what a task may cost this process in memory. A longer one may be torn
+/// by lines of other tasks.
+pub const LINE_LIMIT: usize = 64 * 1024;
+
+/// One output of one task.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// Stands before each line; empty where nothing does.
+    label: Vec<u8>,
+    /// The beginning of a line whose end has not come.
+    rest: Vec<u8>,
+    /// Whether the line before `rest` was passed on without its end.
+    torn: bool,
+}
+
+impl Lines {
+    /// With `total` the numbers stand one under the other, as srun has them.
+    pub fn of_task(task: u32, total: u32, label: bool) -> Self {
+        let width = total.saturating_sub(1).to_string().len();
+        let label = if label { format!("{task:>width$}: ").into_bytes() } else { Vec::new() };
+        Self { label, ..Self::default() }
+    }
+
+    /// More of the output came: what of it may be passed on, in one piece.
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let mut out = Vec::new();
+        if whole > 0 {
+            let rest = std::mem::take(&mut self.rest);
+            self.pass(&rest, &bytes[..whole], &mut out);
+        }
+        self.rest.extend_from_slice(&bytes[whole..]);
+        if self.rest.len() > LINE_LIMIT {
+            let rest = std::mem::take(&mut self.rest);
+            self.pass(&rest, &[], &mut out);
+        }
+        out
+    }
+
+    /// The output has ended: its last line, where that has no end. With a label it gets one.
+    pub fn end(mut self) -> Vec<u8> {
+        let rest = std::mem::take(&mut self.rest);
+        let mut out = Vec::new();
+        self.pass(&rest, &[], &mut out);
+        if self.torn && !self.label.is_empty() {
+            out.push(b'\n');
+        }
+        out
+    }
+
+    fn pass(&mut self, first: &[u8], second: &[u8], out: &mut Vec<u8>) {
+        if self.label.is_empty() {
+            out.extend_from_slice(first);
+            out.extend_from_slice(second);
+        } else {
+            for line in
+                first.split_inclusive(|byte| *byte == b'\n').chain(second.split_inclusive(|byte| *byte == b'\n'))
+            {
+                if !self.torn {
+                    out.extend_from_slice(&self.label);
+                }
+                out.extend_from_slice(line);
+                self.torn = line.last() != Some(&b'\n');
+            }
+        }
+        if let Some(last) = second.last().or(first.last()) {
+            self.torn = *last != b'\n';
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(label: bool, pieces: &[&str], passed: &[&str], end: &str) {
+        let mut lines = Lines::of_task(7, 12, label);
+        let got: Vec<String> =
+            pieces.iter().map(|piece| String::from_utf8(lines.take(piece.as_bytes())).expect("UTF-8")).collect();
+        assert_eq!(got, passed, "{pieces:?}");
+        assert_eq!(String::from_utf8(lines.end()).expect("UTF-8"), end, "{pieces:?}");
+    }
+
+    #[test]
+    fn only_whole_lines_are_passed_on() {
+        check(false, &["a\nb", "c\n", "d"], &["a\n", "bc\n", ""], "d");
+        check(false, &["a\n\nb\n"], &["a\n\nb\n"], "");
+        check(false, &[], &[], "");
+    }
+
+    #[test]
+    fn each_line_has_its_label_once() {
+        check(true, &["a\nb", "c\n\n", "d"], &[" 7: a\n", " 7: bc\n 7: \n", ""], " 7: d\n");
+        check(true, &["a\n"], &[" 7: a\n"], "");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_passed_on_in_pieces() {
+        let long = "x".repeat(LINE_LIMIT + 1);
+        let labelled = format!(" 7: {long}");
+        check(true, &[&long, "y\nz\n"], &[&labelled, "y\n 7: z\n"], "");
+        check(true, &[&long], &[&labelled], "\n");
+        check(false, &[&long, "y"], &[&long, ""], "y");
+    }
+}

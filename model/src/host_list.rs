@@ -1,0 +1,55 @@
+//! Names of nodes in short, `n[1-3,7]`, as people type them.
+
+/// A number at the end of a name, or the first and the last of several that follow each other.
+type Run<'a> = (&'a str, Option<&'a str>);
+
+/// The names in their order, neighbours that differ only in a number with as many digits in brackets.
+pub fn host_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut groups: Vec<(&str, Vec<Run>)> = Vec::new();
+    for name in names {
+        let (prefix, number) = split(name);
+        let group = groups.last_mut().filter(|(own, runs)| {
+            *own == prefix && !number.is_empty() && runs.iter().all(|(from, _)| !from.is_empty())
+        });
+        match group.map(|(_, runs)| (runs.last().copied(), runs)) {
+            Some((Some((from, to)), runs)) if follows(to.unwrap_or(from), number) => {
+                runs.pop();
+                runs.push((from, Some(number)));
+            }
+            Some((_, runs)) => runs.push((number, None)),
+            None => groups.push((prefix, vec![(number, None)])),
+        }
+    }
+    let run = |(from, to): &Run| to.map_or((*from).to_owned(), |to| format!("{from}-{to}"));
+    let group = |(prefix, runs): &(&str, Vec<Run>)| match &runs[..] {
+        [(number, None)] => format!("{prefix}{number}"),
+        runs => format!("{prefix}[{}]", runs.iter().map(run).collect::<Vec<_>>().join(",")),
+    };
+    groups.iter().map(group).collect::<Vec<_>>().join(",")
+}
+
+/// The digits at the end, and what stands before them.
+fn split(name: &str) -> (&str, &str) {
+    name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len())
+}
+
+fn follows(before: &str, number: &str) -> bool {
+    let value = |digits: &str| digits.parse::<u64>().ok();
+    before.len() == number.len() && value(before).and_then(|before| before.checked_add(1)) == value(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_stand_in_brackets() {
+        let check = |names: &[&str], expected: &str| assert_eq!(host_list(names.iter().copied()), expected);
+        check(&["n1"], "n1");
+        check(&["n1", "n2", "n3", "n7"], "n[1-3,7]");
+        check(&["n1", "a", "n2"], "n1,a,n2");
+        check(&["n08", "n09", "n10", "n9", "n10"], "n[08-10,9,10]");
+        check(&["gpu", "gpu1"], "gpu,gpu1");
+        check(&[], "");
+    }
+}

@@ -1,0 +1,168 @@
+//! A job of several tasks: how many there are, and which of its nodes runs which of them. A task is one process that the
+//! job's command is started as.
+//!
+//! Tasks are dealt in blocks: the first nodes get the first tasks, and one more where their number does not divide.
+//! Which nodes these are is the business of a policy.
+
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::job::{Cores, Request};
+
+/// Most tasks of one job: a node keeps two pipes open for each of its own.
+pub const SPREAD_LIMIT: u32 = 100_000;
+
+/// What the user of a job of several tasks asked for. The nodes and the cores of its [`Request`] follow from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spread {
+    pub tasks: NonZeroU32,
+    /// Of each task.
+    pub cores: Cores,
+    /// On how many nodes; where it is not said, on as few as have room for the tasks.
+    pub nodes: Option<NonZeroU32>,
+    /// Most tasks on one node.
+    pub per_node: Option<NonZeroU32>,
+}
+
+/// Why tasks cannot be dealt to nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SpreadError {
+    #[error("{tasks} tasks are too many: the limit is {SPREAD_LIMIT}")]
+    TooMany { tasks: u32 },
+    #[error("{nodes} nodes for {tasks} tasks: each node needs one")]
+    IdleNodes { nodes: u32, tasks: u32 },
+    #[error("{tasks} tasks on {nodes} nodes are {on_one} on one of them: at most {per_node} were asked for")]
+    Crowded { tasks: u32, nodes: u32, on_one: u32, per_node: u32 },
+    #[error("{tasks} tasks of {cores} cores do not fit: the {nodes} nodes that the job may use have {offered} cores")]
+    NoRoom { tasks: u32, cores: Cores, nodes: usize, offered: u64 },
+}
+
+impl Spread {
+    /// The tasks of the node at `index` of `nodes`.
+    pub fn tasks_on(self, nodes: u32, index: u32) -> Range<u32> {
+        let (each, more) = (self.tasks.get() / nodes.max(1), self.tasks.get() % nodes.max(1));
+        let first = index * each + index.min(more);
+        first..first + each + u32::from(index < more)
+    }
+
+    /// Most tasks that one of so many nodes gets.
+    fn on_one(self, nodes: u32) -> u32 {
+        self.tasks.get().div_ceil(nodes)
+    }
+
+    /// Cores of a node for its tasks. With all cores of each node, its tasks share them.
+    fn cores_on_one(self, nodes: u32) -> Cores {
+        match self.cores {
+            Cores::All => Cores::All,
+            Cores::Count(cores) => {
+                Cores::Count(cores.saturating_mul(NonZeroU32::new(self.on_one(nodes)).unwrap_or(cores)))
+            }
+        }
+    }
+
+    fn check(self, nodes: NonZeroU32) -> Result<NonZeroU32, SpreadError> {
+        let (tasks, on_one) = (self.tasks.get(), self.on_one(nodes.get()));
+        match self.per_node {
+            _ if nodes.get() > tasks => Err(SpreadError::IdleNodes { nodes: nodes.get(), tasks }),
+            Some(per_node) if on_one > per_node.get() => {
+                Err(SpreadError::Crowded { tasks, nodes: nodes.get(), on_one, per_node: per_node.get() })
+            }
+            _ => Ok(nodes),
+        }
+    }
+
+    /// On how many nodes the tasks go. `offered` has the cores that each node has for such a job; none are known where it
+    /// is empty.
+    ///
+    /// # Errors
+    /// [`SpreadError`].
+    pub fn width(self, mut offered: Vec<u32>) -> Result<NonZeroU32, SpreadError> {
+        let tasks = self.tasks.get();
+        if tasks > SPREAD_LIMIT {
+            return Err(SpreadError::TooMany { tasks });
+        }
+        let least = self.per_node.map_or(1, |per_node| tasks.div_ceil(per_node.get()));
+        let least = NonZeroU32::new(least).unwrap_or(NonZeroU32::MIN);
+        if let Some(nodes) = self.nodes {
+            return self.check(nodes);
+        }
+        let Cores::Count(cores) = self.cores else { return Ok(least) };
+        if offered.is_empty() {
+            return Ok(least);
+        }
+        offered.sort_unstable_by(|a, b| b.cmp(a));
+        let fits = |(smallest, nodes): (&u32, u32)| {
+            let needed = u64::from(self.on_one(nodes)) * u64::from(cores.get());
+            (nodes >= least.get() && needed <= u64::from(*smallest)).then(|| NonZeroU32::new(nodes)).flatten()
+        };
+        offered.iter().zip(1..=tasks).find_map(fits).ok_or_else(|| SpreadError::NoRoom {
+            tasks,
+            cores: self.cores,
+            nodes: offered.len(),
+            offered: offered.iter().map(|cores| u64::from(*cores)).sum(),
+        })
+    }
+}
+
+impl Request {
+    /// Settles on how many nodes the tasks go, and how many cores of each they take. Nothing changes for one task.
+    ///
+    /// # Errors
+    /// [`SpreadError`].
+    pub fn settle(&mut self, offered: Vec<u32>) -> Result<(), SpreadError> {
+        if let Some(spread) = self.spread {
+            self.nodes = spread.width(offered)?;
+            self.cores = spread.cores_on_one(self.nodes.get());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(count: u32) -> NonZeroU32 {
+        NonZeroU32::new(count).expect("at least one")
+    }
+
+    fn spread(tasks: u32, cores: u32) -> Spread {
+        Spread { tasks: count(tasks), cores: Cores::Count(count(cores)), nodes: None, per_node: None }
+    }
+
+    #[test]
+    fn tasks_are_dealt_in_blocks() {
+        let dealt = |tasks, nodes| (0..nodes).map(|index| spread(tasks, 1).tasks_on(nodes, index)).collect::<Vec<_>>();
+        assert_eq!(dealt(7, 3), [0..3, 3..5, 5..7]);
+        assert_eq!(dealt(4, 2), [0..2, 2..4]);
+        assert_eq!(spread(3, 1).tasks_on(1, 0), 0..3);
+    }
+
+    #[test]
+    fn as_few_nodes_as_have_room() {
+        let check = |spread: Spread, offered: &[u32], expected: Result<(u32, u32), &str>| {
+            let mut request = Request { spread: Some(spread), ..Request::one_core("a") };
+            let settled = request.settle(offered.to_vec()).map(|()| (request.nodes.get(), request.cores.on(99)));
+            assert_eq!(settled.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{spread:?}");
+        };
+        check(spread(4, 2), &[4, 8], Ok((1, 8)));
+        check(spread(5, 2), &[4, 8, 8], Ok((2, 6)));
+        // The third node is too small for a share of three, but not for one of two.
+        check(spread(6, 1), &[2, 2, 2], Ok((3, 2)));
+        check(spread(4, 1), &[], Ok((1, 4)));
+        let no_room = "999 tasks of 1 cores do not fit: the 2 nodes that the job may use have 6 cores";
+        check(spread(999, 1), &[4, 2], Err(no_room));
+        let on_two = |tasks| Spread { nodes: Some(count(2)), ..spread(tasks, 3) };
+        check(on_two(3), &[1], Ok((2, 6)));
+        check(on_two(1), &[8, 8], Err("2 nodes for 1 tasks: each node needs one"));
+        let few = |tasks| Spread { per_node: Some(count(2)), ..spread(tasks, 1) };
+        check(few(5), &[8, 8, 8], Ok((3, 2)));
+        let crowded = "6 tasks on 2 nodes are 3 on one of them: at most 2 were asked for";
+        check(Spread { nodes: Some(count(2)), ..few(6) }, &[8, 8], Err(crowded));
+        check(Spread { cores: Cores::All, ..spread(6, 1) }, &[2], Ok((1, 99)));
+        check(spread(SPREAD_LIMIT + 1, 1), &[8], Err("100001 tasks are too many: the limit is 100000"));
+    }
+}

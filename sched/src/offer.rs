@@ -1,0 +1,20 @@
+//! What nodes have for a job, before it is submitted: on how many of them its tasks have room.
+
+use limo_model::{Request, UnitKind};
+
+use crate::apply::{allows_node, allows_unit};
+use crate::core::Core;
+
+impl Core {
+    /// Of each node that the job may use: the cores that it has for it, all of them free. An accelerator, which is taken
+    /// whole, has room for every task.
+    pub fn offered_cores(&self, request: &Request) -> Vec<u32> {
+        let usable =
+            self.nodes().iter().filter(|node| allows_node(request, node) && request.memory <= node.spec.memory);
+        let most = |node: &crate::state::Node| {
+            let units = node.units().map(|(_, unit)| unit).filter(|unit| allows_unit(request, unit));
+            units.map(|unit| if unit.kind == UnitKind::Cpu { unit.cores } else { u32::MAX }).max()
+        };
+        usable.filter_map(most).collect()
+    }
+}

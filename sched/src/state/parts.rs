@@ -1,0 +1,72 @@
+//! A job over several nodes ends when each of its nodes has said how its part of it ended.
+
+use limo_model::{NodeId, Outcome, Usage};
+use serde::{Deserialize, Serialize};
+
+/// The end of one node's part of a job whose other nodes have not all said theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartEnd {
+    pub node: NodeId,
+    pub outcome: Outcome,
+    pub usage: Usage,
+}
+
+/// How a job ended whose parts ended so: lost where one of them was, not started where one was not, otherwise with the
+/// highest of the exit codes. What they used is added up, but for the time, which is that of the longest. Their energy is
+/// known where that of each is.
+pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
+    let weight = |outcome: &Outcome| {
+        let kind = match outcome {
+            Outcome::Lost { .. } => 2,
+            Outcome::NotStarted { .. } => 1,
+            Outcome::Exited(_) | Outcome::Signaled(_) => 0,
+        };
+        (kind, outcome.exit_code())
+    };
+    // Of equals the first.
+    let worst = parts.iter().rev().max_by_key(|part| weight(&part.outcome));
+    let mut usage = Usage::default();
+    for part in parts {
+        let elapsed = usage.elapsed.max(part.usage.elapsed);
+        usage.add(&part.usage);
+        usage.elapsed = elapsed;
+    }
+    usage.energy = usage.energy.filter(|_| parts.iter().all(|part| part.usage.energy.is_some()));
+    (worst.map_or(Outcome::Exited(0), |part| part.outcome.clone()), usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_model::{Energy, Span};
+
+    fn part(node: u32, outcome: Outcome, secs: i64, energy: Option<i64>) -> PartEnd {
+        let elapsed = Span::from_secs(secs);
+        let usage = Usage { elapsed, user_cpu: elapsed, energy: energy.map(Energy::from_mj), ..Usage::default() };
+        PartEnd { node: NodeId(node), outcome, usage }
+    }
+
+    #[test]
+    fn the_worst_part_counts() {
+        let lost = || Outcome::Lost { reason: "gone".into() };
+        let missing = || Outcome::NotStarted { code: 126, reason: "no".into() };
+        let check = |outcomes: &[Outcome], expected: Outcome| {
+            let parts: Vec<PartEnd> = outcomes.iter().map(|outcome| part(0, outcome.clone(), 1, None)).collect();
+            assert_eq!(joined(&parts).0, expected, "{outcomes:?}");
+        };
+        check(&[Outcome::Exited(0), Outcome::Exited(7), Outcome::Exited(3)], Outcome::Exited(7));
+        check(&[Outcome::Exited(7), Outcome::Signaled(15)], Outcome::Signaled(15));
+        check(&[Outcome::Signaled(15), missing()], missing());
+        check(&[missing(), lost(), Outcome::Exited(255)], lost());
+        check(&[], Outcome::Exited(0));
+    }
+
+    #[test]
+    fn what_parts_used_is_added_up() {
+        let (_, usage) = joined(&[part(0, Outcome::Exited(0), 5, Some(10)), part(1, Outcome::Exited(0), 3, Some(20))]);
+        assert_eq!((usage.elapsed, usage.user_cpu), (Span::from_secs(5), Span::from_secs(8)));
+        assert_eq!(usage.energy, Some(Energy::from_mj(30)));
+        let (_, usage) = joined(&[part(0, Outcome::Exited(0), 5, Some(10)), part(1, Outcome::Exited(0), 3, None)]);
+        assert_eq!(usage.energy, None, "half of it is no sum");
+    }
+}

@@ -1,0 +1,224 @@
+//! Jobs over several nodes: three on loopback.
+
+use std::io::{BufRead, BufReader, Read, Write};
+
+use limo_tests::{Cluster, NodeSetup, Setup, sorted_lines, until};
+use serde_json::Value;
+
+/// Three nodes and a policy that places on several.
+fn three(cores: u32) -> Cluster {
+    let cluster = Setup::nodes(3, cores).start();
+    cluster.submitter().lconf(&["set", "policy", "easy"]).succeeded();
+    cluster
+}
+
+fn pid_of(child: &std::process::Child) -> nix::unistd::Pid {
+    nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a process"))
+}
+
+#[test]
+fn tasks_are_dealt_to_nodes_in_blocks() {
+    let cluster = three(2);
+    let submitter = cluster.submitter();
+    let tell = "echo $LIMO_PROCID/$LIMO_LOCALID on $LIMO_NODE, $LIMO_NODEID of $LIMO_NNODES: $LIMO_NODELIST $LIMO_TASKS_PER_NODE";
+    let tell = format!("echo \"{}\"", tell.trim_start_matches("echo "));
+    let said = submitter.lrun(&["-N", "3", "-n", "5", "sh", "-c", &tell]).succeeded();
+    let expected = "0/0 on n1, 0 of 3: n[1-3] 2(x2),1\n1/1 on n1, 0 of 3: n[1-3] 2(x2),1\n\
+                    2/0 on n2, 1 of 3: n[1-3] 2(x2),1\n3/1 on n2, 1 of 3: n[1-3] 2(x2),1\n\
+                    4/0 on n3, 2 of 3: n[1-3] 2(x2),1\n";
+    assert_eq!(sorted_lines(&said), expected);
+    // One a node, and as few nodes as have room.
+    let nodes = |options: &[&str]| {
+        let all: Vec<&str> = [options, &["sh", "-c", "echo $LIMO_NODE"]].concat();
+        sorted_lines(&submitter.lrun(&all).succeeded())
+    };
+    assert_eq!(nodes(&["-N", "2"]), "n1\nn2\n");
+    assert_eq!(nodes(&["-n", "2"]), "n1\nn1\n");
+    assert_eq!(nodes(&["-n", "3"]), "n1\nn1\nn2\n");
+    assert_eq!(nodes(&["-n", "2", "--ntasks-per-node", "1"]), "n1\nn2\n");
+    submitter.lrun(&["-N", "4", "true"]).failed("the job asks for 4 nodes: 3 could run a part of it");
+    submitter
+        .lrun(&["-n", "7", "true"])
+        .failed("7 tasks of 1 cores do not fit: the 3 nodes that the job may use have 6 cores");
+    submitter.lrun(&["-N", "3", "-n", "2", "true"]).failed("3 nodes for 2 tasks: each node needs one");
+}
+
+#[test]
+fn a_policy_that_gives_one_node_takes_no_job_over_several() {
+    let cluster = Setup::nodes(2, 1).start();
+    let submitter = cluster.submitter();
+    let ran = submitter.lrun(&["-N", "2", "true"]);
+    if ran.code != Some(0) {
+        ran.failed("the job is over 2 nodes: the policy `limo` gives each job one");
+    }
+    submitter.lrun(&["true"]).succeeded();
+}
+
+#[test]
+fn output_of_all_nodes_comes_by_lines_and_to_files() {
+    let cluster = three(2);
+    let submitter = cluster.submitter();
+    let script = "i=0; while [ $i -lt 300 ]; do printf '%s ' $LIMO_PROCID; printf '%s\n' $i; i=$((i+1)); done";
+    let said = submitter.lrun(&["-l", "-N", "3", "-n", "6", "sh", "-c", script]).succeeded();
+    let mut expected: Vec<String> =
+        (0..6).flat_map(|task| (0..300).map(move |line| format!("{task}: {task} {line}"))).collect();
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+    let script = ["sh", "-c", "echo $LIMO_PROCID; echo error $LIMO_PROCID >&2"];
+    let run = |options: &[&str]| {
+        let all: Vec<&str> = [&["-N", "3", "-n", "4"], options, &script[..]].concat();
+        assert_eq!(submitter.lrun(&all).succeeded(), "");
+    };
+    std::fs::write(submitter.path("all"), "old\n").expect("written");
+    run(&["-o", "all"]);
+    let all = "0\n1\n2\n3\nerror 0\nerror 1\nerror 2\nerror 3\n";
+    assert_eq!(sorted_lines(&submitter.read("all")), all, "the file is truncated once, before anybody writes");
+    std::fs::write(submitter.path("out.n3"), "old\n").expect("written");
+    run(&["-o", "out.%N", "-e", "err.%n.%t"]);
+    assert_eq!(sorted_lines(&submitter.read("out.n1")), "0\n1\n");
+    assert_eq!(submitter.read("out.n3"), "3\n");
+    assert_eq!(submitter.read("err.1.2"), "error 2\n");
+}
+
+#[test]
+fn stdin_of_some_megabytes_reaches_every_task() {
+    let cluster = three(2);
+    let submitter = cluster.submitter();
+    let sum = "echo $(cat | sha256sum | cut -c1-16)";
+    let numbers = "seq 1000000";
+    let expected = submitter.shell(&format!("{numbers} | sha256sum | cut -c1-16")).succeeded();
+    let said = submitter.shell(&format!("{numbers} | $LRUN -N 3 -n 4 sh -c '{sum}'")).succeeded();
+    assert_eq!(said, expected.repeat(4));
+    let only = "n=$(wc -l); echo $LIMO_PROCID $n";
+    let said = submitter.shell(&format!("{numbers} | $LRUN -N 3 -n 4 -i 3 sh -c '{only}'")).succeeded();
+    assert_eq!(sorted_lines(&said), "0 0\n1 0\n2 0\n3 1000000\n");
+    // A node whose tasks are over holds nobody up.
+    let script = "[ $LIMO_NODEID = 1 ] || { n=$(wc -l); echo $LIMO_PROCID $n; }";
+    let said = submitter.shell(&format!("{numbers} | $LRUN -N 3 sh -c '{script}'")).succeeded();
+    assert_eq!(sorted_lines(&said), "0 1000000\n2 1000000\n");
+}
+
+#[test]
+fn the_highest_code_of_all_nodes_counts() {
+    let cluster = three(1);
+    let submitter = cluster.submitter();
+    let ran = submitter.lrun(&["-N", "3", "sh", "-c", "[ $LIMO_PROCID = 1 ] && exit 9; exit $LIMO_PROCID"]);
+    assert_eq!(ran.code, Some(9), "{ran:?}");
+    assert_eq!(sorted_lines(&ran.stderr), "limo: n2: task 1: exit code 9\nlimo: n3: task 2: exit code 2\n");
+    let job: Value = submitter.show(&[1])[0].clone();
+    assert_eq!(job["nodes"], serde_json::json!(["n1", "n2", "n3"]), "{job}");
+    // One that fails ends the others where that is asked for, on other nodes, too.
+    let ran = submitter.lrun(&["-N", "3", "-K", "-Q", "sh", "-c", "[ $LIMO_PROCID = 2 ] && exit 3; exec sleep 1000"]);
+    assert_eq!(ran.code, Some(143), "{ran:?}");
+    let missing = submitter.lrun(&["-N", "3", "no-such-command"]);
+    assert!(missing.code == Some(127) && missing.stderr.contains("command not found: no-such-command"), "{missing:?}");
+}
+
+#[test]
+fn signals_reach_all_nodes_and_cancelling_ends_all() {
+    let cluster = three(1);
+    let submitter = cluster.submitter();
+    let script = "trap 'echo got $LIMO_PROCID; exit 0' USR1; echo ready; while :; do sleep 0.1; done";
+    let mut lrun = submitter.spawn_lrun(&["-N", "3", "sh", "-c", script]);
+    let mut stdout = BufReader::new(lrun.stdout.take().expect("piped"));
+    let mut said = String::new();
+    for _ in 0..3 {
+        stdout.read_line(&mut said).expect("readable");
+    }
+    assert_eq!(said, "ready\nready\nready\n");
+    nix::sys::signal::kill(pid_of(&lrun), nix::sys::signal::Signal::SIGUSR1).expect("it runs");
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("readable");
+    assert_eq!(sorted_lines(&rest), "got 0\ngot 1\ngot 2\n");
+    assert_eq!(lrun.wait().expect("a child").code(), Some(0));
+    let job = submitter.detach(&["-N", "3", "sleep", "1000"]);
+    until("it runs", || (cluster.job_processes().len() >= 6).then_some(()));
+    submitter.lq(&["cancel", &job.to_string()]).succeeded();
+    assert_eq!(submitter.wait(job), Some(143));
+    until("nothing is left", || cluster.job_processes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_node_that_is_killed_ends_the_job_everywhere() {
+    let mut cluster = three(1);
+    let submitter = cluster.submitter().clone();
+    let mut lrun = submitter.spawn_lrun(&["-N", "3", "sh", "-c", "echo ready; exec sleep 1000"]);
+    let mut stdout = BufReader::new(lrun.stdout.take().expect("piped"));
+    let mut said = String::new();
+    for _ in 0..3 {
+        stdout.read_line(&mut said).expect("readable");
+    }
+    cluster.kill_node("n2");
+    cluster.start_node("n2");
+    assert_eq!(lrun.wait().expect("a child").code(), Some(125), "lost");
+    until("nothing is left", || cluster.job_processes().is_empty().then_some(()));
+    let job = &submitter.show(&[1])[0];
+    assert_eq!(job["state"], "lost", "{job}");
+    cluster.await_node("n2");
+    // The nodes are free again.
+    assert_eq!(submitter.lrun(&["-N", "3", "echo", "a"]).succeeded(), "a\na\na\n");
+}
+
+#[test]
+fn a_job_outlives_a_master_that_is_killed() {
+    let mut cluster = three(1);
+    let submitter = cluster.submitter().clone();
+    let mut lrun = submitter.spawn_lrun(&["-Q", "-l", "-N", "3", "cat"]);
+    let mut stdin = lrun.stdin.take().expect("piped");
+    let mut stdout = BufReader::new(lrun.stdout.take().expect("piped"));
+    stdin.write_all(b"before\n").expect("writable");
+    let mut said = String::new();
+    for _ in 0..3 {
+        stdout.read_line(&mut said).expect("readable");
+    }
+    cluster.kill_master();
+    stdin.write_all(b"meanwhile\n").expect("writable");
+    cluster.start_master();
+    stdin.write_all(b"after\n").expect("writable");
+    drop(stdin);
+    stdout.read_to_string(&mut said).expect("readable");
+    let line = |task| format!("{task}: after\n{task}: before\n{task}: meanwhile\n");
+    assert_eq!(sorted_lines(&said), (0..3).map(line).collect::<String>());
+    assert_eq!(lrun.wait().expect("a child").code(), Some(0));
+}
+
+/// The ends of single nodes survive the master, and count once.
+#[test]
+fn a_part_that_ended_before_the_master_was_killed_is_not_forgotten() {
+    let mut cluster = three(1);
+    let submitter = cluster.submitter().clone();
+    let script = "[ $LIMO_PROCID = 1 ] && exit 7; while [ ! -e go ]; do sleep 0.1; done; echo $LIMO_PROCID";
+    let mut lrun = submitter.spawn_lrun(&["-Q", "-N", "3", "sh", "-c", script]);
+    until("one has ended", || {
+        (cluster.job_processes().iter().filter(|process| process.is_called("sh")).count() == 2).then_some(())
+    });
+    cluster.kill_master();
+    std::fs::write(submitter.path("go"), "").expect("written");
+    until("all have ended", || cluster.job_processes().is_empty().then_some(()));
+    cluster.start_master();
+    let mut said = String::new();
+    lrun.stdout.take().expect("piped").read_to_string(&mut said).expect("readable");
+    assert_eq!(sorted_lines(&said), "0\n2\n");
+    assert_eq!(lrun.wait().expect("a child").code(), Some(7));
+    let ended = submitter.show(&[1])[0]["exit_code"].clone();
+    assert_eq!(ended, 7);
+}
+
+#[test]
+fn a_node_that_refuses_takes_the_whole_attempt_back() {
+    let mut cluster = Setup::nodes(2, 1).start();
+    cluster.submitter().lconf(&["set", "policy", "easy"]).succeeded();
+    cluster.add_node(&NodeSetup { name: "n3".into(), options: vec!["--cpus".into(), "1".into()] });
+    cluster.await_node("n3");
+    // Its records of jobs cannot be written any more.
+    let attempts = cluster.state_dir().parent().expect("the cluster's").join("n2").join("attempts");
+    std::fs::remove_dir(&attempts).expect("empty");
+    let submitter = cluster.submitter();
+    // The refusal leaves two nodes without blame, on which the job has room.
+    assert_eq!(submitter.lrun(&["-N", "2", "sh", "-c", "echo $LIMO_NODE"]).succeeded().lines().count(), 2);
+    let job = &submitter.show(&[1])[0];
+    assert_eq!(job["nodes"], serde_json::json!(["n1", "n3"]), "{job}");
+    until("nothing is left", || cluster.job_processes().is_empty().then_some(()));
+}
