@@ -8,6 +8,8 @@ use limo_client::{MasterArg, parse_limit};
 use limo_model::{Energy, Power, Release, Span, UnitError, check_name};
 use limo_sched::{ModeSetting, Preset};
 
+use crate::service::{Drain, Resume};
+
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true)]
@@ -38,6 +40,10 @@ pub enum Command {
     Profile(ProfileCommand),
     /// What a node drew, or the cluster, by minutes or as the master keeps it
     Readings(Readings),
+    /// Give nodes no new jobs; what runs on them goes on
+    Drain(Drain),
+    /// Give drained nodes jobs again
+    Resume(Resume),
 }
 
 #[derive(Debug, clap::Args)]
@@ -118,15 +124,10 @@ pub enum NodeCommand {
     List,
     /// One node: its state, and what it has, as `lslave --probe` prints it there
     Show { name: String },
-    /// Give a node no new jobs
-    Drain {
-        name: String,
-        /// Why, for whoever looks later
-        #[arg(long, default_value = "", hide_default_value = true)]
-        reason: String,
-    },
-    /// Give a drained node jobs again
-    Resume { name: String },
+    /// Give nodes no new jobs: the same as `lconf drain`
+    Drain(Drain),
+    /// Give drained nodes jobs again: the same as `lconf resume`
+    Resume(Resume),
 }
 
 #[derive(Debug, Subcommand)]

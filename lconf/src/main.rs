@@ -7,6 +7,7 @@ mod grid;
 mod nodes;
 mod profiles;
 mod readings;
+mod service;
 mod set;
 mod show;
 mod status;
@@ -52,6 +53,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Node(command) => nodes::run(command, json, master).await,
             Command::Readings(readings) => readings::run(readings, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
+            Command::Drain(drain) => service::drain(drain, master).await,
+            Command::Resume(resume) => service::resume(resume, master).await,
         }
     })
 }

@@ -348,12 +348,13 @@ pub enum Change {
     Policy(Preset),
     /// `None` forgets the prices. Either holds until [`Change::FollowFeeds`].
     Prices(Option<Curve<Price>>),
+    /// All of these nodes, or none.
     Drain {
-        node: String,
+        nodes: Vec<String>,
         reason: String,
     },
     Resume {
-        node: String,
+        nodes: Vec<String>,
     },
     /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
     SetProfiles(Vec<(ProfileKey, Profile)>),

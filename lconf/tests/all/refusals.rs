@@ -52,6 +52,6 @@ async fn unreadable_price_files_name_line_and_column() {
 async fn the_masters_refusal() {
     let refused =
         MasterToClient::Refused { reason: "there is no node n9".into(), hint: Some("lconf node list".into()) };
-    let (output, _) = answered(&["node", "drain", "n9"], refused).await;
+    let (output, _) = answered(&["node", "drain", "n9", "--reason", "x"], refused).await;
     assert_eq!(output, failed("lconf: error: there is no node n9\nlconf: hint: lconf node list\n"));
 }

@@ -56,8 +56,15 @@ impl Desk {
             Change::Policy(preset) => Ok(Event::PolicySet { preset, options: self.core.settings().options, by }),
             Change::FollowFeeds => return self.follow_feeds(peer),
             Change::Prices(prices) => Ok(Event::PricesSet { prices, by }),
-            Change::Drain { node, reason } => self.node(&node).map(|node| Event::NodeDrained { node, reason, by }),
-            Change::Resume { node } => self.node(&node).map(|node| Event::NodeResumed { node, by }),
+            Change::Drain { nodes, reason } => {
+                return self.serve_nodes(peer, &nodes, |node| {
+                    let (reason, by) = (reason.clone(), by.clone());
+                    Event::NodeDrained { node, reason, by }
+                });
+            }
+            Change::Resume { nodes } => {
+                return self.serve_nodes(peer, &nodes, |node| Event::NodeResumed { node, by: by.clone() });
+            }
             Change::SetProfiles(profiles) => {
                 return self.ask(peer, Question::Store(profiles), Asked::Profiles(peer));
             }
@@ -92,6 +99,17 @@ impl Desk {
             })?;
         }
         Budgets::new(periods).map_err(|error| error.to_string())
+    }
+
+    /// One event for each of some nodes, or none where one of them is not known.
+    fn serve_nodes(&mut self, peer: PeerId, names: &[String], event: impl Fn(NodeId) -> Event) {
+        match names.iter().map(|name| self.node(name)).collect::<Result<Vec<NodeId>, Refused>>() {
+            Ok(nodes) => {
+                nodes.into_iter().for_each(|node| self.must(event(node)));
+                self.after(done(peer));
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
     }
 
     pub(super) fn node(&self, name: &str) -> Result<NodeId, Refused> {

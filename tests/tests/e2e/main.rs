@@ -18,6 +18,7 @@ mod master_crash;
 mod meters;
 mod node_crash;
 mod node_show;
+mod operator;
 mod pty;
 mod refusals;
 mod replay;
