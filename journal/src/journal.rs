@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::batch::{Batch, FinishedRow, Recovered};
+use crate::changes::{ChangeQuery, ChangeRow};
 use crate::error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
 use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 use crate::reader::{self, Question};
@@ -175,6 +176,30 @@ impl Journal {
     pub async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>, QueryError> {
         let node = node.to_owned();
         self.ask(|answer| Question::Readings { node, range, limit, answer }).await
+    }
+
+    /// What operators changed, newest first.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>, QueryError> {
+        self.ask(|answer| Question::Changes(query, answer)).await
+    }
+
+    /// One change by its number.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn change(&self, number: u64) -> Result<Option<ChangeRow>, QueryError> {
+        self.ask(|answer| Question::Change(number, answer)).await
+    }
+
+    /// The newest change of a subject.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn newest_change_of(&self, subject: String) -> Result<Option<u64>, QueryError> {
+        self.ask(|answer| Question::NewestChangeOf(subject, answer)).await
     }
 
     async fn ask<T>(

@@ -7,6 +7,7 @@
 
 mod ballast;
 mod batch;
+mod changes;
 mod directory;
 mod error;
 mod finished;
@@ -20,6 +21,7 @@ mod writer;
 
 pub use ballast::BALLAST_BYTES;
 pub use batch::{Batch, Entry, FinishedRow, ReadingRow, Recovered, Submission};
+pub use changes::{ChangeItem, ChangeQuery, ChangeRow};
 pub use error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
 pub use finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 pub use history::{History, HistoryEntry};

@@ -8,6 +8,7 @@ use limo_client::{MasterArg, parse_limit};
 use limo_model::{Energy, Power, Release, Span, UnitError, check_name};
 use limo_sched::{ModeSetting, Preset};
 
+use crate::history::{History, Undo};
 use crate::service::{Drain, Resume};
 
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
@@ -44,6 +45,10 @@ pub enum Command {
     Drain(Drain),
     /// Give drained nodes jobs again
     Resume(Resume),
+    /// What was changed: number, when, by whom, from what to what; the last is the newest
+    History(History),
+    /// Set back what a change changed, as a change of its own
+    Undo(Undo),
 }
 
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ mod args;
 mod budget;
 mod feeds;
 mod grid;
+mod history;
 mod nodes;
 mod profiles;
 mod readings;
@@ -36,9 +37,13 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
             | Command::Profile(ProfileCommand::List)
             | Command::Readings(_)
+            | Command::History(_)
+            | Command::Undo(_)
     );
     if json && !lists {
-        return Err(Failure::new("--json is for show, status, node list, node show, profile list and readings"));
+        return Err(Failure::new(
+            "--json is for show, status, node list, node show, profile list, readings, history and undo",
+        ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -55,6 +60,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Profile(command) => profiles::run(command, json, master).await,
             Command::Drain(drain) => service::drain(drain, master).await,
             Command::Resume(resume) => service::resume(resume, master).await,
+            Command::History(history) => history::run(history, json, master).await,
+            Command::Undo(undo) => history::undo(undo, json, master).await,
         }
     })
 }

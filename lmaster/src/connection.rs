@@ -69,6 +69,10 @@ impl Outgoing for MasterToClient {
             Answer::Selected(jobs) => 512 + 16 * jobs.len(),
             Answer::History { jobs, .. } => 512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>(),
             Answer::Energy(report) => 1024 + 256 * report.sums.len(),
+            Answer::Changes { changes, .. } => {
+                512 + changes.iter().map(|one| 256 + 512 * one.items.len()).sum::<usize>()
+            }
+            Answer::Undone(report) => 1024 + 512 * (report.items.len() + report.change.items.len()),
             Answer::Status(_) | Answer::Done => 1024,
         }
     }

@@ -308,6 +308,7 @@ pub fn pieces(answer: Answer) -> (Vec<Answer>, Answer) {
         Answer::Profiles(list) => cut(list, PIECE, Answer::Profiles),
         Answer::Selected(list) => cut(list, NUMBERS, Answer::Selected),
         Answer::History { jobs, more } => cut(jobs, PIECE, |jobs| Answer::History { jobs, more }),
+        Answer::Changes { changes, more } => cut(changes, PIECE, |changes| Answer::Changes { changes, more }),
         Answer::Readings { emulated, intervals } => {
             cut(intervals, INTERVALS, |intervals| Answer::Readings { emulated, intervals })
         }

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::desk::{Input, Known, Lesson, Question, READINGS_LIMIT, Reply, Ticket};
 use crate::energy;
+use crate::history;
 
 pub struct Store {
     journal: Arc<Journal>,
@@ -117,8 +118,10 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
             }
             Reply::Jobs(reports)
         }
-        Question::History(finished) => Reply::Jobs(history(journal, finished).await?),
+        Question::History(finished) => Reply::Jobs(finished_jobs(journal, finished).await?),
         Question::Energy(query) => Reply::Energy(Box::new(energy::sums(journal, query).await?)),
+        Question::Changes(query) => Reply::Changes(journal.changes(query).await?),
+        Question::Undo(number) => Reply::Undo(history::to_undo(journal, number).await?.map(Box::new)),
         Question::NewestOf(uid) => Reply::Newest(journal.newest_of(uid).await?),
         Question::Readings(node, range) => Reply::Readings(journal.readings(&node, range, READINGS_LIMIT + 1).await?),
         Question::Profiles => Reply::AllProfiles(profiles.all().await?),
@@ -133,7 +136,7 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
     })
 }
 
-async fn history(journal: &Journal, finished: Finished) -> Result<Vec<JobReport>> {
+async fn finished_jobs(journal: &Journal, finished: Finished) -> Result<Vec<JobReport>> {
     let Finished { filter, since, until, after, limit } = finished;
     let rows = journal.finished(FinishedQuery { filter: row_filter(filter, since, until), after, limit }).await?;
     rows.iter().map(report).collect()

@@ -8,6 +8,7 @@ mod encoding;
 mod energy;
 mod frame;
 mod hello;
+mod history;
 mod launch;
 mod message;
 mod report;
@@ -19,6 +20,7 @@ pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
+pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Task, WindowSize};
 pub use message::{
     Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,

@@ -13,6 +13,7 @@ use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::energy::{EnergyQuery, EnergyReport};
+use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
 use crate::launch::{Launch, Task, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
@@ -311,6 +312,8 @@ pub enum Query {
     /// Answered by at most as many as are asked for; by fewer where the rest is to be asked for again.
     History(Finished),
     Energy(EnergyQuery),
+    /// What operators changed.
+    Changes(ChangesQuery),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,6 +340,13 @@ pub enum Answer {
         more: bool,
     },
     Energy(Box<EnergyReport>),
+    /// Newest first, and whether there are more behind the last of them.
+    Changes {
+        changes: Vec<ChangeReport>,
+        more: bool,
+    },
+    /// What was set back, or would be.
+    Undone(Box<UndoReport>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -378,4 +388,6 @@ pub enum Change {
         selection: Selection,
         signal: Option<i32>,
     },
+    /// Sets back what an operator changed. Answered by [`Answer::Undone`].
+    Undo(Undo),
 }

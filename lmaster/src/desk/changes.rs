@@ -11,16 +11,13 @@ use super::clients::Asked;
 use super::commit::{After, done};
 use super::select::{Purpose, Selecting};
 use super::{Desk, PeerId, Question};
+use crate::changed::{DATABASE, LEARNING};
 
 /// Signals that would have ended a command; before it runs they cancel the job.
 pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 
 /// The highest real-time signal of Linux.
 pub(super) const LAST_SIGNAL: i32 = 64;
-
-/// Who the journal names where the master itself changes a profile.
-const LEARNING: &str = "learning";
-const DATABASE: &str = "profile database";
 
 impl Desk {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
@@ -69,6 +66,7 @@ impl Desk {
                 return self.ask(peer, Question::Store(profiles), Asked::Profiles(peer));
             }
             Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
+            Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
         };
         let limits = matches!(event, Ok(Event::LimitsSet { .. }));
         match event.and_then(|event| self.record(event)) {

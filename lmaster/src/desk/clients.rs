@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use limo_model::JobId;
-use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec};
+use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec, Undo};
 
 use super::commit::{After, not_written};
 use super::dependencies::Wanted;
@@ -48,6 +48,9 @@ pub(super) enum Asked {
     AllProfiles,
     /// What became of these jobs, on which a request depends.
     Dependencies(PeerId, Wanted, BTreeSet<JobId>),
+    /// What operators changed, one more than so many.
+    Changes(PeerId, u32),
+    Undo(PeerId, Undo),
 }
 
 impl Asked {
@@ -63,6 +66,8 @@ impl Asked {
             | Self::Dependencies(peer, ..)
             | Self::Selection(peer, _)
             | Self::History(peer, _)
+            | Self::Changes(peer, _)
+            | Self::Undo(peer, _)
             | Self::Energy(peer) => Some(*peer),
             Self::AllProfiles => None,
         }
@@ -242,6 +247,8 @@ impl Desk {
             (Asked::Selection(peer, selecting), Reply::Newest(newest)) => self.selected(peer, &selecting, newest),
             (Asked::History(peer, limit), Reply::Jobs(finished)) => self.history_found(peer, limit, finished),
             (Asked::Energy(peer), Reply::Energy(report)) => self.energy_found(peer, report),
+            (Asked::Changes(peer, limit), Reply::Changes(changes)) => self.changes_found(peer, limit, &changes),
+            (Asked::Undo(peer, undo), Reply::Undo(found)) => self.undo_found(peer, undo, found.map(|found| *found)),
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }
     }

@@ -1,6 +1,7 @@
 //! What operators do with nodes and settings, and what the cluster remembers of it.
 
-use limo_tests::{Cluster, Setup};
+use limo_tests::{Cluster, Setup, Submitter};
+use serde_json::Value;
 
 fn reason_of(cluster: &Cluster, node: &str) -> Option<String> {
     cluster.node_report(node).expect("known")["reason"].as_str().map(str::to_owned)
@@ -31,4 +32,81 @@ fn nodes_are_drained_all_or_none_and_say_why() {
     submitter.lconf(&["resume", "n[2-3]"]).succeeded();
     assert_eq!(submitter.wait(job), Some(0));
     assert_eq!((reason_of(&cluster, "n2"), reason_of(&cluster, "n1").is_some()), (None, true));
+}
+
+/// The changes as `lconf history` has them, oldest first.
+fn history(submitter: &Submitter, options: &[&str]) -> Vec<Value> {
+    let told = submitter.lconf(&[&["history", "--json"], options].concat()).succeeded();
+    let mut value: Value = serde_json::from_str(&told).expect("JSON");
+    let Value::Array(changes) = value["changes"].take() else { panic!("{told}") };
+    changes
+}
+
+fn number_of_newest(submitter: &Submitter) -> u64 {
+    history(submitter, &["-n", "1"])[0]["number"].as_u64().expect("a number")
+}
+
+#[test]
+fn what_was_changed_is_told_with_old_and_new_also_after_a_crash() {
+    let mut cluster = Setup::nodes(2, 1).master(&["--snapshot-every", "5"]).start();
+    let submitter = cluster.submitter().clone();
+    submitter.lconf(&["set", "limits", "39W", "60W"]).succeeded();
+    submitter.lconf(&["drain", "n[1-2]", "--reason", "new fans"]).succeeded();
+    submitter.lconf(&["set", "policy", "easy"]).succeeded();
+    cluster.kill_master();
+    cluster.start_master();
+    let told = submitter.lconf(&["history", "-n", "3"]).succeeded();
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("NUMBER  TIME") && lines.len() == 5, "{told}");
+    assert!(lines[1].ends_with("limits: none -> 39.0 W to 60.0 W"), "{told}");
+    assert!(lines[2].ends_with("node n1: in service -> drained: new fans"), "{told}");
+    assert!(lines[3].trim_start().starts_with("node n2: in service -> drained: new fans"), "{told}");
+    assert!(lines[4].ends_with("policy: limo -> easy"), "{told}");
+    let all = history(&submitter, &[]);
+    let by = all.last().expect("one")["by"].as_str().expect("a user").to_owned();
+    let own = history(&submitter, &["--by", &by]);
+    assert!(own.len() == 3 && all.len() > 3, "{all:?}");
+    assert!(all.iter().any(|change| change["by"] == "configuration"), "{all:?}");
+    assert_eq!(history(&submitter, &["--since", "now-1h", "--by", &by]).len(), 3);
+    assert_eq!(history(&submitter, &["--since", "now-1h", "-n", "1", "--by", &by])[0], own[2]);
+    assert_eq!(history(&submitter, &["--by", "nobody"]).len(), 0);
+    submitter.lconf(&["history", "--since", "soon"]).failed("--since: `soon` is not a time");
+    submitter.lconf(&["history", "-n", "0"]).failed("0 is not in");
+}
+
+#[test]
+fn changes_are_undone_from_the_newest_on() {
+    let mut cluster = Setup::nodes(1, 1).start();
+    let submitter = cluster.submitter().clone();
+    submitter.lconf(&["undo"]).failed("there is no change that can be undone");
+    submitter.lconf(&["set", "limits", "none", "60W"]).succeeded();
+    submitter.lconf(&["set", "limits", "none", "80W"]).succeeded();
+    submitter.lconf(&["drain", "n1", "--reason", "new fans"]).succeeded();
+    let drained = number_of_newest(&submitter);
+    let would = submitter.lconf(&["undo", "--dry-run"]).succeeded();
+    assert!(would.starts_with(&format!("would undo change {drained} by ")), "{would}");
+    assert!(would.ends_with("\nnode n1: drained: new fans -> in service\n"), "{would}");
+    assert_eq!((number_of_newest(&submitter), reason_of(&cluster, "n1").is_some()), (drained, true));
+    let undone = submitter.lconf(&["undo"]).succeeded();
+    assert!(undone.starts_with(&format!("undid change {drained} by ")), "{undone}");
+    assert_eq!(reason_of(&cluster, "n1"), None);
+    cluster.kill_master();
+    cluster.start_master();
+    let high = || {
+        let shown: Value = serde_json::from_str(&submitter.lconf(&["show", "--json"]).succeeded()).expect("JSON");
+        shown["band_high_w"].as_f64()
+    };
+    let undone = submitter.lconf(&["undo", "--json"]).succeeded();
+    let undone: Value = serde_json::from_str(&undone).expect("JSON");
+    assert_eq!((&undone["undone"], high()), (&(drained - 1).into(), Some(60.0)));
+    submitter.lconf(&["undo"]).succeeded();
+    assert_eq!(high(), None);
+    submitter.lconf(&["undo"]).failed("there is no change that can be undone");
+    let newest = history(&submitter, &["-n", "1"]).remove(0);
+    assert_eq!(newest["undo_of"], drained - 2);
+    submitter
+        .lconf(&["undo", &drained.to_string()])
+        .failed(&format!("what change {drained} made of node n1 was changed again by change {}", drained + 1));
+    submitter.lconf(&["undo", &drained.to_string(), "--force"]).succeeded();
+    submitter.lconf(&["undo", "999"]).failed("there is no change 999");
 }
