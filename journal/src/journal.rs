@@ -14,6 +14,7 @@ use sqlx::ConnectOptions;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::backup::{self, BackupError};
 use crate::batch::{Batch, FinishedRow, Recovered};
 use crate::changes::{ChangeQuery, ChangeRow};
 use crate::error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
@@ -33,6 +34,7 @@ pub struct Journal {
     room: Arc<Semaphore>,
     ballast: Arc<AtomicBool>,
     closed: oneshot::Receiver<()>,
+    path: PathBuf,
 }
 
 /// The answer to a [`Journal::commit`]. Dropping it does not take the batch back.
@@ -70,7 +72,8 @@ impl Journal {
         let gone = || OpenError::Database { path: dir.join(schema::FILE), detail: "its thread ended".into() };
         let (recovered, ballast) = opening.await.map_err(|_| gone())??;
         let room = Arc::new(Semaphore::new(QUEUE_ROOM));
-        Ok((Self { requests, questions, room, ballast, closed }, recovered))
+        let path = dir.join(schema::FILE);
+        Ok((Self { requests, questions, room, ballast, closed, path }, recovered))
     }
 
     /// Queues a batch. The order of calls is the order on disk; the answer comes when the batch is durable, or when it
@@ -200,6 +203,15 @@ impl Journal {
     /// [`QueryError`] where the journal cannot be read.
     pub async fn newest_change_of(&self, subject: String) -> Result<Option<u64>, QueryError> {
         self.ask(|answer| Question::NewestChangeOf(subject, answer)).await
+    }
+
+    /// Writes a copy of the journal, as it is now, to the file `to`, which must not exist. Batches are committed meanwhile; none
+    /// of them waits for it. Needs room for the copy and [`crate::BACKUP_RESERVE`] bytes more, and leaves nothing behind where it fails.
+    ///
+    /// # Errors
+    /// [`BackupError`] where there is not enough room, or the copy cannot be made.
+    pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        backup::copy(&self.path, to).await
     }
 
     async fn ask<T>(

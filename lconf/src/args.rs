@@ -8,6 +8,7 @@ use limo_client::{MasterArg, parse_limit};
 use limo_model::{Energy, Power, Release, Span, UnitError, check_name};
 use limo_sched::{ModeSetting, Preset};
 
+use crate::backup::Backup;
 use crate::history::{History, Undo};
 use crate::service::{Drain, Resume};
 
@@ -49,6 +50,8 @@ pub enum Command {
     History(History),
     /// Set back what a change changed, as a change of its own
     Undo(Undo),
+    /// Write what the master has on disk to a file, while it works
+    Backup(Backup),
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,7 @@
 //! `lconf`: the operator's hand: shows and changes limits, budgets, mode, policy, prices, nodes and profiles. Decides nothing.
 
 mod args;
+mod backup;
 mod budget;
 mod feeds;
 mod grid;
@@ -61,6 +62,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Drain(drain) => service::drain(drain, master).await,
             Command::Resume(resume) => service::resume(resume, master).await,
             Command::History(history) => history::run(history, json, master).await,
+            Command::Backup(backup) => backup::run(backup, master).await,
             Command::Undo(undo) => history::undo(undo, json, master).await,
         }
     })

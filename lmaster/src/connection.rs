@@ -73,6 +73,8 @@ impl Outgoing for MasterToClient {
                 512 + changes.iter().map(|one| 256 + 512 * one.items.len()).sum::<usize>()
             }
             Answer::Undone(report) => 1024 + 512 * (report.items.len() + report.change.items.len()),
+            Answer::Backup(report) => 512 + 128 * report.files.len(),
+            Answer::BackupPart(bytes) => 512 + bytes.len(),
             Answer::Status(_) | Answer::Done => 1024,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! `desk` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
 
+mod backup;
 mod budget;
 mod changed;
 mod config;

@@ -3,6 +3,7 @@
 //! One connection per peer. A frame is a 4-byte big-endian length and a body; the body's first byte says whether it is a
 //! greeting, a message or stdio data. A version is agreed in the first frame. Decides nothing and keeps no job.
 
+mod backup;
 mod connection;
 mod encoding;
 mod energy;
@@ -15,6 +16,7 @@ mod report;
 mod select;
 mod stream;
 
+pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};

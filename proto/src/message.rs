@@ -12,6 +12,7 @@ use limo_model::{
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
+use crate::backup::BackupReport;
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
 use crate::launch::{Launch, Task, WindowSize};
@@ -314,6 +315,11 @@ pub enum Query {
     Energy(EnergyQuery),
     /// What operators changed.
     Changes(ChangesQuery),
+    /// At most [`crate::BACKUP_PART`] bytes of a file of the backup that was made on this connection.
+    BackupPart {
+        file: u32,
+        offset: u64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -347,6 +353,9 @@ pub enum Answer {
     },
     /// What was set back, or would be.
     Undone(Box<UndoReport>),
+    /// A backup is made, and waits to be asked for.
+    Backup(BackupReport),
+    BackupPart(Vec<u8>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -390,4 +399,6 @@ pub enum Change {
     },
     /// Sets back what an operator changed. Answered by [`Answer::Undone`].
     Undo(Undo),
+    /// Copies what the master has on disk. Changes nothing of the cluster. Answered by [`Answer::Backup`].
+    Backup,
 }

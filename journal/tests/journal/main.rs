@@ -1,5 +1,6 @@
 //! The journal on real files, with real processes and a really full disk.
 
+mod backup;
 mod changes;
 mod durability;
 mod full_disk;

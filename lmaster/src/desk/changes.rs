@@ -66,6 +66,7 @@ impl Desk {
                 return self.ask(peer, Question::Store(profiles), Asked::Profiles(peer));
             }
             Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
+            Change::Backup => return self.back_up(peer),
             Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
         };
         let limits = matches!(event, Ok(Event::LimitsSet { .. }));

@@ -4,8 +4,8 @@ use limo_feeds::grid::{Kept, Word};
 use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, RecoverError, Recovered};
 use limo_model::{JobId, Power, Profile, ProfileKey, Time};
 use limo_proto::{
-    ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, MasterToClient, MasterToNode, NodeToMaster,
-    SubmissionKey,
+    BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, MasterToClient, MasterToNode,
+    NodeToMaster, SubmissionKey,
 };
 
 use super::{Caller, Found, Lesson, Life, News, PeerId, Settings, Ticket};
@@ -58,6 +58,8 @@ pub enum Effect {
     KeepGrid(Box<Kept>),
     /// Remember the life of a node over a restart of the master, before any effect that follows.
     Remember(String, Life),
+    /// Let the copies of a backup go.
+    DropBackup,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +85,13 @@ pub enum Question {
     Changes(ChangeQuery),
     /// The change of this number, or the newest that can be set back.
     Undo(Option<u64>),
+    /// Copy what is on disk.
+    Backup,
+    /// A part of a file of the copies.
+    BackupPart {
+        file: u32,
+        offset: u64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +106,8 @@ pub enum Reply {
     Energy(Box<EnergyReport>),
     Changes(Vec<ChangeRow>),
     Undo(Option<Box<Found>>),
+    Backup(BackupReport),
+    BackupPart(Vec<u8>),
 }
 
 /// What the journal knows of a submission.

@@ -7,6 +7,7 @@
 
 mod arrays;
 mod assign;
+mod backup;
 mod book;
 mod changes;
 mod clients;
@@ -42,6 +43,7 @@ use crate::meters::Shared;
 use crate::readings::{Kept as ReadingsKept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
+use backup::Backup;
 use book::Book;
 use clients::{Asked, ClientPeer};
 pub use exchange::{Effect, Input, Known, Question, Reply};
@@ -177,6 +179,7 @@ pub struct Desk {
     steps: u64,
     /// On whose word events are made that name another, or set something back.
     actor: Option<Actor>,
+    backup: Option<Backup>,
 }
 
 impl Desk {
@@ -211,6 +214,7 @@ impl Desk {
             effects: Vec::new(),
             steps: 0,
             actor: None,
+            backup: None,
         };
         desk.take_up(restored.live);
         // Whatever is starting may have been let go by the process before this one.

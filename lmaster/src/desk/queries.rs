@@ -58,6 +58,7 @@ impl Desk {
             Query::History(finished) => self.history(peer, finished),
             Query::Energy(query) => self.ask(peer, Question::Energy(query), Asked::Energy(peer)),
             Query::Changes(query) => self.changes(peer, query),
+            Query::BackupPart { file, offset } => self.backup_part(peer, file, offset),
         }
     }
 

@@ -1,6 +1,7 @@
 //! End to end: the real programs on loopback, real jobs, real signals.
 
 mod arrays;
+mod backup;
 mod budget;
 mod detached;
 mod digest;

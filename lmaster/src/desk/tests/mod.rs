@@ -2,6 +2,7 @@
 
 mod acks;
 mod arrays;
+mod backups;
 mod budgets;
 mod changes;
 mod chaos;
@@ -28,8 +29,8 @@ use limo_feeds::grid::{Arbiter, Kept, Source};
 use limo_journal::{Batch, ChangeItem, ChangeRow, CommitError, Entry, ReadingRow, Recovered, Submission};
 use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Outcome, Power, Span, Time, Usage};
 use limo_proto::{
-    Answer, AttemptReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Sample, SendExec,
+    Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
+    MasterToNode, NewSlave, NodeToMaster, Query, Sample, SendExec,
 };
 use limo_sched::{ModeSetting, Options, Preset};
 
@@ -146,6 +147,8 @@ impl Disk {
                 Reply::Profiles(given.into_iter().map(|(key, profile)| (key, Some(profile))).collect())
             }
             Question::Forget(key) => Reply::Profiles(vec![(key, None)]),
+            Question::Backup => Reply::Backup(BackupReport { files: Vec::new(), uid: 0, gid: 0 }),
+            Question::BackupPart { .. } => Reply::BackupPart(b"part".to_vec()),
             Question::Changes(query) => {
                 let limit = query.limit as usize;
                 Reply::Changes(self.changes.iter().rev().take(limit).cloned().collect())
@@ -172,6 +175,7 @@ struct Bench {
     data: Vec<(PeerId, limo_proto::Data)>,
     closed: Vec<(PeerId, String)>,
     lessons: Vec<Lesson>,
+    dropped_backups: u32,
     next_peer: u64,
 }
 
@@ -214,6 +218,7 @@ impl Bench {
             data: Vec::new(),
             closed: Vec::new(),
             lessons: Vec::new(),
+            dropped_backups: 0,
             next_peer: 0,
         };
         bench.input(Input::Timer);
@@ -252,6 +257,7 @@ impl Bench {
             Effect::Commit(batch) => self.committing.push_back(*batch),
             Effect::Recover => return Some(Input::Recovered(Ok(self.disk.recover()))),
             Effect::RestoreBallast => {}
+            Effect::DropBackup => self.dropped_backups += 1,
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
             Effect::KeepGrid(kept) => self.disk.grid = *kept,
