@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Time};
+use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use limo_proto::{
     Answer, Change, ChangeReport, ChangesQuery, ClientToMaster, Connection, ConnectionError, DryRun, MasterToClient,
     NodeDetail, NodeReport, Query, Role, Selection, Status, Undo, UndoReport,
@@ -210,6 +210,14 @@ impl Master {
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
             Answer::Nodes(nodes) => Ok(nodes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Reservations that are not over, by name.
+    pub async fn reservations(&self) -> Result<Vec<(String, Reservation)>, AskError> {
+        match self.ask(Query::Reservations).await? {
+            Answer::Reservations(reservations) => Ok(reservations),
             other => Err(unexpected(&other)),
         }
     }

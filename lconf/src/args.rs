@@ -10,6 +10,7 @@ use limo_sched::{ModeSetting, Preset};
 
 use crate::backup::Backup;
 use crate::history::{History, Undo};
+use crate::reservation::ReservationCommand;
 use crate::service::{Drain, Resume};
 
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
@@ -52,6 +53,9 @@ pub enum Command {
     Undo(Undo),
     /// Write what the master has on disk to a file, while it works
     Backup(Backup),
+    /// Keep nodes for some users, or free of jobs, for a time
+    #[command(subcommand)]
+    Reservation(ReservationCommand),
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ mod history;
 mod nodes;
 mod profiles;
 mod readings;
+mod reservation;
 mod service;
 mod set;
 mod show;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 use limo_client::{Failure, finish, parse};
 
 use crate::args::{Args, Command, NodeCommand, ProfileCommand};
+use crate::reservation::ReservationCommand;
 
 const PROGRAM: &str = "lconf";
 
@@ -40,10 +42,11 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Readings(_)
             | Command::History(_)
             | Command::Undo(_)
+            | Command::Reservation(ReservationCommand::List)
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json is for show, status, node list, node show, profile list, readings, history and undo",
+            "--json is for show, status, node list, node show, profile list, reservation list, readings, history and undo",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -62,6 +65,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Drain(drain) => service::drain(drain, master).await,
             Command::Resume(resume) => service::resume(resume, master).await,
             Command::History(history) => history::run(history, json, master).await,
+            Command::Reservation(command) => reservation::run(command, json, master).await,
             Command::Backup(backup) => backup::run(backup, master).await,
             Command::Undo(undo) => history::undo(undo, json, master).await,
         }

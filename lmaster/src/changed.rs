@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use limo_model::{Band, Budgets, Curve, JobId, Price, Time};
+use limo_model::{Band, Budgets, Curve, JobId, Price, Reservation, Time};
 use limo_sched::{Core, Drained, Event, ModeSetting, Preset};
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,11 @@ pub enum Back {
     Held {
         job: JobId,
         held: bool,
+    },
+    Reservation {
+        name: String,
+        old: Option<Reservation>,
+        new: Option<Reservation>,
     },
 }
 
@@ -122,6 +127,12 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let back = Back::Held { job: *job, held: false };
             (by, of_others(core, *job, by, ("held", "released"), Some(back))?)
         }
+        Event::ReservationSet { name, reservation, by } => {
+            let (old, new) = (core.reservations().get(name).cloned(), reservation.as_deref().cloned());
+            let words = (reserved(old.as_ref()), reserved(new.as_ref()));
+            let back = Back::Reservation { name: name.clone(), old, new };
+            (by, changed(&format!("reservation {name}"), words, Some(back)))
+        }
         _ => return None,
     };
     if let Some(actor) = actor {
@@ -144,6 +155,7 @@ impl Back {
             Self::Prices { new, .. } => settings.prices == *new,
             Self::Budgets { new, .. } => settings.budgets.from_then_on(now) == new.from_then_on(now),
             Self::Node { name, new, .. } => core.node_named(name).is_some_and(|node| node.drained() == new.as_ref()),
+            Self::Reservation { name, new, .. } => core.reservations().get(name) == new.as_ref(),
             Self::Held { job, held } => core.job(*job).is_some_and(|job| job.held.is_some() == *held),
         }
     }
@@ -173,6 +185,9 @@ impl Back {
                     Some(Drained { reason, .. }) => Event::NodeDrained { node, reason: reason.clone(), by },
                     None => Event::NodeResumed { node, by },
                 }
+            }
+            Self::Reservation { name, old, .. } => {
+                Event::ReservationSet { name: name.clone(), reservation: old.clone().map(Box::new), by }
             }
             Self::Held { job, .. } if core.job(*job).is_none() => return Err(format!("job {job} is over")),
             Self::Held { job, held: true } => {
@@ -209,6 +224,12 @@ fn of_others(core: &Core, id: JobId, by: &str, words: (&str, &str), back: Option
     let job = core.job(id).filter(|job| job.request.user != by)?;
     let (old, new) = words;
     Some(changed(&format!("job {id}"), (old, format!("{new}, of {}", job.request.user)), back))
+}
+
+fn reserved(reservation: Option<&Reservation>) -> String {
+    let Some(of) = reservation else { return "none".into() };
+    let users = if of.users.is_empty() { "nobody".to_owned() } else { of.users.join(", ") };
+    format!("{} for {users}, for {}", of.nodes.join(", "), of.span())
 }
 
 /// What a curve says at `now`, and how often it changes after that.

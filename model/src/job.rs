@@ -59,6 +59,9 @@ pub struct Request {
     /// How long it has from TERM to KILL where it is ended, if not as long as the cluster gives every job.
     #[serde(default)]
     pub kill_grace: Option<Span>,
+    /// The name of the reservation that it is to run in.
+    #[serde(default)]
+    pub reservation: Option<String>,
 }
 
 /// A signal for the job's processes, so long before its time limit.
@@ -93,6 +96,7 @@ impl Request {
             conditions: None,
             warning: None,
             kill_grace: None,
+            reservation: None,
         }
     }
 }

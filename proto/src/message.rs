@@ -7,7 +7,7 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey,
-    Request, Span, Time, Usage,
+    Request, Reservation, Span, Time, Usage,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -320,6 +320,8 @@ pub enum Query {
         file: u32,
         offset: u64,
     },
+    /// Reservations that are not over.
+    Reservations,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -356,6 +358,8 @@ pub enum Answer {
     /// A backup is made, and waits to be asked for.
     Backup(BackupReport),
     BackupPart(Vec<u8>),
+    /// By name.
+    Reservations(Vec<(String, Reservation)>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -401,4 +405,13 @@ pub enum Change {
     Undo(Undo),
     /// Copies what the master has on disk. Changes nothing of the cluster. Answered by [`Answer::Backup`].
     Backup,
+    /// Keeps nodes for some users for a time. The name must not be in use.
+    Reserve {
+        name: String,
+        reservation: Box<Reservation>,
+    },
+    /// Gives the nodes back.
+    Unreserve {
+        name: String,
+    },
 }

@@ -6,7 +6,8 @@ mod warn;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Span, Time, UnitId,
+    Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Reservation, Span, Time,
+    UnitId,
 };
 
 use crate::apply;
@@ -52,6 +53,7 @@ impl Core {
             dirty: false,
             wake_at: None,
             spending: Spending::default(),
+            reservations: BTreeMap::new(),
             index: Index::default(),
         };
         Self { state }
@@ -160,6 +162,11 @@ impl Core {
     /// [`Refused`], where it is over, does not run, or may not run twice.
     pub fn check_requeue(&self, job: JobId) -> Result<(), Refused> {
         apply::check_requeue(&self.state, job)
+    }
+
+    /// Reservations that are not over, by name.
+    pub fn reservations(&self) -> &BTreeMap<String, Reservation> {
+        &self.state.reservations
     }
 
     /// An array that is not over, by its own number.
@@ -312,7 +319,8 @@ fn next_time(state: &State) -> Option<Time> {
     let trusted = state.index.suspects.first().map(|(at, _)| *at);
     let begin = state.index.blocked.first_begin();
     let warning = state.index.warnings.first().map(|(at, _)| *at);
-    [state.wake_at, limit, stale, trusted, begin, warning].into_iter().flatten().min()
+    let reserved = state.index.boundaries.first().copied();
+    [state.wake_at, limit, stale, trusted, begin, warning, reserved].into_iter().flatten().min()
 }
 
 /// Jobs that shall end: by request, or because their time is over. Each is told once.

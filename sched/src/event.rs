@@ -2,7 +2,7 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
-    Request, Tasks, Usage,
+    Request, Reservation, Tasks, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +142,12 @@ pub enum Event {
     /// Somebody wants a running job, whose user allowed that, to end and to run again from its beginning.
     RequeueRequested {
         job: JobId,
+        by: String,
+    },
+    /// Nodes are kept for some users for a time; `None` gives them back. One of the same name is replaced.
+    ReservationSet {
+        name: String,
+        reservation: Option<Box<Reservation>>,
         by: String,
     },
 }

@@ -1,7 +1,7 @@
 //! What users and operators change: cancelling, signals, limits, budgets, prices, mode, policy, nodes, profiles. Each change is an
 //! event with the name of who made it.
 
-use limo_model::{Budgets, JobId, NodeId, Profile, ProfileKey};
+use limo_model::{Budgets, JobId, NodeId, Profile, ProfileKey, Reservation, check_name};
 use limo_proto::{Answer, Change, MasterToClient};
 use limo_sched::budget::possible;
 use limo_sched::{Event, Refused};
@@ -18,6 +18,12 @@ pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 
 /// The highest real-time signal of Linux.
 pub(super) const LAST_SIGNAL: i32 = 64;
+
+/// Each start looks at those of its node; they go to clients in one message.
+const RESERVATIONS_LIMIT: usize = 1_000;
+
+/// Longest text in a reservation, in bytes.
+const TEXT_LIMIT: usize = 1_000;
 
 impl Desk {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
@@ -67,6 +73,11 @@ impl Desk {
             }
             Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
             Change::Backup => return self.back_up(peer),
+            Change::Reserve { name, reservation } => match self.reservable(&name, &reservation) {
+                Ok(()) => Ok(Event::ReservationSet { name, reservation: Some(reservation), by }),
+                Err(reason) => return self.refuse(peer, reason, Some("lconf reservation list")),
+            },
+            Change::Unreserve { name } => Ok(Event::ReservationSet { name, reservation: None, by }),
             Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
         };
         let limits = matches!(event, Ok(Event::LimitsSet { .. }));
@@ -98,6 +109,22 @@ impl Desk {
             })?;
         }
         Budgets::new(periods).map_err(|error| error.to_string())
+    }
+
+    /// What the core does not ask of a new reservation.
+    fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
+        check_name("reservation", name).map_err(|error| error.to_string())?;
+        if self.core.reservations().contains_key(name) {
+            return Err(format!("there is a reservation `{name}` already"));
+        }
+        if self.core.reservations().len() >= RESERVATIONS_LIMIT {
+            return Err(format!("{RESERVATIONS_LIMIT} reservations are possible at a time"));
+        }
+        let longest = new.users.iter().chain(&new.nodes).chain([&new.reason]).map(String::len).max();
+        if longest.is_some_and(|longest| longest > TEXT_LIMIT) {
+            return Err(format!("a user, a node or the reason is longer than {TEXT_LIMIT} bytes"));
+        }
+        Ok(())
     }
 
     /// One event for each of some nodes, or none where one of them is not known.

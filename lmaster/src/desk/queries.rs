@@ -58,6 +58,11 @@ impl Desk {
             Query::History(finished) => self.history(peer, finished),
             Query::Energy(query) => self.ask(peer, Question::Energy(query), Asked::Energy(peer)),
             Query::Changes(query) => self.changes(peer, query),
+            Query::Reservations => {
+                let all = self.core.reservations().iter();
+                let all = all.map(|(name, reservation)| (name.clone(), reservation.clone())).collect();
+                self.say(peer, Answer::Reservations(all));
+            }
             Query::BackupPart { file, offset } => self.backup_part(peer, file, offset),
         }
     }

@@ -3,7 +3,7 @@
 use limo_model::{Attempt, Cores, Energy, JobId, Outcome, Request, Span, Time, UnitKind, Usage};
 
 use super::nodes::{self, release};
-use super::{arrays, eligible};
+use super::{arrays, eligible, reservations};
 use crate::account::cost_of;
 use crate::estimate::Known;
 use crate::refused::Refused;
@@ -21,6 +21,7 @@ pub(super) fn check_submission(state: &State, now: Time, id: JobId, request: &Re
         }
     }
     check_request(state, request)?;
+    reservations::check(state, now, request)?;
     eligible::check(state, request)
 }
 
@@ -153,6 +154,12 @@ fn fits_somewhere(state: &State, request: &Request) -> bool {
 pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
     let named = |names: &[String]| names.contains(&node.spec.name);
     (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
+}
+
+/// Whether a unit of the node could run the job, if nothing else were on it.
+pub(super) fn fits_node(request: &Request, node: &Node) -> bool {
+    let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
+    request.memory <= node.spec.memory && node.spec.units.iter().any(fits)
 }
 
 /// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command.

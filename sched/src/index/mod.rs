@@ -71,6 +71,10 @@ pub(crate) struct Index {
     pub mode_until: Option<Time>,
     /// What waiting jobs wait for that may not run yet.
     pub blocked: Blocked,
+    /// Reserved nodes, each with the names of its reservations.
+    pub reserved: BTreeSet<(NodeId, String)>,
+    /// When reservations begin and end.
+    pub boundaries: BTreeSet<Time>,
 }
 
 /// It follows from the rest of the state, so it is never what tells two states apart.
@@ -116,6 +120,7 @@ impl Index {
                 }
             }
         }
+        crate::apply::note(&mut index, state, now);
         index.queue_again(state);
         index.blocked = Blocked::of(state);
         index
@@ -124,7 +129,8 @@ impl Index {
     /// Puts every waiting job in its place: after what estimates and shapes depend on has changed.
     pub fn queue_again(&mut self, state: &State) {
         self.memo = None;
-        self.shapes = Shapes::default();
+        // Where nodes are reserved, what is equal to a shape may not be to its jobs.
+        self.shapes = Shapes::new(!state.reservations.is_empty());
         for (id, job) in state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, job))) {
             self.shapes.insert(Known::of(state), &self.classes, id, &job.request);
         }

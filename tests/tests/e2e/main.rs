@@ -23,6 +23,7 @@ mod operator;
 mod pty;
 mod refusals;
 mod replay;
+mod reservation;
 mod run;
 mod scripts;
 mod selectors;
