@@ -11,7 +11,7 @@ use limo_sched::{ModeSetting, Preset};
 use crate::backup::Backup;
 use crate::history::{History, Undo};
 use crate::reservation::ReservationCommand;
-use crate::service::{Drain, Resume};
+use crate::service::{Add, Drain, Remove, Resume};
 
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
@@ -140,6 +140,10 @@ pub enum NodeCommand {
     Drain(Drain),
     /// Give drained nodes jobs again: the same as `lconf resume`
     Resume(Resume),
+    /// Make nodes known before they register, so that jobs may wait for them
+    Add(Add),
+    /// Forget nodes that are away and have no jobs
+    Remove(Remove),
 }
 
 #[derive(Debug, Subcommand)]

@@ -111,6 +111,11 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             (by, service(core, *node, Some(new))?)
         }
         Event::NodeResumed { node, by } => (by, service(core, *node, None)?),
+        Event::NodeAdded { spec, by } => (by, changed(&format!("node {}", spec.name), ("", "added"), None)),
+        Event::NodeRemoved { node, by } => {
+            let name = &core.node(*node)?.spec().name;
+            (by, changed(&format!("node {name}"), ("", "removed"), None))
+        }
         Event::ProfileSet { key, by, .. } if by != LEARNING && by != DATABASE => {
             let has = |is: bool| if is { "known" } else { "none" };
             let Event::ProfileSet { profile, .. } = event else { return None };

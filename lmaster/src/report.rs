@@ -214,7 +214,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         waiting: core.waiting() as u64,
         running: core.active() as u64,
         nodes_up: count(up),
-        nodes: count(core.nodes().len()),
+        nodes: count(core.known_nodes().count()),
         emulated: core.nodes().iter().any(|node| node.spec().meter == Meter::Emulated),
         energy: bill.energy(),
         cost: bill.cost(),

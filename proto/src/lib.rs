@@ -12,6 +12,7 @@ mod hello;
 mod history;
 mod launch;
 mod message;
+mod register;
 mod report;
 mod select;
 mod stream;
@@ -25,9 +26,10 @@ pub use hello::{Hello, Reject, Role, VERSION};
 pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Task, WindowSize};
 pub use message::{
-    Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,
-    NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
+    Answer, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NodeToMaster, PROBE_LIMIT, Query, Sample,
+    SendExec, SubmissionKey,
 };
+pub use register::{AttemptReport, AttemptState, NewSlave};
 pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
     JobReport, JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,

@@ -16,6 +16,7 @@ use crate::backup::BackupReport;
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
 use crate::launch::{Launch, Task, WindowSize};
+use crate::register::NewSlave;
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::StreamId;
@@ -71,37 +72,6 @@ impl Sample {
     pub fn once(draw: Power) -> Self {
         Self { draw, low: draw, high: draw, last: draw, looks: 1 }
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewSlave {
-    pub spec: NodeSpec,
-    /// Random, made once per state directory: tells this node from another that claims its name.
-    pub instance: String,
-    /// The kernel's boot id: if it changed, no process of before is left.
-    pub boot: String,
-    pub attempts: Vec<AttemptReport>,
-}
-
-/// What a node knows of one attempt when it registers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttemptReport {
-    pub job: JobId,
-    pub attempt: Attempt,
-    pub state: AttemptState,
-    /// Bytes of stdin that the job has taken.
-    pub stdin_offset: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AttemptState {
-    /// Acknowledged; waits for `Go`.
-    Held,
-    Running,
-    Ended {
-        outcome: Outcome,
-        usage: Usage,
-    },
 }
 
 /// To a node.
@@ -414,4 +384,8 @@ pub enum Change {
     Unreserve {
         name: String,
     },
+    /// Makes nodes known before they register. All of them, or none.
+    AddNodes(Vec<NodeSpec>),
+    /// Forgets nodes that are away and have no jobs. All of them, or none.
+    RemoveNodes(Vec<String>),
 }

@@ -156,6 +156,19 @@ impl Core {
         apply::check_release(&self.state, job)
     }
 
+    /// Whether a node can be removed.
+    ///
+    /// # Errors
+    /// [`Refused`], where it is up, reserved, or has jobs.
+    pub fn check_removal(&self, node: NodeId) -> Result<(), Refused> {
+        apply::check_removal(&self.state, node)
+    }
+
+    /// Nodes that are known, in order of their numbers.
+    pub fn known_nodes(&self) -> impl Iterator<Item = &Node> {
+        self.state.nodes.iter().filter(|node| !node.is_removed())
+    }
+
     /// Whether a job can be requeued.
     ///
     /// # Errors

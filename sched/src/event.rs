@@ -144,6 +144,16 @@ pub enum Event {
         job: JobId,
         by: String,
     },
+    /// A node is made known before it registers: away, as it is described.
+    NodeAdded {
+        spec: NodeSpec,
+        by: String,
+    },
+    /// A node that is away and has no jobs is forgotten. Its number is not given again.
+    NodeRemoved {
+        node: NodeId,
+        by: String,
+    },
     /// Nodes are kept for some users for a time; `None` gives them back. One of the same name is replaced.
     ReservationSet {
         name: String,

@@ -49,6 +49,14 @@ pub enum Refused {
     MayNotRunAgain { job: JobId },
     #[error("job {job} is being ended already")]
     EndsAlready { job: JobId },
+    #[error("there is a node `{name}` already")]
+    KnownNode { name: String },
+    #[error("node `{name}` is up: only one that is away can be removed")]
+    NodeIsUp { name: String },
+    #[error("job {job} is on node `{name}`")]
+    NodeHasJob { name: String, job: JobId },
+    #[error("node `{name}` is reserved ({reservation})")]
+    NodeIsReserved { name: String, reservation: String },
     #[error("there is no reservation `{name}` (reservations: {known})")]
     NoSuchReservation { name: String, known: String },
     #[error("the reservation `{reservation}` is not for {user}")]

@@ -1,7 +1,9 @@
 //! What users and operators change: cancelling, signals, limits, budgets, prices, mode, policy, nodes, profiles. Each change is an
 //! event with the name of who made it.
 
-use limo_model::{Budgets, JobId, NodeId, Profile, ProfileKey, Reservation, check_name};
+use std::collections::BTreeSet;
+
+use limo_model::{Budgets, JobId, NodeId, NodeSpec, Profile, ProfileKey, Reservation, check_name};
 use limo_proto::{Answer, Change, MasterToClient};
 use limo_sched::budget::possible;
 use limo_sched::{Event, Refused};
@@ -77,6 +79,8 @@ impl Desk {
                 Ok(()) => Ok(Event::ReservationSet { name, reservation: Some(reservation), by }),
                 Err(reason) => return self.refuse(peer, reason, Some("lconf reservation list")),
             },
+            Change::AddNodes(specs) => return self.add_nodes(peer, specs, &by),
+            Change::RemoveNodes(names) => return self.remove_nodes(peer, &names, &by),
             Change::Unreserve { name } => Ok(Event::ReservationSet { name, reservation: None, by }),
             Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
         };
@@ -111,6 +115,41 @@ impl Desk {
         Budgets::new(periods).map_err(|error| error.to_string())
     }
 
+    fn add_nodes(&mut self, peer: PeerId, specs: Vec<NodeSpec>, by: &str) {
+        let mut names = BTreeSet::new();
+        for spec in &specs {
+            if let Err(error) = spec.check() {
+                return self.refuse(peer, error.to_string(), None);
+            }
+            if self.core.node_named(&spec.name).is_some() || !names.insert(&spec.name) {
+                let refused = Refused::KnownNode { name: spec.name.clone() };
+                return self.refuse(peer, refused.to_string(), Some("lconf node list"));
+            }
+        }
+        // As for one that registers: nothing here can switch a node on.
+        let specs = specs.into_iter().map(|spec| self.with_meter(NodeSpec { rest: None, ..spec }));
+        for spec in specs.collect::<Vec<_>>() {
+            self.must(Event::NodeAdded { spec, by: by.to_owned() });
+        }
+        self.after(done(peer));
+    }
+
+    fn remove_nodes(&mut self, peer: PeerId, names: &[String], by: &str) {
+        let node = |name: &String| {
+            let node = self.node(name)?;
+            self.core.check_removal(node).map(|()| node)
+        };
+        match names.iter().map(node).collect::<Result<BTreeSet<NodeId>, Refused>>() {
+            Ok(nodes) => {
+                for node in nodes {
+                    self.must(Event::NodeRemoved { node, by: by.to_owned() });
+                }
+                self.after(done(peer));
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+
     /// What the core does not ask of a new reservation.
     fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
         check_name("reservation", name).map_err(|error| error.to_string())?;
@@ -141,7 +180,7 @@ impl Desk {
     pub(super) fn node(&self, name: &str) -> Result<NodeId, Refused> {
         let found = self.core.node_named(name).map(|node| node.id());
         found.ok_or_else(|| {
-            let known: Vec<&str> = self.core.nodes().iter().map(|node| node.spec().name.as_str()).collect();
+            let known: Vec<&str> = self.core.known_nodes().map(|node| node.spec().name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Refused::UnknownNode { name: name.to_owned(), known }
         })

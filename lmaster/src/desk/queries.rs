@@ -35,7 +35,7 @@ impl Desk {
             Query::Explain(id) => self.explain(peer, id),
             Query::Wait(jobs) => self.wait(peer, jobs),
             Query::Nodes => {
-                let nodes = self.core.nodes().iter().map(|node| report::node(&self.core, node, self.now)).collect();
+                let nodes = self.core.known_nodes().map(|node| report::node(&self.core, node, self.now)).collect();
                 self.say(peer, Answer::Nodes(nodes));
             }
             Query::Status => {

@@ -94,18 +94,19 @@ pub(crate) fn dequeue(state: &mut State, id: JobId) {
 
 /// Refuses what no known node could ever run. While no node is known, everything may still become possible.
 pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refused> {
-    if state.nodes.is_empty() {
+    if state.nodes.iter().all(Node::is_removed) {
         return Ok(());
     }
     if fits_somewhere(state, request) {
         return Ok(());
     }
-    let names = || state.nodes.iter().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
+    let known = || state.nodes.iter().filter(|node| !node.is_removed());
+    let names = || known().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
     let unknown = |name: &&String| !state.index.names.contains_key(name.as_str());
     if let Some(name) = request.include.iter().find(unknown) {
         return Err(Refused::UnknownNode { name: name.clone(), known: names() });
     }
-    let allowed: Vec<&Node> = state.nodes.iter().filter(|node| allows_node(request, node)).collect();
+    let allowed: Vec<&Node> = known().filter(|node| allows_node(request, node)).collect();
     if allowed.is_empty() {
         return Err(Refused::NoneLeft);
     }

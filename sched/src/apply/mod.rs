@@ -3,6 +3,7 @@
 mod arrays;
 mod eligible;
 mod jobs;
+mod known;
 mod nodes;
 mod reservations;
 mod settings;
@@ -17,6 +18,7 @@ use crate::state::{Sleep, State};
 pub(crate) use arrays::{count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
+pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take, wake};
 pub(crate) use reservations::{bar, is_reserved, note, reason};
 pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, resume, suspend};
@@ -53,6 +55,8 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::Held { job, by } => eligible::held(state, now, *job, by),
         Event::RequeueRequested { job, by } => steer::requeue_requested(state, *job, by),
         Event::Released { job, .. } => eligible::released(state, now, *job),
+        Event::NodeAdded { spec, .. } => known::added(state, now, spec),
+        Event::NodeRemoved { node, .. } => known::removed(state, now, *node),
         Event::ReservationSet { name, reservation, .. } => reservations::set(state, now, name, reservation.as_deref()),
     }?;
     // What begins as planned takes nothing away from what the last plan found.

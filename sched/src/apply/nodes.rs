@@ -213,7 +213,7 @@ pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Re
 }
 
 /// A node that was never seen before.
-fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
+pub(super) fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
     // More nodes than fit a u32 do not register.
     let id = NodeId(u32::try_from(state.nodes.len()).unwrap_or(u32::MAX));
     state.nodes.push(Node {

@@ -130,7 +130,8 @@ fn check_new(state: &State, now: Time, name: &str, new: &Reservation) -> Result<
     }
     let unknown = |node: &&String| !state.index.names.contains_key(node.as_str());
     if let Some(node) = new.nodes.iter().find(unknown) {
-        let known = state.nodes.iter().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
+        let known = state.nodes.iter().filter(|node| !node.is_removed());
+        let known = known.map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(Refused::UnknownNode { name: node.clone(), known });
     }
     if new.nodes.is_empty() {

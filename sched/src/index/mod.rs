@@ -91,7 +91,9 @@ impl Index {
     pub fn of(state: &State, now: Time) -> Self {
         let mut index = Self::default();
         for node in &state.nodes {
-            index.names.insert(node.spec.name.clone(), node.id);
+            if !node.is_removed() {
+                index.names.insert(node.spec.name.clone(), node.id);
+            }
             index.memory.push(Memory::ZERO);
             index.idle += node.spec.idle;
             index.sleeping += u32::from(node.sleep != Sleep::Awake);

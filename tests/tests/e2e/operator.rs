@@ -1,6 +1,6 @@
 //! What operators do with nodes and settings, and what the cluster remembers of it.
 
-use limo_tests::{Cluster, Setup, Submitter};
+use limo_tests::{Cluster, NodeSetup, Setup, Submitter, until};
 use serde_json::Value;
 
 fn reason_of(cluster: &Cluster, node: &str) -> Option<String> {
@@ -109,4 +109,69 @@ fn changes_are_undone_from_the_newest_on() {
         .failed(&format!("what change {drained} made of node n1 was changed again by change {}", drained + 1));
     submitter.lconf(&["undo", &drained.to_string(), "--force"]).succeeded();
     submitter.lconf(&["undo", "999"]).failed("there is no change 999");
+}
+
+#[test]
+fn a_node_that_is_away_is_removed_and_comes_back_as_a_new_one() {
+    let mut cluster = Setup::default()
+        .node("n1", &["--cpus", "1", "--idle", "5 W"])
+        .node("n2", &["--cpus", "1", "--idle", "7 W"])
+        .node("n3", &["--cpus", "1", "--idle", "9 W"])
+        .start();
+    let submitter = cluster.submitter().clone();
+    let idle = || {
+        let status = submitter.lconf(&["status", "--json"]).succeeded();
+        let status: Value = serde_json::from_str(&status).expect("JSON");
+        (status["idle_w"].as_f64(), status["nodes"].as_u64())
+    };
+    assert_eq!(idle(), (Some(21.0), Some(3)));
+    submitter.lconf(&["node", "remove", "n2"]).failed("node `n2` is up: only one that is away can be removed");
+    let job = submitter.detach(&["-w", "n2", "sleep", "1000"]);
+    until("it runs", || (submitter.state(job) == "running").then_some(()));
+    cluster.kill_node("n2");
+    until("n2 is away", || (cluster.node_report("n2")?["state"] != "up").then_some(()));
+    submitter.lconf(&["node", "remove", "n2"]).failed(&format!("job {job} is on node `n2`"));
+    submitter.lq(&["cancel", &job.to_string()]).succeeded();
+    cluster.start_node("n2");
+    // How it ended is a matter of what the daemon found; that it did is what counts.
+    submitter.wait(job);
+    cluster.terminate_node("n2");
+    until("n2 is away", || (cluster.node_report("n2")?["state"] != "up").then_some(()));
+    submitter.lconf(&["node", "remove", "n[2,7]"]).failed("there is no node `n7` (nodes: n1, n2, n3)");
+    assert_eq!(submitter.lconf(&["node", "remove", "n2"]).succeeded(), "");
+    assert!(cluster.node_report("n2").is_none());
+    assert_eq!(idle(), (Some(14.0), Some(2)));
+    submitter.lrun(&["-w", "n2", "true"]).failed("there is no node `n2` (nodes: n1, n3)");
+    let job = submitter.detach(&["-w", "n3", "true"]);
+    assert_eq!((submitter.wait(job), submitter.job(job)["nodes"][0].as_str()), (Some(0), Some("n3")));
+    cluster.kill_master();
+    cluster.start_master();
+    cluster.await_node("n3");
+    assert_eq!(idle(), (Some(14.0), Some(2)));
+    cluster.start_node("n2");
+    cluster.await_node("n2");
+    assert_eq!(idle(), (Some(21.0), Some(3)));
+    submitter.lrun(&["-w", "n2", "true"]).succeeded();
+    let told = submitter.lconf(&["history", "-n", "1"]).succeeded();
+    assert!(told.ends_with("node n2: removed\n"), "{told}");
+    submitter
+        .lconf(&["undo", history(&submitter, &["-n", "1"])[0]["number"].to_string().as_str()])
+        .failed("cannot be undone");
+}
+
+#[test]
+fn jobs_wait_for_a_node_that_is_added_before_it_registers() {
+    let mut cluster = Cluster::of_one_node(1);
+    let submitter = cluster.submitter().clone();
+    submitter.lrun(&["-c", "2", "true"]).failed("the largest node it may use, `n1`, offers 1 core");
+    let add = |nodes: &str| submitter.lconf(&["node", "add", nodes, "-c", "2", "--mem", "1G", "--hardware", "xeon"]);
+    add("n1").failed("there is a node `n1` already");
+    submitter.lconf(&["node", "add", "n2"]).failed("--cores");
+    assert_eq!(add("n[2-3]").succeeded(), "");
+    assert!(cluster.node_report("n3").is_some_and(|node| node["state"] != "up"));
+    let job = submitter.detach(&["-c", "2", "true"]);
+    until("it has a reason to wait", || submitter.job(job)["wait_reason"].is_string().then_some(()));
+    cluster.add_node(&NodeSetup { name: "n2".into(), options: vec!["--cpus".into(), "2".into()] });
+    assert_eq!((submitter.wait(job), submitter.job(job)["nodes"][0].as_str()), (Some(0), Some("n2")));
+    submitter.lconf(&["node", "remove", "n3"]).succeeded();
 }

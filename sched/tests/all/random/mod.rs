@@ -4,10 +4,10 @@ pub mod run;
 
 use crate::world::World;
 use limo_model::{
-    Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Span, Time,
-    Warning,
+    Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Reservation,
+    Span, Time, Warning,
 };
-use limo_sched::{Allocation, Event, ModeSetting, RestRule};
+use limo_sched::{Allocation, Core, Event, ModeSetting, RestRule};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -196,6 +196,24 @@ pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<P
 pub fn config() -> Config {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
     Config { cases, failure_persistence: None, ..Config::default() }
+}
+
+/// Of so many nodes from one on, some time from now, for so long, for jobs or for nobody.
+pub fn reservation(
+    core: &Core,
+    now: Time,
+    ((first, count), (gap, length), users): ((u8, u8), (i64, i64), bool),
+) -> Reservation {
+    let nodes = core.nodes();
+    let name = |index: usize| nodes[(usize::from(first) + index) % nodes.len()].spec().name.clone();
+    let from = now + Span::from_secs(gap);
+    Reservation {
+        nodes: (0..usize::from(count).min(nodes.len())).map(name).collect(),
+        from,
+        until: from + Span::from_secs(length),
+        users: if users { vec!["user".into()] } else { Vec::new() },
+        reason: String::new(),
+    }
 }
 
 pub fn request(now: Time, ask: &Ask) -> Request {

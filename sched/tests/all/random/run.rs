@@ -10,7 +10,7 @@ use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Pres
 
 use proptest::prelude::*;
 
-use super::{Step, budgets, config, request};
+use super::{Step, budgets, config, request, reservation};
 use crate::world::{Call, World};
 
 /// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
@@ -250,20 +250,9 @@ impl Run {
                 self.world.apply(Event::BudgetsSet { budgets, by: by() })
             }
             Step::Metered(joules) => self.world.apply(Event::Metered { energy: Energy::from_joules(*joules) }),
-            Step::Reserve(which, (first, count), (gap, length), users) => {
-                let nodes = self.world.core.nodes();
-                let nodes = (0..usize::from(*count).min(nodes.len()))
-                    .map(|index| nodes[(usize::from(*first) + index) % nodes.len()].spec().name.clone());
-                let from = now + Span::from_secs(*gap);
-                let reservation = Reservation {
-                    nodes: nodes.collect(),
-                    from,
-                    until: from + Span::from_secs(*length),
-                    users: if *users { vec!["user".into()] } else { Vec::new() },
-                    reason: String::new(),
-                };
-                let (name, reservation) = (format!("r{which}"), Some(Box::new(reservation)));
-                self.world.apply(Event::ReservationSet { name, reservation, by: by() })
+            Step::Reserve(which, nodes, when, users) => {
+                let reservation = Some(Box::new(reservation(&self.world.core, now, (*nodes, *when, *users))));
+                self.world.apply(Event::ReservationSet { name: format!("r{which}"), reservation, by: by() })
             }
             Step::Unreserve(which) => {
                 self.world.apply(Event::ReservationSet { name: format!("r{which}"), reservation: None, by: by() })

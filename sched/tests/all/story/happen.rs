@@ -32,6 +32,12 @@ impl Story {
                 self.apply(Event::NodeDrained { node: node(self, name), reason: "test".into(), by: by() });
             }
             ["resume", name] => self.apply(Event::NodeResumed { node: node(self, name), by: by() }),
+            ["remove", name] => {
+                let node = node(self, name);
+                if let Err(refused) = self.world.apply(Event::NodeRemoved { node, by: by() }) {
+                    self.say(&format!("refused {refused}"));
+                }
+            }
             ["away", name] => self.apply(Event::NodeAway { node: node(self, name) }),
             ["up", name] => {
                 let spec = self.world.core.node_named(name).expect("a node").spec().clone();
