@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Time};
+use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use limo_proto::{
-    Answer, Change, ClientToMaster, Connection, ConnectionError, DryRun, MasterToClient, NodeDetail, NodeReport, Query,
-    Role, Selection, Status,
+    Answer, Change, ChangeReport, ChangesQuery, ClientToMaster, Connection, ConnectionError, DryRun, MasterToClient,
+    NodeDetail, NodeReport, Query, Role, Selection, Status, Undo, UndoReport,
 };
 use thiserror::Error;
 
@@ -192,6 +192,9 @@ pub(crate) fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
             (Answer::History { jobs: before, .. }, Answer::History { jobs: after, .. }) => {
                 drop(after.splice(0..0, before));
             }
+            (Answer::Changes { changes: before, .. }, Answer::Changes { changes: after, .. }) => {
+                drop(after.splice(0..0, before));
+            }
             (Answer::Readings { intervals: before, .. }, Answer::Readings { intervals: after, .. }) => {
                 drop(after.splice(0..0, before));
             }
@@ -207,6 +210,30 @@ impl Master {
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
             Answer::Nodes(nodes) => Ok(nodes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Reservations that are not over, by name.
+    pub async fn reservations(&self) -> Result<Vec<(String, Reservation)>, AskError> {
+        match self.ask(Query::Reservations).await? {
+            Answer::Reservations(reservations) => Ok(reservations),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What operators changed, newest first, and whether there is more.
+    pub async fn changes(&self, query: ChangesQuery) -> Result<(Vec<ChangeReport>, bool), AskError> {
+        match self.ask(Query::Changes(query)).await? {
+            Answer::Changes { changes, more } => Ok((changes, more)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Sets back what an operator changed.
+    pub async fn undo(&self, undo: Undo) -> Result<UndoReport, AskError> {
+        match self.exchange(ClientToMaster::ChangeConf(Box::new(Change::Undo(undo)))).await? {
+            Answer::Undone(report) => Ok(*report),
             other => Err(unexpected(&other)),
         }
     }

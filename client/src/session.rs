@@ -2,8 +2,8 @@
 
 use limo_model::{Drawn, JobId, Time};
 use limo_proto::{
-    Answer, ClientToMaster, EnergyQuery, EnergyReport, Explanation, Finished, Frame, JobFilter, JobReport,
-    MasterToClient, NodeReport, Query, Selector, Status,
+    Answer, BackupReport, Change, ClientToMaster, EnergyQuery, EnergyReport, Explanation, Finished, Frame, JobFilter,
+    JobReport, MasterToClient, NodeReport, Query, Selector, Status,
 };
 
 use crate::master::{AskError, ClientConnection, Master, joined, unexpected};
@@ -39,6 +39,22 @@ impl From<ClientConnection> for Session {
 impl Session {
     pub async fn ask(&mut self, query: Query) -> Result<Answer, AskError> {
         self.exchange(ClientToMaster::Ask(Box::new(query))).await
+    }
+
+    /// Has a backup made, whose parts may be asked for until this session ends.
+    pub async fn backup(&mut self) -> Result<BackupReport, AskError> {
+        match self.exchange(ClientToMaster::ChangeConf(Box::new(Change::Backup))).await? {
+            Answer::Backup(report) => Ok(report),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Bytes of a file of the backup, from `offset` on.
+    pub async fn backup_part(&mut self, file: u32, offset: u64) -> Result<Vec<u8>, AskError> {
+        match self.ask(Query::BackupPart { file, offset }).await? {
+            Answer::BackupPart(bytes) => Ok(bytes),
+            other => Err(unexpected(&other)),
+        }
     }
 
     pub(crate) async fn exchange(&mut self, message: ClientToMaster) -> Result<Answer, AskError> {

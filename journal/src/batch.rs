@@ -3,6 +3,8 @@
 use limo_model::{Drawn, Energy, JobId, Money, Time};
 use limo_sched::{Event, Round};
 
+use crate::changes::ChangeRow;
+
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
@@ -77,6 +79,8 @@ pub struct Batch {
     pub forget_readings: Option<Time>,
     /// The state after these entries, opaque to the journal. Replaces the snapshot before.
     pub snapshot: Option<String>,
+    /// What operators changed, in the order in which they did.
+    pub changes: Vec<ChangeRow>,
 }
 
 /// The state on disk.

@@ -14,7 +14,9 @@ use sqlx::ConnectOptions;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::backup::{self, BackupError};
 use crate::batch::{Batch, FinishedRow, Recovered};
+use crate::changes::{ChangeQuery, ChangeRow};
 use crate::error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
 use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 use crate::reader::{self, Question};
@@ -32,6 +34,7 @@ pub struct Journal {
     room: Arc<Semaphore>,
     ballast: Arc<AtomicBool>,
     closed: oneshot::Receiver<()>,
+    path: PathBuf,
 }
 
 /// The answer to a [`Journal::commit`]. Dropping it does not take the batch back.
@@ -69,7 +72,8 @@ impl Journal {
         let gone = || OpenError::Database { path: dir.join(schema::FILE), detail: "its thread ended".into() };
         let (recovered, ballast) = opening.await.map_err(|_| gone())??;
         let room = Arc::new(Semaphore::new(QUEUE_ROOM));
-        Ok((Self { requests, questions, room, ballast, closed }, recovered))
+        let path = dir.join(schema::FILE);
+        Ok((Self { requests, questions, room, ballast, closed, path }, recovered))
     }
 
     /// Queues a batch. The order of calls is the order on disk; the answer comes when the batch is durable, or when it
@@ -175,6 +179,39 @@ impl Journal {
     pub async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>, QueryError> {
         let node = node.to_owned();
         self.ask(|answer| Question::Readings { node, range, limit, answer }).await
+    }
+
+    /// What operators changed, newest first.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>, QueryError> {
+        self.ask(|answer| Question::Changes(query, answer)).await
+    }
+
+    /// One change by its number.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn change(&self, number: u64) -> Result<Option<ChangeRow>, QueryError> {
+        self.ask(|answer| Question::Change(number, answer)).await
+    }
+
+    /// The newest change of a subject.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn newest_change_of(&self, subject: String) -> Result<Option<u64>, QueryError> {
+        self.ask(|answer| Question::NewestChangeOf(subject, answer)).await
+    }
+
+    /// Writes a copy of the journal, as it is now, to the file `to`, which must not exist. Batches are committed meanwhile; none
+    /// of them waits for it. Needs room for the copy and [`crate::BACKUP_RESERVE`] bytes more, and leaves nothing behind where it fails.
+    ///
+    /// # Errors
+    /// [`BackupError`] where there is not enough room, or the copy cannot be made.
+    pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
+        backup::copy(&self.path, to).await
     }
 
     async fn ask<T>(

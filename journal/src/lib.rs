@@ -5,8 +5,10 @@
 //! know what an event means, decides nothing, and repairs nothing: a batch that could not be written is refused, and so
 //! is every later one until the master has gone back to the state on disk ([`Journal::recover`]).
 
+mod backup;
 mod ballast;
 mod batch;
+mod changes;
 mod directory;
 mod error;
 mod finished;
@@ -18,8 +20,10 @@ mod readings;
 mod schema;
 mod writer;
 
+pub use backup::{BACKUP_RESERVE, BackupError};
 pub use ballast::BALLAST_BYTES;
 pub use batch::{Batch, Entry, FinishedRow, ReadingRow, Recovered, Submission};
+pub use changes::{ChangeItem, ChangeQuery, ChangeRow};
 pub use error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
 pub use finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 pub use history::{History, HistoryEntry};

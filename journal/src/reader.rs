@@ -7,10 +7,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::batch::FinishedRow;
+use crate::changes::{ChangeQuery, ChangeRow};
 use crate::error::ReadError;
 use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 use crate::readings::NodeSum;
-use crate::{finished, read, readings};
+use crate::{changes, finished, read, readings};
 
 type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
 
@@ -22,6 +23,9 @@ pub(crate) enum Question {
     NewestOf(u32, Answer<Option<JobId>>),
     Sums { by: SumBy, filter: FinishedFilter, limit: u32, answer: Answer<Vec<JobSum>> },
     Drawn { range: (Option<Time>, Option<Time>), answer: Answer<Vec<NodeSum>> },
+    Changes(ChangeQuery, Answer<Vec<ChangeRow>>),
+    Change(u64, Answer<Option<ChangeRow>>),
+    NewestChangeOf(String, Answer<Option<u64>>),
 }
 
 pub(crate) async fn serve(mut conn: SqliteConnection, mut questions: UnboundedReceiver<Question>) {
@@ -39,6 +43,11 @@ pub(crate) async fn serve(mut conn: SqliteConnection, mut questions: UnboundedRe
                 drop(answer.send(finished::sums(&mut conn, &by, &filter, limit).await));
             }
             Question::Drawn { range, answer } => drop(answer.send(readings::by_node(&mut conn, range).await)),
+            Question::Changes(query, answer) => drop(answer.send(changes::list(&mut conn, &query).await)),
+            Question::Change(number, answer) => drop(answer.send(changes::one(&mut conn, number).await)),
+            Question::NewestChangeOf(subject, answer) => {
+                drop(answer.send(changes::newest_of(&mut conn, &subject).await));
+            }
         }
     }
     let _ = conn.close().await;

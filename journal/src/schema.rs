@@ -10,7 +10,7 @@ use crate::error::OpenError;
 pub(crate) const FILE: &str = "journal.db";
 
 /// Stored in `PRAGMA user_version`.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 /// `generation` is written at each opening and each recovery. That is more than a counter: the write takes the place in
 /// the write-ahead log where a failed commit may have left pages, so that they cannot come back after a crash.
@@ -64,6 +64,16 @@ CREATE INDEX finished_by_user ON finished (user, ended, job);
 PRAGMA user_version = 3;
 ";
 
+/// What version 4 has beyond version 3: what operators changed. Of what was changed before, only the entries tell.
+const CHANGES: &str = "
+CREATE TABLE changes (
+    number INTEGER NOT NULL, item INTEGER NOT NULL, at INTEGER NOT NULL, by TEXT NOT NULL, undo_of INTEGER,
+    subject TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (number, item)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX changes_by_subject ON changes (subject, number);
+PRAGMA user_version = 4;
+";
+
 /// "Limo" in ASCII: tells a journal from any other file of SQLite.
 const APPLICATION: i64 = 0x4c69_6d6f;
 
@@ -84,9 +94,10 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
-        0 => &[TABLES, READINGS, HISTORY],
-        1 => &[READINGS, HISTORY],
-        2 => &[HISTORY],
+        0 => &[TABLES, READINGS, HISTORY, CHANGES],
+        1 => &[READINGS, HISTORY, CHANGES],
+        2 => &[HISTORY, CHANGES],
+        3 => &[CHANGES],
         _ => return Ok(()),
     };
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;

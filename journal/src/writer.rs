@@ -11,7 +11,7 @@ use crate::ballast::Ballast;
 use crate::batch::{Batch, Entry, Recovered, Submission};
 use crate::directory::{Claim, claim, prepare_file};
 use crate::error::{BallastError, CommitError, OpenError, RecoverError, is_full};
-use crate::{finished, read, readings, schema};
+use crate::{changes, finished, read, readings, schema};
 
 /// Most batches in one transaction. Measured: with 256 to 2,000 submitters the rate no longer grows, the wait does.
 pub const GROUP: usize = 1000;
@@ -231,6 +231,9 @@ async fn insert(conn: &mut SqliteConnection, batch: &Batch, seq: &mut i64) -> Re
     }
     for row in &batch.finished {
         finished::insert(conn, number(row.job.0)?, row).await?;
+    }
+    for change in &batch.changes {
+        changes::insert(conn, change).await?;
     }
     readings::insert(conn, &batch.readings).await?;
     if let Some(before) = batch.forget_readings {

@@ -8,6 +8,11 @@ use limo_client::{MasterArg, parse_limit};
 use limo_model::{Energy, Power, Release, Span, UnitError, check_name};
 use limo_sched::{ModeSetting, Preset};
 
+use crate::backup::Backup;
+use crate::history::{History, Undo};
+use crate::reservation::ReservationCommand;
+use crate::service::{Add, Drain, Remove, Resume};
+
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
 #[command(version, disable_help_subcommand = true)]
@@ -38,6 +43,19 @@ pub enum Command {
     Profile(ProfileCommand),
     /// What a node drew, or the cluster, by minutes or as the master keeps it
     Readings(Readings),
+    /// Give nodes no new jobs; what runs on them goes on
+    Drain(Drain),
+    /// Give drained nodes jobs again
+    Resume(Resume),
+    /// What was changed: number, when, by whom, from what to what; the last is the newest
+    History(History),
+    /// Set back what a change changed, as a change of its own
+    Undo(Undo),
+    /// Write what the master has on disk to a file, while it works
+    Backup(Backup),
+    /// Keep nodes for some users, or free of jobs, for a time
+    #[command(subcommand)]
+    Reservation(ReservationCommand),
 }
 
 #[derive(Debug, clap::Args)]
@@ -118,15 +136,14 @@ pub enum NodeCommand {
     List,
     /// One node: its state, and what it has, as `lslave --probe` prints it there
     Show { name: String },
-    /// Give a node no new jobs
-    Drain {
-        name: String,
-        /// Why, for whoever looks later
-        #[arg(long, default_value = "", hide_default_value = true)]
-        reason: String,
-    },
-    /// Give a drained node jobs again
-    Resume { name: String },
+    /// Give nodes no new jobs: the same as `lconf drain`
+    Drain(Drain),
+    /// Give drained nodes jobs again: the same as `lconf resume`
+    Resume(Resume),
+    /// Make nodes known before they register, so that jobs may wait for them
+    Add(Add),
+    /// Forget nodes that are away and have no jobs
+    Remove(Remove),
 }
 
 #[derive(Debug, Subcommand)]

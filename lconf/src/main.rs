@@ -1,12 +1,16 @@
 //! `lconf`: the operator's hand: shows and changes limits, budgets, mode, policy, prices, nodes and profiles. Decides nothing.
 
 mod args;
+mod backup;
 mod budget;
 mod feeds;
 mod grid;
+mod history;
 mod nodes;
 mod profiles;
 mod readings;
+mod reservation;
+mod service;
 mod set;
 mod show;
 mod status;
@@ -16,6 +20,7 @@ use std::process::ExitCode;
 use limo_client::{Failure, finish, parse};
 
 use crate::args::{Args, Command, NodeCommand, ProfileCommand};
+use crate::reservation::ReservationCommand;
 
 const PROGRAM: &str = "lconf";
 
@@ -35,9 +40,14 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
             | Command::Profile(ProfileCommand::List)
             | Command::Readings(_)
+            | Command::History(_)
+            | Command::Undo(_)
+            | Command::Reservation(ReservationCommand::List)
     );
     if json && !lists {
-        return Err(Failure::new("--json is for show, status, node list, node show, profile list and readings"));
+        return Err(Failure::new(
+            "--json is for show, status, node list, node show, profile list, reservation list, readings, history and undo",
+        ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -52,6 +62,12 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Node(command) => nodes::run(command, json, master).await,
             Command::Readings(readings) => readings::run(readings, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
+            Command::Drain(drain) => service::drain(drain, master).await,
+            Command::Resume(resume) => service::resume(resume, master).await,
+            Command::History(history) => history::run(history, json, master).await,
+            Command::Reservation(command) => reservation::run(command, json, master).await,
+            Command::Backup(backup) => backup::run(backup, master).await,
+            Command::Undo(undo) => history::undo(undo, json, master).await,
         }
     })
 }

@@ -2,9 +2,10 @@
 
 use limo_client::json::{NodeDetailJson, NodesJson};
 use limo_client::{Failure, Master, answer, answer_json, exit, node_table, plain};
-use limo_proto::{Change, NodeDetail, UnitReport};
+use limo_proto::{NodeDetail, UnitReport};
 
 use crate::args::NodeCommand;
+use crate::service;
 
 /// # Errors
 /// Where the master cannot be asked, or does not know the node.
@@ -26,8 +27,10 @@ pub async fn run(command: NodeCommand, json: bool, master: &Master) -> Result<u8
                 answer(&in_words(detail))?;
             }
         }
-        NodeCommand::Drain { name, reason } => master.change(Change::Drain { node: name, reason }).await?,
-        NodeCommand::Resume { name } => master.change(Change::Resume { node: name }).await?,
+        NodeCommand::Drain(drain) => return service::drain(drain, master).await,
+        NodeCommand::Add(add) => return service::add(add, master).await,
+        NodeCommand::Remove(remove) => return service::remove(remove, master).await,
+        NodeCommand::Resume(resume) => return service::resume(resume, master).await,
     }
     Ok(exit::DONE)
 }

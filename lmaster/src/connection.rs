@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use limo_model::Reservation;
 use limo_proto::{
     Answer, Connection, ConnectionError, EncodeError, Frame, MasterToClient, MasterToNode, Reader, Writer,
 };
@@ -69,6 +70,16 @@ impl Outgoing for MasterToClient {
             Answer::Selected(jobs) => 512 + 16 * jobs.len(),
             Answer::History { jobs, .. } => 512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>(),
             Answer::Energy(report) => 1024 + 256 * report.sums.len(),
+            Answer::Changes { changes, .. } => {
+                512 + changes.iter().map(|one| 256 + 512 * one.items.len()).sum::<usize>()
+            }
+            Answer::Undone(report) => 1024 + 512 * (report.items.len() + report.change.items.len()),
+            Answer::Reservations(all) => {
+                let weight = |of: &Reservation| 512 + 80 * (of.nodes.len() + of.users.len()) + of.reason.len();
+                512 + all.iter().map(|(_, of)| weight(of)).sum::<usize>()
+            }
+            Answer::Backup(report) => 512 + 128 * report.files.len(),
+            Answer::BackupPart(bytes) => 512 + bytes.len(),
             Answer::Status(_) | Answer::Done => 1024,
         }
     }

@@ -2,12 +2,15 @@
 //!
 //! `desk` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
 
+mod backup;
 mod budget;
+mod changed;
 mod config;
 mod connection;
 mod desk;
 mod energy;
 mod feeds;
+mod history;
 mod listen;
 mod lives;
 mod logging;

@@ -220,7 +220,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         waiting: core.waiting() as u64,
         running: core.active() as u64,
         nodes_up: count(up),
-        nodes: count(core.nodes().len()),
+        nodes: count(core.known_nodes().count()),
         emulated: core.nodes().iter().any(|node| node.spec().meter == Meter::Emulated),
         energy: bill.energy(),
         cost: bill.cost(),
@@ -314,6 +314,7 @@ pub fn pieces(answer: Answer) -> (Vec<Answer>, Answer) {
         Answer::Profiles(list) => cut(list, PIECE, Answer::Profiles),
         Answer::Selected(list) => cut(list, NUMBERS, Answer::Selected),
         Answer::History { jobs, more } => cut(jobs, PIECE, |jobs| Answer::History { jobs, more }),
+        Answer::Changes { changes, more } => cut(changes, PIECE, |changes| Answer::Changes { changes, more }),
         Answer::Readings { emulated, intervals } => {
             cut(intervals, INTERVALS, |intervals| Answer::Readings { emulated, intervals })
         }

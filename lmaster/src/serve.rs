@@ -269,6 +269,7 @@ impl Shell {
             Effect::RestoreBallast => self.store.restore_ballast(),
             Effect::Ask(ticket, question) => self.store.ask(ticket, question),
             Effect::Learn(lesson) => self.store.learn(*lesson),
+            Effect::DropBackup => self.store.drop_backup(),
             Effect::KeepGrid(kept) => {
                 if let Err(error) = self.keeper.keep(&kept) {
                     tracing::warn!(%error, "what was heard of the grid is not kept over a restart");

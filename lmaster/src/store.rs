@@ -1,8 +1,8 @@
 //! The journal and the profile database behind the desk's effects: asks them, and brings their answers back as inputs.
 //! Decides nothing.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use limo_journal::{Batch, FinishedFilter, FinishedQuery, FinishedRow, Journal, Recovered};
@@ -12,14 +12,19 @@ use limo_proto::{Finished, JobFilter, JobReport};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
+use crate::backup::{self, Copies};
 use crate::desk::{Input, Known, Lesson, Question, READINGS_LIMIT, Reply, Ticket};
 use crate::energy;
+use crate::history;
 
 pub struct Store {
     journal: Arc<Journal>,
     profiles: Arc<ProfileDb>,
     answers: UnboundedSender<Input>,
     asked: JoinSet<()>,
+    state_dir: PathBuf,
+    /// The backup that somebody is fetching.
+    copies: Arc<Mutex<Option<Copies>>>,
 }
 
 impl Store {
@@ -31,7 +36,9 @@ impl Store {
         let (journal, recovered) = Journal::open(dir).await.context("cannot open the journal")?;
         let profiles = ProfileDb::open(dir).await.context("cannot open the profile database")?;
         let (journal, profiles) = (Arc::new(journal), Arc::new(profiles));
-        Ok((Self { journal, profiles, answers, asked: JoinSet::new() }, recovered))
+        backup::clean(dir);
+        let (state_dir, copies) = (dir.to_owned(), Arc::default());
+        Ok((Self { journal, profiles, answers, asked: JoinSet::new(), state_dir, copies }, recovered))
     }
 
     pub fn has_ballast(&self) -> bool {
@@ -69,10 +76,20 @@ impl Store {
 
     pub fn ask(&mut self, ticket: Ticket, question: Question) {
         let (journal, profiles) = (Arc::clone(&self.journal), Arc::clone(&self.profiles));
+        let (state_dir, copies) = (self.state_dir.clone(), Arc::clone(&self.copies));
         self.answer_with(async move {
-            let reply = answer(&journal, &profiles, question).await;
+            let reply = match question {
+                Question::Backup => make(&copies, Copies::make(&state_dir, &journal, &profiles).await),
+                Question::BackupPart { file, offset } => part(&copies, file, offset),
+                question => answer(&journal, &profiles, question).await,
+            };
             Some(Input::Answered(ticket, reply.map_err(|error| format!("{error:#}"))))
         });
+    }
+
+    /// Nobody fetches the backup any more.
+    pub fn drop_backup(&self) {
+        *self.copies.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub fn learn(&mut self, lesson: Lesson) {
@@ -100,6 +117,19 @@ impl Store {
     }
 }
 
+fn make(copies: &Mutex<Option<Copies>>, made: Result<Copies>) -> Result<Reply> {
+    let made = made?;
+    let report = made.report();
+    *copies.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+    Ok(Reply::Backup(report))
+}
+
+fn part(copies: &Mutex<Option<Copies>>, file: u32, offset: u64) -> Result<Reply> {
+    let copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+    let copies = copies.as_ref().context("there is no backup to fetch")?;
+    Ok(Reply::BackupPart(copies.part(file, offset)?))
+}
+
 async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> Result<Reply> {
     Ok(match question {
         Question::Key(key) => match journal.job_of_key(&key).await? {
@@ -117,8 +147,13 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
             }
             Reply::Jobs(reports)
         }
-        Question::History(finished) => Reply::Jobs(history(journal, finished).await?),
+        Question::History(finished) => Reply::Jobs(finished_jobs(journal, finished).await?),
         Question::Energy(query) => Reply::Energy(Box::new(energy::sums(journal, query).await?)),
+        Question::Backup | Question::BackupPart { .. } => {
+            anyhow::bail!("the files of a backup are no question of the journal")
+        }
+        Question::Changes(query) => Reply::Changes(journal.changes(query).await?),
+        Question::Undo(number) => Reply::Undo(history::to_undo(journal, number).await?.map(Box::new)),
         Question::NewestOf(uid) => Reply::Newest(journal.newest_of(uid).await?),
         Question::Readings(node, range) => Reply::Readings(journal.readings(&node, range, READINGS_LIMIT + 1).await?),
         Question::Profiles => Reply::AllProfiles(profiles.all().await?),
@@ -133,7 +168,7 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
     })
 }
 
-async fn history(journal: &Journal, finished: Finished) -> Result<Vec<JobReport>> {
+async fn finished_jobs(journal: &Journal, finished: Finished) -> Result<Vec<JobReport>> {
     let Finished { filter, since, until, after, limit } = finished;
     let rows = journal.finished(FinishedQuery { filter: row_filter(filter, since, until), after, limit }).await?;
     rows.iter().map(report).collect()

@@ -95,6 +95,9 @@ pub struct ResourceArgs {
     /// Only these types of hardware
     #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware, hide = true)]
     pub constraint: Option<Hosts>,
+    /// In this reservation: on its nodes, in its time
+    #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
+    pub reservation: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -256,6 +259,10 @@ fn job_name(text: &str) -> Result<String, String> {
         Some(found) => Err(format!("has the control character {found:?}")),
         None => Ok(text.to_owned()),
     }
+}
+
+fn reservation(text: &str) -> Result<String, String> {
+    check_name("reservation", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn positive_span(text: &str) -> Result<Span, String> {

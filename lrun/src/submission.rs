@@ -125,6 +125,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         kill_grace: args.when.kill_grace,
         allowance: args.power.allowance(),
         spread: args.tasks.spread(args.resources.cores),
+        reservation: args.resources.reservation.clone(),
     })
 }
 

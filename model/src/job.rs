@@ -67,6 +67,9 @@ pub struct Request {
     /// Where it has several tasks: what its user asked for of them.
     #[serde(default)]
     pub spread: Option<Spread>,
+    /// The name of the reservation that it is to run in.
+    #[serde(default)]
+    pub reservation: Option<String>,
 }
 
 /// A signal for the job's processes, so long before its time limit.
@@ -103,6 +106,7 @@ impl Request {
             kill_grace: None,
             allowance: None,
             spread: None,
+            reservation: None,
         }
     }
 }

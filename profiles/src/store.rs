@@ -129,6 +129,21 @@ impl ProfileDb {
         .await
     }
 
+    /// Writes a copy of the database, as it is now, to the file `to`, which must not exist.
+    ///
+    /// # Errors
+    /// [`StoreError`] where it cannot be written.
+    pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        let conn = Arc::clone(&self.conn);
+        let name = to.to_str().map(str::to_owned);
+        let name = name.ok_or_else(|| StoreError::Database { detail: format!("{} is not text", to.display()) })?;
+        spawned(async move {
+            sqlx::query("VACUUM INTO ?").bind(name).execute(&mut *conn.lock().await).await?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Learns from one run, once for each job: `None`, and nothing changes, where the job was learned from before. Else
     /// the profile that is in force for the key now, which is an imported one until [`LEARNED_WINS`] runs are known.
     ///

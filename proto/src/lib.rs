@@ -3,27 +3,33 @@
 //! One connection per peer. A frame is a 4-byte big-endian length and a body; the body's first byte says whether it is a
 //! greeting, a message or stdio data. A version is agreed in the first frame. Decides nothing and keeps no job.
 
+mod backup;
 mod connection;
 mod encoding;
 mod energy;
 mod frame;
 mod hello;
+mod history;
 mod launch;
 mod message;
+mod register;
 mod report;
 mod select;
 mod stream;
 
+pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
+pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WindowSize};
 pub use message::{
-    Answer, AttemptReport, AttemptState, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NewSlave,
-    NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
+    Answer, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NodeToMaster, PROBE_LIMIT, Query, Sample,
+    SendExec, SubmissionKey,
 };
+pub use register::{AttemptReport, AttemptState, NewSlave};
 pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
     JobReport, JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,

@@ -7,13 +7,16 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey,
-    Request, Span, Time, Usage, UsedUp,
+    Request, Reservation, Span, Time, Usage, UsedUp,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
+use crate::backup::BackupReport;
 use crate::energy::{EnergyQuery, EnergyReport};
+use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
 use crate::launch::{Launch, Share, Task, WindowSize};
+use crate::register::NewSlave;
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::StreamId;
@@ -69,37 +72,6 @@ impl Sample {
     pub fn once(draw: Power) -> Self {
         Self { draw, low: draw, high: draw, last: draw, looks: 1 }
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewSlave {
-    pub spec: NodeSpec,
-    /// Random, made once per state directory: tells this node from another that claims its name.
-    pub instance: String,
-    /// The kernel's boot id: if it changed, no process of before is left.
-    pub boot: String,
-    pub attempts: Vec<AttemptReport>,
-}
-
-/// What a node knows of one attempt when it registers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttemptReport {
-    pub job: JobId,
-    pub attempt: Attempt,
-    pub state: AttemptState,
-    /// Bytes of stdin that the job has taken.
-    pub stdin_offset: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AttemptState {
-    /// Acknowledged; waits for `Go`.
-    Held,
-    Running,
-    Ended {
-        outcome: Outcome,
-        usage: Usage,
-    },
 }
 
 /// To a node.
@@ -320,6 +292,15 @@ pub enum Query {
     /// Answered by at most as many as are asked for; by fewer where the rest is to be asked for again.
     History(Finished),
     Energy(EnergyQuery),
+    /// What operators changed.
+    Changes(ChangesQuery),
+    /// At most [`crate::BACKUP_PART`] bytes of a file of the backup that was made on this connection.
+    BackupPart {
+        file: u32,
+        offset: u64,
+    },
+    /// Reservations that are not over.
+    Reservations,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -346,6 +327,18 @@ pub enum Answer {
         more: bool,
     },
     Energy(Box<EnergyReport>),
+    /// Newest first, and whether there are more behind the last of them.
+    Changes {
+        changes: Vec<ChangeReport>,
+        more: bool,
+    },
+    /// What was set back, or would be.
+    Undone(Box<UndoReport>),
+    /// A backup is made, and waits to be asked for.
+    Backup(BackupReport),
+    BackupPart(Vec<u8>),
+    /// By name.
+    Reservations(Vec<(String, Reservation)>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -357,12 +350,13 @@ pub enum Change {
     Policy(Preset),
     /// `None` forgets the prices. Either holds until [`Change::FollowFeeds`].
     Prices(Option<Curve<Price>>),
+    /// All of these nodes, or none.
     Drain {
-        node: String,
+        nodes: Vec<String>,
         reason: String,
     },
     Resume {
-        node: String,
+        nodes: Vec<String>,
     },
     /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
     SetProfiles(Vec<(ProfileKey, Profile)>),
@@ -386,4 +380,21 @@ pub enum Change {
         selection: Selection,
         signal: Option<i32>,
     },
+    /// Sets back what an operator changed. Answered by [`Answer::Undone`].
+    Undo(Undo),
+    /// Copies what the master has on disk. Changes nothing of the cluster. Answered by [`Answer::Backup`].
+    Backup,
+    /// Keeps nodes for some users for a time. The name must not be in use.
+    Reserve {
+        name: String,
+        reservation: Box<Reservation>,
+    },
+    /// Gives the nodes back.
+    Unreserve {
+        name: String,
+    },
+    /// Makes nodes known before they register. All of them, or none.
+    AddNodes(Vec<NodeSpec>),
+    /// Forgets nodes that are away and have no jobs. All of them, or none.
+    RemoveNodes(Vec<String>),
 }

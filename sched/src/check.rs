@@ -9,7 +9,7 @@ use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitK
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::apply::{allows_node, allows_unit, cores_on, obstacle};
+use crate::apply::{allows_node, allows_unit, bar, cores_on, obstacle};
 use crate::index::Classes;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
@@ -72,6 +72,8 @@ pub enum Violation {
     WakeInPast { at: Time },
     #[error("job {job} may not run yet: {}", wait.kind())]
     NotEligible { job: JobId, wait: Wait },
+    #[error("job {job} is put on a node that is reserved ({reservation}) before it would be over")]
+    Reserved { job: JobId, reservation: String },
 }
 
 /// Every rule that `plan` breaks; empty for a plan that may be executed.
@@ -143,7 +145,11 @@ fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violatio
 
 /// Neighbours of one class are alike: then the first of them speaks for all.
 fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut Vec<Violation>) {
-    let alike = view.index().classes.is_run(part) && job.request.include.is_empty() && job.request.exclude.is_empty();
+    let named = !job.request.include.is_empty() || !job.request.exclude.is_empty();
+    let alike = view.index().classes.is_run(part)
+        && !named
+        && view.state().reservations.is_empty()
+        && job.request.reservation.is_none();
     if !view.index().classes.can_be_reached(part) {
         found.push(Violation::NodeUnavailable { job: id });
     }
@@ -154,6 +160,9 @@ fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut 
         };
         if !allows_node(&job.request, node) || !allows_unit(&job.request, unit) {
             found.push(Violation::NotAllowed { job: id });
+        }
+        if let Some(reservation) = bar(view.state(), view.now(), &job.request, node) {
+            found.push(Violation::Reserved { job: id, reservation: reservation.to_owned() });
         }
         if part.cores != cores_on(&job.request, unit) {
             found.push(Violation::Cores { job: id, cores: part.cores });

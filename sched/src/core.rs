@@ -7,7 +7,8 @@ mod warn;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Span, Time, UnitId,
+    Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Reservation, Span, Time,
+    UnitId,
 };
 
 use crate::apply;
@@ -53,6 +54,7 @@ impl Core {
             dirty: false,
             wake_at: None,
             spending: Spending::default(),
+            reservations: BTreeMap::new(),
             index: Index::default(),
         };
         Self { state }
@@ -157,12 +159,30 @@ impl Core {
         apply::check_release(&self.state, job)
     }
 
+    /// Whether a node can be removed.
+    ///
+    /// # Errors
+    /// [`Refused`], where it is up, reserved, or has jobs.
+    pub fn check_removal(&self, node: NodeId) -> Result<(), Refused> {
+        apply::check_removal(&self.state, node)
+    }
+
+    /// Nodes that are known, in order of their numbers.
+    pub fn known_nodes(&self) -> impl Iterator<Item = &Node> {
+        self.state.nodes.iter().filter(|node| !node.is_removed())
+    }
+
     /// Whether a job can be requeued.
     ///
     /// # Errors
     /// [`Refused`], where it is over, does not run, or may not run twice.
     pub fn check_requeue(&self, job: JobId) -> Result<(), Refused> {
         apply::check_requeue(&self.state, job)
+    }
+
+    /// Reservations that are not over, by name.
+    pub fn reservations(&self) -> &BTreeMap<String, Reservation> {
+        &self.state.reservations
     }
 
     /// An array that is not over, by its own number.
@@ -316,7 +336,8 @@ fn next_time(state: &State, now: Time) -> Option<Time> {
     let begin = state.index.blocked.first_begin();
     let warning = state.index.warnings.first().map(|(at, _)| *at);
     let used = allowance::look_again(state, now);
-    [state.wake_at, limit, stale, trusted, begin, warning, used].into_iter().flatten().min()
+    let reserved = state.index.boundaries.first().copied();
+    [state.wake_at, limit, stale, trusted, begin, warning, used, reserved].into_iter().flatten().min()
 }
 
 /// Jobs that shall end: by request, or because their time is over. Each is told once.

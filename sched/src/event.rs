@@ -2,7 +2,7 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
-    Request, Tasks, Usage,
+    Request, Reservation, Tasks, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -155,5 +155,21 @@ pub enum Event {
         node: NodeId,
         outcome: Outcome,
         usage: Usage,
+    },
+    /// A node is made known before it registers: away, as it is described.
+    NodeAdded {
+        spec: NodeSpec,
+        by: String,
+    },
+    /// A node that is away and has no jobs is forgotten. Its number is not given again.
+    NodeRemoved {
+        node: NodeId,
+        by: String,
+    },
+    /// Nodes are kept for some users for a time; `None` gives them back. One of the same name is replaced.
+    ReservationSet {
+        name: String,
+        reservation: Option<Box<Reservation>>,
+        by: String,
     },
 }

@@ -2,6 +2,7 @@
 
 use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId};
 
+use crate::apply::{allows_node, bar};
 use crate::core::Core;
 use crate::policy::{Weighed, weigh};
 use crate::round::{Command, Wait};
@@ -27,9 +28,13 @@ pub struct Possibility {
 pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec<Possibility> {
     let timeline = Timeline::new(view);
     let draw = timeline.draw_at(view.now());
-    let describe =
-        |choice: &Choice| describe(view, &timeline, choice, weigh(view, submitted, choice, (view.now(), draw)));
-    view.choices(request, true, |_| true).iter().map(describe).collect()
+    let describe = |choice: &Choice| {
+        let weighed = weigh(view, submitted, choice, (view.now(), draw));
+        let described = describe(view, &timeline, choice, weighed);
+        let obstacle = reserved(view, request, choice).or(described.obstacle);
+        Possibility { obstacle, ..described }
+    };
+    view.choices_beside(request, true, |node| allows_node(request, node)).iter().map(describe).collect()
 }
 
 fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: Weighed) -> Possibility {
@@ -42,6 +47,19 @@ fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: 
         band: weighed.band,
         obstacle: obstacle(view, timeline, choice),
     }
+}
+
+/// The reservation that keeps the job from the node of a choice.
+fn reserved(view: &View<'_>, request: &Request, choice: &Choice) -> Option<Wait> {
+    let node = view.node(choice.unit().node)?;
+    let reservation = bar(view.state(), view.now(), request, node)?;
+    let of = view.state().reservations.get(reservation);
+    if request.reservation.as_deref() == Some(reservation) {
+        let from = of.map(|of| of.from).filter(|from| *from > view.now());
+        return Some(Wait::Reservation { reservation: reservation.to_owned(), from });
+    }
+    let (from, until) = of.map(|of| (of.from, of.until))?;
+    Some(Wait::Reserved { node: node.spec.name.clone(), reservation: reservation.to_owned(), from, until })
 }
 
 fn obstacle(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice) -> Option<Wait> {

@@ -1,6 +1,6 @@
 //! Why an event or a request cannot be.
 
-use limo_model::{Attempt, Cores, JobId, Memory, NodeId, SpecError, Time};
+use limo_model::{Attempt, Cores, JobId, Memory, NodeId, Span, SpecError, Time};
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -51,6 +51,32 @@ pub enum Refused {
     MayNotRunAgain { job: JobId },
     #[error("job {job} is being ended already")]
     EndsAlready { job: JobId },
+    #[error("there is a node `{name}` already")]
+    KnownNode { name: String },
+    #[error("node `{name}` is up: only one that is away can be removed")]
+    NodeIsUp { name: String },
+    #[error("job {job} is on node `{name}`")]
+    NodeHasJob { name: String, job: JobId },
+    #[error("node `{name}` is reserved ({reservation})")]
+    NodeIsReserved { name: String, reservation: String },
+    #[error("there is no reservation `{name}` (reservations: {known})")]
+    NoSuchReservation { name: String, known: String },
+    #[error("the reservation `{reservation}` is not for {user}")]
+    ReservedForOthers { reservation: String, user: String },
+    #[error(
+        "a job in the reservation `{reservation}` needs a time limit of at most {most}: it has to begin and to end in it"
+    )]
+    ReservationTooShort { reservation: String, most: Span },
+    #[error("the reservation `{reservation}` has {left} left for the job, which is less than its time limit")]
+    ReservationEnds { reservation: String, left: Span },
+    #[error("the job asks for {nodes} nodes: {offered} of the reservation `{reservation}` could run a part of it")]
+    ReservationTooSmall { reservation: String, nodes: u32, offered: usize },
+    #[error("the reservation `{reservation}` would end before it begins, or has ended already")]
+    ReservationOver { reservation: String },
+    #[error("node `{node}` is reserved in that time already: {other}")]
+    ReservedAlready { node: String, other: String },
+    #[error("job {job} on node `{node}` may last into the reservation `{reservation}`")]
+    LastsIntoReservation { job: JobId, node: String, reservation: String },
 }
 
 fn counted(cores: u32) -> String {

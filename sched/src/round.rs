@@ -148,6 +148,10 @@ pub enum Wait {
     Dependency { job: JobId, condition: Condition },
     /// Until this earlier job of the same user and name is over.
     Singleton { job: JobId },
+    /// It might last into a reservation of every node that it may have, of which this is the first.
+    Reserved { node: String, reservation: String, from: Time, until: Time },
+    /// Its own reservation begins then; or is no more, where there is no time.
+    Reservation { reservation: String, from: Option<Time> },
 }
 
 /// How a job ended, for good.
@@ -256,6 +260,8 @@ impl Wait {
             Self::Begin { .. } => "begin",
             Self::Dependency { .. } => "dependency",
             Self::Singleton { .. } => "singleton",
+            Self::Reserved { .. } => "reserved",
+            Self::Reservation { .. } => "reservation",
         }
     }
 }
@@ -322,6 +328,14 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "job {job} {must} ({condition}:{job})")
             }
             Wait::Singleton { job } => write!(f, "job {job} of the same name is not over"),
+            Wait::Reserved { node, reservation, from, until } => {
+                let (from, until) = ((self.clock)(*from), (self.clock)(*until));
+                write!(f, "node {node} is reserved ({reservation}) from {from} until {until}")
+            }
+            Wait::Reservation { reservation, from: Some(from) } => {
+                write!(f, "{reservation} begins at {}", (self.clock)(*from))
+            }
+            Wait::Reservation { reservation, from: None } => write!(f, "{reservation} is over"),
         }
     }
 }

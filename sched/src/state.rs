@@ -7,7 +7,9 @@ mod parts;
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Budgets, Curve, JobId, Meter, NodeId, Power, Price, Profile, ProfileKey, Span, Time};
+use limo_model::{
+    Band, Budgets, Curve, JobId, Meter, NodeId, Power, Price, Profile, ProfileKey, Reservation, Span, Time,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
@@ -54,6 +56,9 @@ pub struct State {
     pub(crate) dirty: bool,
     pub(crate) wake_at: Option<Time>,
     pub(crate) spending: Spending,
+    /// Those that are not over, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) reservations: BTreeMap<String, Reservation>,
     /// What can be found again from all the others: not part of a snapshot.
     #[serde(skip)]
     pub(crate) index: Index,

@@ -4,7 +4,7 @@ use limo_model::{
     Band, Budget, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
 };
 
-use crate::apply::{allows_node, allows_unit, cores_on};
+use crate::apply::{allows_node, allows_unit, bar, cores_on};
 use crate::estimate::{Known, known_caps, under_cap};
 use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
@@ -172,8 +172,18 @@ impl<'a> View<'a> {
     /// Every way to run a job on the nodes for which `usable` holds, free or not, in order of nodes and units; with
     /// `caps`, also every cap of which there is a profile.
     pub fn choices(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
+        self.choices_beside(request, caps, |node| usable(node) && self.may_use(request, node))
+    }
+
+    /// Whether the job may be put on the node now, if there is room for it.
+    pub(crate) fn may_use(&self, request: &Request, node: &Node) -> bool {
+        allows_node(request, node) && bar(self.state, self.now, request, node).is_none()
+    }
+
+    /// The same on nodes for which `usable` holds alone: whether the job may have them is not asked.
+    pub(crate) fn choices_beside(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
         let mut choices = Vec::new();
-        for node in self.nodes().iter().filter(|node| usable(node) && allows_node(request, node)) {
+        for node in self.nodes().iter().filter(|node| usable(node)) {
             for (id, unit) in node.units() {
                 let cores = cores_on(request, unit);
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {

@@ -1,5 +1,7 @@
 //! The journal on real files, with real processes and a really full disk.
 
+mod backup;
+mod changes;
 mod durability;
 mod full_disk;
 mod history;
@@ -72,6 +74,7 @@ async fn set_back(dir: &std::path::Path, more: &'static str) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.join("journal.db"));
     let mut conn = options.connect().await.expect("a database");
     let undone = "
+        DROP TABLE changes;
         DROP INDEX finished_by_user;
         ALTER TABLE finished DROP COLUMN name;
         ALTER TABLE finished DROP COLUMN application;

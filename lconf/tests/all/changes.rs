@@ -54,8 +54,10 @@ async fn mode_policy_and_price() {
 
 #[tokio::test]
 async fn nodes() {
-    let drain = |reason: &str| Change::Drain { node: "n1".into(), reason: reason.into() };
-    check(&["node", "drain", "n1", "--reason", "new fan"], drain("new fan")).await;
-    check(&["node", "drain", "n1"], drain("")).await;
-    check(&["node", "resume", "n1"], Change::Resume { node: "n1".into() }).await;
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let drain = |nodes: &[&str], reason: &str| Change::Drain { nodes: names(nodes), reason: reason.into() };
+    check(&["node", "drain", "n1", "--reason", "new fan"], drain(&["n1"], "new fan")).await;
+    check(&["drain", "n[1-2,7]", "-r", "disks"], drain(&["n1", "n2", "n7"], "disks")).await;
+    check(&["node", "resume", "n1"], Change::Resume { nodes: names(&["n1"]) }).await;
+    check(&["resume", "n1,n3"], Change::Resume { nodes: names(&["n1", "n3"]) }).await;
 }

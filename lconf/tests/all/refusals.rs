@@ -29,7 +29,7 @@ async fn wrong_values() {
     let text = "lconf: error: invalid value '-1W' for '--power <POWER>': `-1W` must not be negative\n";
     let args = ["profile", "set", "cg", "xeon", "--duration", "1s", "--power=-1W"];
     check(&args, &format!("{text}{HELP}")).await;
-    let text = "lconf: error: --json is for show, status, node list, node show, profile list and readings\n";
+    let text = "lconf: error: --json is for show, status, node list, node show, profile list, reservation list, readings, history and undo\n";
     check(&["set", "mode", "low", "--json"], text).await;
 }
 
@@ -52,6 +52,6 @@ async fn unreadable_price_files_name_line_and_column() {
 async fn the_masters_refusal() {
     let refused =
         MasterToClient::Refused { reason: "there is no node n9".into(), hint: Some("lconf node list".into()) };
-    let (output, _) = answered(&["node", "drain", "n9"], refused).await;
+    let (output, _) = answered(&["node", "drain", "n9", "--reason", "x"], refused).await;
     assert_eq!(output, failed("lconf: error: there is no node n9\nlconf: hint: lconf node list\n"));
 }

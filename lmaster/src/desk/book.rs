@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_journal::{Entry, Submission};
+use limo_journal::{ChangeRow, Entry, Submission};
 use limo_model::{NodeId, Power, Span, Time};
 
 use super::Effect;
@@ -20,6 +20,8 @@ pub(super) struct Open {
     pub(super) entries: Vec<(Time, Entry)>,
     pub(super) submissions: Vec<Submission>,
     pub(super) after: Vec<After>,
+    /// What operators changed, each with the number of the input that did.
+    pub(super) changes: Vec<(u64, ChangeRow)>,
 }
 
 #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! What users and operators change: cancelling, signals, limits, budgets, prices, mode, policy, nodes, profiles. Each change is an
 //! event with the name of who made it.
 
-use limo_model::{Budgets, JobId, NodeId, Profile, ProfileKey};
+use std::collections::BTreeSet;
+
+use limo_model::{Budgets, JobId, NodeId, NodeSpec, Profile, ProfileKey, Reservation, check_name};
 use limo_proto::{Answer, Change, MasterToClient};
 use limo_sched::budget::possible;
 use limo_sched::{Event, Refused};
@@ -11,6 +13,7 @@ use super::clients::Asked;
 use super::commit::{After, done};
 use super::select::{Purpose, Selecting};
 use super::{Desk, PeerId, Question};
+use crate::changed::{DATABASE, LEARNING};
 
 /// Signals that would have ended a command; before it runs they cancel the job.
 pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
@@ -18,9 +21,11 @@ pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
 /// The highest real-time signal of Linux.
 pub(super) const LAST_SIGNAL: i32 = 64;
 
-/// Who the journal names where the master itself changes a profile.
-const LEARNING: &str = "learning";
-const DATABASE: &str = "profile database";
+/// Each start looks at those of its node; they go to clients in one message.
+const RESERVATIONS_LIMIT: usize = 1_000;
+
+/// Longest text in a reservation, in bytes.
+const TEXT_LIMIT: usize = 1_000;
 
 impl Desk {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
@@ -56,12 +61,28 @@ impl Desk {
             Change::Policy(preset) => Ok(Event::PolicySet { preset, options: self.core.settings().options, by }),
             Change::FollowFeeds => return self.follow_feeds(peer),
             Change::Prices(prices) => Ok(Event::PricesSet { prices, by }),
-            Change::Drain { node, reason } => self.node(&node).map(|node| Event::NodeDrained { node, reason, by }),
-            Change::Resume { node } => self.node(&node).map(|node| Event::NodeResumed { node, by }),
+            Change::Drain { nodes, reason } => {
+                return self.serve_nodes(peer, &nodes, |node| {
+                    let (reason, by) = (reason.clone(), by.clone());
+                    Event::NodeDrained { node, reason, by }
+                });
+            }
+            Change::Resume { nodes } => {
+                return self.serve_nodes(peer, &nodes, |node| Event::NodeResumed { node, by: by.clone() });
+            }
             Change::SetProfiles(profiles) => {
                 return self.ask(peer, Question::Store(profiles), Asked::Profiles(peer));
             }
             Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
+            Change::Backup => return self.back_up(peer),
+            Change::Reserve { name, reservation } => match self.reservable(&name, &reservation) {
+                Ok(()) => Ok(Event::ReservationSet { name, reservation: Some(reservation), by }),
+                Err(reason) => return self.refuse(peer, reason, Some("lconf reservation list")),
+            },
+            Change::AddNodes(specs) => return self.add_nodes(peer, specs, &by),
+            Change::RemoveNodes(names) => return self.remove_nodes(peer, &names, &by),
+            Change::Unreserve { name } => Ok(Event::ReservationSet { name, reservation: None, by }),
+            Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
         };
         let limits = matches!(event, Ok(Event::LimitsSet { .. }));
         match event.and_then(|event| self.record(event)) {
@@ -94,10 +115,72 @@ impl Desk {
         Budgets::new(periods).map_err(|error| error.to_string())
     }
 
+    fn add_nodes(&mut self, peer: PeerId, specs: Vec<NodeSpec>, by: &str) {
+        let mut names = BTreeSet::new();
+        for spec in &specs {
+            if let Err(error) = spec.check() {
+                return self.refuse(peer, error.to_string(), None);
+            }
+            if self.core.node_named(&spec.name).is_some() || !names.insert(&spec.name) {
+                let refused = Refused::KnownNode { name: spec.name.clone() };
+                return self.refuse(peer, refused.to_string(), Some("lconf node list"));
+            }
+        }
+        // As for one that registers: nothing here can switch a node on.
+        let specs = specs.into_iter().map(|spec| self.with_meter(NodeSpec { rest: None, ..spec }));
+        for spec in specs.collect::<Vec<_>>() {
+            self.must(Event::NodeAdded { spec, by: by.to_owned() });
+        }
+        self.after(done(peer));
+    }
+
+    fn remove_nodes(&mut self, peer: PeerId, names: &[String], by: &str) {
+        let node = |name: &String| {
+            let node = self.node(name)?;
+            self.core.check_removal(node).map(|()| node)
+        };
+        match names.iter().map(node).collect::<Result<BTreeSet<NodeId>, Refused>>() {
+            Ok(nodes) => {
+                for node in nodes {
+                    self.must(Event::NodeRemoved { node, by: by.to_owned() });
+                }
+                self.after(done(peer));
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+
+    /// What the core does not ask of a new reservation.
+    fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
+        check_name("reservation", name).map_err(|error| error.to_string())?;
+        if self.core.reservations().contains_key(name) {
+            return Err(format!("there is a reservation `{name}` already"));
+        }
+        if self.core.reservations().len() >= RESERVATIONS_LIMIT {
+            return Err(format!("{RESERVATIONS_LIMIT} reservations are possible at a time"));
+        }
+        let longest = new.users.iter().chain(&new.nodes).chain([&new.reason]).map(String::len).max();
+        if longest.is_some_and(|longest| longest > TEXT_LIMIT) {
+            return Err(format!("a user, a node or the reason is longer than {TEXT_LIMIT} bytes"));
+        }
+        Ok(())
+    }
+
+    /// One event for each of some nodes, or none where one of them is not known.
+    fn serve_nodes(&mut self, peer: PeerId, names: &[String], event: impl Fn(NodeId) -> Event) {
+        match names.iter().map(|name| self.node(name)).collect::<Result<Vec<NodeId>, Refused>>() {
+            Ok(nodes) => {
+                nodes.into_iter().for_each(|node| self.must(event(node)));
+                self.after(done(peer));
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+
     pub(super) fn node(&self, name: &str) -> Result<NodeId, Refused> {
         let found = self.core.node_named(name).map(|node| node.id());
         found.ok_or_else(|| {
-            let known: Vec<&str> = self.core.nodes().iter().map(|node| node.spec().name.as_str()).collect();
+            let known: Vec<&str> = self.core.known_nodes().map(|node| node.spec().name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Refused::UnknownNode { name: name.to_owned(), known }
         })

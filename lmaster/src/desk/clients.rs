@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use limo_model::{JobId, host_list};
-use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient, SendExec};
+use limo_proto::{Answer, ClientToMaster, Frame, JobReport, MasterToClient, SendExec, Undo};
 
 use super::commit::{After, not_written};
 use super::dependencies::Wanted;
@@ -51,6 +51,11 @@ pub(super) enum Asked {
     AllProfiles,
     /// What became of these jobs, on which a request depends.
     Dependencies(PeerId, Wanted, BTreeSet<JobId>),
+    /// What operators changed, one more than so many.
+    Changes(PeerId, u32),
+    Undo(PeerId, Undo),
+    Backup(PeerId),
+    BackupPart(PeerId),
 }
 
 impl Asked {
@@ -67,6 +72,10 @@ impl Asked {
             | Self::Selection(peer, _)
             | Self::Arrays(peer, _)
             | Self::History(peer, _)
+            | Self::Changes(peer, _)
+            | Self::Undo(peer, _)
+            | Self::Backup(peer)
+            | Self::BackupPart(peer)
             | Self::Energy(peer) => Some(*peer),
             Self::AllProfiles => None,
         }
@@ -83,6 +92,7 @@ impl Desk {
             return;
         }
         self.waiters.retain(|_, waiter| waiter.peer != peer);
+        self.backup_unwanted(peer);
         self.probes.retain(|_, probe| probe.client != peer);
         let give_up_at = self.now + self.settings.orphan_grace;
         self.routes.client_gone(peer, give_up_at);
@@ -151,6 +161,9 @@ impl Desk {
             };
         };
         self.free(peer, ticket);
+        if let (Asked::Backup(_), Err(_)) = (&asked, &result) {
+            self.backup = None;
+        }
         match result {
             Ok(reply) => self.reply(asked, reply),
             Err(reason) => self.tell_client(peer, MasterToClient::Refused { reason, hint: None }),
@@ -248,6 +261,10 @@ impl Desk {
             (Asked::Arrays(peer, selecting), Reply::Jobs(finished)) => self.arrays_found(peer, *selecting, finished),
             (Asked::History(peer, limit), Reply::Jobs(finished)) => self.history_found(peer, limit, finished),
             (Asked::Energy(peer), Reply::Energy(report)) => self.energy_found(peer, report),
+            (Asked::Changes(peer, limit), Reply::Changes(changes)) => self.changes_found(peer, limit, &changes),
+            (Asked::Undo(peer, undo), Reply::Undo(found)) => self.undo_found(peer, undo, found.map(|found| *found)),
+            (Asked::Backup(peer), Reply::Backup(report)) => self.backup_made(peer, report),
+            (Asked::BackupPart(peer), Reply::BackupPart(bytes)) => self.say(peer, Answer::BackupPart(bytes)),
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }
     }

@@ -58,7 +58,9 @@ impl Desk {
 
     pub(super) fn apply(&mut self, event: Event) -> Result<(), Refused> {
         debug_assert!(self.book.is_open(), "there is no state to apply {event:?} to");
+        let changed = self.changed_by(&event);
         self.metering.apply(&mut self.core, self.now, &event)?;
+        self.remember_change(changed);
         self.book.open.entries.push((self.now, Entry::Event(event)));
         Ok(())
     }
@@ -173,6 +175,7 @@ impl Desk {
             readings,
             forget_readings,
             snapshot: if snapshot { self.snapshot() } else { None },
+            changes: open.changes.into_iter().map(|(_, row)| row).collect(),
         };
         self.book.phase = Phase::Committing(open.after);
         self.effects.push(Effect::Commit(Box::new(batch)));

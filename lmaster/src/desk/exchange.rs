@@ -1,14 +1,14 @@
 //! What the desk is told, and what it wants done: all that passes between it and the rest of the program.
 
 use limo_feeds::grid::{Kept, Word};
-use limo_journal::{Batch, CommitError, RecoverError, Recovered};
+use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, RecoverError, Recovered};
 use limo_model::{JobId, Power, Profile, ProfileKey, Time};
 use limo_proto::{
-    ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, MasterToClient, MasterToNode, NodeToMaster,
-    SubmissionKey,
+    BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, MasterToClient, MasterToNode,
+    NodeToMaster, SubmissionKey,
 };
 
-use super::{Caller, Lesson, Life, News, PeerId, Settings, Ticket};
+use super::{Caller, Found, Lesson, Life, News, PeerId, Settings, Ticket};
 
 /// What happens to the master.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub enum Effect {
     KeepGrid(Box<Kept>),
     /// Remember the life of a node over a restart of the master, before any effect that follows.
     Remember(String, Life),
+    /// Let the copies of a backup go.
+    DropBackup,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +81,17 @@ pub enum Question {
     /// The newest job of a uid, over or not.
     NewestOf(u32),
     Energy(EnergyQuery),
+    /// What operators changed, newest first.
+    Changes(ChangeQuery),
+    /// The change of this number, or the newest that can be set back.
+    Undo(Option<u64>),
+    /// Copy what is on disk.
+    Backup,
+    /// A part of a file of the copies.
+    BackupPart {
+        file: u32,
+        offset: u64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +104,10 @@ pub enum Reply {
     Profiles(Vec<(ProfileKey, Option<Profile>)>),
     Newest(Option<JobId>),
     Energy(Box<EnergyReport>),
+    Changes(Vec<ChangeRow>),
+    Undo(Option<Box<Found>>),
+    Backup(BackupReport),
+    BackupPart(Vec<u8>),
 }
 
 /// What the journal knows of a submission.

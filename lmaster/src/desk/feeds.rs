@@ -6,10 +6,9 @@ use limo_proto::FeedReport;
 use limo_sched::Event;
 
 use super::commit::done;
+use super::history::Actor;
 use super::{Desk, PeerId};
-
-/// Who the journal names where feeds set the prices. No user has a space in the name.
-const FEEDS: &str = "price feed";
+use crate::changed::FEEDS;
 
 /// What the feeds tell now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,7 +59,9 @@ impl Desk {
             return self.refuse(peer, "no feed of prices is configured", Some(hint));
         }
         let prices = self.news.as_ref().and_then(|news| news.prices.clone());
+        self.actor = self.caller(peer).map(|caller| Actor { by: caller.user.clone(), undo_of: None });
         self.must(Event::PricesSet { prices, by: FEEDS.to_owned() });
+        self.actor = None;
         self.after(done(peer));
     }
 

@@ -7,6 +7,7 @@
 
 mod arrays;
 mod assign;
+mod backup;
 mod book;
 mod changes;
 mod clients;
@@ -15,6 +16,7 @@ mod dependencies;
 mod exchange;
 mod feeds;
 mod grid;
+mod history;
 mod hold;
 mod meters;
 mod nodes;
@@ -38,15 +40,19 @@ use limo_proto::{Launch, SubmissionKey};
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
 use crate::budget::Metering;
+use crate::changed::CONFIGURATION;
 use crate::meters::Shared;
 use crate::readings::{Kept as ReadingsKept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
+use backup::Backup;
 use book::Book;
 use clients::{Asked, ClientPeer};
 pub use exchange::{Effect, Input, Known, Question, Reply};
 pub use feeds::News;
 use grid::Grid;
+use history::Actor;
+pub use history::Found;
 use meters::Metered;
 use nodes::{Link, NodePeer};
 use probes::Probe;
@@ -174,6 +180,11 @@ pub struct Desk {
     news: Option<News>,
     probes: BTreeMap<Ticket, Probe>,
     effects: Vec<Effect>,
+    /// How many inputs there were: what one input changed is one change.
+    steps: u64,
+    /// On whose word events are made that name another, or set something back.
+    actor: Option<Actor>,
+    backup: Option<Backup>,
 }
 
 impl Desk {
@@ -207,6 +218,9 @@ impl Desk {
             news: None,
             probes: BTreeMap::new(),
             effects: Vec::new(),
+            steps: 0,
+            actor: None,
+            backup: None,
         };
         desk.take_up(restored.live);
         // Whatever is starting may have been let go by the process before this one.
@@ -221,6 +235,7 @@ impl Desk {
     /// Takes note of `input` at `now` and says what to do, in order. A `now` before the last one counts as the last one.
     pub fn step(&mut self, now: Time, input: Input) -> Vec<Effect> {
         self.now = self.now.max(now);
+        self.steps += 1;
         self.draw_goes_on();
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
@@ -297,7 +312,7 @@ impl Desk {
     /// The first events of this process: no node is connected, and the configuration is in force.
     fn begin(&mut self, fresh: bool) {
         use limo_sched::Event;
-        let by = || "configuration".to_owned();
+        let by = || CONFIGURATION.to_owned();
         if fresh {
             let Initial { preset, band, mode } = self.settings.initial;
             let limits = limo_model::Curve::constant(band);
@@ -323,7 +338,7 @@ impl Desk {
     fn options_in_force(&mut self) {
         let (preset, options) = (self.core.settings().preset, self.settings.options);
         if self.core.settings().options != options {
-            let by = "configuration".to_owned();
+            let by = CONFIGURATION.to_owned();
             self.must(limo_sched::Event::PolicySet { preset, options, by });
         }
     }

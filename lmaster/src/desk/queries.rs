@@ -35,7 +35,7 @@ impl Desk {
             Query::Explain(id) => self.explain(peer, id),
             Query::Wait(jobs) => self.wait(peer, jobs),
             Query::Nodes => {
-                let nodes = self.core.nodes().iter().map(|node| report::node(&self.core, node, self.now)).collect();
+                let nodes = self.core.known_nodes().map(|node| report::node(&self.core, node, self.now)).collect();
                 self.say(peer, Answer::Nodes(nodes));
             }
             Query::Status => {
@@ -57,6 +57,13 @@ impl Desk {
             }
             Query::History(finished) => self.history(peer, finished),
             Query::Energy(query) => self.ask(peer, Question::Energy(query), Asked::Energy(peer)),
+            Query::Changes(query) => self.changes(peer, query),
+            Query::Reservations => {
+                let all = self.core.reservations().iter();
+                let all = all.map(|(name, reservation)| (name.clone(), reservation.clone())).collect();
+                self.say(peer, Answer::Reservations(all));
+            }
+            Query::BackupPart { file, offset } => self.backup_part(peer, file, offset),
         }
     }
 

@@ -223,7 +223,7 @@ impl Reader {
             | Event::Paused { .. }
             | Event::Metered { .. } => {}
             other => {
-                if let Event::NodeUp { spec } = other
+                if let Event::NodeUp { spec } | Event::NodeAdded { spec, .. } = other
                     && core.nodes().len() > self.nodes.len()
                 {
                     self.nodes.push(spec.clone());

@@ -100,6 +100,7 @@ pub fn request() -> impl Strategy<Value = Request> {
                 nodes: None,
                 per_node: Some(std::num::NonZeroU32::MAX),
             }),
+            reservation: deadline.map(|at| format!("r{}", at.unix_ms())),
         },
     )
 }
@@ -273,8 +274,8 @@ pub fn change() -> impl Strategy<Value = Change> {
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         Just(Change::Mode(ModeSetting::Auto)),
         Just(Change::Policy(Preset::LimoPrototype)),
-        (text(), text()).prop_map(|(node, reason)| Change::Drain { node, reason }),
-        text().prop_map(|node| Change::Resume { node }),
+        (vec(text(), 0..4), text()).prop_map(|(nodes, reason)| Change::Drain { nodes, reason }),
+        vec(text(), 0..4).prop_map(|nodes| Change::Resume { nodes }),
         (text(), any::<u64>(), proptest::option::of(any::<i32>())).prop_map(|(user, job, signal)| {
             let filter = JobFilter { users: vec![user], states: vec![JobState::Running], ..JobFilter::default() };
             let which = vec![Selector::All, Selector::Last, Selector::Range(JobId(job), JobId(job))];

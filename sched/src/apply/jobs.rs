@@ -3,7 +3,7 @@
 use limo_model::{Attempt, Cores, Energy, JobId, NodeId, Outcome, Request, Span, Time, UnitKind, Usage};
 
 use super::nodes::{self, release};
-use super::{arrays, eligible};
+use super::{arrays, eligible, reservations};
 use crate::account::cost_of;
 use crate::estimate::Known;
 use crate::refused::Refused;
@@ -21,6 +21,7 @@ pub(super) fn check_submission(state: &State, now: Time, id: JobId, request: &Re
         }
     }
     check_request(state, request)?;
+    reservations::check(state, now, request)?;
     eligible::check(state, request)
 }
 
@@ -93,18 +94,19 @@ pub(crate) fn dequeue(state: &mut State, id: JobId) {
 
 /// Refuses what no known node could ever run. While no node is known, everything may still become possible.
 pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refused> {
-    if state.nodes.is_empty() {
+    if state.nodes.iter().all(Node::is_removed) {
         return Ok(());
     }
     if fits_somewhere(state, request) {
         return Ok(());
     }
-    let names = || state.nodes.iter().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
+    let known = || state.nodes.iter().filter(|node| !node.is_removed());
+    let names = || known().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
     let unknown = |name: &&String| !state.index.names.contains_key(name.as_str());
     if let Some(name) = request.include.iter().find(unknown) {
         return Err(Refused::UnknownNode { name: name.clone(), known: names() });
     }
-    let allowed: Vec<&Node> = state.nodes.iter().filter(|node| allows_node(request, node)).collect();
+    let allowed: Vec<&Node> = known().filter(|node| allows_node(request, node)).collect();
     if allowed.is_empty() {
         return Err(Refused::NoneLeft);
     }
@@ -153,6 +155,12 @@ fn fits_somewhere(state: &State, request: &Request) -> bool {
 pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
     let named = |names: &[String]| names.contains(&node.spec.name);
     (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
+}
+
+/// Whether a unit of the node could run the job, if nothing else were on it.
+pub(super) fn fits_node(request: &Request, node: &Node) -> bool {
+    let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
+    request.memory <= node.spec.memory && node.spec.units.iter().any(fits)
 }
 
 /// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command.

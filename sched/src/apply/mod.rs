@@ -3,8 +3,10 @@
 mod arrays;
 mod eligible;
 mod jobs;
+mod known;
 mod nodes;
 mod parts;
+mod reservations;
 mod settings;
 mod steer;
 
@@ -17,7 +19,9 @@ use crate::state::{Sleep, State};
 pub(crate) use arrays::{count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
+pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take, wake};
+pub(crate) use reservations::{bar, is_reserved, note, reason};
 pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, resume, suspend};
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
@@ -57,6 +61,9 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::Held { job, by } => eligible::held(state, now, *job, by),
         Event::RequeueRequested { job, by } => steer::requeue_requested(state, *job, by),
         Event::Released { job, .. } => eligible::released(state, now, *job),
+        Event::NodeAdded { spec, .. } => known::added(state, now, spec),
+        Event::NodeRemoved { node, .. } => known::removed(state, now, *node),
+        Event::ReservationSet { name, reservation, .. } => reservations::set(state, now, name, reservation.as_deref()),
     }?;
     // What begins as planned takes nothing away from what the last plan found.
     if !matches!(event, Event::Started { .. }) {

@@ -10,6 +10,7 @@ use crate::state::{Assignment, Change, Drained, Node, Reading, Sleep, State};
 
 /// Adds what has been drawn since the last change to the sums, up to `now`; lets readings grow stale and suspicions end.
 pub(crate) fn settle(state: &mut State, now: Time) {
+    super::reservations::pass(state, now);
     let stale_after = state.settings.options.stale_after;
     while let Some((at, id)) = state.index.readings.first().copied().filter(|(at, _)| now - *at > stale_after) {
         state.index.readings.remove(&(at, id));
@@ -212,7 +213,7 @@ pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Re
 }
 
 /// A node that was never seen before.
-fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
+pub(super) fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
     // More nodes than fit a u32 do not register.
     let id = NodeId(u32::try_from(state.nodes.len()).unwrap_or(u32::MAX));
     state.nodes.push(Node {

@@ -30,6 +30,7 @@ pub(super) fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool
     if !round.violations.is_empty() {
         plan = rejected(state, &plan);
     }
+    name_reservations(state, now, &mut plan);
     let more = !plan.starts.is_empty() || !plan.refusals.is_empty();
     if more {
         plan.waits.clear();
@@ -42,6 +43,18 @@ pub(super) fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool
     // What it knows, it knows for the time after what it starts.
     state.index.memo = memo;
     more
+}
+
+/// No policy says that a job waits for the sake of a reservation: to each of them there is no room for it.
+fn name_reservations(state: &State, now: Time, plan: &mut Plan) {
+    for (id, wait) in plan.waits.iter_mut().chain(&mut plan.refusals) {
+        let Some(job) = state.jobs.get(*id).filter(|_| matches!(wait, Wait::NoNode | Wait::Resources { .. })) else {
+            continue;
+        };
+        if let Some(reserved) = apply::reason(state, now, &job.request) {
+            *wait = reserved;
+        }
+    }
 }
 
 /// Changes something about jobs that run, where that is to be done. `None` where nothing is, or what was planned must not be.

@@ -73,6 +73,10 @@ pub(crate) struct Index {
     pub mode_until: Option<Time>,
     /// What waiting jobs wait for that may not run yet.
     pub blocked: Blocked,
+    /// Reserved nodes, each with the names of its reservations.
+    pub reserved: BTreeSet<(NodeId, String)>,
+    /// When reservations begin and end.
+    pub boundaries: BTreeSet<Time>,
 }
 
 /// It follows from the rest of the state, so it is never what tells two states apart.
@@ -89,7 +93,9 @@ impl Index {
     pub fn of(state: &State, now: Time) -> Self {
         let mut index = Self::default();
         for node in &state.nodes {
-            index.names.insert(node.spec.name.clone(), node.id);
+            if !node.is_removed() {
+                index.names.insert(node.spec.name.clone(), node.id);
+            }
             index.memory.push(Memory::ZERO);
             index.idle += node.spec.idle;
             index.sleeping += u32::from(node.sleep != Sleep::Awake);
@@ -118,6 +124,7 @@ impl Index {
                 }
             }
         }
+        crate::apply::note(&mut index, state, now);
         index.queue_again(state);
         index.blocked = Blocked::of(state);
         index
@@ -126,7 +133,8 @@ impl Index {
     /// Puts every waiting job in its place: after what estimates and shapes depend on has changed.
     pub fn queue_again(&mut self, state: &State) {
         self.memo = None;
-        self.shapes = Shapes::default();
+        // Where nodes are reserved, what is equal to a shape may not be to its jobs.
+        self.shapes = Shapes::new(!state.reservations.is_empty());
         for (id, job) in state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, job))) {
             self.shapes.insert(Known::of(state), &self.classes, id, &job.request);
         }

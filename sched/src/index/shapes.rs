@@ -19,6 +19,7 @@ struct Key {
     exclude: Vec<String>,
     hardware: Vec<String>,
     variants: Vec<String>,
+    reservation: Option<String>,
 }
 
 /// How a shape fits a class: on which unit, with how many cores.
@@ -50,6 +51,8 @@ pub(crate) struct Shapes {
     last: Option<(Key, usize)>,
     /// The versions of the classes at the last count.
     counted: Vec<u64>,
+    /// Each node has to be asked, whatever a job wants.
+    all_picky: bool,
 }
 
 fn is_key(key: &Key, request: &Request) -> bool {
@@ -62,6 +65,13 @@ fn is_key(key: &Key, request: &Request) -> bool {
         && same(&key.exclude, &request.exclude)
         && same(&key.hardware, &request.hardware)
         && same(&key.variants, &request.variants)
+        && key.reservation == request.reservation
+}
+
+/// Only some nodes of a class may do.
+fn is_picky(request: &Request) -> bool {
+    let names = !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some();
+    names || request.memory > Memory::ZERO
 }
 
 fn key(request: &Request) -> Key {
@@ -72,6 +82,7 @@ fn key(request: &Request) -> Key {
         exclude: request.exclude.clone(),
         hardware: request.hardware.clone(),
         variants: request.variants.clone(),
+        reservation: request.reservation.clone(),
     }
 }
 
@@ -87,6 +98,10 @@ fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
 }
 
 impl Shapes {
+    pub fn new(all_picky: bool) -> Self {
+        Self { all_picky, ..Self::default() }
+    }
+
     pub fn all(&self) -> &[Shape] {
         &self.all
     }
@@ -115,7 +130,7 @@ impl Shapes {
             let key = key(request);
             self.all.push(Shape {
                 number: self.all.len(),
-                is_picky: request.memory > Memory::ZERO || !request.include.is_empty() || !request.exclude.is_empty(),
+                is_picky: self.all_picky || is_picky(request),
                 ways: ways(classes, request),
                 free: Vec::new(),
                 waiting: Waiting::new(),

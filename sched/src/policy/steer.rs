@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use limo_model::{JobId, Part, Power, Span, Time, UnitId};
 
 use super::limo;
-use crate::apply::{draw_at, draw_if_on};
+use crate::apply::{draw_at, draw_if_on, is_reserved};
 use crate::options::Preempt;
 use crate::plan::Plan;
 use crate::state::{Job, Node, Phase, State};
@@ -240,11 +240,19 @@ fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
         cap.map_or(Some(assignment.draw), |cap| draw_at(view.state(), job, cap))
     };
     if left > Power::ZERO && preempt >= Preempt::Suspend {
-        plan.suspends = victims(view, &mut left, draw, |job| job.request.may_suspend);
+        plan.suspends = victims(view, &mut left, draw, |job| job.request.may_suspend && may_stand_still(view, job));
     }
     if left > Power::ZERO && preempt >= Preempt::Requeue {
-        plan.requeues = victims(view, &mut left, draw, |job| job.request.may_requeue && !job.request.may_suspend);
+        plan.requeues = victims(view, &mut left, draw, |job| {
+            job.request.may_requeue && !(job.request.may_suspend && may_stand_still(view, job))
+        });
     }
+}
+
+/// A job on a reserved node is reckoned to be off it in time.
+fn may_stand_still(view: &View<'_>, job: &Job) -> bool {
+    let placement = job.assignment().map(|assignment| assignment.placement.as_slice()).unwrap_or_default();
+    !placement.iter().flat_map(|part| part.nodes()).any(|node| is_reserved(view.state(), node))
 }
 
 /// Those of the running jobs for which `may` holds that have to give way, so that `left` watts are given.

@@ -81,6 +81,11 @@ impl Node {
         self.id
     }
 
+    /// Whether it was forgotten, so that only its number is left.
+    pub fn is_removed(&self) -> bool {
+        self.spec.units.is_empty()
+    }
+
     pub fn is_connected(&self) -> bool {
         self.connected
     }

@@ -2,7 +2,7 @@
 
 use limo_model::{
     Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
-    NodeId, NodeSpec, Part, Power, Request, Span, Time, UnitId, UnitKind, UnitSpec,
+    NodeId, NodeSpec, Part, Power, Request, Reservation, Span, Time, UnitId, UnitKind, UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, Preset, Start, Violation, Wait, check};
 
@@ -155,6 +155,28 @@ fn a_node_that_takes_no_jobs() {
         core.apply(NOW, &event).expect("the node is known");
         check_on(&core, |_| {}, &[Violation::NodeUnavailable { job }]);
     }
+}
+
+#[test]
+fn a_node_that_is_reserved() {
+    let job = JobId(1);
+    let reserve = |from: i64, users: &[&str]| {
+        let mut core = core();
+        let reservation = Reservation {
+            nodes: vec![core.nodes()[0].spec().name.clone()],
+            from: NOW + Span::from_secs(from),
+            until: NOW + Span::from_secs(from + 60),
+            users: users.iter().map(|user| (*user).to_owned()).collect(),
+            reason: String::new(),
+        };
+        let (name, reservation) = ("maint".to_owned(), Some(Box::new(reservation)));
+        core.apply(NOW, &Event::ReservationSet { name, reservation, by: "root".into() }).expect("possible");
+        core
+    };
+    let reserved = [Violation::Reserved { job, reservation: "maint".into() }];
+    check_on(&reserve(0, &[]), |_| {}, &reserved);
+    // Without a time limit it may last into any reservation; the right alone, without asking for it, is none.
+    check_on(&reserve(1_000_000, &["user"]), |_| {}, &reserved);
 }
 
 #[test]

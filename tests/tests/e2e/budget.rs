@@ -63,7 +63,7 @@ fn used(cluster: &Cluster) -> (Budget, f64) {
 fn spent_under(policy: &str) -> (f64, bool) {
     let mut cluster = cluster(&["--initial-policy", policy, "--monitor-every", "500ms"]);
     let submitter = cluster.submitter().clone();
-    submitter.lconf(&["node", "drain", "n1"]).succeeded();
+    submitter.lconf(&["node", "drain", "n1", "--reason", "a test"]).succeeded();
     let submit = |number: usize| {
         // Each is of its own size class, so that no profile of the others takes the place of the over-estimate.
         let size = format!("s{number}");

@@ -2,6 +2,7 @@
 
 mod allowance;
 mod arrays;
+mod backup;
 mod budget;
 mod detached;
 mod digest;
@@ -19,9 +20,11 @@ mod master_crash;
 mod meters;
 mod node_crash;
 mod node_show;
+mod operator;
 mod pty;
 mod refusals;
 mod replay;
+mod reservation;
 mod run;
 mod scripts;
 mod selectors;

@@ -46,7 +46,7 @@ fn wrong_settings_are_refused_and_change_nothing() {
     submitter
         .lconf(&["set", "limits", "--curve", "limits.csv"])
         .failed("limits.csv: line 2, column 2 (low): the lower");
-    submitter.lconf(&["node", "drain", "n7"]).failed("there is no node `n7`");
+    submitter.lconf(&["node", "drain", "n7", "--reason", "x"]).failed("there is no node `n7`");
     assert_eq!(settings(submitter), before);
 }
 

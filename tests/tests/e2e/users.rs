@@ -71,7 +71,13 @@ fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
     let job = submitter.detach(&["sleep", "1000"]);
     until("the job runs", || (submitter.state(job) == "running").then_some(()));
     other.run("lq", &["cancel", &job.to_string()]).failed(OTHER);
-    for change in [&["set", "limits", "1W", "2W"][..], &["node", "drain", "n1"], &["set", "policy", "fifo"]] {
+    for change in [
+        &["undo"][..],
+        &["backup", "/tmp/limo-not-written.tar"],
+        &["set", "limits", "1W", "2W"],
+        &["drain", "n1", "--reason", "x"],
+        &["set", "policy", "fifo"],
+    ] {
         other.run("lconf", change).failed(OTHER);
     }
     assert_eq!(submitter.state(job), "running");

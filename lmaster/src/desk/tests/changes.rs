@@ -37,7 +37,7 @@ fn operators_change_and_users_do_not() {
         Change::Mode(ModeSetting::Low),
         Change::Policy(Preset::LimoPrototype),
         Change::Prices(Some(Curve::constant(limo_model::Price::ZERO))),
-        Change::Drain { node: "n1".into(), reason: "new fan".into() },
+        Change::Drain { nodes: vec!["n1".into()], reason: "new fan".into() },
         Change::SetProfiles(vec![(key.clone(), profile)]),
     ];
     for one in changes {
@@ -92,7 +92,7 @@ fn unknown_nodes_are_named_with_the_known() {
     let mut bench = Bench::new();
     bench.node("n1");
     let root = bench.client(0);
-    let refused = change(&mut bench, root, Change::Resume { node: "n2".into() });
+    let refused = change(&mut bench, root, Change::Resume { nodes: vec!["n1".into(), "n2".into()] });
     assert_eq!(refusal(Some(&refused)), "there is no node `n2` (nodes: n1)");
 }
 

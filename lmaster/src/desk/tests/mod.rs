@@ -2,6 +2,7 @@
 
 mod acks;
 mod arrays;
+mod backups;
 mod budgets;
 mod changes;
 mod chaos;
@@ -9,6 +10,7 @@ mod disk;
 mod eligible;
 mod feeds;
 mod grid;
+mod history;
 mod jobs;
 mod meters;
 mod nodes;
@@ -25,16 +27,17 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use limo_feeds::grid::{Arbiter, Kept, Source};
-use limo_journal::{Batch, CommitError, Entry, ReadingRow, Recovered, Submission};
+use limo_journal::{Batch, ChangeItem, ChangeRow, CommitError, Entry, ReadingRow, Recovered, Submission};
 use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Outcome, Power, Span, Time, Usage};
 use limo_proto::{
-    Answer, AttemptReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient, MasterToNode,
-    NewSlave, NodeToMaster, Query, Sample, SendExec,
+    Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
+    MasterToNode, NewSlave, NodeToMaster, Query, Sample, SendExec,
 };
 use limo_sched::{ModeSetting, Options, Preset};
 
 use super::{
-    Caller, Desk, Effect, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings, Ticket,
+    Caller, Desk, Effect, Found, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings,
+    Ticket,
 };
 use crate::readings::Kept as ReadingsKept;
 use crate::recover::restore;
@@ -57,6 +60,7 @@ struct Disk {
     sources: Vec<Source>,
     grid: Kept,
     readings: BTreeMap<(Time, String, Time), Drawn>,
+    changes: Vec<ChangeRow>,
 }
 
 impl Disk {
@@ -79,6 +83,10 @@ impl Disk {
             let report = serde_json::from_str(&row.report).expect("a report");
             assert!(self.finished.insert(row.job, report).is_none(), "job {} ended twice", row.job);
         }
+        for row in batch.changes {
+            let number = self.changes.len() as u64 + 1;
+            self.changes.push(ChangeRow { number, ..row });
+        }
         if let Some(snapshot) = batch.snapshot {
             self.snapshot = Some(snapshot);
             self.entries.clear();
@@ -98,6 +106,16 @@ impl Disk {
             live: self.live.values().cloned().collect(),
             generation: self.generation,
         }
+    }
+
+    fn found(&self, number: u64) -> Option<Found> {
+        let row = self.changes.iter().find(|row| row.number == number)?.clone();
+        let newer = |item: &ChangeItem| {
+            let of_it = |row: &&ChangeRow| row.items.iter().any(|other| other.subject == item.subject);
+            self.changes.iter().filter(of_it).map(|row| row.number).max().filter(|newest| *newest > number)
+        };
+        let since = row.items.iter().map(newer).collect();
+        Some(Found { items: crate::history::items(&row).expect("readable"), row, since })
     }
 
     fn answer(&self, question: Question) -> Reply {
@@ -130,6 +148,13 @@ impl Disk {
                 Reply::Profiles(given.into_iter().map(|(key, profile)| (key, Some(profile))).collect())
             }
             Question::Forget(key) => Reply::Profiles(vec![(key, None)]),
+            Question::Backup => Reply::Backup(BackupReport { files: Vec::new(), uid: 0, gid: 0 }),
+            Question::BackupPart { .. } => Reply::BackupPart(b"part".to_vec()),
+            Question::Changes(query) => {
+                let limit = query.limit as usize;
+                Reply::Changes(self.changes.iter().rev().take(limit).cloned().collect())
+            }
+            Question::Undo(number) => Reply::Undo(number.and_then(|number| self.found(number)).map(Box::new)),
         }
     }
 }
@@ -151,6 +176,7 @@ struct Bench {
     data: Vec<(PeerId, limo_proto::Data)>,
     closed: Vec<(PeerId, String)>,
     lessons: Vec<Lesson>,
+    dropped_backups: u32,
     next_peer: u64,
 }
 
@@ -193,6 +219,7 @@ impl Bench {
             data: Vec::new(),
             closed: Vec::new(),
             lessons: Vec::new(),
+            dropped_backups: 0,
             next_peer: 0,
         };
         bench.input(Input::Timer);
@@ -231,6 +258,7 @@ impl Bench {
             Effect::Commit(batch) => self.committing.push_back(*batch),
             Effect::Recover => return Some(Input::Recovered(Ok(self.disk.recover()))),
             Effect::RestoreBallast => {}
+            Effect::DropBackup => self.dropped_backups += 1,
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
             Effect::KeepGrid(kept) => self.disk.grid = *kept,

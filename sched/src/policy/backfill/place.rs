@@ -6,7 +6,6 @@ use std::ops::Range;
 use limo_model::{NodeId, Part, Placement, Span, UnitId};
 
 use super::reservation::Reservation;
-use crate::apply::allows_node;
 use crate::index::{Class, Shape, Way};
 use crate::options::Allocation;
 use crate::state::{Job, Sleep};
@@ -127,7 +126,7 @@ pub(super) fn picked_count(view: &View<'_>, shape: &Shape, job: &Job) -> u32 {
 pub(super) fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
     let Some(of) = view.node(node) else { return false };
     let used = view.index().memory.get(node.0 as usize).copied().unwrap_or_default();
-    allows_node(&job.request, of) && used.saturating_add(job.request.memory) <= of.spec.memory
+    view.may_use(&job.request, of) && used.saturating_add(job.request.memory) <= of.spec.memory
 }
 
 /// The first run of free neighbours in one class.

@@ -6,7 +6,6 @@ use std::ops::Range;
 use limo_model::{JobId, Part, Placement, Power, Span, Time, UnitId};
 
 use super::{Candidate, Desk, place};
-use crate::apply::allows_node;
 use crate::index::{Freed, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
@@ -286,7 +285,7 @@ impl<'a> Walk<'a> {
             let before = classes.class(class).levels[usize::from(unit.unit)].free(position) + *gain;
             *gain += part.cores;
             let allowed = !self.head.shape.is_picky
-                || self.view.node(unit.node).is_some_and(|node| allows_node(&self.head.job.request, node));
+                || self.view.node(unit.node).is_some_and(|node| self.view.may_use(&self.head.job.request, node));
             if allowed && before < ways[index].cores && before + part.cores >= ways[index].cores {
                 self.count += 1;
                 self.free_again(index, position..position + 1);

@@ -4,10 +4,10 @@ pub mod run;
 
 use crate::world::World;
 use limo_model::{
-    Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Span, Time,
-    Warning,
+    Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Reservation,
+    Span, Time, Warning,
 };
-use limo_sched::{Allocation, Event, ModeSetting, RestRule};
+use limo_sched::{Allocation, Core, Event, ModeSetting, RestRule};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -37,6 +37,9 @@ pub enum Step {
     Metered(i64),
     Rest(RestRule),
     Allocation(Allocation),
+    /// One of two, of so many nodes from one on, some time from now, for so long, for jobs or for nobody.
+    Reserve(u8, (u8, u8), (i64, i64), bool),
+    Unreserve(u8),
 }
 
 /// A period some time after the one before, with so many watts above what the cluster draws at rest.
@@ -67,6 +70,8 @@ pub struct Ask {
     pub takes: i64,
     /// What must be so before it may run: mostly nothing. With a number for each that needs one.
     pub conditions: (u8, u8),
+    /// Which of two reservations it is to run in: mostly none.
+    pub reservation: Option<u8>,
 }
 
 /// `most`: nodes.
@@ -76,7 +81,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let named = if most > 1 { prop_oneof![3 => Just(0), 1 => 0..=3_u8].boxed() } else { Just(0).boxed() };
     let size = (1..=most, 0..4_u32, 0..3_u64, (named, any::<bool>()));
     let times = (limit, maybe(3000), maybe(3000), 1..600_i64);
-    let more = (any::<bool>(), 0..5_u8, (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>()));
+    let reservation = proptest::option::weighted(0.15, 0..2_u8);
+    let more = (any::<bool>(), 0..5_u8, (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>()), reservation);
     (0..3_u8, size, times, proptest::bool::weighted(0.1), more).prop_map(
         |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, more)| Ask {
             app,
@@ -92,6 +98,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             named,
             takes,
             conditions: more.2,
+            reservation: more.3,
         },
     )
 }
@@ -116,6 +123,9 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
         2 => any::<u8>().prop_map(Step::Hold),
         2 => any::<u8>().prop_map(Step::Release),
         1 => any::<u8>().prop_map(Step::Requeue),
+        2 => (0..2_u8, (0..8_u8, 1..4_u8), (0..900_i64, 1..1200_i64), any::<bool>())
+            .prop_map(|(which, nodes, when, users)| Step::Reserve(which, nodes, when, users)),
+        1 => (0..2_u8).prop_map(Step::Unreserve),
     ]
 }
 
@@ -188,6 +198,24 @@ pub fn config() -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 
+/// Of so many nodes from one on, some time from now, for so long, for jobs or for nobody.
+pub fn reservation(
+    core: &Core,
+    now: Time,
+    ((first, count), (gap, length), users): ((u8, u8), (i64, i64), bool),
+) -> Reservation {
+    let nodes = core.nodes();
+    let name = |index: usize| nodes[(usize::from(first) + index) % nodes.len()].spec().name.clone();
+    let from = now + Span::from_secs(gap);
+    Reservation {
+        nodes: (0..usize::from(count).min(nodes.len())).map(name).collect(),
+        from,
+        until: from + Span::from_secs(length),
+        users: if users { vec!["user".into()] } else { Vec::new() },
+        reason: String::new(),
+    }
+}
+
 pub fn request(now: Time, ask: &Ask) -> Request {
     let later = |secs: Option<i64>| secs.map(|secs| now + Span::from_secs(secs));
     let (mask, only) = ask.named;
@@ -209,6 +237,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         may_requeue: ask.gives >= 2,
         filler: ask.gives == 4,
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
+        reservation: ask.reservation.map(|which| format!("r{which}")),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))
     }

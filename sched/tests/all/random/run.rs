@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Power, Price, Request, Span, Time, UnitId,
+    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Price, Request, Reservation,
+    Span, Time, UnitId,
 };
 use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
 
 use proptest::prelude::*;
 
-use super::{Step, budgets, config, request};
+use super::{Step, budgets, config, request, reservation};
 use crate::world::{Call, World};
 
 /// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
@@ -126,7 +127,11 @@ impl Run {
             {
                 continue;
             }
-            let gives = job.request.may_suspend || job.request.may_requeue;
+            // One that stands still on a reserved node would be there for longer than was reckoned with.
+            let is_reserved = |name: &String| core.reservations().values().any(|of| of.nodes.contains(name));
+            let name = |part: &Part| core.node(part.unit.node).expect("a node").spec().name.clone();
+            let stays = assignment.placement.iter().map(name).any(|name| is_reserved(&name));
+            let gives = job.request.may_suspend && !stays || job.request.may_requeue;
             assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
             let part = assignment.placement[0];
             let node = core.node(part.unit.node).expect("a node");
@@ -245,6 +250,13 @@ impl Run {
                 self.world.apply(Event::BudgetsSet { budgets, by: by() })
             }
             Step::Metered(joules) => self.world.apply(Event::Metered { energy: Energy::from_joules(*joules) }),
+            Step::Reserve(which, nodes, when, users) => {
+                let reservation = Some(Box::new(reservation(&self.world.core, now, (*nodes, *when, *users))));
+                self.world.apply(Event::ReservationSet { name: format!("r{which}"), reservation, by: by() })
+            }
+            Step::Unreserve(which) => {
+                self.world.apply(Event::ReservationSet { name: format!("r{which}"), reservation: None, by: by() })
+            }
             Step::Rest(rest) => self.choose(|options| options.rest = *rest),
             Step::Allocation(allocation) => self.choose(|options| options.allocation = *allocation),
         };
@@ -302,6 +314,17 @@ impl Run {
         let held = self.world.core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id);
         for job in held.collect::<Vec<_>>() {
             self.world.apply(Event::Released { job, by: "root".into() }).expect("it is held");
+        }
+        for name in self.world.core.reservations().keys().cloned().collect::<Vec<_>>() {
+            let none = Event::ReservationSet { name, reservation: None, by: "root".into() };
+            self.world.apply(none).expect("it is there");
+        }
+        // Their time has passed, or was taken from them.
+        let waits = |job: &Job| job.request.reservation.is_some() && matches!(job.phase, Phase::Waiting(_));
+        let late = self.world.core.jobs().filter(|(_, job)| waits(job)).map(|(id, _)| id);
+        for job in late.collect::<Vec<_>>() {
+            // One may end with another, on which it depends.
+            let _ = self.world.apply(Event::CancelRequested { job, by: "root".into() });
         }
         for index in 0..u8::try_from(self.world.core.nodes().len()).expect("few") {
             self.happen(&Step::Up(index, 0));

@@ -1,6 +1,8 @@
 //! What happens in a story, and what is told of it.
 
-use limo_model::{Band, Curve, Time};
+use std::collections::BTreeMap;
+
+use limo_model::{Band, Curve, Reservation, Time};
 use limo_sched::{Command, Event, JobEnd, Round, TaskCounts};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
@@ -30,6 +32,12 @@ impl Story {
                 self.apply(Event::NodeDrained { node: node(self, name), reason: "test".into(), by: by() });
             }
             ["resume", name] => self.apply(Event::NodeResumed { node: node(self, name), by: by() }),
+            ["remove", name] => {
+                let node = node(self, name);
+                if let Err(refused) = self.world.apply(Event::NodeRemoved { node, by: by() }) {
+                    self.say(&format!("refused {refused}"));
+                }
+            }
             ["away", name] => self.apply(Event::NodeAway { node: node(self, name) }),
             ["up", name] => {
                 let spec = self.world.core.node_named(name).expect("a node").spec().clone();
@@ -38,6 +46,8 @@ impl Story {
             ["reading", name, draw] => {
                 self.apply(Event::Readings { draws: vec![(node(self, name), watts(draw))] });
             }
+            ["reservation", name, "none"] => self.reserve(name, None),
+            ["reservation", name, rest @ ..] => self.reserve(name, Some(&fields(rest))),
             ["cannot-cap", name] => drop(self.world.capless.insert(node(self, name))),
             ["silent", name] => drop(self.world.silent.insert(node(self, name))),
             ["takes-back", name] => {
@@ -52,6 +62,25 @@ impl Story {
                 self.apply(Event::PartEnded { job, attempt, node: node(self, on), outcome, usage });
             }
             _ => panic!("unknown line: {words:?}"),
+        }
+    }
+
+    /// `reservation NAME on=n0,n1 from=01:00 until=02:00 [for=user,other]`, or `reservation NAME none`; says where it is refused.
+    fn reserve(&mut self, name: &str, given: Option<&BTreeMap<&str, &str>>) {
+        let list = |text: Option<&&str>| text.map_or(Vec::new(), |text| text.split(',').map(str::to_owned).collect());
+        let reservation = given.map(|given| {
+            let (from, until) = (clock(given["from"]), clock(given["until"]));
+            Box::new(Reservation {
+                nodes: list(given.get("on")),
+                from,
+                until,
+                users: list(given.get("for")),
+                reason: String::new(),
+            })
+        });
+        let event = Event::ReservationSet { name: name.to_owned(), reservation, by: "root".into() };
+        if let Err(refused) = self.world.apply(event) {
+            self.say(&format!("refused {name} {refused}"));
         }
     }
 

@@ -304,6 +304,7 @@ impl Story {
             kill_grace: None,
             allowance: allowance(&given),
             spread: None,
+            reservation: given.get("reservation").map(|text| (*text).to_owned()),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

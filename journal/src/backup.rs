@@ -1,0 +1,46 @@
+//! A copy of the journal as it is at one instant, made beside the writer. Does not know where the copy goes from there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sqlx::{ConnectOptions, Connection};
+use thiserror::Error;
+
+use crate::directory::free_bytes;
+use crate::schema;
+
+/// Bytes that must stay free beside the copy: what the journal itself grows by while the copy is made, with room to spare.
+pub const BACKUP_RESERVE: u64 = 64 << 20;
+
+/// Why there is no copy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BackupError {
+    #[error("{free} bytes are free in {dir}, a copy of the journal needs {needed}")]
+    NoRoom { dir: PathBuf, free: u64, needed: u64 },
+    #[error("the journal could not be copied: {detail}")]
+    Database { detail: String },
+}
+
+/// `VACUUM INTO` reads in one transaction: the copy is consistent, has no log beside it, and no free pages.
+pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
+    let dir = to.parent().unwrap_or(Path::new("."));
+    let failed = |detail: String| BackupError::Database { detail };
+    let free = free_bytes(dir).map_err(|error| failed(error.to_string()))?;
+    let needed = size(from) + size(&from.with_extension("db-wal")) + BACKUP_RESERVE;
+    if free < needed {
+        return Err(BackupError::NoRoom { dir: dir.to_owned(), free, needed });
+    }
+    let name = to.to_str().ok_or_else(|| failed(format!("{} is not text", to.display())))?;
+    let mut conn = schema::reading(from).connect().await.map_err(|error| failed(error.to_string()))?;
+    let copied = sqlx::query("VACUUM INTO ?").bind(name).execute(&mut conn).await;
+    let _ = conn.close().await;
+    copied.map(drop).map_err(|error| {
+        // A part of a copy is of no use to anybody.
+        let _ = fs::remove_file(to);
+        failed(error.to_string())
+    })
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
+}

@@ -1,0 +1,118 @@
+//! The table of changes: who changed what of the cluster, and when. Rows in, rows out. What a change says is opaque.
+
+use limo_model::Time;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
+
+use crate::error::ReadError;
+
+/// One act, which may have changed several things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeRow {
+    /// From 1, one more each. Given by the journal: what a batch says here is not looked at.
+    pub number: u64,
+    pub at: Time,
+    /// An operator, or what made it by itself.
+    pub by: String,
+    /// The change that this one set back.
+    pub undo_of: Option<u64>,
+    pub items: Vec<ChangeItem>,
+}
+
+/// One thing that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeItem {
+    /// What was changed. Changes of the same follow one another.
+    pub subject: String,
+    /// Opaque to the journal.
+    pub body: String,
+}
+
+/// A part of the list of changes, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChangeQuery {
+    /// Made at this time or later.
+    pub since: Option<Time>,
+    pub by: Option<String>,
+    /// Only those with a lower number.
+    pub before: Option<u64>,
+    pub limit: u32,
+}
+
+/// Appends a change under the next number.
+pub(crate) async fn insert(conn: &mut SqliteConnection, row: &ChangeRow) -> Result<(), sqlx::Error> {
+    let number: i64 =
+        sqlx::query_scalar("SELECT coalesce(max(number), 0) + 1 FROM changes").fetch_one(&mut *conn).await?;
+    for (place, item) in (0_i64..).zip(&row.items) {
+        sqlx::query("INSERT INTO changes (number, item, at, by, undo_of, subject, body) VALUES (?, ?, ?, ?, ?, ?, ?)")
+            .bind(number)
+            .bind(place)
+            .bind(row.at.unix_ms())
+            .bind(&row.by)
+            .bind(row.undo_of.map(stored))
+            .bind(&item.subject)
+            .bind(&item.body)
+            .execute(&mut *conn)
+            .await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn list(conn: &mut SqliteConnection, query: &ChangeQuery) -> Result<Vec<ChangeRow>, ReadError> {
+    let mut statement = QueryBuilder::<Sqlite>::new(
+        "SELECT number, at, by, undo_of, subject, body FROM changes
+         WHERE number IN (SELECT number FROM changes WHERE item = 0",
+    );
+    if let Some(since) = query.since {
+        statement.push(" AND at >= ").push_bind(since.unix_ms());
+    }
+    if let Some(by) = &query.by {
+        statement.push(" AND by = ").push_bind(by.clone());
+    }
+    if let Some(before) = query.before {
+        statement.push(" AND number < ").push_bind(stored(before));
+    }
+    statement.push(" ORDER BY number DESC LIMIT ").push_bind(query.limit).push(") ORDER BY number DESC, item");
+    rows(&statement.build().fetch_all(conn).await?)
+}
+
+pub(crate) async fn one(conn: &mut SqliteConnection, number: u64) -> Result<Option<ChangeRow>, ReadError> {
+    let found =
+        sqlx::query("SELECT number, at, by, undo_of, subject, body FROM changes WHERE number = ? ORDER BY item");
+    Ok(rows(&found.bind(stored(number)).fetch_all(conn).await?)?.pop())
+}
+
+/// The newest change of `subject`.
+pub(crate) async fn newest_of(conn: &mut SqliteConnection, subject: &str) -> Result<Option<u64>, ReadError> {
+    let newest = sqlx::query_scalar::<_, Option<i64>>("SELECT max(number) FROM changes WHERE subject = ?");
+    Ok(newest.bind(subject).fetch_one(conn).await?.map(number))
+}
+
+/// Items of one change that follow one another become one row.
+fn rows(found: &[SqliteRow]) -> Result<Vec<ChangeRow>, ReadError> {
+    let mut changes: Vec<ChangeRow> = Vec::new();
+    for row in found {
+        let place = number(row.try_get(0)?);
+        let item = ChangeItem { subject: row.try_get(4)?, body: row.try_get(5)? };
+        match changes.last_mut().filter(|change| change.number == place) {
+            Some(change) => change.items.push(item),
+            None => changes.push(ChangeRow {
+                number: place,
+                at: Time::from_unix_ms(row.try_get(1)?),
+                by: row.try_get(2)?,
+                undo_of: row.try_get::<Option<i64>, _>(3)?.map(number),
+                items: vec![item],
+            }),
+        }
+    }
+    Ok(changes)
+}
+
+/// A number that SQLite cannot hold is the number of no change.
+fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn number(stored: i64) -> u64 {
+    u64::try_from(stored).unwrap_or_default()
+}

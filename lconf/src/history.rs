@@ -1,0 +1,153 @@
+//! `lconf history` and `lconf undo`: what was changed of the cluster, and setting it back. Decides nothing.
+
+use limo_client::json::SCHEMA;
+use limo_client::{Align, Clock, Failure, Master, Table, answer, answer_json, exit, plain};
+use limo_proto::{ChangeReport, ChangesQuery, ItemReport, UndoReport};
+use serde::Serialize;
+
+/// As many as fit a screen.
+const SHOWN: u32 = 30;
+
+#[derive(Debug, clap::Args)]
+pub struct History {
+    /// Only what was changed since then, e.g. 18:00, 2026-10-26 or now-2h
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only what this user changed; `grid`, `price feed` and `configuration` are what is changed by nobody
+    #[arg(long, value_name = "USER")]
+    by: Option<String>,
+    /// Only the newest [default: 30, with --since all]
+    #[arg(short = 'n', long = "number", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Undo {
+    /// Which change, by its number in `lconf history` [default: the newest that can be undone and is not]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    number: Option<u64>,
+    /// Also what was changed again since
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct HistoryJson {
+    schema: u32,
+    changes: Vec<ChangeJson>,
+}
+
+#[derive(Serialize)]
+struct ChangeJson {
+    number: u64,
+    at_unix_ms: i64,
+    by: String,
+    undo_of: Option<u64>,
+    items: Vec<ItemJson>,
+    /// How many items there are beside those.
+    more_items: u32,
+}
+
+#[derive(Serialize)]
+struct ItemJson {
+    subject: String,
+    old: String,
+    new: String,
+    can_undo: bool,
+}
+
+#[derive(Serialize)]
+struct UndoJson {
+    schema: u32,
+    undone: u64,
+    dry_run: bool,
+    items: Vec<ItemJson>,
+}
+
+/// # Errors
+/// Where a time is none, or the master cannot be asked.
+pub async fn run(History { since, by, count }: History, json: bool, master: &Master) -> Result<u8, Failure> {
+    let clock = Clock::system();
+    let since = since.map(|text| clock.parse_past(&text)).transpose();
+    let since = since.map_err(|error| Failure::new(format_args!("--since: {error}")))?;
+    let mut left = count.unwrap_or(if since.is_some() { u32::MAX } else { SHOWN });
+    let mut changes: Vec<ChangeReport> = Vec::new();
+    loop {
+        let before = changes.last().map(|change| change.number);
+        let (part, more) = master.changes(ChangesQuery { since, by: by.clone(), before, limit: left }).await?;
+        left = left.saturating_sub(u32::try_from(part.len()).unwrap_or(u32::MAX));
+        let goes_on = more && left > 0 && !part.is_empty();
+        changes.extend(part);
+        if !goes_on {
+            break;
+        }
+    }
+    changes.reverse();
+    if json {
+        answer_json(&HistoryJson { schema: SCHEMA, changes: changes.into_iter().map(ChangeJson::from).collect() })?;
+    } else {
+        answer(&table(&changes, &clock))?;
+    }
+    Ok(exit::DONE)
+}
+
+/// # Errors
+/// Where the master cannot be asked, or the change cannot be undone.
+pub async fn undo(Undo { number, force, dry_run }: Undo, json: bool, master: &Master) -> Result<u8, Failure> {
+    let UndoReport { change, items } = master.undo(limo_proto::Undo { number, force, dry_run }).await?;
+    if json {
+        let items = items.into_iter().map(ItemJson::from).collect();
+        answer_json(&UndoJson { schema: SCHEMA, undone: change.number, dry_run, items })?;
+        return Ok(exit::DONE);
+    }
+    let what = if dry_run { "would undo" } else { "undid" };
+    let when = Clock::system().show(change.at);
+    let mut text = format!("{what} change {} by {}, {when}\n", change.number, plain(&change.by));
+    for item in &items {
+        text += &format!("{}\n", plain(&in_words(item)));
+    }
+    answer(&text)?;
+    Ok(exit::DONE)
+}
+
+impl From<ChangeReport> for ChangeJson {
+    fn from(change: ChangeReport) -> Self {
+        let ChangeReport { number, at, by, undo_of, items, more } = change;
+        let items = items.into_iter().map(ItemJson::from).collect();
+        Self { number, at_unix_ms: at.unix_ms(), by, undo_of, items, more_items: more }
+    }
+}
+
+impl From<ItemReport> for ItemJson {
+    fn from(ItemReport { subject, old, new, can_undo }: ItemReport) -> Self {
+        Self { subject, old, new, can_undo }
+    }
+}
+
+/// For example `limits: none -> at most 60.0 W`.
+fn in_words(item: &ItemReport) -> String {
+    match item.old.as_str() {
+        "" => format!("{}: {}", item.subject, item.new),
+        old => format!("{}: {old} -> {}", item.subject, item.new),
+    }
+}
+
+/// One line a thing; what is the change's stands on the line of its first.
+fn table(changes: &[ChangeReport], clock: &Clock) -> String {
+    let mut table =
+        Table::new(&[("NUMBER", Align::Right), ("TIME", Align::Left), ("BY", Align::Left), ("CHANGE", Align::Left)]);
+    for change in changes {
+        let mut own = vec![change.number.to_string(), clock.show_full(change.at), change.by.clone()];
+        let undo = change.undo_of.map(|of| format!("undo of {of}: ")).unwrap_or_default();
+        let more = (change.more > 0).then(|| format!("and {} more", change.more));
+        for line in change.items.iter().map(in_words).chain(more) {
+            let first = !own.iter().all(String::is_empty);
+            let line = if first { format!("{undo}{line}") } else { line };
+            table.row(own.iter_mut().map(std::mem::take).chain([line]));
+        }
+    }
+    table.render()
+}

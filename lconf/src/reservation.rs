@@ -1,0 +1,128 @@
+//! `lconf reservation`: nodes that are kept for some users, or for nobody, for a time. Decides nothing.
+
+use limo_client::json::SCHEMA;
+use limo_client::{Align, Clock, Failure, Master, Table, answer, answer_json, exit};
+use limo_model::{Reservation, Span, Time, check_name};
+use limo_proto::Change;
+use serde::Serialize;
+
+use crate::service::{Nodes, nodes, reason};
+
+#[derive(Debug, clap::Subcommand)]
+pub enum ReservationCommand {
+    /// Keep nodes for some users, or for nobody
+    Add(Add),
+    /// The reservations that are not over
+    List,
+    /// Give the nodes of a reservation back
+    Remove { name: String },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Add {
+    /// By which jobs ask for it: `lrun --reservation NAME`
+    #[arg(value_parser = name)]
+    name: String,
+    /// Which nodes, e.g. n[1-4,7]
+    #[arg(long, value_name = "NODES", value_parser = nodes)]
+    nodes: Nodes,
+    /// When it begins, e.g. 18:00 or now+2h
+    #[arg(long, value_name = "TIME", default_value = "now")]
+    start: String,
+    /// How long it lasts, e.g. 2h
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    duration: Span,
+    /// Whose jobs may run in it, with commas between them [default: nobody's, so that the nodes are free of jobs]
+    #[arg(long, value_name = "USERS", value_delimiter = ',', value_parser = user)]
+    users: Vec<String>,
+    /// Why, for whoever reads it
+    #[arg(short, long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ReservationsJson {
+    schema: u32,
+    reservations: Vec<ReservationJson>,
+}
+
+#[derive(Serialize)]
+struct ReservationJson {
+    name: String,
+    nodes: Vec<String>,
+    from_unix_ms: i64,
+    until_unix_ms: i64,
+    /// None: nobody's jobs.
+    users: Vec<String>,
+    reason: Option<String>,
+}
+
+/// # Errors
+/// Where a time is none, or the master cannot be asked or refuses.
+pub async fn run(command: ReservationCommand, json: bool, master: &Master) -> Result<u8, Failure> {
+    match command {
+        ReservationCommand::Add(add) => {
+            let (name, reservation) = built(add, &Clock::system())?;
+            master.change(Change::Reserve { name, reservation: Box::new(reservation) }).await?;
+        }
+        ReservationCommand::Remove { name } => master.change(Change::Unreserve { name }).await?,
+        ReservationCommand::List => {
+            let all = master.reservations().await?;
+            if json {
+                let reservations = all.into_iter().map(as_json).collect();
+                answer_json(&ReservationsJson { schema: SCHEMA, reservations })?;
+            } else {
+                answer(&table(&all, &Clock::system()))?;
+            }
+        }
+    }
+    Ok(exit::DONE)
+}
+
+fn built(add: Add, clock: &Clock) -> Result<(String, Reservation), Failure> {
+    let Add { name, nodes, start, duration, mut users, reason } = add;
+    let from: Time = clock.parse(&start).map_err(|error| Failure::new(format_args!("--start: {error}")))?;
+    users.sort();
+    users.dedup();
+    let (nodes, reason) = (nodes.0, reason.unwrap_or_default());
+    Ok((name, Reservation { nodes, from, until: from + duration, users, reason }))
+}
+
+fn as_json((name, of): (String, Reservation)) -> ReservationJson {
+    ReservationJson {
+        name,
+        nodes: of.nodes,
+        from_unix_ms: of.from.unix_ms(),
+        until_unix_ms: of.until.unix_ms(),
+        users: of.users,
+        reason: Some(of.reason).filter(|reason| !reason.is_empty()),
+    }
+}
+
+fn table(all: &[(String, Reservation)], clock: &Clock) -> String {
+    let titles = ["NAME", "FROM", "UNTIL", "NODES", "USERS", "REASON"];
+    let mut table = Table::new(&titles.map(|title| (title, Align::Left)));
+    for (name, of) in all {
+        let users = if of.users.is_empty() { "nobody".to_owned() } else { of.users.join(",") };
+        let reason = if of.reason.is_empty() { "-".to_owned() } else { of.reason.clone() };
+        table.row([name.clone(), clock.show(of.from), clock.show(of.until), of.nodes.join(","), users, reason]);
+    }
+    table.render()
+}
+
+fn name(text: &str) -> Result<String, String> {
+    check_name("reservation", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn user(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("it is not the name of a user".into());
+    }
+    Ok(text.to_owned())
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
+    if span > Span::ZERO { Ok(span) } else { Err("is not longer than zero".into()) }
+}

@@ -1,0 +1,111 @@
+//! A backup of the state directory: copies of its files as they are at one instant, held open without a name until somebody
+//! has fetched them. Nothing is left of them when they are let go, or when the process ends in any way but for a moment.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use limo_journal::Journal;
+use limo_profiles::ProfileDb;
+use limo_proto::{BACKUP_PART, BackupFile, BackupReport};
+
+/// Where copies are made. For the master's user alone, as all of the state directory.
+const DIR: &str = "backup";
+
+/// Small files that are replaced in one step, so that a plain copy of each is whole. The rest of the directory is made anew by
+/// the master that opens it.
+const PLAIN: [&str; 2] = ["prices.json", "grid.json"];
+const NODES: &str = "nodes";
+
+/// The copies.
+#[derive(Debug)]
+pub struct Copies {
+    files: Vec<(BackupFile, File)>,
+}
+
+/// Removes what a process before left of a backup that it was making.
+pub fn clean(state_dir: &Path) {
+    let dir = state_dir.join(DIR);
+    if let Err(error) = fs::remove_dir_all(&dir)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, dir = %dir.display(), "what is left of a backup cannot be removed");
+    }
+}
+
+impl Copies {
+    /// Copies the journal, then what lies beside it.
+    ///
+    /// # Errors
+    /// Where there is no room, or a file cannot be copied; nothing is left then.
+    pub async fn make(state_dir: &Path, journal: &Journal, profiles: &ProfileDb) -> Result<Self> {
+        clean(state_dir);
+        let made = Self::make_in(state_dir, journal, profiles).await;
+        // Open files stay readable without their names.
+        clean(state_dir);
+        made
+    }
+
+    async fn make_in(state_dir: &Path, journal: &Journal, profiles: &ProfileDb) -> Result<Self> {
+        let dir = state_dir.join(DIR);
+        DirBuilder::new().mode(0o700).create(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let mut files = Vec::new();
+        journal.backup(&dir.join("journal.db")).await?;
+        files.push(opened(&dir, "journal.db")?);
+        profiles.backup(&dir.join("profiles.db")).await?;
+        files.push(opened(&dir, "profiles.db")?);
+        let nodes = fs::read_dir(state_dir.join(NODES)).into_iter().flatten().flatten();
+        let nodes =
+            nodes.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.ends_with(".json"));
+        let mut plain: Vec<PathBuf> = PLAIN.iter().map(PathBuf::from).collect();
+        plain.extend(nodes.map(|name| Path::new(NODES).join(name)));
+        plain.sort();
+        for name in &plain {
+            files.extend(copied(state_dir, &dir, name).with_context(|| format!("cannot copy {}", name.display()))?);
+        }
+        Ok(Self { files })
+    }
+
+    pub fn report(&self) -> BackupReport {
+        let files = self.files.iter().map(|(file, _)| file.clone()).collect();
+        let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        BackupReport { files, uid, gid }
+    }
+
+    /// Bytes of a file from `offset` on: as many as one part has, or the rest.
+    ///
+    /// # Errors
+    /// Where there is no such file or place, or it cannot be read.
+    pub fn part(&self, file: u32, offset: u64) -> Result<Vec<u8>> {
+        let (of, file) = self.files.get(file as usize).with_context(|| format!("the backup has no file {file}"))?;
+        let left = of.bytes.checked_sub(offset).with_context(|| format!("{} has no byte {offset}", of.name))?;
+        let mut bytes = vec![0; usize::try_from(left.min(BACKUP_PART)).unwrap_or_default()];
+        file.read_exact_at(&mut bytes, offset).with_context(|| format!("cannot read the copy of {}", of.name))?;
+        Ok(bytes)
+    }
+}
+
+fn opened(dir: &Path, name: &str) -> Result<(BackupFile, File)> {
+    let path = dir.join(name);
+    let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    let bytes = file.metadata().with_context(|| format!("cannot look at {}", path.display()))?.len();
+    Ok((BackupFile { name: name.to_owned(), bytes }, file))
+}
+
+/// A copy of a small file, where it is there.
+fn copied(from: &Path, to: &Path, name: &Path) -> io::Result<Option<(BackupFile, File)>> {
+    let bytes = match fs::read(from.join(name)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(to.join("copy"))?;
+    // Without its name another may take it.
+    fs::remove_file(to.join("copy"))?;
+    file.write_all_at(&bytes, 0)?;
+    let name = name.to_string_lossy().into_owned();
+    Ok(Some((BackupFile { name, bytes: bytes.len() as u64 }, file)))
+}

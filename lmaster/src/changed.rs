@@ -1,0 +1,270 @@
+//! What an event changes of the cluster, in words for the history and, where it can be set back, in values. The one place
+//! that knows this of each kind of event. Decides nothing and writes nothing.
+
+use std::fmt::Display;
+
+use limo_model::{Band, Budgets, Curve, JobId, Price, Reservation, Time};
+use limo_sched::{Core, Drained, Event, ModeSetting, Preset};
+use serde::{Deserialize, Serialize};
+
+/// Who is named where no operator changed something. What these changed cannot be undone: they would change it again.
+pub const CONFIGURATION: &str = "configuration";
+pub const FEEDS: &str = "price feed";
+pub const GRID: &str = "grid";
+pub const LEARNING: &str = "learning";
+pub const DATABASE: &str = "profile database";
+
+/// One thing that was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// What: changes of the same subject follow one another.
+    pub subject: String,
+    /// In words; empty where nothing was there.
+    pub old: String,
+    pub new: String,
+    /// `None` where it cannot be set back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Back>,
+}
+
+/// The values before and after a change that can be set back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Back {
+    Limits {
+        old: Curve<Band>,
+        new: Curve<Band>,
+    },
+    Mode {
+        old: ModeSetting,
+        new: ModeSetting,
+    },
+    Policy {
+        old: Preset,
+        new: Preset,
+    },
+    Prices {
+        old: Option<Curve<Price>>,
+        old_by: String,
+        new: Option<Curve<Price>>,
+    },
+    Budgets {
+        old: Budgets,
+        new: Budgets,
+    },
+    /// Why it takes no jobs; `None` where it does.
+    Node {
+        name: String,
+        old: Option<Drained>,
+        new: Option<Drained>,
+    },
+    /// A job of somebody else that was held, or released.
+    Held {
+        job: JobId,
+        held: bool,
+    },
+    Reservation {
+        name: String,
+        old: Option<Reservation>,
+        new: Option<Reservation>,
+    },
+}
+
+/// Who made the event, and what it changes at `now`; `None` where it is not an operator's matter. To be asked before the event
+/// is applied. `actor` is the operator on whose word it is made, where the event names another.
+pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<(String, Changed)> {
+    let settings = core.settings();
+    let (by, changed) = match event {
+        Event::LimitsSet { limits, by } => {
+            let old = settings.operator_limits();
+            let words = (curve(old, now, band), curve(limits, now, band));
+            (by, changed("limits", words, Some(Back::Limits { old: old.clone(), new: limits.clone() })))
+        }
+        Event::GridLimited { limits } => {
+            let words = (curve(&settings.limits, now, band), curve(limits, now, band));
+            return Some((GRID.to_owned(), changed("limits in force", words, None)));
+        }
+        Event::ModeSet { mode, by } => {
+            let old = settings.mode_setting;
+            (by, changed("mode", (old, mode), Some(Back::Mode { old, new: *mode })))
+        }
+        Event::PolicySet { preset, by, .. } if settings.preset == *preset && by == CONFIGURATION => {
+            (by, changed("options of the policy", ("", "as configured"), None))
+        }
+        Event::PolicySet { preset, by, .. } => {
+            let old = settings.preset;
+            (by, changed("policy", (old, preset), Some(Back::Policy { old, new: *preset })))
+        }
+        Event::PricesSet { prices, by } => {
+            let show = |prices: Option<&Curve<Price>>| prices.map_or("none".into(), |prices| curve(prices, now, price));
+            let words = (show(settings.prices.as_ref()), show(prices.as_ref()));
+            let (old, old_by) = (settings.prices.clone(), settings.prices_by.clone());
+            (by, changed("prices", words, Some(Back::Prices { old, old_by, new: prices.clone() })))
+        }
+        Event::BudgetsSet { budgets: new, by } => {
+            let old = settings.budgets.clone();
+            let words = (budgets(&old, now), budgets(new, now));
+            (by, changed("budgets", words, Some(Back::Budgets { old, new: new.clone() })))
+        }
+        Event::NodeDrained { node, reason, by } => {
+            let new = Drained { reason: reason.clone(), by: by.clone() };
+            (by, service(core, *node, Some(new))?)
+        }
+        Event::NodeResumed { node, by } => (by, service(core, *node, None)?),
+        Event::NodeAdded { spec, by } => (by, changed(&format!("node {}", spec.name), ("", "added"), None)),
+        Event::NodeRemoved { node, by } => {
+            let name = &core.node(*node)?.spec().name;
+            (by, changed(&format!("node {name}"), ("", "removed"), None))
+        }
+        Event::ProfileSet { key, by, .. } if by != LEARNING && by != DATABASE => {
+            let has = |is: bool| if is { "known" } else { "none" };
+            let Event::ProfileSet { profile, .. } = event else { return None };
+            let words = (has(core.profiles().contains_key(key)), if profile.is_some() { "set" } else { "forgotten" });
+            (by, changed(&format!("profile {key}"), words, None))
+        }
+        Event::CancelRequested { job, by } => (by, of_others(core, *job, by, ("", "cancelled"), None)?),
+        Event::RequeueRequested { job, by } => (by, of_others(core, *job, by, ("", "requeued"), None)?),
+        Event::Held { job, by } => {
+            let back = Back::Held { job: *job, held: true };
+            (by, of_others(core, *job, by, ("not held", "held"), Some(back))?)
+        }
+        Event::Released { job, by } => {
+            let back = Back::Held { job: *job, held: false };
+            (by, of_others(core, *job, by, ("held", "released"), Some(back))?)
+        }
+        Event::ReservationSet { name, reservation, by } => {
+            let (old, new) = (core.reservations().get(name).cloned(), reservation.as_deref().cloned());
+            let words = (reserved(old.as_ref()), reserved(new.as_ref()));
+            let back = Back::Reservation { name: name.clone(), old, new };
+            (by, changed(&format!("reservation {name}"), words, Some(back)))
+        }
+        _ => return None,
+    };
+    if let Some(actor) = actor {
+        return Some((actor.to_owned(), changed));
+    }
+    let by_itself = [CONFIGURATION, FEEDS].contains(&by.as_str());
+    let same = changed.old == changed.new;
+    let changed = if by_itself { Changed { back: None, ..changed } } else { changed };
+    (!by_itself || !same).then(|| (by.clone(), changed))
+}
+
+impl Back {
+    /// Whether what the change set is still so.
+    pub fn holds(&self, core: &Core, now: Time) -> bool {
+        let settings = core.settings();
+        match self {
+            Self::Limits { new, .. } => settings.operator_limits() == new,
+            Self::Mode { new, .. } => settings.mode_setting == *new,
+            Self::Policy { new, .. } => settings.preset == *new,
+            Self::Prices { new, .. } => settings.prices == *new,
+            Self::Budgets { new, .. } => settings.budgets.from_then_on(now) == new.from_then_on(now),
+            Self::Node { name, new, .. } => core.node_named(name).is_some_and(|node| node.drained() == new.as_ref()),
+            Self::Reservation { name, new, .. } => core.reservations().get(name) == new.as_ref(),
+            Self::Held { job, held } => core.job(*job).is_some_and(|job| job.held.is_some() == *held),
+        }
+    }
+
+    /// The event by which `by` sets the old value back.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn event(&self, core: &Core, now: Time, by: &str) -> Result<Event, String> {
+        let by = by.to_owned();
+        Ok(match self {
+            Self::Limits { old, .. } => Event::LimitsSet { limits: old.clone(), by },
+            Self::Mode { old, .. } => Event::ModeSet { mode: *old, by },
+            Self::Policy { old, .. } => Event::PolicySet { preset: *old, options: core.settings().options, by },
+            // Prices that nobody had set, or that the feeds had told, are theirs again.
+            Self::Prices { old, old_by, .. } if old_by.is_empty() || old_by == FEEDS => {
+                Event::PricesSet { prices: old.clone(), by: old_by.clone() }
+            }
+            Self::Prices { old, .. } => Event::PricesSet { prices: old.clone(), by },
+            Self::Budgets { old, .. } => {
+                let periods = old.from_then_on(now).to_vec();
+                Event::BudgetsSet { budgets: Budgets::new(periods).map_err(|error| error.to_string())?, by }
+            }
+            Self::Node { name, old, .. } => {
+                let node = core.node_named(name).ok_or_else(|| format!("there is no node `{name}` any more"))?.id();
+                match old {
+                    Some(Drained { reason, .. }) => Event::NodeDrained { node, reason: reason.clone(), by },
+                    None => Event::NodeResumed { node, by },
+                }
+            }
+            Self::Reservation { name, old, .. } => {
+                Event::ReservationSet { name: name.clone(), reservation: old.clone().map(Box::new), by }
+            }
+            Self::Held { job, .. } if core.job(*job).is_none() => return Err(format!("job {job} is over")),
+            Self::Held { job, held: true } => {
+                core.check_release(*job).map_err(|refused| refused.to_string())?;
+                Event::Released { job: *job, by }
+            }
+            Self::Held { job, held: false } => {
+                core.check_hold(*job).map_err(|refused| refused.to_string())?;
+                Event::Held { job: *job, by }
+            }
+        })
+    }
+}
+
+fn changed(subject: &str, (old, new): (impl Display, impl Display), back: Option<Back>) -> Changed {
+    Changed { subject: subject.to_owned(), old: old.to_string(), new: new.to_string(), back }
+}
+
+fn service(core: &Core, node: limo_model::NodeId, new: Option<Drained>) -> Option<Changed> {
+    let node = core.node(node)?;
+    let old = node.drained().cloned();
+    let words = |drained: Option<&Drained>| match drained {
+        Some(Drained { reason, .. }) if reason.is_empty() => "drained".to_owned(),
+        Some(Drained { reason, .. }) => format!("drained: {reason}"),
+        None => "in service".to_owned(),
+    };
+    let shown = (words(old.as_ref()), words(new.as_ref()));
+    let name = node.spec().name.clone();
+    Some(changed(&format!("node {name}"), shown, Some(Back::Node { name, old, new })))
+}
+
+/// What is done to a job by another than its user.
+fn of_others(core: &Core, id: JobId, by: &str, words: (&str, &str), back: Option<Back>) -> Option<Changed> {
+    let job = core.job(id).filter(|job| job.request.user != by)?;
+    let (old, new) = words;
+    Some(changed(&format!("job {id}"), (old, format!("{new}, of {}", job.request.user)), back))
+}
+
+fn reserved(reservation: Option<&Reservation>) -> String {
+    let Some(of) = reservation else { return "none".into() };
+    let users = if of.users.is_empty() { "nobody".to_owned() } else { of.users.join(", ") };
+    format!("{} for {users}, for {}", of.nodes.join(", "), of.span())
+}
+
+/// What a curve says at `now`, and how often it changes after that.
+fn curve<T: PartialEq>(curve: &Curve<T>, now: Time, show: impl Fn(&T) -> String) -> String {
+    let value = show(curve.at(now));
+    match curve.steps().iter().filter(|(at, _)| *at > now).count() {
+        0 => value,
+        1 => format!("{value}, 1 step to come"),
+        count => format!("{value}, {count} steps to come"),
+    }
+}
+
+fn band(band: &Band) -> String {
+    match (band.low().is_zero(), band.high().is_unlimited()) {
+        (true, true) => "none".into(),
+        (true, false) => format!("at most {}", band.high()),
+        (false, true) => format!("at least {}", band.low()),
+        (false, false) => format!("{} to {}", band.low(), band.high()),
+    }
+}
+
+fn price(price: &Price) -> String {
+    price.to_string()
+}
+
+/// The periods that are not over.
+fn budgets(budgets: &Budgets, now: Time) -> String {
+    match budgets.from_then_on(now) {
+        [] => "none".into(),
+        [one] => format!("{} in {}", one.energy, one.span()),
+        [first, rest @ ..] => format!("{} in {}, {} more periods", first.energy, first.span(), rest.len()),
+    }
+}

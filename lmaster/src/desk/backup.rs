@@ -1,0 +1,52 @@
+//! Backups in the desk: who fetches one. There is one at a time, and it goes with the connection of whoever asked for it.
+
+use limo_proto::{Answer, BackupReport};
+
+use super::clients::Asked;
+use super::{Desk, Effect, PeerId, Question};
+
+/// The backup that is being made or fetched.
+#[derive(Debug)]
+pub(super) struct Backup {
+    peer: PeerId,
+    user: String,
+    made: bool,
+}
+
+impl Desk {
+    pub(super) fn back_up(&mut self, peer: PeerId) {
+        if let Some(Backup { user, .. }) = &self.backup {
+            let reason = format!("{user} makes a backup at the moment: there is one at a time");
+            return self.refuse(peer, reason, Some("try again in a while"));
+        }
+        let Some(user) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
+        self.backup = Some(Backup { peer, user, made: false });
+        self.ask(peer, Question::Backup, Asked::Backup(peer));
+    }
+
+    pub(super) fn backup_made(&mut self, peer: PeerId, report: BackupReport) {
+        if self.caller(peer).is_none() {
+            self.backup = None;
+            return self.effects.push(Effect::DropBackup);
+        }
+        if let Some(backup) = &mut self.backup {
+            backup.made = true;
+        }
+        self.say(peer, Answer::Backup(report));
+    }
+
+    pub(super) fn backup_part(&mut self, peer: PeerId, file: u32, offset: u64) {
+        if !self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
+            return self.refuse(peer, "no backup was made on this connection", Some("lconf backup FILE"));
+        }
+        self.ask(peer, Question::BackupPart { file, offset }, Asked::BackupPart(peer));
+    }
+
+    /// A client is gone. While its backup is being made there is nothing to let go yet.
+    pub(super) fn backup_unwanted(&mut self, peer: PeerId) {
+        if self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
+            self.backup = None;
+            self.effects.push(Effect::DropBackup);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What operators changed, as the master tells it: in words, since each kind of change has its own values.
+
+use limo_model::Time;
+use serde::{Deserialize, Serialize};
+
+/// A part of the list of changes, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChangesQuery {
+    /// Made at this time or later.
+    pub since: Option<Time>,
+    pub by: Option<String>,
+    /// Only those with a lower number: how a long list goes on.
+    pub before: Option<u64>,
+    pub limit: u32,
+}
+
+/// One act, which may have changed several things.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeReport {
+    /// From 1, one more each.
+    pub number: u64,
+    pub at: Time,
+    /// An operator, or what made it by itself.
+    pub by: String,
+    /// The change that this one set back.
+    pub undo_of: Option<u64>,
+    /// The first of what was changed.
+    pub items: Vec<ItemReport>,
+    /// How many things beside those were changed.
+    pub more: u32,
+}
+
+/// One thing that was changed, from what to what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ItemReport {
+    pub subject: String,
+    /// Empty where nothing was there before.
+    pub old: String,
+    pub new: String,
+    /// Whether it can be set back, if it was not changed since.
+    pub can_undo: bool,
+}
+
+/// Which change is to be set back, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undo {
+    /// The newest that can be, where there is no number.
+    pub number: Option<u64>,
+    /// Also what was changed again since.
+    pub force: bool,
+    /// Only says what would be done.
+    pub dry_run: bool,
+}
+
+/// What an undo does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoReport {
+    /// The change that is set back.
+    pub change: ChangeReport,
+    /// From what is in force to what then is.
+    pub items: Vec<ItemReport>,
+}

@@ -1,0 +1,71 @@
+//! Which nodes are known: one may be made known before it registers, and one that is away may be forgotten.
+//!
+//! A node's number is its place in the list of nodes, and others have it: a forgotten node leaves its place behind, without a
+//! name, without units and without a draw. If it registers again it is a new node.
+
+use limo_model::{Memory, Meter, NodeId, NodeSpec, Power, Time};
+
+use super::nodes::{enter, renew, settle_cluster};
+use crate::index::Index;
+use crate::refused::Refused;
+use crate::state::{Sleep, State};
+
+pub(super) fn added(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
+    spec.check()?;
+    if state.index.names.contains_key(&spec.name) {
+        return Err(Refused::KnownNode { name: spec.name.clone() });
+    }
+    let id = enter(state, now, spec);
+    if let Some(node) = state.node_mut(id) {
+        node.connected = false;
+    }
+    renew(state, id, now);
+    state.index = Index::of(state, now);
+    Ok(())
+}
+
+/// Whether a node may be forgotten.
+pub(crate) fn check_removal(state: &State, id: NodeId) -> Result<(), Refused> {
+    let node = state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
+    let name = || node.spec.name.clone();
+    if node.connected {
+        return Err(Refused::NodeIsUp { name: name() });
+    }
+    if let Some(job) = state.jobs_on(id).first() {
+        return Err(Refused::NodeHasJob { name: name(), job: *job });
+    }
+    // What ended there is told of with its node.
+    let ended = state.finished.iter().find(|over| over.placement.iter().any(|part| part.is_on(id)));
+    if let Some(over) = ended {
+        return Err(Refused::NodeHasJob { name: name(), job: over.job });
+    }
+    let reserved = state.reservations.iter().find(|(_, of)| of.nodes.contains(&node.spec.name));
+    match reserved {
+        Some((reservation, _)) => Err(Refused::NodeIsReserved { name: name(), reservation: reservation.clone() }),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn removed(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
+    check_removal(state, id)?;
+    settle_cluster(state, now);
+    if let Some(node) = state.node_mut(id) {
+        node.spec = NodeSpec {
+            name: String::new(),
+            units: Vec::new(),
+            memory: Memory::ZERO,
+            idle: Power::ZERO,
+            meter: Meter::None,
+            rest: None,
+        };
+        node.drained = None;
+        node.suspect_until = None;
+        node.sleep = Sleep::Awake;
+        node.reading = None;
+        node.caps = Default::default();
+        node.unseen.clear();
+    }
+    renew(state, id, now);
+    state.index = Index::of(state, now);
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Reservations: the one place that says whether a job may be put on a node for their sake.
+//!
+//! The promise: while a reservation runs, none of its nodes runs a job without the right to it. So a job without the right
+//! starts there only where its time limit ends it before; one without a limit does not start there at all. A job with the
+//! right, which asks for the reservation and whose user it names, runs on its nodes alone, and only within its time. Nothing is
+//! ended for a reservation: one that a running job could last into is refused.
+
+use limo_model::{NodeId, Request, Reservation, Span, Time};
+
+use super::jobs::{allows_node, fits_node};
+use crate::index::Index;
+use crate::refused::Refused;
+use crate::round::Wait;
+use crate::state::{Job, Node, Phase, State};
+
+/// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s at most.
+pub(crate) const MARGIN: Span = Span::from_secs(60);
+
+/// How long a job that starts on the node now may be on it; `None` where nothing ends it.
+fn longest(request: &Request, node: &Node) -> Option<Span> {
+    let waking = node.spec.rest.map_or(Span::ZERO, |rest| rest.down.span + rest.up.span);
+    request.time_limit.map(|limit| limit + MARGIN + waking)
+}
+
+/// The reservation that keeps a job from being put on a node now, by its name.
+pub(crate) fn bar<'a>(state: &'a State, now: Time, request: &'a Request, node: &Node) -> Option<&'a str> {
+    let own = request.reservation.as_deref();
+    if state.reservations.is_empty() && own.is_none() {
+        return None;
+    }
+    let end = longest(request, node).map(|longest| now + longest);
+    let by = |time: Time| end.is_some_and(|end| end <= time);
+    if let Some(name) = own {
+        let has_right = |of: &Reservation| of.users.contains(&request.user) && of.nodes.contains(&node.spec.name);
+        let runs = |of: &Reservation| of.from <= now && by(of.until);
+        if !state.reservations.get(name).is_some_and(|of| has_right(of) && runs(of)) {
+            return Some(name);
+        }
+    }
+    let on_node = state.index.reserved.range((node.id, String::new())..).take_while(|(id, _)| *id == node.id);
+    let mut others = on_node.filter(|(_, name)| Some(name.as_str()) != own);
+    others.find_map(|(_, name)| {
+        let (name, of) = state.reservations.get_key_value(name)?;
+        (now < of.until && !by(of.from)).then_some(name.as_str())
+    })
+}
+
+/// Whether a job on the node must not stand still: then its time limit would end it later than was reckoned with.
+pub(crate) fn is_reserved(state: &State, node: NodeId) -> bool {
+    state.index.reserved.range((node, String::new())..).next().is_some_and(|(id, _)| *id == node)
+}
+
+/// Why a job waits for whom there is no room, where reservations alone keep it from every node that it may have.
+pub(crate) fn reason(state: &State, now: Time, request: &Request) -> Option<Wait> {
+    if let Some(name) = &request.reservation {
+        let from = state.reservations.get(name).map(|of| of.from);
+        let waits = from.is_none_or(|from| now < from);
+        return waits.then(|| Wait::Reservation { reservation: name.clone(), from });
+    }
+    if state.reservations.is_empty() {
+        return None;
+    }
+    let able = |node: &&Node| node.is_available(now) && allows_node(request, node) && fits_node(request, node);
+    let mut first = None;
+    for node in state.nodes.iter().filter(able) {
+        let name = bar(state, now, request, node)?;
+        first.get_or_insert((node, name));
+    }
+    let (node, name) = first?;
+    let of = state.reservations.get(name)?;
+    let (node, reservation) = (node.spec.name.clone(), name.to_owned());
+    Some(Wait::Reserved { node, reservation, from: of.from, until: of.until })
+}
+
+/// Refuses a job whose reservation it can never have.
+pub(super) fn check(state: &State, now: Time, request: &Request) -> Result<(), Refused> {
+    let Some(name) = &request.reservation else { return Ok(()) };
+    let of = known(state, name)?;
+    if !of.users.contains(&request.user) {
+        return Err(Refused::ReservedForOthers { reservation: name.clone(), user: request.user.clone() });
+    }
+    let most = of.span() - MARGIN;
+    let Some(limit) = request.time_limit.filter(|limit| *limit <= most) else {
+        return Err(Refused::ReservationTooShort { reservation: name.clone(), most });
+    };
+    let begin = request.conditions.as_ref().and_then(|conditions| conditions.begin);
+    let earliest = [Some(now), Some(of.from), begin].into_iter().flatten().max().unwrap_or(now);
+    if earliest + limit + MARGIN > of.until {
+        return Err(Refused::ReservationEnds {
+            reservation: name.clone(),
+            left: (of.until - earliest - MARGIN).max(Span::ZERO),
+        });
+    }
+    let fits =
+        |node: &&Node| of.nodes.contains(&node.spec.name) && allows_node(request, node) && fits_node(request, node);
+    let offered = state.nodes.iter().filter(fits).count();
+    if offered < request.nodes.get() as usize {
+        let nodes = request.nodes.get();
+        return Err(Refused::ReservationTooSmall { reservation: name.clone(), nodes, offered });
+    }
+    Ok(())
+}
+
+fn known<'a>(state: &'a State, name: &str) -> Result<&'a Reservation, Refused> {
+    state.reservations.get(name).ok_or_else(|| {
+        let names: Vec<&str> = state.reservations.keys().map(String::as_str).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        Refused::NoSuchReservation { name: name.to_owned(), known }
+    })
+}
+
+pub(super) fn set(state: &mut State, now: Time, name: &str, reservation: Option<&Reservation>) -> Result<(), Refused> {
+    match reservation {
+        Some(reservation) => {
+            check_new(state, now, name, reservation)?;
+            state.reservations.insert(name.to_owned(), reservation.clone());
+        }
+        None => {
+            known(state, name)?;
+            state.reservations.remove(name);
+        }
+    }
+    renew(state, now);
+    Ok(())
+}
+
+fn check_new(state: &State, now: Time, name: &str, new: &Reservation) -> Result<(), Refused> {
+    if new.until <= new.from || new.until <= now {
+        return Err(Refused::ReservationOver { reservation: name.to_owned() });
+    }
+    let unknown = |node: &&String| !state.index.names.contains_key(node.as_str());
+    if let Some(node) = new.nodes.iter().find(unknown) {
+        let known = state.nodes.iter().filter(|node| !node.is_removed());
+        let known = known.map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Refused::UnknownNode { name: node.clone(), known });
+    }
+    if new.nodes.is_empty() {
+        return Err(Refused::NoneLeft);
+    }
+    for (other, of) in state.reservations.iter().filter(|(other, of)| *other != name && of.overlaps(new)) {
+        if let Some(node) = of.nodes.iter().find(|node| new.nodes.contains(node)) {
+            return Err(Refused::ReservedAlready { node: node.clone(), other: other.clone() });
+        }
+    }
+    for node in new.nodes.iter().filter_map(|node| state.index.names.get(node)) {
+        let lasts = |job: &Job| {
+            let has_right = job.request.reservation.as_deref() == Some(name) && new.users.contains(&job.request.user);
+            !has_right && over_by(state, now, job, *node).is_none_or(|end| end > new.from)
+        };
+        let jobs = state.jobs_on(*node).into_iter();
+        if let Some((job, _)) = jobs.filter_map(|id| Some((id, state.jobs.get(id)?))).find(|(_, job)| lasts(job)) {
+            let node = state.node(*node).map(|node| node.spec.name.clone()).unwrap_or_default();
+            return Err(Refused::LastsIntoReservation { job, node, reservation: name.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// When a job that is on a node is off it for sure.
+fn over_by(state: &State, now: Time, job: &Job, node: NodeId) -> Option<Time> {
+    match &job.phase {
+        Phase::Waiting(_) => Some(now),
+        Phase::Starting(_) => longest(&job.request, state.node(node)?).map(|longest| now + longest),
+        Phase::Running(..) => job.limit_end().map(|end| end.max(now) + MARGIN),
+        // It may stand still for any time.
+        Phase::Suspended(..) => None,
+    }
+}
+
+/// Reservations begin and end.
+pub(super) fn pass(state: &mut State, now: Time) {
+    let mut due = false;
+    while state.index.boundaries.first().is_some_and(|at| *at <= now) {
+        state.index.boundaries.pop_first();
+        due = true;
+    }
+    if due {
+        state.dirty = true;
+        state.index.memo = None;
+        let before = state.reservations.len();
+        state.reservations.retain(|_, of| of.until > now);
+        if state.reservations.len() != before {
+            renew(state, now);
+        }
+    }
+}
+
+/// Finds again what follows from the reservations.
+fn renew(state: &mut State, now: Time) {
+    let mut index = std::mem::take(&mut state.index);
+    note(&mut index, state, now);
+    index.queue_again(state);
+    state.index = index;
+}
+
+/// Which nodes are reserved, and when that changes after `now`.
+pub(crate) fn note(index: &mut Index, state: &State, now: Time) {
+    index.reserved.clear();
+    index.boundaries.clear();
+    for (name, of) in &state.reservations {
+        let nodes = of.nodes.iter().filter_map(|node| index.names.get(node));
+        index.reserved.extend(nodes.map(|node| (*node, name.clone())));
+        index.boundaries.extend([of.from, of.until].into_iter().filter(|at| *at > now));
+    }
+}
