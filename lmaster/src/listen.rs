@@ -18,7 +18,7 @@ use crate::desk::Caller;
 use crate::peer;
 
 /// Connections that one user may have at a time: enough for a thousand attached jobs, and few enough that one user does
-/// not use up the file descriptors of all.
+/// not use up the file descriptors of all. Operators have no such limit: every node is a connection of theirs.
 const PER_USER: usize = 1024;
 
 /// After a failure to accept, such as no free file descriptor, which does not go away at once.
@@ -80,9 +80,9 @@ async fn greet(stream: TcpStream, arrivals: Sender<Arrival>, places: Places) -> 
     let Some((uid, user)) = who else {
         anyhow::bail!("the kernel knows no user of this machine that calls from {remote}");
     };
-    let place = places.take(uid);
-    let greeted = accept(stream).await.with_context(|| format!("{user} at {remote}"))?;
     let operator = uid == 0 || uid == nix::unistd::geteuid().as_raw();
+    let place = places.take(uid, if operator { usize::MAX } else { PER_USER });
+    let greeted = accept(stream).await.with_context(|| format!("{user} at {remote}"))?;
     let arrival = match (greeted.role, place) {
         (_, None) => return refuse(greeted, format!("{user} has {PER_USER} connections: the limit is reached")).await,
         (Role::Node, Some(_)) if !operator => {
@@ -126,11 +126,12 @@ pub struct Place {
 }
 
 impl Places {
-    fn take(&self, uid: u32) -> Option<Place> {
+    /// `None` where the user has `most` already.
+    fn take(&self, uid: u32, most: usize) -> Option<Place> {
         // The map is whole at every moment, whatever became of who held it.
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(uid).or_default();
-        if *count >= PER_USER {
+        if *count >= most {
             return None;
         }
         *count += 1;
@@ -157,10 +158,11 @@ mod tests {
     #[test]
     fn a_user_has_so_many_places_and_others_have_theirs() {
         let places = Places::default();
-        let mut taken: Vec<_> = (0..PER_USER).map(|_| places.take(7).expect("free")).collect();
-        assert!(places.take(7).is_none() && places.take(8).is_some());
-        taken.pop();
-        assert!(places.take(7).is_some());
+        let mut taken: Vec<_> = (0..PER_USER).map(|_| places.take(7, PER_USER).expect("free")).collect();
+        assert!(places.take(7, PER_USER).is_none() && places.take(8, PER_USER).is_some());
+        taken.push(places.take(7, usize::MAX).expect("an operator has no limit"));
+        taken.truncate(PER_USER - 1);
+        assert!(places.take(7, PER_USER).is_some());
         drop(taken);
         assert!(places.0.lock().expect("whole").is_empty());
     }
