@@ -16,6 +16,7 @@ mod read;
 mod reader;
 mod readings;
 mod schema;
+mod script;
 mod writer;
 
 pub use ballast::BALLAST_BYTES;
