@@ -253,14 +253,15 @@ impl Desk {
         }
     }
 
-    /// A job runs: its client is told where, and its streams are opened.
+    /// A job runs: its client is told where, and its streams are opened. At once: this is what its node says, and it says so
+    /// again to whoever comes after this process, so that nothing of it can turn out not to have happened.
     pub(super) fn after_start(&mut self, job: JobId) {
         let place = self.core.job(job).and_then(|found| found.assignment()).and_then(|found| found.placement.first());
         let Some(unit) = place.map(|part| part.unit) else { return };
         let Some(node) = self.core.node(unit.node).map(limo_sched::Node::spec) else { return };
         let Some(spec) = node.units.get(usize::from(unit.unit)) else { return };
         let (node, unit) = (node.name.clone(), spec.name.clone());
-        self.after(After::Running(job, node, unit));
+        self.release(After::Running(job, node, unit));
     }
 
     /// The end of a job is on disk.
