@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use limo_proto::{
@@ -23,6 +23,9 @@ const PER_USER: usize = 1024;
 
 /// After a failure to accept, such as no free file descriptor, which does not go away at once.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long the name of a user is taken to be what it was: a user who gets another one calls again soon.
+const KNOWN: Duration = Duration::from_secs(60);
 
 /// A caller that may connect.
 pub enum Arrival {
@@ -50,13 +53,13 @@ pub async fn bind(address: SocketAddr, state_dir: &Path) -> Result<TcpListener> 
 
 /// Accepts callers until nobody takes them any more.
 pub async fn serve(listener: TcpListener, arrivals: Sender<Arrival>) {
-    let places = Places::default();
+    let (places, names) = (Places::default(), Names::default());
     while !arrivals.is_closed() {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (arrivals, places) = (arrivals.clone(), places.clone());
+                let (arrivals, places, names) = (arrivals.clone(), places.clone(), names.clone());
                 tokio::spawn(async move {
-                    if let Err(error) = greet(stream, arrivals, places).await {
+                    if let Err(error) = greet(stream, arrivals, (places, names)).await {
                         tracing::warn!(error = format!("{error:#}"), "a caller was turned away");
                     }
                 });
@@ -69,17 +72,19 @@ pub async fn serve(listener: TcpListener, arrivals: Sender<Arrival>) {
     }
 }
 
-async fn greet(stream: TcpStream, arrivals: Sender<Arrival>, places: Places) -> Result<()> {
+async fn greet(stream: TcpStream, arrivals: Sender<Arrival>, (places, names): (Places, Names)) -> Result<()> {
     let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
     // Before anything is awaited from it: a caller that hangs up is nobody any more.
-    let who = tokio::task::spawn_blocking(move || {
-        let uid = peer::owner(remote, local)?;
-        Ok::<_, std::io::Error>(uid.map(|uid| (uid, peer::user_name(uid))))
-    });
-    let who = who.await?.context("cannot find out who is calling")?;
-    let Some((uid, user)) = who else {
+    let owner = match peer::owner_at_once(remote, local) {
+        Ok(owner) => owner,
+        Err(_) => tokio::task::spawn_blocking(move || peer::owner(remote, local))
+            .await?
+            .context("cannot find out who is calling")?,
+    };
+    let Some(uid) = owner else {
         anyhow::bail!("the kernel knows no user of this machine that calls from {remote}");
     };
+    let user = names.of(uid).await?;
     let operator = uid == 0 || uid == nix::unistd::geteuid().as_raw();
     let place = places.take(uid, if operator { usize::MAX } else { PER_USER });
     let greeted = accept(stream).await.with_context(|| format!("{user} at {remote}"))?;
@@ -112,6 +117,26 @@ async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
         }
     }
     anyhow::bail!(reason)
+}
+
+/// The names of users who called before. A directory over the network may take its time to tell one.
+#[derive(Debug, Clone, Default)]
+struct Names(Arc<Mutex<HashMap<u32, (Instant, String)>>>);
+
+impl Names {
+    async fn of(&self, uid: u32) -> Result<String> {
+        if let Some((_, name)) = self.lock().get(&uid).filter(|(since, _)| since.elapsed() < KNOWN) {
+            return Ok(name.clone());
+        }
+        let name = tokio::task::spawn_blocking(move || peer::user_name(uid)).await?;
+        self.lock().insert(uid, (Instant::now(), name.clone()));
+        Ok(name)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, (Instant, String)>> {
+        // The map is whole at every moment, whatever became of who held it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How many connections each user has.
