@@ -5,6 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use crate::error::ReadError;
+use crate::script::Script;
 
 /// One act, which may have changed several things.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,23 +40,24 @@ pub struct ChangeQuery {
     pub limit: u32,
 }
 
+/// The number of the change that is being written: the first of its items takes the next one.
+const FIRST: &str = "INSERT INTO changes (number, item, at, by, undo_of, subject, body) \
+                     VALUES ((SELECT coalesce(max(number), 0) + 1 FROM changes), ?, ?, ?, ?, ?, ?)";
+const FURTHER: &str = "INSERT INTO changes (number, item, at, by, undo_of, subject, body) \
+                       VALUES ((SELECT max(number) FROM changes), ?, ?, ?, ?, ?, ?)";
+
 /// Appends a change under the next number.
-pub(crate) async fn insert(conn: &mut SqliteConnection, row: &ChangeRow) -> Result<(), sqlx::Error> {
-    let number: i64 =
-        sqlx::query_scalar("SELECT coalesce(max(number), 0) + 1 FROM changes").fetch_one(&mut *conn).await?;
+pub(crate) fn insert(script: &mut Script, row: &ChangeRow) {
     for (place, item) in (0_i64..).zip(&row.items) {
-        sqlx::query("INSERT INTO changes (number, item, at, by, undo_of, subject, body) VALUES (?, ?, ?, ?, ?, ?, ?)")
-            .bind(number)
+        script
+            .add(if place == 0 { FIRST } else { FURTHER })
             .bind(place)
             .bind(row.at.unix_ms())
             .bind(&row.by)
             .bind(row.undo_of.map(stored))
             .bind(&item.subject)
-            .bind(&item.body)
-            .execute(&mut *conn)
-            .await?;
+            .bind(&item.body);
     }
-    Ok(())
 }
 
 pub(crate) async fn list(conn: &mut SqliteConnection, query: &ChangeQuery) -> Result<Vec<ChangeRow>, ReadError> {

@@ -8,6 +8,7 @@ use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 use crate::batch::FinishedRow;
 use crate::error::ReadError;
 use crate::read::job;
+use crate::script::Script;
 
 /// Which finished jobs are meant. An empty list and `None` leave all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,30 +73,28 @@ pub struct JobSum {
 const COLUMNS: &str = "job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro, \
                        start_now_micro, emulated, measured, report";
 
-pub(crate) async fn insert(conn: &mut SqliteConnection, number: i64, row: &FinishedRow) -> Result<(), sqlx::Error> {
-    sqlx::query(
-        "INSERT INTO finished (job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro,
-             start_now_micro, emulated, measured, report)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )
-    .bind(number)
-    .bind(&row.user)
-    .bind(&row.name)
-    .bind(&row.application)
-    .bind(&row.state)
-    .bind(row.submitted.unix_ms())
-    .bind(row.started.map(Time::unix_ms))
-    .bind(row.ended.unix_ms())
-    .bind(row.energy.mj())
-    .bind(row.cost.micro())
-    .bind(row.start_now_cost.micro())
-    .bind(row.emulated)
-    .bind(row.measured)
-    .bind(&row.report)
-    .execute(&mut *conn)
-    .await?;
-    sqlx::query("UPDATE submissions SET launch = NULL WHERE job = ?").bind(number).execute(conn).await?;
-    Ok(())
+pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
+    script
+        .add(
+            "INSERT INTO finished (job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro,
+                 start_now_micro, emulated, measured, report)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(number)
+        .bind(&row.user)
+        .bind(&row.name)
+        .bind(&row.application)
+        .bind(&row.state)
+        .bind(row.submitted.unix_ms())
+        .bind(row.started.map(Time::unix_ms))
+        .bind(row.ended.unix_ms())
+        .bind(row.energy.mj())
+        .bind(row.cost.micro())
+        .bind(row.start_now_cost.micro())
+        .bind(row.emulated)
+        .bind(row.measured)
+        .bind(&row.report);
+    script.add("UPDATE submissions SET launch = NULL WHERE job = ?").bind(number);
 }
 
 pub(crate) async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> Result<Vec<FinishedRow>, ReadError> {

@@ -18,6 +18,7 @@ mod read;
 mod reader;
 mod readings;
 mod schema;
+mod script;
 mod writer;
 
 pub use backup::{BACKUP_RESERVE, BackupError};

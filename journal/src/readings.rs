@@ -3,38 +3,37 @@
 
 use limo_model::{Drawn, Energy, Power, Span, Time};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
+use sqlx::{Row, SqliteConnection};
 
 use crate::batch::ReadingRow;
 use crate::error::ReadError;
+use crate::script::Script;
 
 /// Rows of one statement: nine values each, and SQLite takes 32,766.
 const ROWS: usize = 500;
 
-pub(crate) async fn insert(conn: &mut SqliteConnection, rows: &[ReadingRow]) -> Result<(), sqlx::Error> {
+pub(crate) fn insert(script: &mut Script, rows: &[ReadingRow]) {
     for rows in rows.chunks(ROWS) {
+        let places = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; rows.len()].join(", ");
         // What stands there already is the same row of a commit that was thought to have failed.
-        let mut statement = QueryBuilder::<Sqlite>::new("INSERT OR REPLACE INTO readings ");
-        statement.push_values(rows, |mut values, ReadingRow { node, since, drawn }| {
-            values
-                .push_bind(drawn.at.unix_ms())
-                .push_bind(node.as_str())
-                .push_bind(since.unix_ms())
-                .push_bind(drawn.mean.mw())
-                .push_bind(drawn.low.mw())
-                .push_bind(drawn.high.mw())
-                .push_bind(drawn.energy.mj())
-                .push_bind(drawn.seen.ms())
-                .push_bind(i64::try_from(drawn.looks).unwrap_or(i64::MAX));
-        });
-        statement.build().execute(&mut *conn).await?;
+        script.add_made(&format!("INSERT OR REPLACE INTO readings VALUES {places}"));
+        for ReadingRow { node, since, drawn } in rows {
+            script
+                .bind(drawn.at.unix_ms())
+                .bind(node.as_str())
+                .bind(since.unix_ms())
+                .bind(drawn.mean.mw())
+                .bind(drawn.low.mw())
+                .bind(drawn.high.mw())
+                .bind(drawn.energy.mj())
+                .bind(drawn.seen.ms())
+                .bind(i64::try_from(drawn.looks).unwrap_or(i64::MAX));
+        }
     }
-    Ok(())
 }
 
-pub(crate) async fn forget(conn: &mut SqliteConnection, before: Time) -> Result<(), sqlx::Error> {
-    sqlx::query("DELETE FROM readings WHERE at < ?").bind(before.unix_ms()).execute(conn).await?;
-    Ok(())
+pub(crate) fn forget(script: &mut Script, before: Time) {
+    script.add("DELETE FROM readings WHERE at < ?").bind(before.unix_ms());
 }
 
 /// The intervals of one node, or of the cluster where `node` is empty, that begin in `[from, until)`, in order; the first

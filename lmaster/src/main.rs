@@ -51,7 +51,9 @@ fn run(cli: Cli) -> Result<()> {
         return Ok(());
     }
     let log = logging::start(settings.log_format, &settings.log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot begin")?;
+    // One thread: everything that arrives is for the desk, and to wake another thread takes longer than to read a frame. The
+    // journal and the profile database have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
     let result = runtime.block_on(serve::run(cli, settings, log));
     // A read that the kernel holds keeps no master.
     runtime.shutdown_timeout(UNFINISHED);

@@ -2,7 +2,7 @@
 //! wants done. Decides nothing.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
@@ -236,7 +236,13 @@ impl Shell {
         }
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
-            for effect in self.desk.step(now, input) {
+            let begin = Instant::now();
+            let effects = self.desk.step(now, input);
+            if effects.iter().any(|effect| matches!(effect, Effect::Commit(_))) {
+                // A round comes with each commit; `cargo xtask bench round` reads this.
+                tracing::debug!(round_us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), "round");
+            }
+            for effect in effects {
                 if let Some((peer, reason)) = self.perform(effect) {
                     tracing::warn!(peer = peer.0, reason, "hung up");
                     self.hang_up(peer);

@@ -75,6 +75,17 @@ fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
     }
 }
 
+/// Whether nothing of any job is left but what stands below one of `leaders`: whatever outlives its parent becomes a child of
+/// this process, so that a look at its own children tells. `false` also where the kernel does not say.
+///
+/// For the first thread of the process, which has these children and alone collects them: a list from which nobody takes
+/// anything while it is read is whole (proc_pid_task_children(5)).
+pub fn is_alone_with(leaders: impl Fn(Pid) -> bool) -> bool {
+    let own = std::process::id();
+    let Ok(children) = fs::read_to_string(format!("/proc/self/task/{own}/children")) else { return false };
+    children.split_ascii_whitespace().all(|child| child.parse().is_ok_and(|pid| leaders(Pid::from_raw(pid))))
+}
+
 fn processes() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -70,7 +70,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
     // Processes that a job leaves behind become children of the daemon, which collects them.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // One thread: what arrives is for the loop, and to wake another thread for it takes longer than to read it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // The state directory is held now: no other daemon puts back what this one caps.
     let keeper = caps::open(&settings, &site, &mut spec);
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);

@@ -1,22 +1,24 @@
 //! A TCP connection that has agreed on a version: frames in, frames out.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::StreamExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
+use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use crate::encoding::EncodeError;
 use crate::frame::{BODY_LIMIT, Frame, FrameError, GREETING, GREETING_LIMIT};
 use crate::hello::{Hello, Reject, Role, decode_answer, encode_answer};
+use crate::stream::CHUNK;
 
 /// A peer that has not greeted by then is not one: longer than a TCP retransmission on a bad line.
 const GREETING_TIME: Duration = Duration::from_secs(10);
@@ -51,22 +53,26 @@ pub struct Reader<In> {
 }
 
 pub struct Writer<Out> {
-    frames: FramedWrite<OwnedWriteHalf, LengthDelimitedCodec>,
+    stream: OwnedWriteHalf,
+    /// What was fed and is not written out.
+    buffer: Vec<u8>,
     message: PhantomData<fn(Out)>,
 }
 
+/// What is fed is kept up to here, and data from here on is not copied at all.
+const BUFFER: usize = 8 * 1024;
+
 fn split<In, Out>(stream: TcpStream) -> Result<(Reader<In>, Writer<Out>), ConnectionError> {
     stream.set_nodelay(true)?;
-    let codec = || LengthDelimitedCodec::builder().max_frame_length(GREETING_LIMIT).new_codec();
-    let (read, write) = stream.into_split();
-    let reader = Reader { frames: FramedRead::new(read, codec()), message: PhantomData };
-    Ok((reader, Writer { frames: FramedWrite::new(write, codec()), message: PhantomData }))
+    let codec = LengthDelimitedCodec::builder().max_frame_length(GREETING_LIMIT).new_codec();
+    let (read, stream) = stream.into_split();
+    let reader = Reader { frames: FramedRead::new(read, codec), message: PhantomData };
+    Ok((reader, Writer { stream, buffer: Vec::new(), message: PhantomData }))
 }
 
 impl<In, Out> Connection<In, Out> {
-    fn greeted(mut reader: Reader<In>, mut writer: Writer<Out>) -> Self {
+    fn greeted(mut reader: Reader<In>, writer: Writer<Out>) -> Self {
         reader.frames.decoder_mut().set_max_frame_length(BODY_LIMIT);
-        writer.frames.encoder_mut().set_max_frame_length(BODY_LIMIT);
         Self { reader, writer }
     }
 }
@@ -108,14 +114,20 @@ pub struct Greeted {
 impl Greeted {
     pub fn into_connection<In, Out>(self) -> Connection<In, Out> {
         let reader = Reader { frames: self.reader.frames, message: PhantomData };
-        let writer = Writer { frames: self.writer.frames, message: PhantomData };
+        let Writer { stream, buffer, .. } = self.writer;
+        let writer = Writer { stream, buffer, message: PhantomData };
         Connection::greeted(reader, writer)
     }
 }
 
 impl<In> Reader<In> {
     async fn body(&mut self) -> Result<Option<Bytes>, ConnectionError> {
-        Ok(self.frames.next().await.transpose()?.map(BytesMut::freeze))
+        let body = self.frames.next().await.transpose()?;
+        if body.as_ref().is_some_and(|body| body.len() > BUFFER) {
+            // The next frame is as large, most likely: one read then takes all of it.
+            self.frames.read_buffer_mut().reserve(CHUNK + BUFFER);
+        }
+        Ok(body.map(BytesMut::freeze))
     }
 
     async fn greeting(&mut self) -> Result<Bytes, ConnectionError> {
@@ -143,11 +155,43 @@ impl<In: DeserializeOwned> Reader<In> {
 
 impl<Out> Writer<Out> {
     async fn greet(&mut self, greeting: Bytes) -> Result<(), ConnectionError> {
-        let mut body = BytesMut::with_capacity(1 + greeting.len());
-        body.put_u8(GREETING);
-        body.put_slice(&greeting);
-        Ok(self.frames.send(body.freeze()).await?)
+        self.buffer.put_slice(&length(1 + greeting.len()));
+        self.buffer.put_u8(GREETING);
+        self.buffer.put_slice(&greeting);
+        self.flush().await
     }
+
+    /// Writes out what was fed.
+    ///
+    /// # Errors
+    /// Where the connection broke.
+    pub async fn flush(&mut self) -> Result<(), ConnectionError> {
+        self.write_with(&[]).await
+    }
+
+    /// Writes out what was fed, and these bytes behind it.
+    async fn write_with(&mut self, behind: &[u8]) -> Result<(), ConnectionError> {
+        let all = self.buffer.len() + behind.len();
+        let mut written = 0;
+        while written < all {
+            let first = self.buffer.get(written..).unwrap_or_default();
+            let second = &behind[written.saturating_sub(self.buffer.len())..];
+            match self.stream.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]).await? {
+                0 => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                count => written += count,
+            }
+        }
+        self.buffer.clear();
+        // A large message is rare, and most connections are idle.
+        self.buffer.shrink_to(BUFFER);
+        Ok(())
+    }
+}
+
+/// The head of a frame.
+fn length(body: usize) -> [u8; 4] {
+    // A body is at most BODY_LIMIT long.
+    u32::try_from(body).unwrap_or(u32::MAX).to_be_bytes()
 }
 
 impl<Out: Serialize> Writer<Out> {
@@ -156,15 +200,23 @@ impl<Out: Serialize> Writer<Out> {
     /// # Errors
     /// Where the message is too large or the connection broke.
     pub async fn feed(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
-        Ok(self.frames.feed(frame.encode()?).await?)
-    }
-
-    /// Writes out what was fed.
-    ///
-    /// # Errors
-    /// Where the connection broke.
-    pub async fn flush(&mut self) -> Result<(), ConnectionError> {
-        Ok(SinkExt::<Bytes>::flush(&mut self.frames).await?)
+        match frame {
+            Frame::Message(_) => {
+                let body = frame.encode()?;
+                self.buffer.put_slice(&length(body.len()));
+                self.buffer.put_slice(&body);
+            }
+            Frame::Data(data) => {
+                let head = data.head();
+                self.buffer.put_slice(&length(head.len() + data.bytes.len()));
+                self.buffer.put_slice(&head);
+                if data.bytes.len() >= BUFFER {
+                    return self.write_with(&data.bytes).await;
+                }
+                self.buffer.put_slice(&data.bytes);
+            }
+        }
+        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
     }
 
     /// Feeds and flushes.

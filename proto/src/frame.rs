@@ -65,19 +65,28 @@ impl<M: Serialize> Frame<M> {
             }
             Self::Data(data) => {
                 let mut out = BytesMut::with_capacity(1 + DATA_HEAD + data.bytes.len());
-                out.put_u8(DATA);
-                out.put_u64(data.stream.job.0);
-                out.put_u8(match data.stream.channel {
-                    Channel::Stdin => 0,
-                    Channel::Stdout => 1,
-                    Channel::Stderr => 2,
-                });
-                out.put_u32(data.stream.part);
-                out.put_u64(data.offset);
+                out.put_slice(&data.head());
                 out.put_slice(&data.bytes);
                 Ok(out.freeze())
             }
         }
+    }
+}
+
+impl Data {
+    /// What stands before the bytes in the body of a frame.
+    pub(crate) fn head(&self) -> [u8; 1 + DATA_HEAD] {
+        let channel = match self.stream.channel {
+            Channel::Stdin => 0,
+            Channel::Stdout => 1,
+            Channel::Stderr => 2,
+        };
+        let mut head = [DATA; 1 + DATA_HEAD];
+        head[1..9].copy_from_slice(&self.stream.job.0.to_be_bytes());
+        head[9] = channel;
+        head[10..14].copy_from_slice(&self.stream.part.to_be_bytes());
+        head[14..].copy_from_slice(&self.offset.to_be_bytes());
+        head
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tasks of the workspace: `cargo xtask test` is what CI runs, `cargo xtask demo` shows what Limo is for,
-//! `cargo xtask response` how fast it is.
+//! `cargo xtask response` how fast limits are kept, `cargo xtask bench` how fast everything else is.
 //!
 //! Not part of what is installed.
 
+mod bench;
 mod checks;
 mod demo;
 mod response;
@@ -27,6 +28,8 @@ enum Task {
     Demo(demo::Arguments),
     /// Write docs/environment.md from the list of the variables that a job gets
     Environment,
+    /// Measure how fast commands, arrays, submissions, streams, rounds and nodes are, beside what limits each and beside others
+    Bench(bench::Arguments),
     /// Measure how long the draw is above the upper limit after a limit falls or a draw rises
     Response(response::Arguments),
 }
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().task {
         Task::Test => checks::run(),
         Task::Demo(arguments) => demo::run(&arguments),
+        Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
     };

@@ -22,6 +22,27 @@ pub(super) struct Open {
     pub(super) after: Vec<After>,
     /// What operators changed, each with the number of the input that did.
     pub(super) changes: Vec<(u64, ChangeRow)>,
+    /// When it is to be written, where nobody waits for any of it.
+    pub(super) by: Option<Time>,
+}
+
+impl Open {
+    /// Puts something that has happened into the batch, to be written by then.
+    pub(super) fn push(&mut self, now: Time, entry: Entry, by: Time) {
+        self.entries.push((now, entry));
+        self.by = Some(self.by.map_or(by, |before| before.min(by)));
+    }
+
+    /// When it is to be written: at once where something waits for it.
+    fn due(&self) -> Option<Time> {
+        let awaited = !(self.after.is_empty() && self.submissions.is_empty());
+        let due = if awaited { Time::default() } else { self.by.unwrap_or_default() };
+        (!self.entries.is_empty()).then_some(due)
+    }
+
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.due().is_some_and(|due| due <= now)
+    }
 }
 
 #[derive(Debug)]
@@ -123,8 +144,7 @@ impl Book {
             Phase::Committing(_) | Phase::Recovering => None,
             Phase::Broken(at) => Some(*at),
             Phase::Idle => {
-                let work = (!self.open.entries.is_empty()).then_some(Time::default());
-                let due = [work, self.wake_at, self.readings_due, rows].into_iter().flatten().min();
+                let due = [self.open.due(), self.wake_at, self.readings_due, rows].into_iter().flatten().min();
                 due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
             }
         };

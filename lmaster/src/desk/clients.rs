@@ -276,7 +276,8 @@ impl Desk {
         }
     }
 
-    /// A job runs: its client is told where, and its streams are opened.
+    /// A job runs: its client is told where, and its streams are opened. At once: this is what its node says, and it says so
+    /// again to whoever comes after this process, so that nothing of it can turn out not to have happened.
     pub(super) fn after_start(&mut self, job: JobId) {
         let Some(assignment) = self.core.job(job).and_then(|found| found.assignment()) else { return };
         let Some(unit) = assignment.placement.first().map(|part| part.unit) else { return };
@@ -285,7 +286,7 @@ impl Desk {
         let Some(spec) = node.units.get(usize::from(unit.unit)) else { return };
         let names = all.iter().filter_map(|node| self.core.node(*node)).map(|node| node.spec().name.as_str());
         let (node, unit) = (if all.len() > 1 { host_list(names) } else { node.name.clone() }, spec.name.clone());
-        self.after(After::Running(job, node, unit));
+        self.release(After::Running(job, node, unit));
     }
 
     /// The end of a job is on disk.

@@ -13,6 +13,10 @@ use super::submit::Attach;
 use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
 use crate::{recover, report};
 
+/// How long what nobody waits for may stay out of the journal: the end of a short job then goes there with its start, which
+/// is one write to the disk less before its end is told.
+const UNAWAITED: Span = Span::from_ms(5);
+
 /// A round that wants to be asked again at once would leave no time for anything else.
 const SHORTEST_WAKE: Span = Span::from_ms(10);
 
@@ -61,7 +65,9 @@ impl Desk {
         let changed = self.changed_by(&event);
         self.metering.apply(&mut self.core, self.now, &event)?;
         self.remember_change(changed);
-        self.book.open.entries.push((self.now, Entry::Event(event)));
+        // That a job runs is on record at its node, which says it again: nobody waits for it.
+        let by = if matches!(event, Event::Started { .. }) { self.now + UNAWAITED } else { self.now };
+        self.book.open.push(self.now, Entry::Event(event), by);
         Ok(())
     }
 
@@ -116,7 +122,7 @@ impl Desk {
         }
     }
 
-    fn release(&mut self, after: After) {
+    pub(super) fn release(&mut self, after: After) {
         match after {
             After::Answer(peer, message) => self.tell_client(peer, message),
             After::Ask(ticket, question) => self.effects.push(Effect::Ask(ticket, question)),
@@ -147,7 +153,7 @@ impl Desk {
             return;
         }
         let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        if !self.book.open.entries.is_empty() || due(self.book.readings_due) {
+        if self.book.open.is_due(now) || due(self.book.readings_due) {
             self.record_readings();
         } else if !due(self.book.wake_at) && !self.book.snapshot_wanted {
             if self.rows_are_due() {

@@ -122,7 +122,16 @@ impl Node {
         let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
         attempt.state = State::Sweeping(End { outcome: collected.outcome.clone(), usage });
         let cookie = attempt.cookie.clone();
-        self.sweep(job, cookie);
+        let leads = |child| {
+            let mut running = self.attempts.known.values().filter_map(Attempt::running);
+            running.any(|running| running.leader == child)
+        };
+        // Most jobs leave nothing behind, and then all of /proc need not be read.
+        if kill::is_alone_with(leads) {
+            self.swept(job);
+        } else {
+            self.sweep(job, cookie);
+        }
     }
 
     /// Kills what carries the cookie, outside the loop, because it reads all of /proc.

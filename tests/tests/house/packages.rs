@@ -25,7 +25,7 @@ const HOUSE: [(&str, &[&str]); 17] = [
     ("lsim", &["model", "sched", "trace", "journal", "profiles"]),
     // No part of the house, but its workshop.
     ("tests", &["model", "sched", "proto", "journal", "power"]),
-    ("xtask", &["model", "sched", "profiles", "journal", "power"]),
+    ("xtask", &["model", "sched", "proto", "profiles", "journal", "power"]),
 ];
 
 /// Crates that `model` and `sched` may use.

@@ -72,6 +72,7 @@ pub struct Cluster<'a> {
     programs: &'a Programs,
     dir: PathBuf,
     address: String,
+    config: PathBuf,
     master: Daemon,
     nodes: Vec<Daemon>,
 }
@@ -82,20 +83,36 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// Where it does not come up.
     pub async fn start(programs: &'a Programs, dir: &Path, config: &Path) -> Result<Self> {
-        let state = dir.join("lmaster");
-        let mut command = programs.command("lmaster");
-        command.arg("--state-dir").arg(&state).args(["--listen", "127.0.0.1:0"]).arg("--config").arg(config);
-        let mut master = Daemon::start("lmaster", command, dir)?;
-        let begin = Instant::now();
-        let address = loop {
-            if let Ok(address) = fs::read_to_string(state.join("address")) {
-                break address.trim().to_owned();
-            }
-            master.must_run()?;
-            ensure!(begin.elapsed() < PATIENCE, "the master did not come up within {} s", PATIENCE.as_secs());
-            tokio::time::sleep(LOOK_AGAIN).await;
-        };
-        Ok(Self { programs, dir: dir.to_owned(), address, master, nodes: Vec::new() })
+        let (master, address) = start_master(programs, dir, config, "127.0.0.1:0").await?;
+        Ok(Self { programs, dir: dir.to_owned(), address, config: config.to_owned(), master, nodes: Vec::new() })
+    }
+
+    /// `kill -9` of the master; another takes its place, at the same address and with the same journal.
+    ///
+    /// # Errors
+    /// Where it does not come up.
+    pub async fn kill_master(&mut self) -> Result<()> {
+        self.master.child.kill().context("cannot kill the master")?;
+        self.master.child.wait().context("cannot wait for the master")?;
+        fs::remove_file(self.state_dir().join("address")).context("the master had no address")?;
+        (self.master, _) = start_master(self.programs, &self.dir, &self.config, &self.address).await?;
+        Ok(())
+    }
+
+    /// Where the master listens.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn master_pid(&self) -> u32 {
+        self.master.child.id()
+    }
+
+    /// A client of this cluster, with no stdin.
+    pub fn client(&self, program: &str) -> Command {
+        let mut command = self.programs.command(program);
+        command.env("LIMO_MASTER", &self.address).current_dir(&self.dir);
+        command
     }
 
     /// Where the journal is.
@@ -152,8 +169,8 @@ impl<'a> Cluster<'a> {
     /// # Errors
     /// Where it fails, with what it says.
     pub async fn ask(&self, program: &str, arguments: &[&str]) -> Result<String> {
-        let mut command = tokio::process::Command::from(self.programs.command(program));
-        command.args(arguments).env("LIMO_MASTER", &self.address).current_dir(&self.dir).kill_on_drop(true);
+        let mut command = tokio::process::Command::from(self.client(program));
+        command.args(arguments).kill_on_drop(true);
         let output = command.output().await.with_context(|| format!("cannot run {program}"))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -176,6 +193,22 @@ impl Drop for Cluster<'_> {
     fn drop(&mut self) {
         stop(self.nodes.iter_mut());
         stop([&mut self.master].into_iter());
+    }
+}
+
+async fn start_master(programs: &Programs, dir: &Path, config: &Path, listen: &str) -> Result<(Daemon, String)> {
+    let state = dir.join("lmaster");
+    let mut command = programs.command("lmaster");
+    command.arg("--state-dir").arg(&state).args(["--listen", listen]).arg("--config").arg(config);
+    let mut master = Daemon::start("lmaster", command, dir)?;
+    let begin = Instant::now();
+    loop {
+        if let Ok(address) = fs::read_to_string(state.join("address")) {
+            return Ok((master, address.trim().to_owned()));
+        }
+        master.must_run()?;
+        ensure!(begin.elapsed() < PATIENCE, "the master did not come up within {} s", PATIENCE.as_secs());
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 

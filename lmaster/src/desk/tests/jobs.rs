@@ -24,12 +24,14 @@ fn nothing_is_told_before_it_is_on_disk() {
     // Go depends on nothing that is not on disk already.
     bench.report(node, NodeToMaster::JobAck { job, attempt });
     assert_eq!(words(&bench.orders(node)), ["Go"]);
+    // That it runs is the word of its node, which gives it again to whoever asks: it is passed on, and nobody waits for it.
     bench.report(node, NodeToMaster::Started { job, attempt });
-    assert!(bench.heard(client).is_empty());
+    assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
+    assert_eq!(words(&bench.orders(node)), ["ReadFrom"]);
+    assert!(bench.committing.is_empty());
     bench.report(node, ended(job, attempt, 3));
-    bench.commit();
-    assert_eq!(words(&bench.heard(client)), ["Running"]);
-    assert!(words(&bench.orders(node)).iter().all(|order| order == "ReadFrom"), "the end is not on disk");
+    assert!(bench.heard(client).is_empty() && bench.orders(node).is_empty(), "the end is not on disk");
+    assert_eq!(bench.committing.len(), 1, "it goes there with the start");
     bench.commit();
     assert_eq!(words(&bench.orders(node)), ["EndedAck"]);
     let heard = bench.heard(client);
@@ -37,6 +39,30 @@ fn nothing_is_told_before_it_is_on_disk() {
     assert_eq!(report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(3), stopped: None }));
     assert_eq!((report.state, report.user.as_str(), report.command.as_str()), (JobState::Failed, "user7", "cg 'a b'"));
     assert_eq!((report.units.as_slice(), report.emulated), (&["n1/cpu".to_owned()][..], true));
+}
+
+#[test]
+fn a_start_is_on_disk_soon_or_with_what_somebody_waits_for() {
+    let mut bench = Bench::new();
+    let (node, client) = (bench.node("n1"), bench.client(7));
+    let started = |bench: &Bench| {
+        bench.disk.entries.iter().filter(|(_, entry)| format!("{entry:?}").starts_with("Event(Started")).count()
+    };
+    let start = |bench: &mut Bench, key: u8| {
+        let job = bench.submit(client, key);
+        bench.report(node, NodeToMaster::JobAck { job, attempt: Attempt(1) });
+        bench.report(node, NodeToMaster::Started { job, attempt: Attempt(1) });
+        job
+    };
+    let first = start(&mut bench, 1);
+    assert_eq!(started(&bench), 0);
+    bench.pass(Span::from_ms(5));
+    assert_eq!(started(&bench), 1);
+    bench.report(node, ended(first, Attempt(1), 0));
+    let second = start(&mut bench, 2);
+    assert_eq!(started(&bench), 1);
+    assert_eq!(bench.jobs().iter().find(|job| job.job == second).map(|job| job.state), Some(JobState::Running));
+    assert_eq!(started(&bench), 2, "what a list shows is on disk");
 }
 
 #[test]

@@ -374,6 +374,8 @@ impl Bench {
         let attempt = Attempt(1);
         self.report(node, NodeToMaster::JobAck { job, attempt });
         self.report(node, NodeToMaster::Started { job, attempt });
+        // On disk.
+        self.pass(Span::from_ms(5));
         self.orders(node);
         (job, attempt)
     }

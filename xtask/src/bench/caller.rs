@@ -1,0 +1,59 @@
+//! A client of the master inside this process, so that what is measured is the master and no start of a program.
+
+use anyhow::{Context, Result, bail};
+use limo_model::{JobId, Request};
+use limo_proto::{ClientToMaster, Connection, Frame, Io, Launch, MasterToClient, Role, SendExec, connect};
+
+pub struct Caller {
+    connection: Connection<MasterToClient, ClientToMaster>,
+}
+
+impl Caller {
+    /// # Errors
+    /// Where the master does not answer.
+    pub async fn connect(address: &str) -> Result<Self> {
+        Ok(Self { connection: connect(address, Role::Client).await.context("no connection to the master")? })
+    }
+
+    /// A detached job with an environment as large as a user's.
+    ///
+    /// # Errors
+    /// Where the connection breaks.
+    pub async fn send(&mut self, request: Request) -> Result<()> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+        let launch = Launch {
+            argv: vec![b"true".to_vec()],
+            cwd: b"/".to_vec(),
+            env: (0..20).map(|index| (format!("VARIABLE_{index}").into_bytes(), vec![b'x'; 40])).collect(),
+            umask: 0o022,
+            io: Io::Detached,
+            ..Launch::default()
+        };
+        let exec = SendExec { key, request, launch };
+        Ok(self.connection.writer.send(&Frame::Message(ClientToMaster::SendExec(Box::new(exec)))).await?)
+    }
+
+    /// The number of the next job that is on disk.
+    ///
+    /// # Errors
+    /// Where the master refuses it, or the connection breaks.
+    pub async fn accepted(&mut self) -> Result<JobId> {
+        loop {
+            match self.connection.reader.next().await?.context("the master hung up")? {
+                Frame::Message(MasterToClient::Accepted { job }) => return Ok(job),
+                Frame::Message(MasterToClient::Refused { reason, .. }) => bail!("the master refused a job: {reason}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// One job, from sending it until it is on disk.
+    ///
+    /// # Errors
+    /// As [`Caller::send`] and [`Caller::accepted`].
+    pub async fn submit(&mut self) -> Result<JobId> {
+        self.send(Request { name: "true".into(), ..Request::one_core("true") }).await?;
+        self.accepted().await
+    }
+}

@@ -1,0 +1,296 @@
+//! Many nodes in one process, which speak the protocol and run nothing: what a large cluster costs its master.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use limo_model::{Cores, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
+use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Role, connect};
+use tokio::task::JoinSet;
+
+use super::caller::Caller;
+use super::figure::{Aim, Part, median, quantile};
+use super::site::{Site, cpu_s, place, raise_open_files, resident_bytes};
+use crate::demo::Cluster;
+
+const CORES: u32 = 16;
+
+/// Nothing here takes longer, unless it never happens.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Connections that are made at a time: fewer than wait to be accepted.
+const CALLS: usize = 64;
+
+/// Files beside connections.
+const OTHER_FILES: u64 = 500;
+
+type Line = Connection<MasterToNode, NodeToMaster>;
+
+fn slave(name: &str) -> NewSlave {
+    let unit = UnitSpec {
+        name: "cpu".into(),
+        hardware: "bench".into(),
+        kind: UnitKind::Cpu,
+        cores: CORES,
+        nameplate: Power::from_watts(200),
+        caps: None,
+    };
+    let spec = NodeSpec {
+        name: name.to_owned(),
+        units: vec![unit],
+        memory: Memory::from_bytes(64 << 30),
+        idle: Power::from_watts(50),
+        meter: Meter::None,
+        rest: None,
+    };
+    NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into(), attempts: Vec::new() }
+}
+
+/// Registered nodes.
+async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
+    let mut lines = Vec::with_capacity(count);
+    let mut calls: JoinSet<Result<Line>> = JoinSet::new();
+    for index in 0..count {
+        if calls.len() == CALLS {
+            lines.extend(calls.join_next().await.transpose()?.transpose()?);
+        }
+        let address = address.to_owned();
+        calls.spawn(async move {
+            let mut line: Line = connect(&address, Role::Node).await?;
+            let slave = slave(&format!("node-{index}"));
+            line.writer.send(&Frame::Message(NodeToMaster::NewSlave(Box::new(slave)))).await?;
+            match line.reader.next().await? {
+                Some(Frame::Message(MasterToNode::Registered)) => Ok(line),
+                other => bail!("a node was not registered: {other:?}"),
+            }
+        });
+    }
+    while let Some(line) = calls.join_next().await {
+        lines.push(line??);
+    }
+    Ok(lines)
+}
+
+fn may_open(count: usize) -> Result<u64> {
+    let files = raise_open_files()?;
+    let needed = count as u64 + OTHER_FILES;
+    ensure!(files >= needed, "{needed} open files are needed, {files} are allowed: ulimit -Hn {needed}");
+    Ok(files)
+}
+
+/// Ten thousand nodes that have nothing to say.
+pub async fn idle(site: &Site) -> Result<Part> {
+    let count = site.so_many(10_000);
+    let files = may_open(count)?;
+    let place = place()?;
+    let cluster = site.cluster(place.path(), "", &[]).await?;
+    let what = format!("{count} registered nodes without a meter, with nothing to do");
+    let mut part = Part::new("idle", what, &[]);
+    let before = resident_bytes(cluster.master_pid())?;
+    let begin = Instant::now();
+    let lines = nodes(cluster.address(), count).await?;
+    part.row("registered_s", "until all are registered", begin.elapsed().as_secs_f64());
+    // What follows the last registration is no part of being idle.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let resident = resident_bytes(cluster.master_pid())? - before;
+    let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
+    let (cpu, begin) = (cpu_s(cluster.master_pid())?, Instant::now());
+    tokio::time::sleep(watched).await;
+    let share = (cpu_s(cluster.master_pid())? - cpu) / begin.elapsed().as_secs_f64() * 100.0;
+    part.aim("core_percent", format!("of a core, over {} s", watched.as_secs()), (share, Aim::AtMost(2.0)));
+    let each = resident / count as f64 / 1024.0;
+    part.aim("per_node_kib", "memory of the master for each", (each, Aim::AtMost(20.0)));
+    part.note(format!("{files} open files were allowed"));
+    drop(lines);
+    Ok(part)
+}
+
+/// A thousand nodes that are full, a hundred thousand jobs behind, and a round for each job that ends.
+pub async fn round(site: &Site) -> Result<Part> {
+    let (count, queued) = (site.so_many(1000), site.so_many(100_000));
+    may_open(count)?;
+    let place = place()?;
+    let policy = &site.policy;
+    // What a round takes is said at this level, and nothing else is at that module.
+    let config = format!(
+        "log = \"warn,lmaster::serve=debug\"\nlog_format = \"json\"\nack_timeout = \"60s\"\n[initial]\npolicy = \"{policy}\"\n"
+    );
+    let cluster = site.cluster(place.path(), &config, &[]).await?;
+    let what = format!("{count} nodes of {CORES} cores, all full, {queued} jobs of 64 shapes behind, policy {policy}");
+    let mut part = Part::new("round", what, &[]);
+    let begin = Instant::now();
+    queue(cluster.address(), queued + count * 2).await?;
+    part.row("queued_s", "until the jobs are accepted", begin.elapsed().as_secs_f64());
+    let lines = nodes(cluster.address(), count).await?;
+    let crowd = Crowd::start(lines);
+    crowd.settle(&cluster).await?;
+    let log = place.path().join("lmaster.log");
+    let filled = rounds(&log)?.len();
+    let ends = site.so_many(2000);
+    let (cpu, mut delays) = (cpu_s(cluster.master_pid())?, Vec::new());
+    for turn in 0..ends {
+        delays.push(crowd.end_one(turn).await?);
+    }
+    let used = cpu_s(cluster.master_pid())? - cpu;
+    let all = rounds(&log)?;
+    let took = &all[filled.min(all.len())..];
+    ensure!(!took.is_empty(), "the master did not say how long its rounds took");
+    part.row("round_median_us", "a round, with the step around it, as the master measures it", median(took));
+    part.row("round_p99_us", "the same, 99 of 100", quantile(took, 990));
+    part.row("end_cpu_us", "CPU of the master for each end and what follows", used / ends as f64 * 1e6);
+    part.row("next_median_ms", "from an end to the next assignment on some node, durable", median(&delays));
+    part.row("resident_mib", "memory of the master", resident_bytes(cluster.master_pid())? / f64::from(1 << 20));
+    crowd.stop();
+    Ok(part)
+}
+
+/// Jobs of 64 shapes, handed in over several connections, each ahead of its answers.
+async fn queue(address: &str, count: usize) -> Result<()> {
+    const CALLERS: usize = 8;
+    const AHEAD: usize = 64;
+    let mut tasks: JoinSet<Result<()>> = JoinSet::new();
+    for caller in 0..CALLERS {
+        let address = address.to_owned();
+        tasks.spawn(async move {
+            let mut line = Caller::connect(&address).await?;
+            let own = (caller..count).step_by(CALLERS);
+            let mut ahead = 0;
+            for index in own {
+                line.send(shape(index)).await?;
+                ahead += 1;
+                if ahead == AHEAD {
+                    line.accepted().await?;
+                    ahead -= 1;
+                }
+            }
+            for _ in 0..ahead {
+                line.accepted().await?;
+            }
+            Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    Ok(())
+}
+
+fn shape(index: usize) -> Request {
+    let cores = u32::try_from(index % 16).unwrap_or(0) + 1;
+    let hours = i64::try_from(index / 16 % 4).unwrap_or(0) + 1;
+    Request {
+        name: "bench".into(),
+        cores: Cores::Count(NonZeroU32::new(cores).unwrap_or(NonZeroU32::MIN)),
+        time_limit: Some(Span::from_secs(3600 * hours)),
+        ..Request::one_core("bench")
+    }
+}
+
+/// What a node is told to do.
+enum Order {
+    /// One of its jobs is over.
+    End,
+}
+
+/// Nodes that start what they are told to, and end a job when asked.
+struct Crowd {
+    orders: Vec<tokio::sync::mpsc::UnboundedSender<Order>>,
+    started: Arc<AtomicUsize>,
+    assigned: tokio::sync::Mutex<tokio::sync::mpsc::UnboundedReceiver<Instant>>,
+    nodes: JoinSet<Result<()>>,
+}
+
+impl Crowd {
+    fn start(lines: Vec<Line>) -> Self {
+        let started = Arc::new(AtomicUsize::new(0));
+        let (assigning, assigned) = tokio::sync::mpsc::unbounded_channel();
+        let (mut orders, mut nodes) = (Vec::new(), JoinSet::new());
+        for line in lines {
+            let (order, ordered) = tokio::sync::mpsc::unbounded_channel();
+            orders.push(order);
+            nodes.spawn(node(line, ordered, Arc::clone(&started), assigning.clone()));
+        }
+        Self { orders, started, assigned: assigned.into(), nodes }
+    }
+
+    /// Waits until no job starts any more.
+    async fn settle(&self, cluster: &Cluster<'_>) -> Result<()> {
+        let begin = Instant::now();
+        let mut last = (usize::MAX, 0.0);
+        loop {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let now = (self.started.load(Ordering::Relaxed), cpu_s(cluster.master_pid())?);
+            if now.0 > 0 && now.0 == last.0 && now.1 - last.1 < 0.1 {
+                break;
+            }
+            ensure!(begin.elapsed() < PATIENCE, "jobs still start after {} s", PATIENCE.as_secs());
+            last = now;
+        }
+        let mut assigned = self.assigned.lock().await;
+        while assigned.try_recv().is_ok() {}
+        Ok(())
+    }
+
+    /// Ends a job and waits for the next assignment, in milliseconds. An end that lets nothing start is followed by another.
+    async fn end_one(&self, turn: usize) -> Result<f64> {
+        let mut assigned = self.assigned.lock().await;
+        for attempt in 0..100 {
+            let order = &self.orders[(turn * 7919 + attempt * 31) % self.orders.len()];
+            while assigned.try_recv().is_ok() {}
+            let begin = Instant::now();
+            order.send(Order::End).ok().context("a node has gone")?;
+            if let Ok(Some(at)) = tokio::time::timeout(Duration::from_millis(200), assigned.recv()).await {
+                return Ok(at.duration_since(begin).as_secs_f64() * 1000.0);
+            }
+        }
+        bail!("nothing starts any more")
+    }
+
+    fn stop(mut self) {
+        self.nodes.abort_all();
+    }
+}
+
+async fn node(
+    mut line: Line,
+    mut orders: tokio::sync::mpsc::UnboundedReceiver<Order>,
+    started: Arc<AtomicUsize>,
+    assigned: tokio::sync::mpsc::UnboundedSender<Instant>,
+) -> Result<()> {
+    let mut running = BTreeMap::new();
+    loop {
+        let answer = tokio::select! {
+            frame = line.reader.next() => match frame?.context("the master hung up")? {
+                Frame::Message(MasterToNode::DoExec(exec)) => {
+                    // Whoever measures may have stopped.
+                    let _ = assigned.send(Instant::now());
+                    Some(NodeToMaster::JobAck { job: exec.job, attempt: exec.attempt })
+                }
+                Frame::Message(MasterToNode::Go { job, attempt }) => {
+                    running.insert(job, attempt);
+                    started.fetch_add(1, Ordering::Relaxed);
+                    Some(NodeToMaster::Started { job, attempt })
+                }
+                _ => None,
+            },
+            Some(Order::End) = orders.recv() => running.pop_first().map(|(job, attempt)| {
+                NodeToMaster::Ended { job, attempt, outcome: Outcome::Exited(0), usage: Usage::default() }
+            }),
+        };
+        if let Some(answer) = answer {
+            line.writer.send(&Frame::Message(answer)).await?;
+        }
+    }
+}
+
+/// What the master says that its rounds took, in microseconds.
+fn rounds(log: &Path) -> Result<Vec<f64>> {
+    let text = fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
+    let took = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["fields"]["round_us"].as_f64();
+    Ok(text.lines().filter_map(took).collect())
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask bench`: how fast Limo is, by real daemons on loopback. Each figure stands beside what limits it and beside
+//! others who do the same, measured in the same run and in turns with it, since a machine is never twice the same. Nothing
+//! of it is a test: an aim that is missed is printed and is no error.
+//!
+//! [`crowd`] has nodes without machines, [`submissions`] a master without nodes, [`commands`] whole clusters.
+
+mod caller;
+mod commands;
+mod crowd;
+mod figure;
+mod relay;
+mod site;
+mod slurm;
+mod submissions;
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::demo::Programs;
+use figure::Part;
+use site::Site;
+use slurm::Slurm;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Only this part
+    name: Option<Name>,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    /// Less of each, enough to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// Measure a Slurm beside it, which this script brings up
+    #[arg(long, value_name = "START_SH", env = "LIMO_BENCH_SLURM")]
+    slurm: Option<PathBuf>,
+    /// Policy of the part `round`
+    #[arg(long, value_name = "NAME", default_value = "limo")]
+    policy: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// A command that does nothing
+    True,
+    /// Jobs accepted a second
+    #[value(alias = "detach")]
+    Submissions,
+    /// Tasks of an array a second
+    Arrays,
+    /// Bytes through a command
+    Stdio,
+    /// An array of a million tasks
+    Million,
+    /// 1,000 nodes and 100,000 jobs
+    Round,
+    /// 10,000 nodes with nothing to do
+    Idle,
+    /// Acknowledged jobs that a crash leaves
+    Survive,
+}
+
+/// # Errors
+/// Where the programs cannot be built, a daemon fails, or what is measured does not happen at all.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    eprintln!("bench: building the programs in release");
+    let programs = Programs::build()?;
+    let slurm = arguments.slurm.as_deref().map(Slurm::start).transpose()?;
+    let site = Site { programs, quick: arguments.quick, slurm, policy: arguments.policy.clone() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let names = arguments.name.map_or_else(|| Name::value_variants().to_vec(), |name| vec![name]);
+    let conditions = Conditions::now();
+    if !arguments.json {
+        println!("{}\n", conditions.in_words(&site));
+    }
+    let mut parts = Vec::new();
+    for name in names {
+        let part = runtime.block_on(measure(&site, name))?;
+        if !arguments.json {
+            println!("{}", part.text());
+        }
+        parts.push(part.json());
+    }
+    if arguments.json {
+        let Conditions { cores, load } = conditions;
+        let slurm = site.slurm.as_ref().map(|slurm| slurm.version.as_str());
+        let all = json!({ "schema": 1, "cores": cores, "load_before": load, "slurm": slurm, "parts": parts });
+        println!("{}", serde_json::to_string_pretty(&all)?);
+    }
+    Ok(())
+}
+
+async fn measure(site: &Site, name: Name) -> Result<Part> {
+    match name {
+        Name::True => commands::one(site).await,
+        Name::Submissions => submissions::submissions(site).await,
+        Name::Arrays => commands::arrays(site).await,
+        Name::Stdio => commands::stdio(site).await,
+        Name::Million => submissions::million(site).await,
+        Name::Round => crowd::round(site).await,
+        Name::Idle => crowd::idle(site).await,
+        Name::Survive => submissions::survive(site).await,
+    }
+}
+
+/// Without which no figure means anything.
+struct Conditions {
+    cores: usize,
+    /// Processes that ran or wanted to, over the last minute.
+    load: f64,
+}
+
+impl Conditions {
+    fn now() -> Self {
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0);
+        Self { cores: thread::available_parallelism().map_or(1, usize::from), load }
+    }
+
+    fn in_words(&self, site: &Site) -> String {
+        let slurm = match &site.slurm {
+            Some(slurm) => format!("{} is measured in turns", slurm.version),
+            None => {
+                "no Slurm is measured (--slurm START_SH brings one up): what others reached elsewhere is quoted".into()
+            }
+        };
+        format!("{} cores, load {:.2} before; {slurm}", self.cores, self.load)
+    }
+}

@@ -1,0 +1,57 @@
+//! A Slurm to compare with, brought up by a script that is not part of this tree: it gets a folder of its own as `BASE`, and
+//! prints how to speak to what it started as `export SLURM_CONF=...`. A `stop.sh` beside it ends that.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+pub struct Slurm {
+    script: PathBuf,
+    base: TempDir,
+    config: String,
+    /// `slurm-wlm 22.05.8`, for example.
+    pub version: String,
+}
+
+impl Slurm {
+    /// # Errors
+    /// Where the script fails, or does not say where the configuration is.
+    pub fn start(script: &Path) -> Result<Self> {
+        let base = super::site::place()?;
+        let output = Command::new("bash")
+            .arg(script)
+            .env("BASE", base.path())
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot run {}", script.display()))?;
+        ensure!(output.status.success(), "{} failed ({})", script.display(), output.status);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let config = said.lines().find_map(|line| line.strip_prefix("export SLURM_CONF="));
+        let config = config.with_context(|| format!("{} did not print `export SLURM_CONF=...`", script.display()))?;
+        let mut slurm =
+            Self { script: script.to_owned(), base, config: config.trim().to_owned(), version: String::new() };
+        let version = slurm.command("sinfo").arg("--version").output().context("cannot run sinfo")?;
+        slurm.version = String::from_utf8_lossy(&version.stdout).trim().to_owned();
+        Ok(slurm)
+    }
+
+    /// One of its programs.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("SLURM_CONF", &self.config).current_dir(self.base.path());
+        command
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        let stop = self.script.with_file_name("stop.sh");
+        let mut command = Command::new("bash");
+        command.arg(&stop).env("BASE", self.base.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        if !command.status().is_ok_and(|status| status.success()) {
+            eprintln!("bench: {} failed: parts of Slurm may still run", stop.display());
+        }
+    }
+}
