@@ -116,7 +116,7 @@ pub struct WhenArgs {
     #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate", hide = true)]
     pub start_by: Option<Time>,
     /// Not before then, e.g. 22:00 or now+1h
-    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate")]
+    #[arg(long, value_name = "TIME", value_parser = coming_time, conflicts_with = "immediate", hide = true)]
     pub begin: Option<Time>,
     /// Not before `lq release`
     #[arg(short = 'H', long, conflicts_with = "immediate", hide = true)]

@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::files::Input;
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Tasks and nodes")]
+#[command(next_help_heading = "Resources")]
 pub struct TaskArgs {
     /// On so many nodes, one task each unless -n says more
     #[arg(short = 'N', long, value_name = "N")]
@@ -22,7 +22,7 @@ pub struct TaskArgs {
     #[arg(long, value_name = "N", hide = true)]
     pub ntasks_per_node: Option<NonZeroU32>,
     /// Put the number of its task before each line of output
-    #[arg(short, long)]
+    #[arg(short, long, hide = true)]
     pub label: bool,
     /// End the other tasks when one fails
     #[arg(short = 'K', long, hide = true)]

@@ -17,7 +17,7 @@ pub struct ScriptArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "wrap")]
     pub script: Option<PathBuf>,
     /// Run this line with sh
-    #[arg(long, value_name = "LINE", conflicts_with = "command")]
+    #[arg(long, value_name = "LINE", conflicts_with = "command", hide = true)]
     pub wrap: Option<OsString>,
     /// Take the file of the command along to the node
     #[arg(long, conflicts_with_all = ["script", "wrap"], hide = true)]
