@@ -7,7 +7,7 @@ use std::time::Duration;
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Time};
 use limo_proto::{
     Answer, Change, ClientToMaster, Connection, ConnectionError, DryRun, MasterToClient, NodeDetail, NodeReport, Query,
-    Role, Selection, Status,
+    Role, Selection, Status, UsersReport,
 };
 use thiserror::Error;
 
@@ -241,6 +241,17 @@ impl Master {
     pub async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>, AskError> {
         match self.ask(Query::Profiles).await? {
             Answer::Profiles(profiles) => Ok(profiles),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What is known of users.
+    ///
+    /// # Errors
+    /// As [`Master::ask`].
+    pub async fn users(&self) -> Result<UsersReport, AskError> {
+        match self.ask(Query::Users).await? {
+            Answer::Users(report) => Ok(*report),
             other => Err(unexpected(&other)),
         }
     }

@@ -2,6 +2,7 @@
 
 mod args;
 mod budget;
+mod fairshare;
 mod feeds;
 mod grid;
 mod nodes;
@@ -10,12 +11,13 @@ mod readings;
 mod set;
 mod show;
 mod status;
+mod users;
 
 use std::process::ExitCode;
 
 use limo_client::{Failure, finish, parse};
 
-use crate::args::{Args, Command, NodeCommand, ProfileCommand};
+use crate::args::{Args, Command, NodeCommand, ProfileCommand, UserCommand};
 
 const PROGRAM: &str = "lconf";
 
@@ -35,9 +37,14 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Node(NodeCommand::List | NodeCommand::Show { .. })
             | Command::Profile(ProfileCommand::List)
             | Command::Readings(_)
+            | Command::User { command: None | Some(UserCommand::List | UserCommand::Show { .. }) }
+            | Command::Quota(_)
+            | Command::Fairshare(_)
     );
     if json && !lists {
-        return Err(Failure::new("--json is for show, status, node list, node show, profile list and readings"));
+        return Err(Failure::new(
+            "--json is for show, status, node list, node show, profile list, readings, user, quota and fairshare",
+        ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -51,6 +58,9 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Set(setting) => set::run(setting, master).await,
             Command::Node(command) => nodes::run(command, json, master).await,
             Command::Readings(readings) => readings::run(readings, json, master).await,
+            Command::User { command } => users::run(command, json, master).await,
+            Command::Fairshare(args) => fairshare::run(args, json, master).await,
+            Command::Quota(args) => users::quotas(args, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
         }
     })

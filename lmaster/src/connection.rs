@@ -69,6 +69,7 @@ impl Outgoing for MasterToClient {
             Answer::Selected(jobs) => 512 + 16 * jobs.len(),
             Answer::History { jobs, .. } => 512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>(),
             Answer::Energy(report) => 1024 + 256 * report.sums.len(),
+            Answer::Users(report) => 1024 + 256 * report.users.len(),
             Answer::Status(_) | Answer::Done => 1024,
         }
     }

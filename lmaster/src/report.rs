@@ -66,6 +66,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         start_now_cost: cost(job.eligible()),
         held: job.held.clone(),
         dependencies: job.after.clone(),
+        priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
         ..base((id, job.submitted), &job.request, live, (placement, core.nodes()))
     }
 }
@@ -119,6 +120,7 @@ fn base(
         task: live.and_then(|live| live.task(job)).map(|task| (task.array, task.number)),
         array: None,
         measured: None,
+        priority: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod export;
 mod farewell;
 mod files;
 mod link;
+mod priority;
 mod pumps;
 mod script;
 mod session;

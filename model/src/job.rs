@@ -59,7 +59,13 @@ pub struct Request {
     /// How long it has from TERM to KILL where it is ended, if not as long as the cluster gives every job.
     #[serde(default)]
     pub kill_grace: Option<Span>,
+    /// The higher is before the lower in the queue; within plus and minus [`PRIORITY_LIMIT`].
+    #[serde(default)]
+    pub priority: i32,
 }
+
+/// As far as a priority can be raised or lowered: of the size of Slurm's adjustments by `--nice`.
+pub const PRIORITY_LIMIT: i32 = 10_000;
 
 /// A signal for the job's processes, so long before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +99,7 @@ impl Request {
             conditions: None,
             warning: None,
             kill_grace: None,
+            priority: 0,
         }
     }
 }

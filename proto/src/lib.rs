@@ -13,6 +13,7 @@ mod message;
 mod report;
 mod select;
 mod stream;
+mod users;
 
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
@@ -30,3 +31,4 @@ pub use report::{
 };
 pub use select::{Finished, JobFilter, Selection, Selector};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};
+pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};

@@ -17,6 +17,7 @@ use crate::launch::{Launch, Task, WindowSize};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::StreamId;
+use crate::users::{UsersChange, UsersReport};
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
 /// make a second job.
@@ -311,6 +312,8 @@ pub enum Query {
     /// Answered by at most as many as are asked for; by fewer where the rest is to be asked for again.
     History(Finished),
     Energy(EnergyQuery),
+    /// What is known of users.
+    Users,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,6 +340,7 @@ pub enum Answer {
         more: bool,
     },
     Energy(Box<EnergyReport>),
+    Users(Box<UsersReport>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -377,4 +381,10 @@ pub enum Change {
         selection: Selection,
         signal: Option<i32>,
     },
+    /// Another priority for jobs that wait. Who is no operator only lowers.
+    Priority {
+        jobs: Vec<JobId>,
+        priority: i32,
+    },
+    Users(UsersChange),
 }

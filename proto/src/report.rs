@@ -4,7 +4,7 @@ use limo_model::{
     Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power, Price,
     Span, Tasks, Time, UnitKind,
 };
-use limo_sched::{JobEnd, Mode, ModeSetting, Preset, TaskCounts, Wait};
+use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Standing, TaskCounts, Wait};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +124,9 @@ pub struct JobReport {
     /// Of an array.
     #[serde(default)]
     pub array: Option<ArrayReport>,
+    /// Set while the job waits.
+    #[serde(default)]
+    pub priority: Option<Standing>,
 }
 
 /// How the tasks of an array are doing.

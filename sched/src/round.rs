@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::became::Became;
 use crate::check::Violation;
+pub use crate::over_quota::OverQuota;
 
 /// The result of one run of the policy over all that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +139,8 @@ pub enum Wait {
     Dependency { job: JobId, condition: Condition },
     /// Until this earlier job of the same user and name is over.
     Singleton { job: JobId },
+    /// Its user's quota has no room for it.
+    Quota(OverQuota),
 }
 
 /// How a job ended, for good.
@@ -246,6 +249,7 @@ impl Wait {
             Self::Begin { .. } => "begin",
             Self::Dependency { .. } => "dependency",
             Self::Singleton { .. } => "singleton",
+            Self::Quota(_) => "quota",
         }
     }
 }
@@ -312,6 +316,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "job {job} {must} ({condition}:{job})")
             }
             Wait::Singleton { job } => write!(f, "job {job} of the same name is not over"),
+            Wait::Quota(over) => f.write_str(&over.shown(over.until().map(&self.clock))),
         }
     }
 }

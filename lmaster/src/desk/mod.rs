@@ -27,6 +27,7 @@ mod streams;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

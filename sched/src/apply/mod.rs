@@ -4,6 +4,8 @@ mod arrays;
 mod eligible;
 mod jobs;
 mod nodes;
+mod quota;
+mod rank;
 mod settings;
 mod steer;
 
@@ -17,6 +19,8 @@ pub(crate) use arrays::{count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
 pub(crate) use nodes::{settle, switch, take, wake};
+pub(crate) use quota::{next_turn, placed, turn};
+pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
 pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, resume, suspend};
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
@@ -51,6 +55,13 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::Held { job, by } => eligible::held(state, now, *job, by),
         Event::RequeueRequested { job, by } => steer::requeue_requested(state, *job, by),
         Event::Released { job, .. } => eligible::released(state, now, *job),
+        Event::PrioritySet { job, priority, .. } => rank::priority_set(state, now, *job, *priority),
+        Event::QuotasSet { quotas, .. } => quota::set(state, now, quotas),
+        Event::FairshareSet { fairshare, .. } => rank::fairshare_set(state, now, fairshare),
+        Event::UsersDenied { denied, .. } => {
+            state.settings.denied.clone_from(denied);
+            Ok(())
+        }
     }?;
     // What begins as planned takes nothing away from what the last plan found.
     if !matches!(event, Event::Started { .. }) {

@@ -274,7 +274,7 @@ impl Story {
         }
         let job = self.world.core.next_job();
         let request = Request {
-            user: "user".into(),
+            user: given.get("user").copied().unwrap_or("user").to_owned(),
             name: given.get("named").copied().unwrap_or(name).to_owned(),
             application,
             size: String::new(),
@@ -295,6 +295,7 @@ impl Story {
             conditions: self.conditions(&given),
             warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
             kill_grace: None,
+            priority: given.get("priority").map_or(0, |text| parse(text)),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {
