@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Quota, Time};
+use limo_model::{Band, Curve, Quota, Span, Time};
 use limo_sched::{Command, Event, Fairshare, JobEnd, Round, TaskCounts};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
@@ -88,17 +88,19 @@ impl Story {
 
     /// `[age=100] [age-max=7d] [weight=100] [half-life=7d] [by=energy] [every=1min] [share=USER:N]`
     fn fairshare(&mut self, given: &BTreeMap<&str, &str>) {
-        let (weight, span) =
-            (|name| given.get(name).map(|text| parse(text)), |name| given.get(name).map(|text| parse(text)));
-        let mut fairshare = Fairshare::default();
-        fairshare.age_weight = weight("age").unwrap_or(0);
-        fairshare.weight = weight("weight").unwrap_or(0);
-        fairshare.age_max = span("age-max").unwrap_or(fairshare.age_max);
-        fairshare.half_life = span("half-life").unwrap_or(fairshare.half_life);
-        fairshare.rank_every = span("every").unwrap_or(fairshare.rank_every);
-        fairshare.measure = given.get("by").map(|text| parse(text)).unwrap_or_default();
+        let weight = |name: &str| given.get(name).map_or(0, |text| parse(text));
+        let span = |name: &str, usual: Span| given.get(name).map_or(usual, |text| parse(text));
+        let usual = Fairshare::default();
         let share = given.get("share").and_then(|text| text.split_once(':'));
-        fairshare.shares.extend(share.map(|(user, share)| (user.to_owned(), parse(share))));
+        let fairshare = Fairshare {
+            age_weight: weight("age"),
+            age_max: span("age-max", usual.age_max),
+            weight: weight("weight"),
+            half_life: span("half-life", usual.half_life),
+            measure: given.get("by").map(|text| parse(text)).unwrap_or_default(),
+            rank_every: span("every", usual.rank_every),
+            shares: share.map(|(user, share)| (user.to_owned(), parse(share))).into_iter().collect(),
+        };
         self.apply(Event::FairshareSet { fairshare, by: "root".into() });
     }
 
