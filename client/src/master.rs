@@ -7,7 +7,7 @@ use std::time::Duration;
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use limo_proto::{
     Answer, Change, ChangeReport, ChangesQuery, ClientToMaster, Connection, ConnectionError, DryRun, MasterToClient,
-    NodeDetail, NodeReport, Query, Role, Selection, Status, Undo, UndoReport,
+    NodeDetail, NodeReport, Query, Role, Selection, Status, Undo, UndoReport, UsersReport,
 };
 use thiserror::Error;
 
@@ -268,6 +268,17 @@ impl Master {
     pub async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>, AskError> {
         match self.ask(Query::Profiles).await? {
             Answer::Profiles(profiles) => Ok(profiles),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What is known of users.
+    ///
+    /// # Errors
+    /// As [`Master::ask`].
+    pub async fn users(&self) -> Result<UsersReport, AskError> {
+        match self.ask(Query::Users).await? {
+            Answer::Users(report) => Ok(*report),
             other => Err(unexpected(&other)),
         }
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Parser, Subcommand};
 use limo_client::{MasterArg, parse_limit};
 use limo_model::{Energy, Power, Release, Span, UnitError, check_name};
-use limo_sched::{ModeSetting, Preset};
+use limo_sched::{Measure, ModeSetting, Preset};
 
 use crate::backup::Backup;
 use crate::history::{History, Undo};
@@ -56,6 +56,72 @@ pub enum Command {
     /// Keep nodes for some users, or free of jobs, for a time
     #[command(subcommand)]
     Reservation(ReservationCommand),
+    /// Users: their jobs, what they used, what they may have; refuse their jobs
+    User {
+        #[command(subcommand)]
+        command: Option<UserCommand>,
+    },
+    /// What a user may have at a time, and use in a day, a week or a month; without limits, what is set
+    Quota(QuotaArgs),
+    /// How far waiting and what users used count in priorities; without anything, what is set
+    Fairshare(FairshareArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct FairshareArgs {
+    /// The user whose shares these are; or `show`
+    #[arg(value_name = "USER")]
+    pub user: Option<String>,
+    /// How many, where others have 1
+    #[arg(value_name = "SHARES")]
+    pub shares: Option<u32>,
+    /// What is added for a user who used nothing, 0 to 1000000
+    #[arg(long, value_name = "N")]
+    pub weight: Option<u32>,
+    /// After this time what was used counts half, e.g. 7d
+    #[arg(long, value_name = "SPAN")]
+    pub half_life: Option<Span>,
+    /// What is used: energy or core-seconds
+    #[arg(long, value_name = "WHAT")]
+    pub by: Option<Measure>,
+    /// What is added for a job that waited as long as it counts, 0 to 1000000
+    #[arg(long, value_name = "N")]
+    pub age_weight: Option<u32>,
+    /// How long waiting counts, e.g. 7d
+    #[arg(long, value_name = "SPAN")]
+    pub age_max: Option<Span>,
+    /// How often the queue is ranked where nothing happens, e.g. 1min
+    #[arg(long, value_name = "SPAN")]
+    pub rank_every: Option<Span>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// All users of whom something is known
+    List,
+    /// One user
+    Show { name: String },
+    /// Refuse new jobs of users; those that were accepted go on
+    Deny {
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// Take jobs of users again
+    Allow {
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct QuotaArgs {
+    /// Of every user that has no quota of their own
+    #[arg(long)]
+    pub default: bool,
+    /// The user, and limits: jobs=N, cores=N, energy=ENERGY/day|week|month, submitted=N; each may be none, and none alone
+    /// is no quota
+    #[arg(value_name = "USER|LIMIT")]
+    pub words: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

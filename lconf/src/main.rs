@@ -3,6 +3,7 @@
 mod args;
 mod backup;
 mod budget;
+mod fairshare;
 mod feeds;
 mod grid;
 mod history;
@@ -14,12 +15,13 @@ mod service;
 mod set;
 mod show;
 mod status;
+mod users;
 
 use std::process::ExitCode;
 
 use limo_client::{Failure, finish, parse};
 
-use crate::args::{Args, Command, NodeCommand, ProfileCommand};
+use crate::args::{Args, Command, NodeCommand, ProfileCommand, UserCommand};
 use crate::reservation::ReservationCommand;
 
 const PROGRAM: &str = "lconf";
@@ -43,10 +45,13 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::History(_)
             | Command::Undo(_)
             | Command::Reservation(ReservationCommand::List)
+            | Command::User { command: None | Some(UserCommand::List | UserCommand::Show { .. }) }
+            | Command::Quota(_)
+            | Command::Fairshare(_)
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json is for show, status, node list, node show, profile list, reservation list, readings, history and undo",
+            "--json is for show, status, node list, node show, profile list, reservation list, readings, history, undo, user, quota and fairshare",
         ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -61,6 +66,9 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Set(setting) => set::run(setting, master).await,
             Command::Node(command) => nodes::run(command, json, master).await,
             Command::Readings(readings) => readings::run(readings, json, master).await,
+            Command::User { command } => users::run(command, json, master).await,
+            Command::Fairshare(args) => fairshare::run(args, json, master).await,
+            Command::Quota(args) => users::quotas(args, json, master).await,
             Command::Profile(command) => profiles::run(command, json, master).await,
             Command::Drain(drain) => service::drain(drain, master).await,
             Command::Resume(resume) => service::resume(resume, master).await,

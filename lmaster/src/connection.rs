@@ -80,6 +80,7 @@ impl Outgoing for MasterToClient {
             }
             Answer::Backup(report) => 512 + 128 * report.files.len(),
             Answer::BackupPart(bytes) => 512 + bytes.len(),
+            Answer::Users(report) => 1024 + 256 * report.users.len(),
             Answer::Status(_) | Answer::Done => 1024,
         }
     }

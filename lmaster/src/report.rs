@@ -67,6 +67,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         held: job.held.clone(),
         used_up: job.running().and_then(|running| running.used_up),
         dependencies: job.after.clone(),
+        priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
         ..base((id, job.submitted), &job.request, live, (placement, core.nodes()))
     }
 }
@@ -125,6 +126,7 @@ fn base(
         measured: None,
         allowance: request.allowance,
         used_up: None,
+        priority: None,
     }
 }
 

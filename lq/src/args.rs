@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use limo_client::{Clock, JobsArg, MasterArg, ReconnectArg, Selectors, parse_hosts, parse_signal};
-use limo_model::{Span, Time};
+use limo_model::{PRIORITY_LIMIT, Span, Time};
 use limo_proto::{JobFilter, JobState};
 
 use crate::columns::{Shown, SortKey};
@@ -209,6 +209,15 @@ pub enum Command {
         #[command(flatten)]
         jobs: JobsArg,
     },
+    /// Give waiting jobs another priority; without being an operator, a lower one
+    Priority {
+        /// Jobs: 7, 3-9, last (your newest), all (yours that are not over)
+        #[arg(value_name = "JOB")]
+        jobs: Selectors,
+        /// The higher goes first, -10000 to 10000
+        #[arg(value_name = "N", allow_negative_numbers = true, value_parser = priority)]
+        priority: i32,
+    },
     /// Jobs that are over, the newest first
     History(HistoryArgs),
     /// What finished jobs used and cost, or what nodes drew
@@ -252,6 +261,12 @@ fn every(text: &str) -> Result<Every, String> {
     };
     let every = Duration::from_millis(u64::try_from(span.ms()).map_err(|_| refused())?);
     if every < OFTEN { Err(format!("`{text}` is too often: at least 100ms")) } else { Ok(Every(every)) }
+}
+
+fn priority(text: &str) -> Result<i32, String> {
+    let number = text.parse::<i32>().ok().filter(|number| (-PRIORITY_LIMIT..=PRIORITY_LIMIT).contains(number));
+    number
+        .ok_or_else(|| format!("`{text}` is not a priority: a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}"))
 }
 
 fn hosts(text: &str) -> Result<Nodes, String> {

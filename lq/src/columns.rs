@@ -51,7 +51,7 @@ macro_rules! figure {
     };
 }
 
-const COLUMNS: [Column; 25] = [
+const COLUMNS: [Column; 26] = [
     figure!("JOBID", |job: &JobReport, _: &Clock| job.job, |job, _| job_label(job)),
     text!("NAME", Room::GivesWay(8), |job, _| job.name.clone()),
     text!("USER", Room::GivesWay(8), |job, _| job.user.clone()),
@@ -97,6 +97,7 @@ const COLUMNS: [Column; 25] = [
     text!("NODES", Room::GivesWay(8), |job, _| or_dash((!job.nodes.is_empty()).then(|| job.nodes.join(",")))),
     text!("HOW", Room::Natural, |job, _| how_known(job).to_owned()),
     text!("REASON", Room::GivesWay(16), reason),
+    figure!("PRIORITY", |job: &JobReport, _: &Clock| priority(job), |job, _| or_dash(priority(job))),
 ];
 
 /// What Slurm calls some of them.
@@ -112,6 +113,10 @@ const ALSO: [(&str, &str); 10] = [
     ("endtime", "end"),
     ("unit", "nodes(unit)"),
 ];
+
+fn priority(job: &JobReport) -> Option<i64> {
+    job.priority.map(|standing| standing.total())
+}
 
 const fn time(
     title: &'static str,

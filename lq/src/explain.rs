@@ -85,6 +85,9 @@ fn as_text(explanation: &Explanation, clock: &Clock) -> String {
     if let Some(holder) = &job.held {
         text += &format!("held by      {}\n", plain(holder));
     }
+    if let Some(priority) = crate::show::priority(job).filter(|priority| priority != "0") {
+        text += &format!("priority     {priority}\n");
+    }
     if candidates.is_empty() {
         text += "\nno unit of a registered node could run it\n";
     } else {

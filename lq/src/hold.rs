@@ -1,4 +1,4 @@
-//! `lq hold`, `lq release`, `lq requeue`: what becomes of jobs that wait, or shall wait again.
+//! `lq hold`, `lq release`, `lq requeue`, `lq priority`: what becomes of jobs that wait, or shall wait again.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ struct ChangedJson {
 /// # Errors
 /// Where the master refuses: it does not know a job, it is another user's, or nothing of the kind can be done to it.
 pub async fn run(
-    (change, done): (fn(Vec<JobId>) -> Change, &'static str),
+    (change, done): (impl FnOnce(Vec<JobId>) -> Change, &'static str),
     which: &[Selector],
     json: bool,
     master: &Master,

@@ -70,6 +70,10 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Requeue { jobs }) => {
                 hold::run((Change::Requeue, "requeued"), &jobs.selectors(), json, master).await
             }
+            Some(Command::Priority { jobs, priority }) => {
+                let change = |jobs| Change::Priority { jobs, priority };
+                hold::run((change, "ranked"), &jobs.0, json, master).await
+            }
         }
     })
 }

@@ -27,6 +27,15 @@ pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, 
     Ok(exit::DONE)
 }
 
+/// With its parts, where it has more than one.
+pub fn priority(job: &JobReport) -> Option<String> {
+    let standing = job.priority?;
+    Some(match (standing.own, standing.age, standing.share) {
+        (own, 0, 0) => own.to_string(),
+        (own, age, share) => format!("{} (own {own}, age {age}, share {share})", standing.total()),
+    })
+}
+
 /// The facts that are known; what is not known has no line.
 fn facts(job: &JobReport, clock: &Clock) -> String {
     let time = |time| clock.show_full(time);
@@ -61,6 +70,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("begin", job.begin.map(time));
     fact("depends on", Some(dependencies(job).join(", ")).filter(|list| !list.is_empty()));
     fact("held by", job.held.clone());
+    fact("priority", priority(job));
     fact(
         "expected",
         job.estimate.map(|estimate| {

@@ -15,6 +15,7 @@ use crate::warning::warning;
 
 use crate::export::Export;
 use crate::files::FileArgs;
+use crate::priority::PriorityArgs;
 use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
 
@@ -40,6 +41,8 @@ pub struct Args {
     pub when: WhenArgs,
     #[command(flatten)]
     pub power: PowerArgs,
+    #[command(flatten)]
+    pub priority: PriorityArgs,
     #[command(flatten)]
     pub script: ScriptArgs,
     #[command(flatten)]

@@ -12,6 +12,7 @@ mod farewell;
 mod files;
 mod lines;
 mod link;
+mod priority;
 mod pumps;
 mod script;
 mod session;

@@ -126,6 +126,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         allowance: args.power.allowance(),
         spread: args.tasks.spread(args.resources.cores),
         reservation: args.resources.reservation.clone(),
+        priority: args.priority.priority(),
     })
 }
 

@@ -70,7 +70,13 @@ pub struct Request {
     /// The name of the reservation that it is to run in.
     #[serde(default)]
     pub reservation: Option<String>,
+    /// The higher is before the lower in the queue; within plus and minus [`PRIORITY_LIMIT`].
+    #[serde(default)]
+    pub priority: i32,
 }
+
+/// As far as a priority can be raised or lowered: of the size of Slurm's adjustments by `--nice`.
+pub const PRIORITY_LIMIT: i32 = 10_000;
 
 /// A signal for the job's processes, so long before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +113,7 @@ impl Request {
             allowance: None,
             spread: None,
             reservation: None,
+            priority: 0,
         }
     }
 }

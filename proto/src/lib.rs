@@ -16,6 +16,7 @@ mod register;
 mod report;
 mod select;
 mod stream;
+mod users;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
@@ -36,3 +37,4 @@ pub use report::{
 };
 pub use select::{Finished, JobFilter, Selection, Selector};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};
+pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};

@@ -20,6 +20,7 @@ use crate::register::NewSlave;
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::StreamId;
+use crate::users::{UsersChange, UsersReport};
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
 /// make a second job.
@@ -301,6 +302,8 @@ pub enum Query {
     },
     /// Reservations that are not over.
     Reservations,
+    /// What is known of users.
+    Users,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -339,6 +342,7 @@ pub enum Answer {
     BackupPart(Vec<u8>),
     /// By name.
     Reservations(Vec<(String, Reservation)>),
+    Users(Box<UsersReport>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -397,4 +401,10 @@ pub enum Change {
     AddNodes(Vec<NodeSpec>),
     /// Forgets nodes that are away and have no jobs. All of them, or none.
     RemoveNodes(Vec<String>),
+    /// Another priority for jobs that wait. Who is no operator only lowers.
+    Priority {
+        jobs: Vec<JobId>,
+        priority: i32,
+    },
+    Users(UsersChange),
 }

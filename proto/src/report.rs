@@ -4,7 +4,7 @@ use limo_model::{
     Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power,
     Price, Span, Tasks, Time, UnitKind, UsedUp,
 };
-use limo_sched::{JobEnd, Mode, ModeSetting, Preset, TaskCounts, Wait};
+use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Standing, TaskCounts, Wait};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,6 +134,9 @@ pub struct JobReport {
     /// What it had used when its user was told that it is all that it may.
     #[serde(default)]
     pub used_up: Option<UsedUp>,
+    /// Set while the job waits.
+    #[serde(default)]
+    pub priority: Option<Standing>,
 }
 
 /// How the tasks of an array are doing.

@@ -20,7 +20,8 @@ use crate::options::{Options, Preset};
 use crate::policy::look_again;
 use crate::refused::Refused;
 use crate::round::{Command, Round, StopReason};
-use crate::state::{Array, Job, Node, Settings, State, Sums};
+use crate::standing::Standing;
+use crate::state::{Array, Job, Node, Settings, State, Sums, Used};
 use crate::view::View;
 
 use execute::plan_once;
@@ -56,6 +57,10 @@ impl Core {
             spending: Spending::default(),
             reservations: BTreeMap::new(),
             index: Index::default(),
+            ranking: Default::default(),
+            over_quota: Default::default(),
+            charges: BTreeMap::new(),
+            used: BTreeMap::new(),
         };
         Self { state }
     }
@@ -96,6 +101,7 @@ impl Core {
         let state = &mut self.state;
         apply::settle(state, now);
         apply::begin_due(state, now);
+        apply::turn(state, now);
         let counted = apply::count_tasks(state, now, 0);
         let used = allowance::used_up(state, now);
         let mut round = Round {
@@ -113,12 +119,15 @@ impl Core {
             let next = state.settings.prices.as_ref().and_then(|prices| prices.next_step(now));
             state.index.mode_until = Some(next.unwrap_or(Time::MAX));
         }
-        if state.dirty || state.wake_at.is_some_and(|at| at <= now) {
+        let rank_at = apply::rank_at(state);
+        if state.dirty || [state.wake_at, rank_at].into_iter().flatten().any(|at| at <= now) {
             state.dirty = false;
             // Until a plan starts nothing more: its reasons for waiting then know of everything that was started.
             apply::make_tasks(state, now);
+            apply::rank(state, now);
             while plan_once(state, now, &mut round) {
                 apply::make_tasks(state, now);
+                apply::rank(state, now);
             }
             let steered = look_again(&View::new(state, now));
             state.wake_at = [state.wake_at, steered].into_iter().flatten().min();
@@ -170,6 +179,24 @@ impl Core {
     /// Nodes that are known, in order of their numbers.
     pub fn known_nodes(&self) -> impl Iterator<Item = &Node> {
         self.state.nodes.iter().filter(|node| !node.is_removed())
+    }
+
+    /// Whether a job's priority can be changed.
+    ///
+    /// # Errors
+    /// [`Refused`], where it is over or does not wait.
+    pub fn check_priority(&self, job: JobId, priority: i32) -> Result<(), Refused> {
+        apply::check_priority_of(&self.state, job, priority)
+    }
+
+    /// What users used, by name; only counted while there are quotas or shares.
+    pub fn used(&self) -> &BTreeMap<String, Used> {
+        &self.state.used
+    }
+
+    /// What makes up the priority of a waiting job; by what its user had used when the queue was ranked last.
+    pub fn standing(&self, now: Time, job: &Job) -> Standing {
+        apply::standing(&self.state, now, job)
     }
 
     /// Whether a job can be requeued.
@@ -327,7 +354,7 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
 }
 
 /// When to ask again where nothing happens: when a plan could become another one, a job reaches its time limit, is warned of
-/// it or may begin, a reading no longer counts, or a node is no longer suspect.
+/// it or may begin, a reading no longer counts, a node is no longer suspect, or the queue is to be ranked.
 fn next_time(state: &State, now: Time) -> Option<Time> {
     let limit = state.index.limits.first().map(|(at, _)| *at);
     let stale_after = state.settings.options.stale_after + Span::from_ms(1);
@@ -337,7 +364,8 @@ fn next_time(state: &State, now: Time) -> Option<Time> {
     let warning = state.index.warnings.first().map(|(at, _)| *at);
     let used = allowance::look_again(state, now);
     let reserved = state.index.boundaries.first().copied();
-    [state.wake_at, limit, stale, trusted, begin, warning, used, reserved].into_iter().flatten().min()
+    let (rank, turn) = (apply::rank_at(state), apply::next_turn(state));
+    [state.wake_at, limit, stale, trusted, begin, warning, used, reserved, rank, turn].into_iter().flatten().min()
 }
 
 /// Jobs that shall end: by request, or because their time is over. Each is told once.

@@ -1,11 +1,14 @@
 //! What can happen to the cluster. An event records; it decides nothing. The journal holds exactly these.
 
+use std::collections::BTreeSet;
+
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
+    Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Quotas,
     Request, Reservation, Tasks, Usage,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::fairshare::Fairshare;
 use crate::options::{ModeSetting, Options, Preset};
 
 /// One thing that happened.
@@ -170,6 +173,27 @@ pub enum Event {
     ReservationSet {
         name: String,
         reservation: Option<Box<Reservation>>,
+        by: String,
+    },
+    /// All quotas from now on.
+    QuotasSet {
+        quotas: Quotas,
+        by: String,
+    },
+    /// How far waiting and use count in priorities from now on.
+    FairshareSet {
+        fairshare: Fairshare,
+        by: String,
+    },
+    /// All whose submissions are refused from now on.
+    UsersDenied {
+        denied: BTreeSet<String>,
+        by: String,
+    },
+    /// A job that waits has another priority now; of an array, with the tasks of it that wait.
+    PrioritySet {
+        job: JobId,
+        priority: i32,
         by: String,
     },
 }

@@ -12,14 +12,17 @@ mod core;
 mod estimate;
 mod event;
 mod explain;
+mod fairshare;
 mod index;
 mod mode;
 mod offer;
 mod options;
+mod over_quota;
 mod plan;
 mod policy;
 mod refused;
 mod round;
+mod standing;
 mod state;
 mod structure;
 mod timeline;
@@ -31,14 +34,16 @@ pub use check::{Violation, check};
 pub use core::Core;
 pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
+pub use fairshare::{Fairshare, Measure, WEIGHT_LIMIT};
 pub use options::{Allocation, Mode, ModeSetting, Options, Preempt, Preset, PriceRule, RestRule};
 pub use plan::{Plan, Start};
 pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;
-pub use round::{Account, Command, Finished, JobEnd, Round, ShownWait, StopReason, TaskCounts, Wait};
+pub use round::{Account, Command, Finished, JobEnd, OverQuota, Round, ShownWait, StopReason, TaskCounts, Wait};
+pub use standing::Standing;
 pub use state::{
-    Array, Assignment, Drained, Ended, Job, Node, PartEnd, Phase, Reading, Running, Settings, Sleep, State, Sums,
-    joined,
+    Array, Assignment, Charge, Drained, Ended, Job, Node, PartEnd, Phase, Reading, Running, Settings, Sleep, State,
+    Sums, Used, joined,
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};

@@ -1,7 +1,9 @@
 //! Why an event or a request cannot be.
 
-use limo_model::{Attempt, Cores, JobId, Memory, NodeId, Span, SpecError, Time};
+use limo_model::{Attempt, Cores, JobId, Memory, NodeId, PRIORITY_LIMIT, Span, SpecError, Time};
 use thiserror::Error;
+
+use crate::round::OverQuota;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refused {
@@ -77,6 +79,18 @@ pub enum Refused {
     ReservedAlready { node: String, other: String },
     #[error("job {job} on node `{node}` may last into the reservation `{reservation}`")]
     LastsIntoReservation { job: JobId, node: String, reservation: String },
+    #[error("the priority {priority} is not within -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}")]
+    Priority { priority: i32 },
+    #[error("user {user} may not submit jobs: an operator denies it")]
+    Denied { user: String },
+    #[error("user {user} has {has} jobs that are not over, {more} more would be above the quota of {most}")]
+    TooManySubmitted { user: String, has: u64, more: u32, most: u32 },
+    #[error("the job could never run within the quota of user {user}: {}", over.shown(None))]
+    NeverInQuota { user: String, over: OverQuota },
+    #[error("the quota of user {user} leaves no room for the job now: {}", over.shown(None))]
+    NotInQuota { user: String, over: OverQuota },
+    #[error("job {job} does not wait: only a waiting job has a priority")]
+    HasNoPriority { job: JobId },
 }
 
 fn counted(cores: u32) -> String {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::became::Became;
 use crate::check::Violation;
+pub use crate::over_quota::OverQuota;
 
 /// The result of one run of the policy over all that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +153,8 @@ pub enum Wait {
     Reserved { node: String, reservation: String, from: Time, until: Time },
     /// Its own reservation begins then; or is no more, where there is no time.
     Reservation { reservation: String, from: Option<Time> },
+    /// Its user's quota has no room for it.
+    Quota(OverQuota),
 }
 
 /// How a job ended, for good.
@@ -262,6 +265,7 @@ impl Wait {
             Self::Singleton { .. } => "singleton",
             Self::Reserved { .. } => "reserved",
             Self::Reservation { .. } => "reservation",
+            Self::Quota(_) => "quota",
         }
     }
 }
@@ -336,6 +340,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "{reservation} begins at {}", (self.clock)(*from))
             }
             Wait::Reservation { reservation, from: None } => write!(f, "{reservation} is over"),
+            Wait::Quota(over) => f.write_str(&over.shown(over.until().map(&self.clock))),
         }
     }
 }

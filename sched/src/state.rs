@@ -4,26 +4,31 @@ mod array;
 mod job;
 mod node;
 mod parts;
+mod ranking;
+mod users;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, JobId, Meter, NodeId, Power, Price, Profile, ProfileKey, Reservation, Span, Time,
+    Band, Budgets, Curve, JobId, Meter, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
+use crate::fairshare::Fairshare;
 use crate::index::Index;
 use crate::options::{Mode, ModeSetting, Options, Preset};
 use crate::round::Finished;
-use crate::structure::{JobMap, JobSet};
+use crate::structure::{JobMap, JobSet, Queue};
 
 pub use array::{Array, Ended};
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
 pub use node::{Drained, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
+pub(crate) use ranking::Ranking;
+pub use users::{Charge, Used};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +38,8 @@ pub struct State {
     /// In boxes: a job is too large to be moved about with its neighbours.
     pub(crate) jobs: JobMap<Box<Job>>,
     /// Waiting jobs. A number is given at submission, so the order of numbers is the order of submission, and a job
-    /// that was taken back has its old place.
-    pub(crate) queue: JobSet,
+    /// that was taken back has its old place. Where their priorities differ they are ranked by those.
+    pub(crate) queue: Queue,
     /// Waiting jobs that may not run yet: no policy sees them.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) blocked: JobSet,
@@ -62,6 +67,17 @@ pub struct State {
     /// What can be found again from all the others: not part of a snapshot.
     #[serde(skip)]
     pub(crate) index: Index,
+    #[serde(default, skip_serializing_if = "Ranking::is_idle")]
+    pub(crate) ranking: Ranking,
+    /// Blocked jobs that only wait for room in their users' quotas.
+    #[serde(default, skip_serializing_if = "JobSet::is_empty")]
+    pub(crate) over_quota: JobSet,
+    /// What jobs that run or are in the queue have of their users' quotas.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) charges: BTreeMap<JobId, Charge>,
+    /// What users used, by name, since there are quotas or shares.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) used: BTreeMap<String, Used>,
 }
 
 /// What operators and prices decide.
@@ -82,6 +98,13 @@ pub struct Settings {
     #[serde(default)]
     pub prices_by: String,
     pub budgets: Budgets,
+    #[serde(default, skip_serializing_if = "Quotas::is_empty")]
+    pub quotas: Quotas,
+    /// Users whose submissions are refused.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub denied: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Fairshare::is_default")]
+    pub fairshare: Fairshare,
 }
 
 impl Default for Settings {
@@ -97,11 +120,19 @@ impl Default for Settings {
             prices: None,
             prices_by: String::new(),
             budgets: Budgets::default(),
+            quotas: Quotas::default(),
+            denied: BTreeSet::new(),
+            fairshare: Fairshare::default(),
         }
     }
 }
 
 impl Settings {
+    /// Whether what users use is counted.
+    pub(crate) fn counts_users(&self) -> bool {
+        !self.quotas.is_empty() || self.fairshare.weight > 0
+    }
+
     /// What the operator allows, whether or not the grid allows as much.
     pub fn operator_limits(&self) -> &Curve<Band> {
         self.own_limits.as_ref().unwrap_or(&self.limits)

@@ -136,11 +136,21 @@ impl<'a> View<'a> {
         self.state.jobs.get(id).map(Box::as_ref)
     }
 
-    /// The waiting jobs that a round looks at, in order of submission.
+    /// The waiting jobs that a round looks at, in the order of their priorities and of submission.
     pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state;
         let depth = self.options().depth as usize;
         state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
+    }
+
+    /// A waiting job's place in the queue: the lower is before the higher.
+    pub(crate) fn place(&self, id: JobId) -> Option<u64> {
+        self.state.queue.place(id)
+    }
+
+    /// Who waits at a place of the queue.
+    pub(crate) fn job_at(&self, place: u64) -> JobId {
+        self.state.queue.job_at(place)
     }
 
     pub fn queue_length(&self) -> usize {

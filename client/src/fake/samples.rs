@@ -64,6 +64,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         task: None,
         array: None,
         measured: None,
+        priority: Some(limo_sched::Standing::default()),
     }
 }
 

@@ -61,6 +61,11 @@ pub struct JobJson {
     pub task: Option<u32>,
     /// Of an array.
     pub array: Option<ArrayJson>,
+    /// While it waits: the sum of what follows.
+    pub priority: Option<i64>,
+    pub priority_own: Option<i64>,
+    pub priority_age: Option<i64>,
+    pub priority_share: Option<i64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -139,6 +144,10 @@ impl JobJson {
             task: job.task.map(|(_, task)| task),
             array: job.array.as_ref().map(ArrayJson::from),
             energy_measured: job.measured,
+            priority: job.priority.map(|priority| priority.total()),
+            priority_own: job.priority.map(|priority| priority.own),
+            priority_age: job.priority.map(|priority| priority.age),
+            priority_share: job.priority.map(|priority| priority.share),
         }
     }
 }

@@ -35,6 +35,7 @@ impl Desk {
             Change::Hold(jobs) => return self.hold_jobs(peer, jobs),
             Change::Release(jobs) => return self.release_jobs(peer, jobs),
             Change::Requeue(jobs) => return self.requeue_jobs(peer, jobs),
+            Change::Priority { jobs, priority } => return self.rank_jobs(peer, jobs, *priority),
             _ => {}
         }
         if let Change::CancelSelected { selection, signal } = change {
@@ -51,6 +52,7 @@ impl Desk {
             | Change::Hold(_)
             | Change::Release(_)
             | Change::Requeue(_)
+            | Change::Priority { .. }
             | Change::CancelSelected { .. } => return,
             Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {
                 Ok(budgets) => Ok(Event::BudgetsSet { budgets, by }),
@@ -73,6 +75,10 @@ impl Desk {
             Change::SetProfiles(profiles) => {
                 return self.ask(peer, Question::Store(profiles), Asked::Profiles(peer));
             }
+            Change::Users(change) => match self.users_changed(change, by) {
+                Ok(event) => Ok(event),
+                Err(reason) => return self.refuse(peer, reason, None),
+            },
             Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
             Change::Backup => return self.back_up(peer),
             Change::Reserve { name, reservation } => match self.reservable(&name, &reservation) {

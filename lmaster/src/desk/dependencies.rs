@@ -31,8 +31,11 @@ impl Wanted {
 }
 
 impl Desk {
-    /// Goes on when all that the request depends on is known to the core.
+    /// Goes on when all that the request depends on is known to the core, where its priority is one that the caller may give.
     pub(super) fn with_dependencies(&mut self, peer: PeerId, mut wanted: Wanted) {
+        if let Err(reason) = self.may_submit_at(peer, wanted.request().priority) {
+            return self.refuse(peer, reason, Some("lrun without --priority"));
+        }
         let mut over = BTreeSet::new();
         for Dependency { job, .. } in wanted.dependencies() {
             let allowed = match self.live_of(job).zip(self.core.job(job)) {

@@ -1,4 +1,4 @@
-//! What users and operators do to jobs that wait, or shall wait again: holding, releasing, requeueing. All jobs of one
+//! What users and operators do to jobs that wait, or shall wait again: holding, releasing, requeueing, ranking. All jobs of one
 //! request or none.
 
 use std::collections::BTreeSet;
@@ -23,6 +23,29 @@ impl Desk {
     pub(super) fn requeue_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
         let check = |desk: &Self, job| desk.core.check_requeue(job).map_err(|refused| refused.to_string());
         self.for_all(peer, jobs, check, |job, by| Event::RequeueRequested { job, by });
+    }
+
+    pub(super) fn rank_jobs(&mut self, peer: PeerId, jobs: &[JobId], priority: i32) {
+        let check = |desk: &Self, job| desk.may_rank(peer, job, priority);
+        self.for_all(peer, jobs, check, |job, by| Event::PrioritySet { job, priority, by });
+    }
+
+    /// Only an operator raises a priority.
+    fn may_rank(&self, peer: PeerId, job: JobId, priority: i32) -> Result<(), String> {
+        self.core.check_priority(job, priority).map_err(|refused| refused.to_string())?;
+        let now = self.core.job(job).map_or(0, |job| job.request.priority);
+        if priority > now && !self.caller(peer).is_some_and(|caller| caller.operator) {
+            return Err(format!("job {job} has the priority {now}: only an operator can raise it"));
+        }
+        Ok(())
+    }
+
+    /// A priority above that of every job is given by operators only.
+    pub(super) fn may_submit_at(&self, peer: PeerId, priority: i32) -> Result<(), String> {
+        if priority > 0 && !self.caller(peer).is_some_and(|caller| caller.operator) {
+            return Err(format!("a priority of {priority} is above 0: only an operator can submit a job with it"));
+        }
+        Ok(())
     }
 
     /// What an operator holds, only an operator releases.

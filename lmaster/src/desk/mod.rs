@@ -30,6 +30,7 @@ mod streams;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod users;
 mod wide;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

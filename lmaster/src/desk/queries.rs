@@ -56,6 +56,7 @@ impl Desk {
                 self.select(peer, Selecting::new(selection, Purpose::Tell { live }));
             }
             Query::History(finished) => self.history(peer, finished),
+            Query::Users => self.users(peer),
             Query::Energy(query) => self.ask(peer, Question::Energy(query), Asked::Energy(peer)),
             Query::Changes(query) => self.changes(peer, query),
             Query::Reservations => {

@@ -207,7 +207,10 @@ impl Reader {
                 let cancel = |index: &usize| (at, Change::Cancel { index: *index, by: by.clone() });
                 self.changes.extend(jobs.filter_map(|job| self.ids.get(&job)).map(cancel));
             }
-            Event::Held { job, .. } | Event::Released { job, .. } | Event::RequeueRequested { job, .. } => {
+            Event::Held { job, .. }
+            | Event::Released { job, .. }
+            | Event::RequeueRequested { job, .. }
+            | Event::PrioritySet { job, .. } => {
                 let steer = |index: &usize| (at, Change::Steer { index: *index, event: Box::new(event.clone()) });
                 self.changes.extend(self.ids.get(job).map(steer));
             }

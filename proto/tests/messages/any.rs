@@ -101,6 +101,7 @@ pub fn request() -> impl Strategy<Value = Request> {
                 per_node: Some(std::num::NonZeroU32::MAX),
             }),
             reservation: deadline.map(|at| format!("r{}", at.unix_ms())),
+            priority: if immediate { 10_000 } else { -7 },
         },
     )
 }

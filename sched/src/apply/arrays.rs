@@ -3,7 +3,7 @@
 use limo_model::{JobId, Outcome, Request, Tasks, Time};
 
 use super::jobs::{cancel_requested, check_submission, dequeue, enqueue, new_job};
-use super::{eligible, jobs};
+use super::{eligible, jobs, quota};
 use crate::refused::Refused;
 use crate::round::{Finished, JobEnd};
 use crate::state::{Array, Job, State};
@@ -18,7 +18,7 @@ pub(super) fn submitted(
     own: JobId,
     (tasks, request): (Tasks, Request),
 ) -> Result<(), Refused> {
-    check_submission(state, now, own, &request)?;
+    check_submission(state, now, (own, tasks.count()), &request)?;
     state.next_job += 1 + u64::from(tasks.count());
     jobs::admit(state, now, own, request);
     state.arrays.insert(own, Array::new(tasks));
@@ -48,6 +48,9 @@ pub(crate) fn make_tasks(state: &mut State, now: Time) {
         if state.blocked.contains(own) {
             continue;
         }
+        if array.made > 0 && state.over_quota.contains(Array::job_at(own, array.made - 1)) {
+            continue;
+        }
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
         let room = AHEAD.saturating_sub(array.waiting).min(at_a_time.saturating_sub(array.live())).min(array.left());
         // What stands against the array stands against its tasks no more.
@@ -58,21 +61,27 @@ pub(crate) fn make_tasks(state: &mut State, now: Time) {
             let id = Array::job_at(own, array.make_next());
             state.jobs.insert(id, Box::new(task.clone()));
             enqueue(state, now, id);
+            // The next one is made when there is room for this one.
+            if state.over_quota.contains(id) {
+                break;
+            }
         }
     }
 }
 
 /// Makes the last of the tasks that wait and never began no jobs again.
-pub(super) fn unmake_tasks(state: &mut State, own: JobId) {
+pub(super) fn unmake_tasks(state: &mut State, now: Time, own: JobId) {
     while let Some(array) = state.arrays.get_mut(&own)
         && let Some(place) = array.made.checked_sub(1)
         && let id = Array::job_at(own, place)
-        && state.queue.contains(id)
+        && (state.queue.contains(id) || state.over_quota.contains(id))
         && state.jobs.get(id).is_some_and(|job| job.attempts == 0)
     {
         array.made = place;
         dequeue(state, id);
-        state.jobs.remove(id);
+        if let Some(task) = state.jobs.remove(id) {
+            quota::give_back(state, now, id, &task.request.user);
+        }
     }
 }
 
@@ -93,7 +102,7 @@ pub(super) fn unqueued(state: &mut State, id: JobId) {
 
 /// Nobody wants the array: its tasks that began are ended one by one, and no further one begins.
 pub(super) fn cancelled(state: &mut State, now: Time, own: JobId, by: &str) {
-    unmake_tasks(state, own);
+    unmake_tasks(state, now, own);
     let Some(array) = state.arrays.get_mut(&own) else { return };
     array.cancelled_by.get_or_insert_with(|| by.to_owned());
     let (first, beyond) = (Array::job_at(own, 0), Array::job_at(own, array.made));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use limo_model::{Condition, Dependency, JobId, Request, Time};
 
-use super::{arrays, jobs};
+use super::{arrays, jobs, quota};
 use crate::became::Became;
 use crate::index::{begin_of, wants_to_be_alone};
 use crate::refused::Refused;
@@ -42,6 +42,11 @@ pub(super) fn conditions(state: &State, job: &mut Job) {
 
 /// Why a waiting job may not run yet; `None` for one that a policy may look at.
 pub(crate) fn obstacle(state: &State, now: Time, id: JobId) -> Option<Wait> {
+    condition(state, now, id).or_else(|| quota::wait_of(state, now, id))
+}
+
+/// What must still be so before a job may run, its user's quota aside.
+fn condition(state: &State, now: Time, id: JobId) -> Option<Wait> {
     let job = state.jobs.get(id)?;
     if let Some(by) = &job.held {
         return Some(Wait::Held { by: by.clone() });
@@ -62,7 +67,7 @@ pub(super) fn block(state: &mut State, now: Time, id: JobId) -> bool {
     if wants_to_be_alone(&job.request) {
         state.index.blocked.know_names(&state.jobs);
     }
-    if obstacle(state, now, id).is_none() {
+    if condition(state, now, id).is_none() && quota::make_room(state, now, id) {
         return false;
     }
     state.blocked.insert(id);
@@ -74,6 +79,7 @@ pub(super) fn block(state: &mut State, now: Time, id: JobId) -> bool {
 
 /// Takes a job that no longer waits, or may run now, out of the blocked ones.
 pub(super) fn unblock(state: &mut State, id: JobId) {
+    quota::leave_line(state, id);
     state.blocked.remove(id);
     if let Some(job) = state.jobs.get(id) {
         state.index.blocked.remove(id, job);
@@ -85,11 +91,26 @@ fn reconsider(state: &mut State, now: Time, id: JobId) {
     if !state.blocked.contains(id) {
         return;
     }
-    if obstacle(state, now, id).is_some() {
+    if condition(state, now, id).is_some() {
         state.index.blocked.untold.insert(id);
         return;
     }
+    if state.over_quota.contains(id) {
+        return;
+    }
+    if quota::make_room(state, now, id) {
+        return enter(state, now, id, |_| ());
+    }
+    if let Some(job) = state.jobs.get_mut(id) {
+        job.phase = Phase::Waiting(None);
+    }
+    state.index.blocked.untold.insert(id);
+}
+
+/// Nothing stands against a blocked job any more, once this is done.
+pub(super) fn enter(state: &mut State, now: Time, id: JobId, done: impl FnOnce(&mut State)) {
     unblock(state, id);
+    done(state);
     if let Some(job) = state.jobs.get_mut(id) {
         job.phase = Phase::Waiting(None);
         job.eligible = Some(now);
@@ -97,7 +118,8 @@ fn reconsider(state: &mut State, now: Time, id: JobId) {
     if state.arrays.contains_key(&id) {
         state.index.hungry.insert(id);
     } else {
-        jobs::queue(state, id);
+        jobs::queue(state, now, id);
+        state.index.hungry.extend(state.array_of(id).map(|(own, _)| own));
     }
     // It may be before others in the queue.
     state.index.memo = None;
@@ -117,9 +139,19 @@ pub(crate) fn tell_blocked(state: &mut State, now: Time) -> Vec<(JobId, Wait)> {
     for id in std::mem::take(&mut state.index.blocked.untold).iter() {
         let Some(wait) = obstacle(state, now, id) else { continue };
         let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { continue };
-        if told.as_ref() != Some(&wait) {
-            *told = Some(wait.clone());
-            told_now.push((id, wait));
+        if told.as_ref() == Some(&wait) {
+            continue;
+        }
+        *told = Some(wait.clone());
+        // What holds back the next task of an array holds back the array.
+        let array = state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
+        match array.and_then(|own| Some((own, state.jobs.get_mut(own)?))) {
+            None => told_now.push((id, wait)),
+            Some((own, job)) if job.phase != Phase::Waiting(Some(wait.clone())) => {
+                job.phase = Phase::Waiting(Some(wait.clone()));
+                told_now.push((own, wait));
+            }
+            Some(_) => {}
         }
     }
     told_now
@@ -140,12 +172,14 @@ pub(super) fn begun(state: &mut State, now: Time, id: JobId) {
 /// A job is over, and no longer in the state. Those that waited for that may run; those that can never run any more are
 /// over too, and what depends on them.
 pub(crate) fn over(state: &mut State, now: Time, (id, request): (JobId, &Request), end: &JobEnd) {
+    quota::gone(state, now, id, &request.user);
     let mut unmet = VecDeque::from(follow(state, now, (id, request), Became::of(end)));
     while let Some((id, dependency, became)) = unmet.pop_front() {
         unblock(state, id);
         let Some(job) = state.jobs.remove(id) else { continue };
         state.arrays.remove(&id);
         let end = JobEnd::Unmet { dependency, became };
+        quota::gone(state, now, id, &job.request.user);
         unmet.extend(follow(state, now, (id, &job.request), Became::of(&end)));
         state.finished.push(Finished::before_start(id, &job, now, end));
     }
@@ -190,6 +224,13 @@ pub(super) fn held(state: &mut State, now: Time, id: JobId, by: &str) -> Result<
     {
         job.held = Some(by.to_owned());
     }
+    if state.over_quota.contains(id) {
+        quota::leave_line(state, id);
+        let Some(job) = state.jobs.get_mut(id) else { return Ok(()) };
+        job.phase = Phase::Waiting(None);
+        let user = job.request.user.clone();
+        quota::admit(state, now, &user);
+    }
     if state.blocked.contains(id) {
         state.index.blocked.untold.insert(id);
     } else if state.queue.contains(id) {
@@ -198,9 +239,12 @@ pub(super) fn held(state: &mut State, now: Time, id: JobId, by: &str) -> Result<
             job.phase = Phase::Waiting(None);
         }
         block(state, now, id);
+        if let Some(user) = state.jobs.get(id).map(|job| job.request.user.clone()) {
+            quota::give_back(state, now, id, &user);
+        }
     } else if state.arrays.contains_key(&id) {
         // What began goes on.
-        arrays::unmake_tasks(state, id);
+        arrays::unmake_tasks(state, now, id);
         block(state, now, id);
     }
     Ok(())

@@ -3,7 +3,7 @@
 use limo_model::{Attempt, Cores, Energy, JobId, NodeId, Outcome, Request, Span, Time, UnitKind, Usage};
 
 use super::nodes::{self, release};
-use super::{arrays, eligible, reservations};
+use super::{arrays, eligible, quota, rank, reservations};
 use crate::account::cost_of;
 use crate::estimate::Known;
 use crate::refused::Refused;
@@ -11,7 +11,12 @@ use crate::round::{Account, Finished, JobEnd, StopReason};
 use crate::state::{Assignment, Job, Node, Phase, Running, State};
 
 /// Whether a submission can be recorded now: of a job, or of an array.
-pub(super) fn check_submission(state: &State, now: Time, id: JobId, request: &Request) -> Result<(), Refused> {
+pub(super) fn check_submission(
+    state: &State,
+    now: Time,
+    (id, tasks): (JobId, u32),
+    request: &Request,
+) -> Result<(), Refused> {
     if id.0 != state.next_job {
         return Err(Refused::Number { job: id, next: JobId(state.next_job) });
     }
@@ -22,11 +27,13 @@ pub(super) fn check_submission(state: &State, now: Time, id: JobId, request: &Re
     }
     check_request(state, request)?;
     reservations::check(state, now, request)?;
-    eligible::check(state, request)
+    rank::check_priority(request.priority)?;
+    eligible::check(state, request)?;
+    quota::check(state, now, request, tasks)
 }
 
 pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Request) -> Result<(), Refused> {
-    check_submission(state, now, id, &request)?;
+    check_submission(state, now, (id, 1), &request)?;
     state.next_job += 1;
     admit(state, now, id, request);
     enqueue(state, now, id);
@@ -38,6 +45,7 @@ pub(super) fn admit(state: &mut State, now: Time, id: JobId, request: Request) {
     let mut job = new_job(request, now);
     eligible::conditions(state, &mut job);
     state.index.blocked.known(id, &job.request);
+    quota::known(state, id, &job.request.user);
     state.jobs.insert(id, Box::new(job));
 }
 
@@ -57,13 +65,18 @@ pub(super) fn new_job(request: Request, submitted: Time) -> Job {
 
 /// Puts a waiting job where it waits: into the queue, or among those that may not run yet.
 pub(super) fn enqueue(state: &mut State, now: Time, id: JobId) {
+    let had_room = state.charges.contains_key(&id);
     if !eligible::block(state, now, id) {
-        queue(state, id);
+        return queue(state, now, id);
+    }
+    if let Some(user) = state.jobs.get(id).filter(|_| had_room).map(|job| job.request.user.clone()) {
+        quota::give_back(state, now, id, &user);
+        quota::admit(state, now, &user);
     }
 }
 
-/// Puts a waiting job into the queue, at the place that its number gives it.
-pub(super) fn queue(state: &mut State, id: JobId) {
+/// Puts a waiting job into the queue, at the place that its number gives it unless another job is there.
+pub(super) fn queue(state: &mut State, now: Time, id: JobId) {
     arrays::queued(state, id);
     let options = &state.settings.options;
     let known = Known {
@@ -73,10 +86,16 @@ pub(super) fn queue(state: &mut State, id: JobId) {
     };
     let index = &mut state.index;
     if let Some(job) = state.jobs.get(id) {
-        index.shapes.insert(known, &index.classes, id, &job.request);
+        let is_mixed = state.ranking.mixed || job.request.priority != 0;
+        let last = if is_mixed { state.queue.last() } else { None };
+        if let Some(place) = state.queue.insert(id) {
+            index.shapes.insert(known, &index.classes, place, &job.request);
+        }
         index.untold.insert(id);
+        if is_mixed {
+            rank::joined(state, now, id, last);
+        }
     }
-    state.queue.insert(id);
 }
 
 /// Takes a job that no longer waits out of where it waited.
@@ -85,10 +104,9 @@ pub(crate) fn dequeue(state: &mut State, id: JobId) {
         return eligible::unblock(state, id);
     }
     arrays::unqueued(state, id);
-    state.queue.remove(id);
     state.index.untold.remove(id);
-    if let Some(job) = state.jobs.get(id) {
-        state.index.shapes.remove(id, &job.request);
+    if let Some((place, job)) = state.queue.remove(id).zip(state.jobs.get(id)) {
+        state.index.shapes.remove(place, &job.request);
     }
 }
 
@@ -301,6 +319,8 @@ pub(super) fn ended(
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
     release(state, now, id, &assignment, &seen);
     let account = account(state, now, (&job, running.as_ref()), usage, &assignment);
+    let core_ms = running.as_ref().map_or(0, |running| assignment.core_ms(now - running.started));
+    quota::used(state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let stopped = assignment.stop.map(|(why, _)| why);
     if stopped.as_ref().is_some_and(StopReason::runs_again) && !matches!(outcome, Outcome::Lost { .. }) {

@@ -6,6 +6,8 @@ mod jobs;
 mod known;
 mod nodes;
 mod parts;
+mod quota;
+mod rank;
 mod reservations;
 mod settings;
 mod steer;
@@ -21,6 +23,8 @@ pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, 
 pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, with_times};
 pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take, wake};
+pub(crate) use quota::{next_turn, placed, turn};
+pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
 pub(crate) use reservations::{bar, is_reserved, note, reason};
 pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, resume, suspend};
 
@@ -64,6 +68,13 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::NodeAdded { spec, .. } => known::added(state, now, spec),
         Event::NodeRemoved { node, .. } => known::removed(state, now, *node),
         Event::ReservationSet { name, reservation, .. } => reservations::set(state, now, name, reservation.as_deref()),
+        Event::PrioritySet { job, priority, .. } => rank::priority_set(state, now, *job, *priority),
+        Event::QuotasSet { quotas, .. } => quota::set(state, now, quotas),
+        Event::FairshareSet { fairshare, .. } => rank::fairshare_set(state, now, fairshare),
+        Event::UsersDenied { denied, .. } => {
+            state.settings.denied.clone_from(denied);
+            Ok(())
+        }
     }?;
     // What begins as planned takes nothing away from what the last plan found.
     if !matches!(event, Event::Started { .. }) {

@@ -191,6 +191,7 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
     };
     state.active.insert(start.job);
     apply::take(state, now, start.job, &assignment);
+    apply::placed(state, now, start.job, &assignment);
     let sleeping = apply::wake(state, now, &assignment.placement);
     apply::with_times(state, start.job, |job| job.phase = Phase::Starting(assignment));
     if !sleeping.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, Request, Time};
 
-use crate::state::{Job, State};
+use crate::state::{Job, Phase, State};
 use crate::structure::{JobMap, JobSet};
 
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,10 @@ impl Blocked {
         let mut blocked = Self::default();
         for (id, job) in state.blocked.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &**job))) {
             blocked.add(id, job);
+            // It is told again where its turn or what is left changes.
+            if state.over_quota.contains(id) && job.phase != Phase::Waiting(None) {
+                blocked.untold.remove(id);
+            }
             if wants_to_be_alone(&job.request) {
                 blocked.know_names(&state.jobs);
             }

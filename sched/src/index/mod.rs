@@ -4,6 +4,7 @@
 mod blocked;
 mod classes;
 mod shapes;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ use crate::structure::JobSet;
 pub(crate) use blocked::{Blocked, begin_of, wants_to_be_alone};
 pub(crate) use classes::{Class, Classes};
 pub(crate) use shapes::{Shape, Shapes, Way};
+pub(crate) use users::Users;
 
 /// What the end of a job gives back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,8 @@ pub(crate) struct Index {
     pub reserved: BTreeSet<(NodeId, String)>,
     /// When reservations begin and end.
     pub boundaries: BTreeSet<Time>,
+    /// What jobs of users come to, while there are quotas.
+    pub users: Option<Users>,
 }
 
 /// It follows from the rest of the state, so it is never what tells two states apart.
@@ -127,6 +131,7 @@ impl Index {
         crate::apply::note(&mut index, state, now);
         index.queue_again(state);
         index.blocked = Blocked::of(state);
+        index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
         index
     }
 
@@ -135,17 +140,19 @@ impl Index {
         self.memo = None;
         // Where nodes are reserved, what is equal to a shape may not be to its jobs.
         self.shapes = Shapes::new(!state.reservations.is_empty());
-        for (id, job) in state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, job))) {
-            self.shapes.insert(Known::of(state), &self.classes, id, &job.request);
+        let jobs = state.queue.places().filter_map(|(place, id)| state.jobs.get(id).map(|job| (place, job)));
+        for (place, job) in jobs {
+            self.shapes.insert(Known::of(state), &self.classes, place, &job.request);
         }
     }
 
     /// Finds again what the waiting jobs of an application need: after its profile has changed.
     pub fn estimate_again(&mut self, state: &State, application: &str) {
         self.memo = None;
-        let waiting = state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &job.request)));
-        for (id, request) in waiting.filter(|(_, request)| request.application == application) {
-            self.shapes.insert(Known::of(state), &self.classes, id, request);
+        let waiting = state.queue.places();
+        let waiting = waiting.filter_map(|(place, id)| state.jobs.get(id).map(|job| (place, &job.request)));
+        for (place, request) in waiting.filter(|(_, request)| request.application == application) {
+            self.shapes.insert(Known::of(state), &self.classes, place, request);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Cores, JobId, Memory, Request};
+use limo_model::{Cores, Memory, Request};
 
 use super::Classes;
 use crate::apply::{allows_unit, cores_on};
@@ -125,7 +125,8 @@ impl Shapes {
         last.or_else(|| self.by_key.get(&key(request)).copied()).and_then(|shape| self.all.get(shape))
     }
 
-    pub fn insert(&mut self, known: Known<'_>, classes: &Classes, id: JobId, request: &Request) {
+    /// A job that waits at this place of the queue.
+    pub fn insert(&mut self, known: Known<'_>, classes: &Classes, place: u64, request: &Request) {
         let shape = self.of(request).unwrap_or_else(|| {
             let key = key(request);
             self.all.push(Shape {
@@ -148,7 +149,7 @@ impl Shapes {
         if shape.free.len() != shape.ways.len() {
             shape.free = shape.ways.iter().map(|way| free_on(classes, way)).collect();
         }
-        shape.waiting.insert(id.0, need(known, classes, &shape.ways, request));
+        shape.waiting.insert(place, need(known, classes, &shape.ways, request));
     }
 
     /// Finds again how many nodes each shape could be put on, where its classes have changed.
@@ -167,9 +168,9 @@ impl Shapes {
         self.counted.extend(classes.all().iter().map(|class| class.version));
     }
 
-    pub fn remove(&mut self, id: JobId, request: &Request) {
+    pub fn remove(&mut self, place: u64, request: &Request) {
         if let Some(shape) = self.of(request) {
-            self.all[shape].waiting.remove(id.0);
+            self.all[shape].waiting.remove(place);
         }
     }
 }

@@ -222,6 +222,12 @@ impl Assignment {
         self.stop.as_ref().is_some_and(|(why, _)| why.runs_again())
     }
 
+    /// Milliseconds of cores in that time.
+    pub(crate) fn core_ms(&self, span: Span) -> u64 {
+        let cores: u64 = self.placement.iter().map(|part| u64::from(part.cores) * u64::from(part.count)).sum();
+        cores.saturating_mul(u64::try_from(span.ms()).unwrap_or(0))
+    }
+
     /// Its part, where it is on one unit of one node: only such a job is held at caps.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
         match &self.placement[..] {

@@ -114,6 +114,21 @@ impl JobSet {
         true
     }
 
+    pub fn last(&self) -> Option<JobId> {
+        let (page, word) = self.words.pages.iter().enumerate().rfind(|(_, word)| **word != 0)?;
+        Some(JobId((self.words.first + page as u64) * PAGE + u64::from(word.ilog2())))
+    }
+
+    /// Those that were read.
+    pub(super) fn of<E: Error>(jobs: impl Iterator<Item = JobId>) -> Result<Self, E> {
+        let (mut set, mut spread) = (Self::default(), Spread::default());
+        for job in jobs {
+            spread.take(job)?;
+            set.insert(job);
+        }
+        Ok(set)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = JobId> {
         let words = (self.words.first..).zip(&self.words.pages);
         words.flat_map(|(page, word)| {

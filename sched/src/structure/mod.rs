@@ -5,6 +5,7 @@
 mod bits;
 mod jobs;
 mod levels;
+mod queue;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -13,4 +14,5 @@ pub(crate) use bits::Bits;
 pub use jobs::JobMap;
 pub(crate) use jobs::JobSet;
 pub(crate) use levels::Levels;
+pub use queue::Queue;
 pub(crate) use waiting::{Need, Waiting};

@@ -51,7 +51,8 @@ impl Policy for Conservative {
             }
         }
         let depth = view.options().depth;
-        for (id, job) in view.untold().filter(|(id, _)| last.is_some_and(|last| *id > last)) {
+        let last = last.and_then(|last| view.place(last));
+        for (id, job) in view.untold().filter(|(id, _)| last.is_some() && view.place(*id) > last) {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
             list.push((id, Wait::Depth { depth }));
         }

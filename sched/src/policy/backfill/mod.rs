@@ -1,6 +1,6 @@
 //! `easy`, `powercap`, `energybud`, `reducepc`: backfilling with a reservation for the first job that waits.
 //!
-//! Idea (energy-budget-2017, Algorithm 1): jobs in order of submission start while there is room; the first that has to
+//! Idea (energy-budget-2017, Algorithm 1): jobs in the order of the queue start while there is room; the first that has to
 //! wait gets a reservation at the earliest time at which enough running jobs are expected to have ended; a later job may
 //! start now if it is expected to end before that, or leaves what the reservation needs. With a power limit or an energy
 //! budget ([`gate`]) "room" also means power and energy, and the reservation holds them too (Algorithm 2).
@@ -47,7 +47,7 @@ pub(super) struct Backfill;
 pub struct Memo {
     head: JobId,
     reservation: Reservation,
-    /// Jobs below were looked at and cannot start.
+    /// Jobs at places below were looked at and cannot start.
     next: u64,
     /// How many of them looked possible.
     misses: u32,
@@ -74,6 +74,8 @@ struct Desk<'a> {
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     id: JobId,
+    /// In the queue.
+    place: u64,
     job: &'a Job,
     shape: &'a Shape,
     need: Need,
@@ -110,9 +112,9 @@ fn started(start: Start, memo: Option<Memo>) -> Plan {
 }
 
 impl<'a> Desk<'a> {
-    fn candidate(&self, shape: &'a Shape, (key, need): (u64, Need)) -> Option<Candidate<'a>> {
-        let id = JobId(key);
-        self.view.job(id).map(|job| Candidate { id, job, shape, need })
+    fn candidate(&self, shape: &'a Shape, (place, need): (u64, Need)) -> Option<Candidate<'a>> {
+        let id = self.view.job_at(place);
+        self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
     }
 
     /// The first job in the queue that could ever run on a node that is known.
@@ -141,7 +143,7 @@ impl<'a> Desk<'a> {
         let until = reservation.expected();
         let wait = self.obstacle(head.job, until).unwrap_or(Wait::Resources { until });
         let until = self.gate.until(&self.view);
-        Memo { head: head.id, reservation, next: head.id.0 + 1, misses: 0, until, wait: Some(wait) }
+        Memo { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
     }
 
     /// The first later job that may start, or why none does; nothing where too many looked possible.
@@ -152,7 +154,7 @@ impl<'a> Desk<'a> {
                 memo.next = self.view.state().next_job;
                 return Some(self.settle(memo, true));
             };
-            memo.next = candidate.id.0 + 1;
+            memo.next = candidate.place + 1;
             if let Some(start) = self.start(&candidate, Some(&memo.reservation)) {
                 memo.reservation.give(&self.view, &start, self.view.now() + start.estimate.duration);
                 memo.wait = None;

@@ -40,6 +40,11 @@ pub enum Step {
     /// One of two, of so many nodes from one on, some time from now, for so long, for jobs or for nobody.
     Reserve(u8, (u8, u8), (i64, i64), bool),
     Unreserve(u8),
+    Priority(u8, i32),
+    /// Of one of the users, or of all: jobs, cores, watt-hours in a day, jobs that are not over.
+    Quota(u8, [Option<u32>; 4]),
+    /// Weights of age and of use, the half-life in seconds, whether cores count, the share of one of the users.
+    Fairshare((u32, u32), i64, bool, u32),
 }
 
 /// A period some time after the one before, with so many watts above what the cluster draws at rest.
@@ -72,6 +77,12 @@ pub struct Ask {
     pub conditions: (u8, u8),
     /// Which of two reservations it is to run in: mostly none.
     pub reservation: Option<u8>,
+    pub priority: i32,
+}
+
+/// Mostly none; of few, so that some are equal.
+fn priority() -> impl Strategy<Value = i32> {
+    prop_oneof![2 => Just(0), 1 => -2..=2]
 }
 
 /// `most`: nodes.
@@ -82,7 +93,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let size = (1..=most, 0..4_u32, 0..3_u64, (named, any::<bool>()));
     let times = (limit, maybe(3000), maybe(3000), 1..600_i64);
     let reservation = proptest::option::weighted(0.15, 0..2_u8);
-    let more = (any::<bool>(), 0..5_u8, (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>()), reservation);
+    let after = (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>());
+    let more = (any::<bool>(), 0..5_u8, after, reservation, priority());
     (0..3_u8, size, times, proptest::bool::weighted(0.1), more).prop_map(
         |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, more)| Ask {
             app,
@@ -99,9 +111,19 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             takes,
             conditions: more.2,
             reservation: more.3,
+            priority: more.4,
         },
     )
 }
+
+/// Jobs, cores, watt-hours and submissions.
+fn quota() -> impl Strategy<Value = [Option<u32>; 4]> {
+    let maybe = |range: std::ops::Range<u32>| proptest::option::weighted(0.4, range);
+    (maybe(0..3), maybe(0..6), maybe(0..20), maybe(3..9)).prop_map(|(jobs, cores, wh, all)| [jobs, cores, wh, all])
+}
+
+/// Whose jobs there are.
+pub const USERS: [&str; 2] = ["ada", "user"];
 
 /// For policies that put a job on one node.
 pub fn narrow_step() -> impl Strategy<Value = Step> {
@@ -126,6 +148,10 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
         2 => (0..2_u8, (0..8_u8, 1..4_u8), (0..900_i64, 1..1200_i64), any::<bool>())
             .prop_map(|(which, nodes, when, users)| Step::Reserve(which, nodes, when, users)),
         1 => (0..2_u8).prop_map(Step::Unreserve),
+        1 => (any::<u8>(), priority()).prop_map(|(job, priority)| Step::Priority(job, priority)),
+        1 => ((0..4_u32, 0..4_u32), 1..2_000_i64, any::<bool>(), 0..3_u32)
+            .prop_map(|(weights, half, cores, share)| Step::Fairshare(weights, half, cores, share)),
+        1 => (0..3_u8, quota()).prop_map(|(user, quota)| Step::Quota(user, quota)),
     ]
 }
 
@@ -222,7 +248,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
     let named: Vec<String> = (0..2).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("n{}", 2 * bit)).collect();
     let (include, exclude) = if only { (named, Vec::new()) } else { (Vec::new(), named) };
     Request {
-        user: "user".into(),
+        user: USERS[usize::from(ask.takes % 2 == 0)].into(),
         name: "job".into(),
         nodes: std::num::NonZeroU32::new(ask.nodes).expect("at least one"),
         cores: std::num::NonZeroU32::new(ask.cores).map_or(Cores::All, Cores::Count),
@@ -236,6 +262,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         may_suspend: matches!(ask.gives, 1 | 3 | 4),
         may_requeue: ask.gives >= 2,
         filler: ask.gives == 4,
+        priority: ask.priority,
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },

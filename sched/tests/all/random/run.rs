@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Price, Request, Reservation,
-    Span, Time, UnitId,
+    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Price, Quotas, Request,
+    Reservation, Span, Time, UnitId,
 };
 use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
 
 use proptest::prelude::*;
 
-use super::{Step, budgets, config, request, reservation};
+use super::{Step, USERS, budgets, config, request, reservation};
 use crate::world::{Call, World};
 
 /// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
@@ -34,6 +34,8 @@ pub fn keeps_the_rules(
         run.check_forgetful(preset, options);
     });
 }
+
+mod settings;
 
 struct Run {
     world: World,
@@ -69,12 +71,38 @@ impl Run {
         self.check_nodes();
         self.check_upper_limit();
         self.check_conditions();
+        self.check_order();
+    }
+
+    /// The queue is in the order of priorities, and of submission.
+    fn check_order(&self) {
+        let view = self.world.core.view(self.world.now);
+        // Between two rankings time goes on.
+        let weighs = self.world.core.settings().fairshare.weighs();
+        let queue: Vec<_> = view.queue().map(|(id, job)| (-job.request.priority, id)).collect();
+        assert!(weighs || queue.is_sorted(), "{queue:?}");
     }
 
     fn one_round(&mut self) -> Round {
+        let before = USERS.map(|user| self.on_nodes(user));
         let round = self.world.round();
         assert_eq!(round.violations, [], "the checker found something");
+        // Those that a quota finds on nodes go on; it lets nobody begin beside them.
+        for (user, before) in USERS.into_iter().zip(before) {
+            let (now, quota) = (self.on_nodes(user), self.world.core.settings().quotas.of(user));
+            let within = |now: u32, before: u32, most: Option<u32>| most.is_none_or(|most| now <= most.max(before));
+            assert!(within(now.0, before.0, quota.jobs), "{user} has {now:?} of {quota}");
+            assert!(within(now.1, before.1, quota.cores), "{user} has {now:?} of {quota}");
+        }
         round
+    }
+
+    /// Jobs of a user that are on nodes, and their cores.
+    fn on_nodes(&self, user: &str) -> (u32, u32) {
+        let jobs = self.world.core.jobs().filter(|(_, job)| job.request.user == user);
+        jobs.filter_map(|(_, job)| job.assignment()).fold((0, 0), |(jobs, cores), assignment| {
+            (jobs + 1, cores + assignment.placement.iter().map(|part| part.cores * part.count).sum::<u32>())
+        })
     }
 
     /// Nobody gets what another one has, or what is asleep; each node's draw is a part of the whole.
@@ -178,7 +206,8 @@ impl Run {
         for (id, job) in self.world.core.jobs() {
             let conditions = job.request.conditions.as_deref().cloned().unwrap_or_default();
             let too_soon = conditions.begin.is_some_and(|begin| begin > self.world.now);
-            let alone = |(other, of): (JobId, &Job)| other >= id || of.request.name != job.request.name;
+            let same = |of: &Job| of.request.name == job.request.name && of.request.user == job.request.user;
+            let alone = |(other, of): (JobId, &Job)| other >= id || !same(of);
             let is_free =
                 job.after.is_empty() && !too_soon && (!conditions.singleton || self.world.core.jobs().all(alone));
             let stops = job.assignment().is_some_and(|assignment| assignment.stop.is_some());
@@ -221,6 +250,12 @@ impl Run {
                 let Some(job) = self.job(*index) else { return };
                 self.world.apply(Event::Released { job, by: by() })
             }
+            Step::Priority(index, priority) => {
+                let Some(job) = self.job(*index) else { return };
+                self.world.apply(Event::PrioritySet { job, priority: *priority, by: by() })
+            }
+            Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
+            Step::Quota(user, quota) => self.quota(usize::from(*user), *quota),
             Step::Pass(secs) => {
                 self.pass(now + Span::from_secs(*secs));
                 Ok(())
@@ -262,13 +297,6 @@ impl Run {
         };
     }
 
-    fn choose(&mut self, change: impl FnOnce(&mut Options)) -> Result<(), Refused> {
-        let settings = self.world.core.settings();
-        let (preset, mut options) = (settings.preset, settings.options);
-        change(&mut options);
-        self.world.apply(Event::PolicySet { preset, options, by: "root".into() })
-    }
-
     fn up(&mut self, node: NodeId, more: u32) -> Result<(), Refused> {
         let mut spec = self.world.core.node(node).expect("a node").spec().clone();
         spec.units[0].cores += more;
@@ -276,22 +304,6 @@ impl Run {
         self.world.apply(Event::NodeUp { spec })?;
         self.world.registered(node);
         Ok(())
-    }
-
-    fn limits(&mut self, low: i64, above: i64, until: i64) -> Result<(), Refused> {
-        let now = self.world.now;
-        let band = |low: i64, high: i64| Band::new(Power::from_watts(low), Power::from_watts(high)).expect("a band");
-        let steps = vec![(now, band(low, low + above)), (now + Span::from_secs(until), band(low / 2, low + above / 2))];
-        let limits = Curve::new(steps, Some(now + Span::from_secs(2 * until))).expect("a curve");
-        self.world.apply(Event::LimitsSet { limits, by: "root".into() })
-    }
-
-    fn prices(&mut self, eur: &[i64]) -> Result<(), Refused> {
-        let now = self.world.now;
-        let step =
-            |(index, eur): (i64, &i64)| (now + Span::from_secs(600 * index), Price::from_milli_per_mwh(eur * 1000));
-        let prices = Curve::new((0..).zip(eur).map(step).collect(), None).expect("a curve");
-        self.world.apply(Event::PricesSet { prices: Some(prices), by: "root".into() })
     }
 
     /// Takes back the first job that has not begun, if there is one.
@@ -337,6 +349,7 @@ impl Run {
         self.world.apply(Event::PricesSet { prices: None, by: "root".into() }).expect("no prices");
         // There may be no row of equal nodes that is long enough for every job.
         self.choose(|options| options.allocation = Allocation::Any).expect("an option");
+        self.world.apply(Event::QuotasSet { quotas: Quotas::default(), by: "root".into() }).expect("no quotas");
         self.round();
         let end = self.world.now + Span::from_secs(100_000);
         self.pass(end);

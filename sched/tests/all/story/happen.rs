@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Reservation, Time};
-use limo_sched::{Command, Event, JobEnd, Round, TaskCounts};
+use limo_model::{Band, Curve, Quota, Reservation, Span, Time};
+use limo_sched::{Command, Event, Fairshare, JobEnd, Round, TaskCounts};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
 
@@ -18,6 +18,15 @@ impl Story {
             ["hold", name, who] => self.apply(Event::Held { job: self.names[*name], by: (*who).to_owned() }),
             ["release", name] => self.apply(Event::Released { job: self.names[*name], by: by() }),
             ["requeue", name] => self.apply(Event::RequeueRequested { job: self.names[*name], by: by() }),
+            ["quota", user, rest @ ..] => self.quota(user, &fields(rest)),
+            ["fairshare", rest @ ..] => self.fairshare(&fields(rest)),
+            ["deny", users @ ..] => {
+                let denied = users.iter().map(|user| (*user).to_owned()).collect();
+                self.apply(Event::UsersDenied { denied, by: by() });
+            }
+            ["priority", name, priority] => {
+                self.apply(Event::PrioritySet { job: self.names[*name], priority: parse(priority), by: by() });
+            }
             ["limits", low, high] => {
                 let limits = Curve::constant(Band::new(watts(low), watts(high)).expect("a band"));
                 self.apply(Event::LimitsSet { limits, by: by() });
@@ -94,6 +103,38 @@ impl Story {
         let steps = steps.map(|(at, text)| (clock(at), band(text))).collect();
         let limits = Curve::new(steps, fields(words).get("until").map(|at| clock(at))).expect("a curve");
         self.apply(Event::LimitsSet { limits, by: "root".into() });
+    }
+
+    /// `USER|default [jobs=2] [cores=4] [energy=1kWh/day] [submitted=9]`
+    fn quota(&mut self, user: &str, given: &BTreeMap<&str, &str>) {
+        let count = |name: &str| given.get(name).map(|text| parse(text));
+        let energy = given.get("energy").and_then(|text| text.split_once('/'));
+        let energy = energy.map(|(energy, window)| (parse(energy), window.parse().expect("a window")));
+        let quota = Quota { jobs: count("jobs"), cores: count("cores"), energy, submitted: count("submitted") };
+        let mut quotas = self.world.core.settings().quotas.clone();
+        match user {
+            "default" => quotas.default = quota,
+            user => drop(quotas.users.insert(user.to_owned(), quota)),
+        }
+        self.apply(Event::QuotasSet { quotas, by: "root".into() });
+    }
+
+    /// `[age=100] [age-max=7d] [weight=100] [half-life=7d] [by=energy] [every=1min] [share=USER:N]`
+    fn fairshare(&mut self, given: &BTreeMap<&str, &str>) {
+        let weight = |name: &str| given.get(name).map_or(0, |text| parse(text));
+        let span = |name: &str, usual: Span| given.get(name).map_or(usual, |text| parse(text));
+        let usual = Fairshare::default();
+        let share = given.get("share").and_then(|text| text.split_once(':'));
+        let fairshare = Fairshare {
+            age_weight: weight("age"),
+            age_max: span("age-max", usual.age_max),
+            weight: weight("weight"),
+            half_life: span("half-life", usual.half_life),
+            measure: given.get("by").map(|text| parse(text)).unwrap_or_default(),
+            rank_every: span("every", usual.rank_every),
+            shares: share.map(|(user, share)| (user.to_owned(), parse(share))).into_iter().collect(),
+        };
+        self.apply(Event::FairshareSet { fairshare, by: "root".into() });
     }
 
     fn tell(&mut self, round: &Round) {

@@ -281,7 +281,7 @@ impl Story {
         }
         let job = self.world.core.next_job();
         let request = Request {
-            user: "user".into(),
+            user: given.get("user").copied().unwrap_or("user").to_owned(),
             name: given.get("named").copied().unwrap_or(name).to_owned(),
             application,
             size: String::new(),
@@ -305,6 +305,7 @@ impl Story {
             allowance: allowance(&given),
             spread: None,
             reservation: given.get("reservation").map(|text| (*text).to_owned()),
+            priority: given.get("priority").map_or(0, |text| parse(text)),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

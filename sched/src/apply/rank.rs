@@ -1,0 +1,159 @@
+//! Which job is before which: by priority, and where that is the same by number. A queue in which no priority differs is in
+//! the order of numbers, and nothing here is done for it.
+//!
+//! Cost: ranking n jobs is a sort and one insertion each. It is done before a plan, and only where a job joined the queue
+//! before one of a lower priority, or a priority changed; with weights, also as time passes.
+
+use std::collections::BTreeMap;
+
+use limo_model::{JobId, PRIORITY_LIMIT, Span, Time};
+
+use super::quota;
+use crate::fairshare::{Fairshare, Measure};
+use crate::refused::Refused;
+use crate::standing::Standing;
+use crate::state::{Job, Phase, State};
+
+/// A queue that is longer is ranked once in this time at most, where not a longer time is given: several plans are made at
+/// one time, and tasks of an array that join between them are all ranked before the first plan of the next.
+const FEW: usize = 64;
+const INSTANT: Span = Span::from_ms(10);
+
+/// A queue that is longer is ranked once in [`PAUSE`] at most: ranking so many takes about a millisecond, and a stream of
+/// urgent submissions into a queue of 100,000 would make every round take as long as thirty. Until then an urgent job is
+/// where it would be without its priority.
+const MANY: usize = 4_096;
+const PAUSE: Span = Span::from_secs(1);
+
+pub(super) fn check_priority(priority: i32) -> Result<(), Refused> {
+    match (-PRIORITY_LIMIT..=PRIORITY_LIMIT).contains(&priority) {
+        true => Ok(()),
+        false => Err(Refused::Priority { priority }),
+    }
+}
+
+/// Only a job that waits can get another priority.
+pub(crate) fn check_priority_of(state: &State, id: JobId, priority: i32) -> Result<(), Refused> {
+    let job = state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
+    check_priority(priority)?;
+    if matches!(job.phase, Phase::Waiting(_)) { Ok(()) } else { Err(Refused::HasNoPriority { job: id }) }
+}
+
+pub(super) fn priority_set(state: &mut State, now: Time, id: JobId, priority: i32) -> Result<(), Refused> {
+    check_priority_of(state, id, priority)?;
+    let tasks = state.arrays.get(&id).map_or(0, |array| u64::from(array.made));
+    for id in (id.0..=id.0 + tasks).map(JobId) {
+        quota::ranked(state, now, id, |state| {
+            if let Some(job) = state.jobs.get_mut(id).filter(|job| matches!(job.phase, Phase::Waiting(_))) {
+                job.request.priority = priority;
+            }
+        });
+    }
+    (state.ranking.mixed, state.ranking.due) = (true, true);
+    Ok(())
+}
+
+/// What was used counts by the half-life that held until now.
+pub(super) fn fairshare_set(state: &mut State, now: Time, fairshare: &Fairshare) -> Result<(), Refused> {
+    let half_life = state.settings.fairshare.half_life;
+    state.used.values_mut().for_each(|used| used.count(now, [0; 2], half_life));
+    state.settings.fairshare = fairshare.clone();
+    state.ranking.points.clear();
+    (state.ranking.mixed, state.ranking.due) = (true, true);
+    Ok(())
+}
+
+/// A job is in the queue whose last job was another one before.
+#[cold]
+pub(super) fn joined(state: &mut State, now: Time, id: JobId, last: Option<JobId>) {
+    state.ranking.mixed = true;
+    let Some(last) = last else { return };
+    let rank = |id: JobId| state.jobs.get(id).map(|job| rank_of(state, now, id, job));
+    let is_behind = state.queue.place(last) < state.queue.place(id) && rank(last) < rank(id);
+    state.ranking.due |= !is_behind;
+}
+
+pub(crate) fn standing(state: &State, now: Time, job: &Job) -> Standing {
+    let fairshare = &state.settings.fairshare;
+    let own = i64::from(job.request.priority);
+    if !fairshare.weighs() {
+        return Standing { own, ..Standing::default() };
+    }
+    let points = state.ranking.points.get(&job.request.user).copied();
+    let share = points.unwrap_or_else(|| fairshare.points((0, 0), (fairshare.share_of(&job.request.user), 1)));
+    Standing { own, age: fairshare.age(now - job.eligible()), share }
+}
+
+/// What is smaller is before the other.
+fn rank_of(state: &State, now: Time, id: JobId, job: &Job) -> (i64, JobId) {
+    (-standing(state, now, job).total(), id)
+}
+
+/// What the use of each user adds to priorities: of all who used something that counts, have jobs that run, or wait. What
+/// jobs that run have used so far counts, too: else who starts a thousand of them would be first until they end.
+fn points(state: &State, now: Time) -> BTreeMap<String, i64> {
+    let fairshare = &state.settings.fairshare;
+    if fairshare.weight == 0 {
+        return BTreeMap::new();
+    }
+    let past = state.used.iter().map(|(user, used)| (user.as_str(), used.counted(fairshare, now)));
+    let mut users: BTreeMap<&str, u64> = past.filter(|(_, used)| *used > 0).collect();
+    for job in state.active.iter().chain(state.queue.iter()).filter_map(|id| state.jobs.get(id)) {
+        let used = users.entry(&job.request.user).or_default();
+        if let Some((running, assignment)) = job.running().zip(job.assignment()) {
+            *used = used.saturating_add(match fairshare.measure {
+                Measure::Energy => u64::try_from(running.used(assignment, now).mj()).unwrap_or(0),
+                Measure::CoreSeconds => assignment.core_ms(now - running.started),
+            });
+        }
+    }
+    let all = users.values().fold(0, |all: u64, used| all.saturating_add(*used));
+    let shares = users.keys().map(|user| u64::from(fairshare.share_of(user))).sum();
+    let of = |(user, used): (&str, u64)| {
+        (user.to_owned(), fairshare.points((used, all), (fairshare.share_of(user), shares)))
+    };
+    users.into_iter().map(of).collect()
+}
+
+/// When the queue is to be ranked without any event.
+pub(crate) fn rank_at(state: &State) -> Option<Time> {
+    let last = state.ranking.at?;
+    match (state.ranking.due, state.queue.len()) {
+        (true, 0..=FEW) => None,
+        (true, ..=MANY) => Some(last + INSTANT),
+        (true, _) => Some(last + PAUSE),
+        (false, 2..) if state.settings.fairshare.weighs() => {
+            Some(last + state.settings.fairshare.rank_every.max(PAUSE))
+        }
+        (false, _) => None,
+    }
+}
+
+/// Puts the queue in the order of priorities, where it may be in another one.
+pub(crate) fn rank(state: &mut State, now: Time) {
+    let at = rank_at(state);
+    if !(state.ranking.due || at.is_some()) || at.is_some_and(|at| now < at) {
+        return;
+    }
+    let weighs = state.settings.fairshare.weighs();
+    state.ranking.points = points(state, now);
+    let jobs = state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, job)));
+    let mut order: Vec<(i64, JobId)> = jobs.map(|(id, job)| rank_of(state, now, id, job)).collect();
+    let first = order.first().copied();
+    order.sort_unstable();
+    let is_mixed = weighs || order.iter().any(|(priority, _)| *priority != 0);
+    let order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
+    if state.queue.rank(&order) {
+        let mut index = std::mem::take(&mut state.index);
+        index.queue_again(state);
+        state.index = index;
+        // Who is no longer the first waits for another reason.
+        let passed = first.map(|(_, id)| id).filter(|id| order.first() != Some(id));
+        if let Some((id, job)) = passed.and_then(|id| state.jobs.get_mut(id).map(|job| (id, job))) {
+            job.phase = Phase::Waiting(None);
+            state.index.untold.insert(id);
+        }
+    }
+    state.ranking.mixed = is_mixed || state.queue.is_ranked();
+    (state.ranking.due, state.ranking.at) = (false, Some(now));
+}

@@ -1,0 +1,79 @@
+//! What the jobs of each user come to, where users have quotas. Decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{Energy, JobId};
+
+use crate::state::{Charge, State};
+
+/// By name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Users(BTreeMap<String, Held>);
+
+/// Of one user.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Held {
+    /// Jobs and arrays that are not over; tasks are not among them.
+    pub submitted: BTreeSet<JobId>,
+    /// What those take together for which there is room.
+    pub jobs: u32,
+    pub cores: u64,
+    pub energy: Energy,
+    /// Jobs for which there is no room, in the order in which they will get it.
+    pub waiting: BTreeSet<(i32, JobId)>,
+}
+
+impl Users {
+    pub fn of(state: &State) -> Self {
+        let mut users = Self::default();
+        for (id, job) in state.jobs.iter() {
+            let held = users.entry(&job.request.user);
+            if let Some(charge) = state.charges.get(&id) {
+                held.take(charge);
+            }
+            if state.over_quota.contains(id) {
+                held.waiting.insert((-job.request.priority, id));
+            }
+            if state.array_of(id).is_none() {
+                held.submitted.insert(id);
+            }
+        }
+        users
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Held)> {
+        self.0.iter()
+    }
+
+    pub fn get(&self, user: &str) -> Option<&Held> {
+        self.0.get(user)
+    }
+
+    pub fn entry(&mut self, user: &str) -> &mut Held {
+        if !self.0.contains_key(user) {
+            self.0.insert(user.to_owned(), Held::default());
+        }
+        self.0.entry(user.to_owned()).or_default()
+    }
+
+    /// Forgets a user without jobs.
+    pub fn tidy(&mut self, user: &str) {
+        if self.0.get(user).is_some_and(|held| held.submitted.is_empty() && held.jobs == 0 && held.waiting.is_empty()) {
+            self.0.remove(user);
+        }
+    }
+}
+
+impl Held {
+    pub fn take(&mut self, charge: &Charge) {
+        self.jobs += 1;
+        self.cores = self.cores + u64::from(charge.cores);
+        self.energy += charge.energy;
+    }
+
+    pub fn give(&mut self, charge: &Charge) {
+        self.jobs = self.jobs.saturating_sub(1);
+        self.cores = self.cores.saturating_sub(u64::from(charge.cores));
+        self.energy -= charge.energy;
+    }
+}

@@ -1,0 +1,40 @@
+//! What of a quota stands against a job, with the numbers.
+
+use limo_model::{Energy, JobId, Time, Window};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverQuota {
+    /// So many of the user's jobs run or are about to.
+    Jobs { has: u32, most: u32 },
+    /// Those have so many cores.
+    Cores { needs: u32, has: u64, most: u32 },
+    /// So much was used in the day, week or month that ends then, or is expected of those jobs.
+    Energy { needs: Energy, has: Energy, most: Energy, window: Window, until: Time },
+    /// There is room, but not for the job before it.
+    Turn { job: JobId },
+}
+
+impl OverQuota {
+    /// When what was used no longer counts.
+    pub fn until(&self) -> Option<Time> {
+        match self {
+            Self::Energy { until, .. } => Some(*until),
+            _ => None,
+        }
+    }
+
+    /// As people read it; `until` is shown where it is given.
+    pub fn shown(&self, until: Option<String>) -> String {
+        match self {
+            Self::Jobs { has, most } => format!("{has} of {most} jobs at a time"),
+            Self::Cores { needs, has, most } => format!("needs {needs} cores, {has} of {most} are taken"),
+            Self::Energy { needs, has, most, window, .. } => {
+                let until = until.map(|until| format!(", which ends at {until}")).unwrap_or_default();
+                format!("needs {needs}, {has} of {most} are used or expected in the {window}{until}")
+            }
+            Self::Turn { job } => format!("job {job} of the same user is before it"),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What is recorded of when the queue was ranked by priority, and when it is to be.
+
+use std::collections::BTreeMap;
+
+use limo_model::Time;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Ranking {
+    /// Whether priorities in the queue may differ, or have: as long as none did nothing is compared.
+    pub mixed: bool,
+    /// Whether jobs may not stand in the order of their priorities.
+    pub due: bool,
+    /// Last.
+    pub at: Option<Time>,
+    /// What then was added to priorities of jobs by their users; who is not here used nothing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub points: BTreeMap<String, i64>,
+}
+
+impl Ranking {
+    pub fn is_idle(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,52 @@
+//! What is recorded of users: what they used. And of jobs that their quotas have made room for: what that is.
+
+use limo_model::{Energy, Span, Time, Window};
+use serde::{Deserialize, Serialize};
+
+use crate::fairshare::{Fairshare, decayed};
+
+/// What a job that its user's quota has made room for takes of that, as long as it runs or is about to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Charge {
+    pub cores: u32,
+    /// Expected of it.
+    pub energy: Energy,
+}
+
+/// What a user used. Jobs count when they end, or end to run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Used {
+    /// The energy of the last day, week and month in which a job ended, and when those began.
+    pub energy: [(Time, Energy); 3],
+    /// What counts of all that was used, at this time: in mJ, and in milliseconds of a core.
+    pub(crate) counted: [u64; 2],
+    pub(crate) at: Time,
+}
+
+impl Used {
+    /// Of the window that contains `now`.
+    pub fn in_window(&self, window: Window, now: Time) -> Energy {
+        let (begin, energy) = self.energy[window as usize];
+        if begin == window.begin(now) { energy } else { Energy::ZERO }
+    }
+
+    /// What counts of it now.
+    pub fn counted(&self, fairshare: &Fairshare, now: Time) -> u64 {
+        decayed(self.counted[fairshare.measure as usize], now - self.at, fairshare.half_life)
+    }
+
+    /// Brings up to date what counts, and adds to it.
+    pub(crate) fn count(&mut self, now: Time, more: [u64; 2], half_life: Span) {
+        for (counted, more) in self.counted.iter_mut().zip(more) {
+            *counted = decayed(*counted, now - self.at, half_life).saturating_add(more);
+        }
+        self.at = now;
+    }
+
+    pub(crate) fn add(&mut self, now: Time, energy: Energy) {
+        for window in Window::ALL {
+            let used = self.in_window(window, now) + energy;
+            self.energy[window as usize] = (window.begin(now), used);
+        }
+    }
+}

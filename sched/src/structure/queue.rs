@@ -1,0 +1,217 @@
+//! The queue: jobs at places, in order. A job's place is its number, until the queue is ranked: then the jobs have the
+//! same places among them, in another order. Only of jobs whose place is not their number more than a bit is kept, so
+//! that a queue in the order of submission costs what a set of numbers costs. Decides no order itself.
+
+use std::collections::BTreeMap;
+
+use limo_model::JobId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::JobSet;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Those that are taken.
+    places: JobSet,
+    /// Who is at a place that is not its number, both ways.
+    at: BTreeMap<JobId, JobId>,
+    place_of: BTreeMap<JobId, JobId>,
+}
+
+impl Queue {
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether a job has a place that is not its number.
+    pub fn is_ranked(&self) -> bool {
+        !self.at.is_empty()
+    }
+
+    pub fn contains(&self, job: JobId) -> bool {
+        self.place(job).is_some()
+    }
+
+    pub fn place(&self, job: JobId) -> Option<u64> {
+        if let Some(place) = self.place_of.get(&job).filter(|_| self.is_ranked()) {
+            return Some(place.0);
+        }
+        (self.places.contains(job) && self.job_at(job.0) == job).then_some(job.0)
+    }
+
+    /// Who is at a place that is taken.
+    pub fn job_at(&self, place: u64) -> JobId {
+        let place = JobId(place);
+        if self.at.is_empty() { place } else { self.at.get(&place).copied().unwrap_or(place) }
+    }
+
+    /// Returns its place: its number or, where another job is there, the number of that, and so on. That ends, since no
+    /// two jobs have one place. Nothing where the job has a place.
+    pub fn insert(&mut self, job: JobId) -> Option<u64> {
+        if self.is_ranked() {
+            return self.insert_among_ranked(job);
+        }
+        self.places.insert(job).then_some(job.0)
+    }
+
+    #[cold]
+    fn insert_among_ranked(&mut self, job: JobId) -> Option<u64> {
+        if self.contains(job) {
+            return None;
+        }
+        let mut place = job;
+        while self.places.contains(place) {
+            place = self.job_at(place.0);
+        }
+        self.places.insert(place);
+        self.seat(place, job);
+        Some(place.0)
+    }
+
+    fn seat(&mut self, place: JobId, job: JobId) {
+        if place != job {
+            self.at.insert(place, job);
+            self.place_of.insert(job, place);
+        }
+    }
+
+    /// Returns the place that it had.
+    pub fn remove(&mut self, job: JobId) -> Option<u64> {
+        let place = JobId(self.place(job)?);
+        self.places.remove(place);
+        if place != job {
+            self.at.remove(&place);
+            self.place_of.remove(&job);
+        }
+        Some(place.0)
+    }
+
+    /// In order.
+    pub fn iter(&self) -> impl Iterator<Item = JobId> {
+        self.places.iter().map(|place| self.job_at(place.0))
+    }
+
+    /// Jobs with their places, in order.
+    pub fn places(&self) -> impl Iterator<Item = (u64, JobId)> {
+        self.places.iter().map(|place| (place.0, self.job_at(place.0)))
+    }
+
+    pub fn last(&self) -> Option<JobId> {
+        self.places.last().map(|place| self.job_at(place.0))
+    }
+
+    /// Gives the places that are taken to the jobs of the queue in this order, which must be all of them; whether one has
+    /// another place then.
+    pub fn rank(&mut self, order: &[JobId]) -> bool {
+        debug_assert_eq!(order.len(), self.len(), "all jobs of the queue");
+        if self.iter().eq(order.iter().copied()) {
+            return false;
+        }
+        self.at.clear();
+        self.place_of.clear();
+        let places: Vec<JobId> = self.places.iter().collect();
+        places.into_iter().zip(order).for_each(|(place, job)| self.seat(place, *job));
+        true
+    }
+}
+
+/// One job of a queue: its number, or a place and the job that has it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Seat {
+    Own(JobId),
+    Other(JobId, JobId),
+}
+
+/// A list in order; as long as every job is at the place that its number gives it, a list of numbers.
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let seat = |(place, job): (u64, JobId)| match place == job.0 {
+            true => Seat::Own(job),
+            false => Seat::Other(JobId(place), job),
+        };
+        serializer.collect_seq(self.places().map(seat))
+    }
+}
+
+impl<'de> Deserialize<'de> for Queue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seats = Vec::<Seat>::deserialize(deserializer)?;
+        let places = seats.iter().map(|seat| match seat {
+            Seat::Own(place) | Seat::Other(place, _) => *place,
+        });
+        let places = JobSet::of(places)?;
+        let mut queue = Self { places, ..Self::default() };
+        for seat in &seats {
+            if let Seat::Other(place, job) = seat {
+                queue.seat(*place, *job);
+            }
+        }
+        Ok(queue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(jobs: &[u64]) -> Queue {
+        let mut queue = Queue::default();
+        for job in jobs {
+            assert_eq!(queue.insert(JobId(*job)), Some(*job));
+        }
+        queue
+    }
+
+    fn order(queue: &Queue) -> Vec<u64> {
+        queue.iter().map(|job| job.0).collect()
+    }
+
+    fn rank(queue: &mut Queue, order: &[u64]) -> bool {
+        queue.rank(&order.iter().map(|job| JobId(*job)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn jobs_have_the_places_of_one_another() {
+        let mut queue = queue(&[2, 3, 5, 9]);
+        assert!(!rank(&mut queue, &[2, 3, 5, 9]) && !queue.is_ranked());
+        assert!(rank(&mut queue, &[9, 2, 3, 5]));
+        let places: Vec<(u64, u64)> = queue.places().map(|(place, job)| (place, job.0)).collect();
+        assert_eq!(places, [(2, 9), (3, 2), (5, 3), (9, 5)]);
+        assert_eq!([9, 2, 3, 5, 7].map(|job| queue.place(JobId(job))), [Some(2), Some(3), Some(5), Some(9), None]);
+        assert_eq!((queue.last(), queue.insert(JobId(10))), (Some(JobId(5)), Some(10)));
+        assert!(rank(&mut queue, &[2, 3, 5, 9, 10]) && !queue.is_ranked());
+    }
+
+    #[test]
+    fn who_comes_back_finds_a_place_that_is_free() {
+        let mut queue = queue(&[1, 2, 3]);
+        rank(&mut queue, &[3, 1, 2]);
+        assert_eq!((queue.remove(JobId(3)), queue.remove(JobId(3))), (Some(1), None));
+        assert_eq!((order(&queue), queue.len()), (vec![1, 2], 2));
+        // At 3 is job 2, at 2 is job 1, and 1 is free.
+        assert_eq!((queue.insert(JobId(3)), queue.insert(JobId(3))), (Some(1), None));
+        assert_eq!(order(&queue), [3, 1, 2]);
+        assert_eq!(
+            [queue.remove(JobId(1)), queue.remove(JobId(2)), queue.remove(JobId(3))],
+            [Some(2), Some(3), Some(1)]
+        );
+        assert_eq!(queue, Queue::default());
+    }
+
+    #[test]
+    fn a_snapshot_has_the_same_order() {
+        let mut queue = queue(&[1, 2, 3, 70]);
+        assert_eq!(serde_json::to_string(&queue).expect("a list"), "[1,2,3,70]");
+        rank(&mut queue, &[1, 70, 2, 3]);
+        let text = serde_json::to_string(&queue).expect("a list");
+        assert_eq!(text, "[1,[2,70],[3,2],[70,3]]");
+        assert_eq!(serde_json::from_str::<Queue>(&text).expect("a queue"), queue);
+        let error = serde_json::from_str::<Queue>("[1,18446744073709551615]").expect_err("too far apart").to_string();
+        assert!(error.starts_with("jobs 1 and 18446744073709551615 are too far apart"), "{error}");
+    }
+}
