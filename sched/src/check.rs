@@ -9,7 +9,7 @@ use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitK
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::apply::{allows_node, allows_unit, cores_on, obstacle};
+use crate::apply::{allows_node, allows_unit, cores_on, may_be_denied, obstacle};
 use crate::index::Classes;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
@@ -72,6 +72,10 @@ pub enum Violation {
     WakeInPast { at: Time },
     #[error("job {job} may not run yet: {}", wait.kind())]
     NotEligible { job: JobId, wait: Wait },
+    #[error("job {job} gets another cap on some of its nodes")]
+    UnevenCaps { job: JobId },
+    #[error("job {job} gets a node more than once")]
+    NodeTwice { job: JobId },
 }
 
 /// Every rule that `plan` breaks; empty for a plan that may be executed.
@@ -139,11 +143,26 @@ fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violatio
     if !start.placement.is_empty() && nodes != job.request.nodes.get() {
         found.push(Violation::Nodes { job: id, nodes });
     }
+    if overlap(&start.placement) {
+        found.push(Violation::NodeTwice { job: id });
+    }
+}
+
+/// Whether two parts have a node in common. Mostly they are in order.
+fn overlap(placement: &[Part]) -> bool {
+    let runs = |parts: &[Part]| parts.iter().map(|part| (part.unit.node.0, part.count)).collect::<Vec<_>>();
+    let meet = |runs: &[(u32, u32)]| runs.windows(2).any(|two| two[0].0.saturating_add(two[0].1) > two[1].0);
+    let mut runs = runs(placement);
+    if !meet(&runs) {
+        return false;
+    }
+    runs.sort_unstable();
+    meet(&runs)
 }
 
 /// Neighbours of one class are alike: then the first of them speaks for all.
 fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut Vec<Violation>) {
-    let alike = view.index().classes.is_run(part) && job.request.include.is_empty() && job.request.exclude.is_empty();
+    let alike = view.index().classes.is_run(part) && !may_be_denied(&job.request);
     if !view.index().classes.can_be_reached(part) {
         found.push(Violation::NodeUnavailable { job: id });
     }

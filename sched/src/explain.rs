@@ -8,7 +8,7 @@ use crate::round::{Command, Wait};
 use crate::timeline::{Respect, Timeline};
 use crate::view::{Choice, View};
 
-/// One unit on which a job could run.
+/// One unit on which a job could run, or on which one that wants several nodes could have what it wants of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Possibility {
     pub unit: UnitId,
@@ -27,34 +27,36 @@ pub struct Possibility {
 pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec<Possibility> {
     let timeline = Timeline::new(view);
     let draw = timeline.draw_at(view.now());
-    let describe =
-        |choice: &Choice| describe(view, &timeline, choice, weigh(view, submitted, choice, (view.now(), draw)));
-    view.choices(request, true, |_| true).iter().map(describe).collect()
+    let describe = |choice: &Choice| {
+        describe(view, &timeline, choice, weigh(view, submitted, &choice.estimate, (view.now(), draw)))
+    };
+    view.choices(request).iter().filter_map(describe).collect()
 }
 
-fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: Weighed) -> Possibility {
-    Possibility {
-        unit: choice.unit(),
-        cap: choice.part.cap,
+fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: Weighed) -> Option<Possibility> {
+    let part = choice.placement.first()?;
+    Some(Possibility {
+        unit: part.unit,
+        cap: part.cap,
         estimate: choice.estimate,
         cost: view.prices().map(|_| weighed.energy),
         waiting: weighed.waiting,
         band: weighed.band,
-        obstacle: obstacle(view, timeline, choice),
-    }
+        obstacle: obstacle(view, timeline, choice, part.unit),
+    })
 }
 
-fn obstacle(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice) -> Option<Wait> {
+fn obstacle(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, unit: UnitId) -> Option<Wait> {
     let now = view.now();
-    if !view.node(choice.unit().node).is_some_and(|node| node.is_available(now)) {
+    if !view.node(unit.node).is_some_and(|node| node.is_available(now)) {
         return Some(Wait::NoNode);
     }
-    let until = timeline.earliest(view, choice, now, Respect::Resources);
+    let until = timeline.earliest(choice, now, Respect::Resources);
     if until != Some(now) {
         return Some(Wait::Resources { until });
     }
-    let until = timeline.earliest(view, choice, now, Respect::ResourcesAndBand);
-    let left = timeline.headroom_for(choice).at_least_zero();
+    let until = timeline.earliest(choice, now, Respect::ResourcesAndBand);
+    let left = timeline.headroom_for(choice.estimate.duration).at_least_zero();
     (until != Some(now)).then_some(Wait::Band { needs: choice.estimate.power, left, until })
 }
 

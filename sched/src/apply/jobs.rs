@@ -141,7 +141,7 @@ pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refu
 
 /// The quick answer for a request that does not name nodes: whether enough nodes are of a class that could run it.
 fn fits_somewhere(state: &State, request: &Request) -> bool {
-    if !request.include.is_empty() || !request.exclude.is_empty() {
+    if may_be_denied(request) {
         return false;
     }
     let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
@@ -153,6 +153,11 @@ fn fits_somewhere(state: &State, request: &Request) -> bool {
 pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
     let named = |names: &[String]| names.contains(&node.spec.name);
     (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
+}
+
+/// Whether [`allows_node`] has to be asked at all.
+pub(crate) fn may_be_denied(request: &Request) -> bool {
+    !request.include.is_empty() || !request.exclude.is_empty()
 }
 
 /// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use limo_model::{Cores, JobId, Memory, Request};
 
 use super::Classes;
-use crate::apply::{allows_unit, cores_on};
+use crate::apply::{allows_unit, cores_on, may_be_denied};
 use crate::estimate::{Known, estimate};
 use crate::structure::{Need, Waiting};
 
@@ -115,7 +115,7 @@ impl Shapes {
             let key = key(request);
             self.all.push(Shape {
                 number: self.all.len(),
-                is_picky: request.memory > Memory::ZERO || !request.include.is_empty() || !request.exclude.is_empty(),
+                is_picky: request.memory > Memory::ZERO || may_be_denied(request),
                 ways: ways(classes, request),
                 free: Vec::new(),
                 waiting: Waiting::new(),

@@ -96,11 +96,12 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     )
 }
 
-/// For policies that put a job on one node.
+/// For every policy.
 pub fn narrow_step() -> impl Strategy<Value = Step> {
     let node = 0..8_u8;
     prop_oneof![
-        6 => ask(1).prop_map(Step::Submit),
+        4 => ask(1).prop_map(Step::Submit),
+        3 => ask(4).prop_map(Step::Submit),
         5 => (0..600_i64).prop_map(Step::Pass),
         1 => any::<u8>().prop_map(Step::Cancel),
         1 => node.clone().prop_map(Step::Away),
@@ -119,7 +120,7 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// For policies that put a job on several nodes, let nodes sleep and know budgets.
+/// For policies that let nodes sleep and know budgets.
 pub fn wide_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => ask(4).prop_map(Step::Submit),

@@ -1,9 +1,10 @@
 //! A random run, with the properties that hold after every step, and at its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Power, Price, Request, Span, Time, UnitId,
+    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Price, Request, Span, Time,
+    UnitId,
 };
 use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
 
@@ -128,6 +129,10 @@ impl Run {
             }
             let gives = job.request.may_suspend || job.request.may_requeue;
             assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
+            // The units of a job over several of them keep the cap that it was started with.
+            if self.shares_with_wide(&assignment.placement) {
+                continue;
+            }
             let part = assignment.placement[0];
             let node = core.node(part.unit.node).expect("a node");
             let unit = &node.spec().units[usize::from(part.unit.unit)];
@@ -140,6 +145,14 @@ impl Run {
             let most = floor.unwrap_or(Power::MAX).max(assignment.estimate.power.scaled(1, 1_000));
             assert!(assignment.draw <= most + Power::from_mw(1), "job {id} draws more than {most}: {job:?}");
         }
+    }
+
+    /// Whether one of the units is that of a job over several units.
+    fn shares_with_wide(&self, placement: &[Part]) -> bool {
+        let units = |placement: &[Part]| placement.iter().flat_map(Part::units).collect::<BTreeSet<UnitId>>();
+        let own = units(placement);
+        let others = self.world.core.jobs().filter_map(|(_, job)| job.assignment()).map(|of| units(&of.placement));
+        others.filter(|units| units.len() > 1).any(|units| !units.is_disjoint(&own))
     }
 
     fn node(&self, number: u8) -> NodeId {
