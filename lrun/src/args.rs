@@ -78,7 +78,7 @@ pub struct JobArgs {
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
     /// Cores of one CPU, or `all`
-    #[arg(short = 'c', long, value_name = "N", default_value = "1")]
+    #[arg(short = 'c', long, value_name = "N", default_value = "1", default_value_if("exclusive", "true", "all"))]
     pub cores: Cores,
     /// Memory, e.g. 512M
     #[arg(long, value_name = "SIZE")]
@@ -92,6 +92,9 @@ pub struct ResourceArgs {
     /// Only these types of hardware
     #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware, hide = true)]
     pub constraint: Option<Hosts>,
+    /// Its nodes alone: no other job is there meanwhile. All cores, unless -c says how many
+    #[arg(long, hide = true)]
+    pub exclusive: bool,
 }
 
 #[derive(Debug, clap::Args)]

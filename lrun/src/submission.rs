@@ -122,6 +122,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         conditions: conditions(&args.when)?,
         warning: warning(&args.when)?,
         kill_grace: args.when.kill_grace,
+        exclusive: args.resources.exclusive,
     })
 }
 

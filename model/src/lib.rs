@@ -28,7 +28,7 @@ pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
-pub use job::{Cores, Outcome, Part, Placement, Request, Usage, Warning, width};
+pub use job::{Cores, Outcome, Part, Placement, Request, Usage, Warning, runs, width};
 pub use memory::Memory;
 pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;

@@ -26,6 +26,8 @@ pub(crate) struct Need {
     pub cores: u32,
     /// Free memory, in bytes.
     pub memory: i64,
+    /// Every unit must be free of all jobs.
+    pub alone: bool,
 }
 
 /// When each node has so many cores of a unit free for the first time, by unit and cores.
@@ -80,7 +82,7 @@ impl<'a> Timeline<'a> {
         }
         for (_, job) in view.active() {
             let (Some(assignment), Some(end)) = (job.assignment(), job.expected_end(view.now())) else { continue };
-            timeline.occupy(&assignment.placement, None, end);
+            timeline.occupy((&assignment.placement, assignment.alone), None, end);
             // The draw already contains the job; it only ends.
             changes.push((end, assignment.draw.mw().saturating_neg()));
         }
@@ -98,7 +100,14 @@ impl<'a> Timeline<'a> {
         self.place_of(unit).map(|place| &self.units[place])
     }
 
-    fn occupy(&mut self, placement: &[Part], from: Option<Time>, to: Time) {
+    fn occupy(&mut self, (placement, alone): (&[Part], bool), from: Option<Time>, to: Time) {
+        if alone {
+            let runs = limo_model::runs(placement).into_iter();
+            for node in runs.flat_map(|(first, count)| first.0..first.0.saturating_add(count)) {
+                self.occupy_whole(NodeId(node), from, to);
+            }
+            return;
+        }
         for (part, unit) in placement.iter().flat_map(|part| part.units().map(move |unit| (part, unit))) {
             let Some(place) = self.place_of(unit) else { continue };
             self.units[place].add(from, to, i64::from(part.cores));
@@ -110,10 +119,21 @@ impl<'a> Timeline<'a> {
         }
     }
 
+    /// A node that one job has alone. No memory of it is left to anybody either, since nobody can be there.
+    fn occupy_whole(&mut self, node: NodeId, from: Option<Time>, to: Time) {
+        let Some(of) = self.view.node(node) else { return };
+        for (unit, spec) in of.units() {
+            if let Some(place) = self.place_of(unit) {
+                self.units[place].add(from, to, i64::from(spec.cores));
+                self.bound_again(unit);
+            }
+        }
+    }
+
     /// Plans a job from `at` for as long as it is expected to take.
     pub(crate) fn plan(&mut self, choice: &Choice, at: Time) {
         let end = at + choice.estimate.duration.max(Span::from_ms(1));
-        self.occupy(&choice.placement, Some(at), end);
+        self.occupy((&choice.placement, choice.alone), Some(at), end);
         self.power.add(Some(at), end, choice.estimate.power.mw());
     }
 
@@ -152,6 +172,9 @@ impl<'a> Timeline<'a> {
         let memory = bytes(of.spec.memory) - need.memory;
         let line = self.line(UnitId { node, unit: need.unit })?;
         let memory_line = self.memory.get(node.0 as usize)?;
+        if need.alone {
+            return self.earliest_alone(of, (from, span)).filter(|_| memory >= 0);
+        }
         if memory_line.is_empty() && memory >= 0 {
             return line.earliest(from, span, |_, used| used <= cores);
         }
@@ -159,6 +182,21 @@ impl<'a> Timeline<'a> {
         loop {
             let next = line.earliest(at, span, |_, used| used <= cores)?;
             let next = memory_line.earliest(next, span, |_, used| used <= memory)?;
+            if next == at {
+                return Some(at);
+            }
+            at = next;
+        }
+    }
+
+    /// The first time from `from` on at which no job is on a node for all of `span`.
+    fn earliest_alone(&self, node: &crate::state::Node, (from, span): (Time, Span)) -> Option<Time> {
+        let mut at = from;
+        loop {
+            let mut next = at;
+            for line in node.units().filter_map(|(unit, _)| self.line(unit)) {
+                next = line.earliest(next, span, |_, used| used <= 0)?;
+            }
             if next == at {
                 return Some(at);
             }
@@ -201,7 +239,7 @@ impl<'a> Timeline<'a> {
     pub(crate) fn earliest(&self, choice: &Choice, from: Time, respect: Respect) -> Option<Time> {
         let part = choice.placement.first()?;
         let span = choice.estimate.duration.max(Span::from_ms(1));
-        let need = Need { unit: part.unit.unit, cores: part.cores, memory: bytes(part.memory) };
+        let need = Need { unit: part.unit.unit, cores: part.cores, memory: bytes(part.memory), alone: choice.alone };
         let mut at = from;
         loop {
             let mut next = self.earliest_on(part.unit.node, &need, at, span)?;

@@ -22,6 +22,8 @@ pub struct View<'a> {
 pub struct Choice {
     pub placement: Placement,
     pub estimate: Estimate,
+    /// Whether nobody else may be on its nodes.
+    pub alone: bool,
 }
 
 impl<'a> View<'a> {
@@ -146,7 +148,7 @@ impl<'a> View<'a> {
     /// The caps at which a job can be put on a unit: with others, the one that it has; alone, none, and each of which there
     /// is a profile.
     fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Vec<Option<Power>> {
-        if self.index().cores_used(id) > 0 {
+        if self.index().cores_used(id) > 0 && !request.exclusive {
             return vec![node.cap(id.unit)];
         }
         let obeys = node.cap_range(id.unit).is_some();
@@ -167,7 +169,7 @@ impl<'a> View<'a> {
                 for cap in self.caps_for(request, (node, id, unit)) {
                     let placement = vec![Part { unit: id, count: 1, cores, memory: request.memory, cap }];
                     let estimate = under_cap(Known::of(self.state), request, unit, (cap, 1_000));
-                    choices.push(Choice { placement, estimate });
+                    choices.push(Choice { placement, estimate, alone: request.exclusive });
                 }
             }
         }

@@ -89,6 +89,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             conditions: conditions(immediate, deadline),
             warning: deadline.map(|at| Warning { signal: 10, before: Span::from_ms(at.unix_ms()) }),
             kill_grace: deadline.map(|at| Span::from_ms(at.unix_ms())),
+            exclusive: immediate,
         },
     )
 }

@@ -171,6 +171,7 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
     let Some(job) = state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
+    let alone = job.request.exclusive;
     let assignment = Assignment {
         attempt,
         placement: start.placement.clone(),
@@ -180,6 +181,7 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
         assigned: now,
         hidden_since: now,
         stop: None,
+        alone,
     };
     state.active.insert(start.job);
     apply::take(state, now, start.job, &assignment);

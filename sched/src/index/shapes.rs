@@ -19,14 +19,16 @@ struct Key {
     exclude: Vec<String>,
     hardware: Vec<String>,
     variants: Vec<String>,
+    exclusive: bool,
 }
 
-/// How a shape fits a class: on which unit, with how many cores.
+/// How a shape fits a class: on which unit, how many of its cores must be free, and how many are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub class: usize,
     pub unit: u16,
     pub cores: u32,
+    pub takes: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -62,6 +64,7 @@ fn is_key(key: &Key, request: &Request) -> bool {
         && same(&key.exclude, &request.exclude)
         && same(&key.hardware, &request.hardware)
         && same(&key.variants, &request.variants)
+        && key.exclusive == request.exclusive
 }
 
 fn key(request: &Request) -> Key {
@@ -72,6 +75,7 @@ fn key(request: &Request) -> Key {
         exclude: request.exclude.clone(),
         hardware: request.hardware.clone(),
         variants: request.variants.clone(),
+        exclusive: request.exclusive,
     }
 }
 
@@ -80,8 +84,9 @@ fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
         let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
         let unit = class.units.iter().position(fits).filter(|_| request.memory <= class.memory)?;
-        let cores = cores_on(request, &class.units[unit]);
-        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores })
+        let takes = cores_on(request, &class.units[unit]);
+        let cores = if request.exclusive { class.units[unit].cores } else { takes };
+        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes })
     };
     classes.all().iter().enumerate().filter_map(way).collect()
 }
@@ -115,7 +120,7 @@ impl Shapes {
             let key = key(request);
             self.all.push(Shape {
                 number: self.all.len(),
-                is_picky: request.memory > Memory::ZERO || may_be_denied(request),
+                is_picky: request.memory > Memory::ZERO || may_be_denied(request) || request.exclusive,
                 ways: ways(classes, request),
                 free: Vec::new(),
                 waiting: Waiting::new(),

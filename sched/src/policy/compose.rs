@@ -88,7 +88,7 @@ pub(super) struct Desk<'a> {
     /// The first job that holds back those behind it.
     pub holder: Option<JobId>,
     /// Nodes that take jobs, with what this plan has put on them.
-    pools: Pools,
+    pools: Pools<'a>,
     /// What the jobs that this plan starts add to the draw.
     started: Power,
     plan: Plan,
@@ -150,7 +150,7 @@ fn next_change(view: &View<'_>) -> Option<Time> {
 }
 
 impl Composition {
-    fn decide(&self, desk: &Desk<'_>, aim: &limo::Aim, (id, job): (JobId, &Job)) -> Verdict {
+    fn decide<'a>(&self, desk: &Desk<'a>, aim: &limo::Aim, (id, job): (JobId, &'a Job)) -> Verdict {
         let offers = desk.offers(self, &job.request);
         if offers.is_empty() {
             return Verdict::Wait { wait: Wait::NoNode, holds: false };
@@ -168,7 +168,7 @@ impl Composition {
     }
 
     /// Every way to run the job on the nodes of `pools`.
-    pub(super) fn offers(&self, view: &View<'_>, pools: &Pools, request: &Request) -> Vec<Offer> {
+    pub(super) fn offers<'a>(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request) -> Vec<Offer> {
         offers(view, pools, request, self.caps == Caps::FromProfile)
     }
 
@@ -180,9 +180,9 @@ impl Composition {
     }
 }
 
-impl Desk<'_> {
+impl<'a> Desk<'a> {
     /// Every way to run the job on nodes that take jobs.
-    pub(super) fn offers(&self, composition: &Composition, request: &Request) -> Vec<Offer> {
+    pub(super) fn offers(&self, composition: &Composition, request: &'a Request) -> Vec<Offer> {
         composition.offers(&self.view, &self.pools, request)
     }
 
@@ -220,7 +220,8 @@ impl Desk<'_> {
         whole: bool,
     ) -> Vec<Found<'o>> {
         let now = self.view.now();
-        let fits = |offer: &'o Offer| offer.find(timeline, &self.pools, Ask { whole, ..offer.ask(now, respect) });
+        let fits =
+            |offer: &'o Offer| offer.find(timeline, &self.pools, Ask { whole, latest: now, ..offer.ask(now, respect) });
         let mut found: Vec<Found<'o>> = offers.iter().filter_map(fits).filter(|found| found.at == now).collect();
         found.sort_unstable_by_key(|found| found.first);
         found
@@ -276,9 +277,8 @@ impl Desk<'_> {
         };
         let now = self.view.now();
         let powered = |offer: &Offer| {
-            offer
-                .find(&self.actual, &self.pools, offer.ask(now, Respect::ResourcesAndBand))
-                .is_some_and(|f| f.at == now)
+            let ask = Ask { latest: now, ..offer.ask(now, Respect::ResourcesAndBand) };
+            offer.find(&self.actual, &self.pools, ask).is_some()
         };
         if composition.admission == Admission::Band && !free.iter().any(|found| powered(found.offer)) {
             let left = self.actual.headroom_for(least.estimate.duration).at_least_zero();

@@ -178,12 +178,12 @@ impl Aim {
     }
 
     /// When a waiting job becomes pressed, or the draw is expected to fall below a bottom that is aimed for.
-    pub(super) fn look_again(&self, desk: &Desk<'_>, composition: &Composition) -> Option<Time> {
+    pub(super) fn look_again<'a>(&self, desk: &Desk<'a>, composition: &Composition) -> Option<Time> {
         if composition.placement != Placement::ByPrice {
             return None;
         }
         let view = &desk.view;
-        let pressed_at = |job: &Job| {
+        let pressed_at = |job: &'a Job| {
             // Where it could run matters only for a deadline.
             let offers = job.request.deadline.map(|_| desk.offers(composition, &job.request)).unwrap_or_default();
             self.pressed_at(job, &offers)
@@ -276,7 +276,7 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, offers: &[Off
 
 /// Whether the jobs at hand, each where it needs least energy, would not last to hold the lower limit while limits and
 /// prices are known. With a queue longer than a round looks, or nothing known, there is nothing to spare.
-fn is_sparing(view: &View<'_>, composition: &Composition) -> bool {
+fn is_sparing<'a>(view: &View<'a>, composition: &Composition) -> bool {
     let horizon = [view.limits().until(), view.prices().and_then(limo_model::Curve::until)].into_iter().flatten().min();
     let Some(horizon) = horizon.filter(|until| *until > view.now()) else { return false };
     if view.queue_length() > view.options().depth as usize {
@@ -289,7 +289,7 @@ fn is_sparing(view: &View<'_>, composition: &Composition) -> bool {
         .map(|(start, end, band)| (band.low() - idle).at_least_zero() * (end - start))
         .sum();
     let pools = Pools::of(view, |_| true);
-    let least = |job: &Job| {
+    let least = |job: &'a Job| {
         let offers = composition.offers(view, &pools, &job.request);
         offers.iter().map(|offer| offer.estimate.energy).min().unwrap_or(Energy::ZERO)
     };

@@ -4,12 +4,14 @@
 //! not enough nodes of any one hardware it gets what there is, uncapped. It gets the first nodes that are free together,
 //! in order; neighbours become one part. Decides nothing about when and whether.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use limo_model::{Estimate, NodeId, Part, Placement, Power, Request, Span, Time, UnitId, UnitSpec};
 
 use crate::apply::{allows_node, allows_unit, cores_on, may_be_denied};
-use crate::estimate::{Known, known_caps, under_cap};
+use crate::estimate::{Known, Looked};
 use crate::state::Node;
 use crate::timeline::{Need, Respect, Timeline, bytes};
 use crate::view::{Choice, View};
@@ -27,11 +29,15 @@ struct Kind {
 
 /// The nodes with units of each kind, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pools(BTreeMap<Kind, Vec<NodeId>>);
+pub(super) struct Pools<'a> {
+    kinds: BTreeMap<Kind, Vec<NodeId>>,
+    /// What is known of applications and their size classes on the units of a class.
+    looked: RefCell<BTreeMap<(&'a str, &'a str), Vec<((usize, u16), Rc<Looked>)>>>,
+}
 
-impl Pools {
+impl<'a> Pools<'a> {
     /// Of the nodes for which `usable` holds.
-    pub fn of(view: &View<'_>, usable: impl Fn(&Node) -> bool) -> Self {
+    pub fn of(view: &View<'a>, usable: impl Fn(&Node) -> bool) -> Self {
         let mut pools = Self::default();
         for node in view.nodes().iter().filter(|node| usable(node)) {
             let Some((class, _)) = view.index().classes.place_of(node.id) else { continue };
@@ -39,7 +45,7 @@ impl Pools {
                 let taken = view.index().cores_used(id) > 0;
                 let shared = taken.then(|| node.cap(id.unit));
                 let kind = Kind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some() };
-                pools.0.entry(kind).or_default().push(node.id);
+                pools.kinds.entry(kind).or_default().push(node.id);
             }
         }
         pools
@@ -50,18 +56,31 @@ impl Pools {
         for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
             let Some((class, _)) = view.index().classes.place_of(unit.node) else { continue };
             let of = |kind: &Kind| kind.class == class && kind.unit == unit.unit;
-            let held = self.0.iter_mut().filter(|(kind, _)| of(kind));
+            let held = self.kinds.iter_mut().filter(|(kind, _)| of(kind));
             let found = held.filter_map(|(kind, nodes)| Some((*kind, nodes.binary_search(&unit.node).ok()?, nodes)));
             let Some((kind, at, nodes)) = found.last() else { continue };
             if kind.shared == Some(cap) {
                 continue;
             }
             nodes.remove(at);
-            let nodes = self.0.entry(Kind { shared: Some(cap), ..kind }).or_default();
+            let nodes = self.kinds.entry(Kind { shared: Some(cap), ..kind }).or_default();
             if let Err(at) = nodes.binary_search(&unit.node) {
                 nodes.insert(at, unit.node);
             }
         }
+    }
+
+    /// What is known of a job's application on a unit of a class.
+    fn looked_up(&self, known: Known<'_>, request: &'a Request, (kind, unit): (&Kind, &UnitSpec)) -> Rc<Looked> {
+        let mut looked = self.looked.borrow_mut();
+        let units = looked.entry((&request.application, &request.size)).or_default();
+        let of = (kind.class, kind.unit);
+        if let Some((_, found)) = units.iter().find(|(unit, _)| *unit == of) {
+            return found.clone();
+        }
+        let found = Rc::new(Looked::up(known, request, unit));
+        units.push((of, found.clone()));
+        found
     }
 }
 
@@ -87,6 +106,7 @@ pub(super) struct Offer {
     /// Which of the caps of a unit: the order in which they are offered.
     rank: usize,
     memory: limo_model::Memory,
+    alone: bool,
     /// Of the whole job: the sum of its draws, the duration of the slowest part.
     pub estimate: Estimate,
 }
@@ -96,6 +116,8 @@ pub(super) struct Offer {
 pub(super) struct Ask {
     pub from: Time,
     pub span: Span,
+    /// No start after that is of any interest.
+    pub latest: Time,
     pub respect: Respect,
     /// Whether units must be free of all jobs.
     pub whole: bool,
@@ -120,10 +142,10 @@ struct Seat {
 }
 
 /// Every way to run a job on the nodes of `pools`, free or not; with `caps`, also at every cap of which there is a profile.
-pub(super) fn offers(view: &View<'_>, pools: &Pools, request: &Request, caps: bool) -> Vec<Offer> {
+pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Vec<Offer> {
     let known = Known::of(view.state());
     let mut ways: Vec<(&UnitSpec, Option<Power>, usize, Source)> = Vec::new();
-    for (kind, nodes) in pools.0.iter().filter(|(_, nodes)| !nodes.is_empty()) {
+    for (kind, nodes) in pools.kinds.iter().filter(|(_, nodes)| !nodes.is_empty()) {
         let class = view.index().classes.class(kind.class);
         let Some(unit) = class.units.get(usize::from(kind.unit)) else { continue };
         let cores = cores_on(request, unit);
@@ -137,10 +159,12 @@ pub(super) fn offers(view: &View<'_>, pools: &Pools, request: &Request, caps: bo
         if named.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
-        for (rank, (cap, whole)) in caps_of(known, request, (kind, unit), caps).into_iter().enumerate() {
-            let taken = if whole { unit.cores } else { cores };
-            let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory) };
-            let each = under_cap(known, request, unit, (cap, 1_000));
+        let looked = pools.looked_up(known, request, (kind, unit));
+        for (rank, (cap, whole)) in caps_of(&looked, request, kind, caps).into_iter().enumerate() {
+            let taken = if whole || request.exclusive { unit.cores } else { cores };
+            let alone = request.exclusive;
+            let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone };
+            let each = looked.under_cap(known, request, unit, cap);
             let source = Source { kind: *kind, named: named.clone(), need, cores, total: unit.cores, each };
             ways.push((unit, cap, rank, source));
         }
@@ -148,7 +172,7 @@ pub(super) fn offers(view: &View<'_>, pools: &Pools, request: &Request, caps: bo
     let nodes = request.nodes.get() as usize;
     let offer = |sources: Vec<Source>, cap, rank| {
         let estimate = sum_of_least(&sources, nodes);
-        Offer { sources, nodes, cap, rank, memory: request.memory, estimate }
+        Offer { sources, nodes, cap, rank, memory: request.memory, alone: request.exclusive, estimate }
     };
     if nodes == 1 {
         return ways.into_iter().map(|(_, cap, rank, source)| offer(vec![source], cap, rank)).collect();
@@ -181,19 +205,14 @@ pub(super) fn offers(view: &View<'_>, pools: &Pools, request: &Request, caps: bo
 
 /// The caps at which a job can be put on a unit, and whether it must then have been left by others: with them it has the
 /// cap that there is. Alone, it goes without one or with each of which there is a profile. A job on several nodes needs
-/// the same cap everywhere, so it may wait until the others are gone.
-fn caps_of(
-    known: Known<'_>,
-    request: &Request,
-    (kind, unit): (&Kind, &UnitSpec),
-    caps: bool,
-) -> Vec<(Option<Power>, bool)> {
-    if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1) {
+/// the same cap everywhere, so it may wait until the others are gone; so does one that has its nodes alone.
+fn caps_of(looked: &Looked, request: &Request, kind: &Kind, caps: bool) -> Vec<(Option<Power>, bool)> {
+    if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1 && !request.exclusive) {
         return vec![(cap, false)];
     }
-    let profiled = if caps && kind.obeys { known_caps(known, request, unit) } else { Vec::new() };
-    let mut found: Vec<Option<Power>> = std::iter::once(None).chain(profiled.into_iter().map(Some)).collect();
-    if let Some(shared) = kind.shared
+    let profiled = looked.caps().filter(|_| caps && kind.obeys);
+    let mut found: Vec<Option<Power>> = std::iter::once(None).chain(profiled.map(Some)).collect();
+    if let Some(shared) = kind.shared.filter(|_| !request.exclusive)
         && !found.contains(&shared)
     {
         found.push(shared);
@@ -201,12 +220,12 @@ fn caps_of(
     found.into_iter().map(|cap| (cap, kind.shared.is_some_and(|shared| shared != cap))).collect()
 }
 
-fn nodes_of<'a>(pools: &'a Pools, source: &'a Source) -> &'a [NodeId] {
-    let nodes = source.named.as_ref().or_else(|| pools.0.get(&source.kind));
+fn nodes_of<'p>(pools: &'p Pools<'_>, source: &'p Source) -> &'p [NodeId] {
+    let nodes = source.named.as_ref().or_else(|| pools.kinds.get(&source.kind));
     nodes.map_or(&[], Vec::as_slice)
 }
 
-fn distinct(pools: &Pools, sources: &[Source]) -> usize {
+fn distinct(pools: &Pools<'_>, sources: &[Source]) -> usize {
     let mut nodes: Vec<NodeId> = sources.iter().flat_map(|source| nodes_of(pools, source)).copied().collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -233,15 +252,19 @@ fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
 impl Offer {
     /// The first start from then on for as long as the job takes.
     pub fn ask(&self, from: Time, respect: Respect) -> Ask {
-        Ask { from, span: self.estimate.duration.max(Span::from_ms(1)), respect, whole: false }
+        let span = self.estimate.duration.max(Span::from_ms(1));
+        Ask { from, span, latest: Time::MAX, respect, whole: false }
     }
 
     /// The first start from `ask.from` on at which all nodes fit for all of `ask.span`.
-    pub fn find(&self, timeline: &Timeline<'_>, pools: &Pools, ask: Ask) -> Option<Found<'_>> {
+    pub fn find(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
         let mut at = ask.from;
         loop {
             let seats = self.seats(timeline, pools, Ask { from: at, ..ask })?;
             let next = seats[0].at;
+            if next > ask.latest {
+                return None;
+            }
             let fits = match ask.respect {
                 Respect::Resources => next,
                 Respect::ResourcesAndBand => timeline.earliest_power(self.draw(&seats), next, ask.span)?,
@@ -256,7 +279,7 @@ impl Offer {
     }
 
     /// The seats of the first start, apart from power, in order of nodes.
-    fn seats(&self, timeline: &Timeline<'_>, pools: &Pools, ask: Ask) -> Option<Vec<Seat>> {
+    fn seats(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Vec<Seat>> {
         if self.nodes == 1 {
             return self.first_seat(timeline, pools, ask).map(|seat| vec![seat]);
         }
@@ -268,6 +291,9 @@ impl Offer {
             }
             let mut times: Vec<Time> = seats.iter().map(|seat| seat.at).collect();
             let next = *times.select_nth_unstable(self.nodes - 1).1;
+            if next > ask.latest {
+                return None;
+            }
             if next == at {
                 seats.retain(|seat| seat.at == at);
                 seats.truncate(self.nodes);
@@ -282,14 +308,17 @@ impl Offer {
     }
 
     /// The earliest seat, of equal ones the first.
-    fn first_seat(&self, timeline: &Timeline<'_>, pools: &Pools, ask: Ask) -> Option<Seat> {
+    fn first_seat(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Seat> {
         let mut best: Option<Seat> = None;
         for (index, source) in self.sources.iter().enumerate() {
             let need = self.need(source, &ask);
             timeline.with_bounds((need.unit, need.cores), |bounds| {
                 for node in nodes_of(pools, source) {
                     let bound = bounds.get(node.0 as usize).map_or(Time::MAX, |bound| (*bound).max(ask.from));
-                    if bound == Time::MAX || best.is_some_and(|best| (best.at, best.node) < (bound, *node)) {
+                    if bound > ask.latest
+                        || bound == Time::MAX
+                        || best.is_some_and(|best| (best.at, best.node) < (bound, *node))
+                    {
                         continue;
                     }
                     let Some(at) = timeline.earliest_on(*node, &need, ask.from, ask.span) else { continue };
@@ -306,7 +335,7 @@ impl Offer {
     }
 
     /// The first seat on each node, in order of nodes.
-    fn all_seats(&self, timeline: &Timeline<'_>, pools: &Pools, ask: Ask) -> Vec<Seat> {
+    fn all_seats(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Vec<Seat> {
         let mut seats = Vec::new();
         for (index, source) in self.sources.iter().enumerate() {
             let need = self.need(source, &ask);
@@ -328,7 +357,7 @@ impl Offer {
 
 impl Found<'_> {
     /// Where the job then is.
-    pub fn choice(&self, timeline: &Timeline<'_>, pools: &Pools) -> Option<Choice> {
+    pub fn choice(&self, timeline: &Timeline<'_>, pools: &Pools<'_>) -> Option<Choice> {
         let (offer, seats) = (self.offer, self.offer.seats(timeline, pools, self.ask)?);
         let mut placement = Placement::new();
         let mut last: Option<(usize, UnitId)> = None;
@@ -346,6 +375,7 @@ impl Found<'_> {
         let each = || seats.iter().map(|seat| offer.sources[seat.source].each);
         let duration = each().map(|each| each.duration).max().unwrap_or_default();
         let (power, energy) = (each().map(|each| each.power).sum(), each().map(|each| each.energy).sum());
-        Some(Choice { placement, estimate: Estimate { duration, power, energy, ..offer.estimate } })
+        let estimate = Estimate { duration, power, energy, ..offer.estimate };
+        Some(Choice { placement, estimate, alone: offer.alone })
     }
 }

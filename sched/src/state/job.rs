@@ -63,6 +63,9 @@ pub struct Assignment {
     pub(crate) hidden_since: Time,
     /// Why it shall end, and whether the command to end it was given.
     pub stop: Option<(StopReason, bool)>,
+    /// Whether nobody else may be on its nodes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

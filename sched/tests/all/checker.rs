@@ -174,6 +174,41 @@ fn a_job_on_several_nodes_gets_each_once_with_the_same_cap() {
 }
 
 #[test]
+fn a_job_that_wants_its_node_alone_is_alone_there() {
+    let (job, node) = (JobId(4), NodeId(0));
+    let ask = |core: &mut Core, job, exclusive| {
+        let request = Box::new(Request { exclusive, ..request(false) });
+        core.apply(NOW, &Event::Submitted { job, request }).expect("a job");
+    };
+    // It is started on a node where a job is.
+    let mut busy = core();
+    assert_eq!(busy.round(NOW).violations, []);
+    ask(&mut busy, job, true);
+    let plan = Plan { starts: vec![start(4, part(0, 2))], ..Plan::default() };
+    assert!(check(&busy.view(NOW), &plan).contains(&Violation::NotAlone { job }));
+    // Others are started where it is, and together with it, on any unit.
+    let taken = |unit, cores, total| Violation::CoresTaken { unit: UnitId { node, unit }, cores, total };
+    let mut both = core();
+    ask(&mut both, job, true);
+    let others = [(part(0, 2), taken(0, 6, 4)), (part(1, 1), taken(1, 2, 1))];
+    for (other, expected) in &others {
+        let plan = Plan { starts: vec![start(4, part(0, 2)), start(1, *other)], ..Plan::default() };
+        assert!(check(&both.view(NOW), &plan).contains(expected), "{plan:?}");
+    }
+    let mut there = Core::new(NOW, Preset::Limo, Options::default());
+    for node in core().nodes() {
+        there.apply(NOW, &Event::NodeUp { spec: node.spec().clone() }).expect("a node");
+    }
+    ask(&mut there, JobId(1), true);
+    assert_eq!(there.round(NOW).commands.len(), 1);
+    ask(&mut there, JobId(2), false);
+    for (other, expected) in others {
+        let plan = Plan { starts: vec![start(2, other)], ..Plan::default() };
+        assert!(check(&there.view(NOW), &plan).contains(&expected), "{plan:?}");
+    }
+}
+
+#[test]
 fn a_node_that_takes_no_jobs() {
     let (job, node) = (JobId(1), NodeId(0));
     let drained = Event::NodeDrained { node, reason: "test".into(), by: "root".into() };

@@ -18,6 +18,7 @@ mod master_crash;
 mod meters;
 mod node_crash;
 mod node_show;
+mod placement;
 mod pty;
 mod refusals;
 mod replay;

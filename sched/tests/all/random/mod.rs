@@ -65,6 +65,8 @@ pub struct Ask {
     /// Nodes that are named, and whether only these are wanted.
     pub named: (u8, bool),
     pub takes: i64,
+    /// It wants its nodes alone.
+    pub exclusive: bool,
     /// What must be so before it may run: mostly nothing. With a number for each that needs one.
     pub conditions: (u8, u8),
 }
@@ -76,7 +78,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let named = if most > 1 { prop_oneof![3 => Just(0), 1 => 0..=3_u8].boxed() } else { Just(0).boxed() };
     let size = (1..=most, 0..4_u32, 0..3_u64, (named, any::<bool>()));
     let times = (limit, maybe(3000), maybe(3000), 1..600_i64);
-    let more = (any::<bool>(), 0..5_u8, (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>()));
+    let conditions = (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>());
+    let more = (any::<bool>(), 0..5_u8, conditions, proptest::bool::weighted(0.1));
     (0..3_u8, size, times, proptest::bool::weighted(0.1), more).prop_map(
         |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, more)| Ask {
             app,
@@ -92,6 +95,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             named,
             takes,
             conditions: more.2,
+            exclusive: more.3,
         },
     )
 }
@@ -209,6 +213,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         may_suspend: matches!(ask.gives, 1 | 3 | 4),
         may_requeue: ask.gives >= 2,
         filler: ask.gives == 4,
+        exclusive: ask.exclusive,
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))

@@ -81,10 +81,14 @@ impl Run {
     fn check_nodes(&self) {
         let core = &self.world.core;
         let (mut cores, mut memory): (BTreeMap<UnitId, u32>, BTreeMap<NodeId, u64>) = Default::default();
+        let mut alone = Vec::new();
         for (_, job) in core.jobs() {
             for part in job.assignment().into_iter().flat_map(|assignment| &assignment.placement) {
                 for unit in part.units() {
-                    *cores.entry(unit).or_default() += part.cores;
+                    match job.request.exclusive {
+                        true => alone.push(unit.node),
+                        false => *cores.entry(unit).or_default() += part.cores,
+                    }
                     *memory.entry(unit.node).or_default() += part.memory.bytes();
                     let sleep = core.node(unit.node).expect("a node").sleep();
                     let runs = matches!(job.phase, Phase::Running(..));
@@ -93,6 +97,15 @@ impl Run {
             }
         }
         let mut draw = Power::ZERO;
+        for node in alone {
+            for (id, unit) in core.node(node).expect("a node").units() {
+                assert_eq!(
+                    cores.insert(id, unit.cores),
+                    None,
+                    "somebody is beside a job that is to be alone: {node:?}"
+                );
+            }
+        }
         for node in core.nodes() {
             for (id, unit) in node.units() {
                 let taken = cores.get(&id).copied().unwrap_or(0);

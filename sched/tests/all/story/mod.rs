@@ -295,6 +295,7 @@ impl Story {
             conditions: self.conditions(&given),
             warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
             kill_grace: None,
+            exclusive: given.contains_key("exclusive"),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {
