@@ -6,7 +6,7 @@ mod line;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, JobId, NodeId, Part, Power, Span, Time, UnitId};
+use limo_model::{JobId, NodeId, Part, Power, Span, Time, UnitId};
 
 use crate::view::{Choice, View};
 use line::Line;
@@ -30,23 +30,46 @@ pub(crate) struct Need {
     pub alone: bool,
 }
 
-/// When each node has so many cores of a unit free for the first time, by unit and cores.
-type Bounds = BTreeMap<(u16, u32), Vec<Time>>;
+/// When each node has so many cores of a unit free for the first time.
+#[derive(Debug, Clone)]
+pub(crate) struct Bounds {
+    /// By node; the end of time where it never has.
+    pub times: Vec<Time>,
+    /// The first of them.
+    pub first: Time,
+}
+
+impl Bounds {
+    fn of(times: Vec<Time>) -> Self {
+        let first = times.iter().copied().min().unwrap_or(Time::MAX);
+        Self { times, first }
+    }
+
+    fn set(&mut self, node: NodeId, time: Time) {
+        let Some(of) = self.times.get_mut(node.0 as usize) else { return };
+        let before = std::mem::replace(of, time);
+        if before == self.first {
+            self.first = self.times.iter().copied().min().unwrap_or(Time::MAX);
+        } else {
+            self.first = self.first.min(time);
+        }
+    }
+}
 
 /// The plan of the cluster from now on.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline<'a> {
     view: View<'a>,
     now: Time,
-    limits: &'a Curve<Band>,
-    reserve_permille: i64,
+    /// The upper limit less the reserve, from each of these times on.
+    ceilings: Vec<(Time, Power)>,
     power: Line,
     /// By node, the place of its first unit among all units.
     first_units: Vec<u32>,
     units: Vec<Line>,
     memory: Vec<Line>,
     /// Made when they are asked for. They only spare a look at nodes that are taken.
-    bounds: RefCell<Bounds>,
+    bounds: RefCell<BTreeMap<(u16, u32), Bounds>>,
 }
 
 pub(crate) fn bytes(memory: limo_model::Memory) -> i64 {
@@ -65,8 +88,7 @@ impl<'a> Timeline<'a> {
         let mut timeline = Self {
             view: *view,
             now: view.now(),
-            limits: view.limits(),
-            reserve_permille: i64::from(view.options().reserve_permille),
+            ceilings: ceilings(view),
             power: Line::default(),
             units: vec![Line::default(); units as usize],
             memory: vec![Line::default(); first_units.len()],
@@ -75,11 +97,7 @@ impl<'a> Timeline<'a> {
         };
         let mut changes = Vec::new();
         // A piece of the line never spans a change of the limits.
-        let mut at = view.now();
-        while let Some(next) = timeline.limits.next_step(at) {
-            changes.push((next, 0));
-            at = next;
-        }
+        changes.extend(timeline.ceilings.iter().skip(1).map(|(at, _)| (*at, 0)));
         for (_, job) in view.active() {
             let (Some(assignment), Some(end)) = (job.assignment(), job.expected_end(view.now())) else { continue };
             timeline.occupy((&assignment.placement, assignment.alone), None, end);
@@ -146,8 +164,8 @@ impl<'a> Timeline<'a> {
 
     /// The upper limit at `at`, less the reserve.
     pub(crate) fn ceiling(&self, at: Time) -> Power {
-        let high = self.limits.at(at).high();
-        if high.is_unlimited() { high } else { high - high.scaled(self.reserve_permille, 1_000) }
+        let next = self.ceilings.partition_point(|(from, _)| *from <= at);
+        self.ceilings.get(next.saturating_sub(1)).map_or(Power::MAX, |(_, ceiling)| *ceiling)
     }
 
     /// The expected draw at `at`.
@@ -162,6 +180,9 @@ impl<'a> Timeline<'a> {
 
     /// The first time from `from` on at which the limits leave `need` for all of `span`.
     pub(crate) fn earliest_power(&self, need: Power, from: Time, span: Span) -> Option<Time> {
+        if self.ceilings.iter().all(|(_, ceiling)| ceiling.is_unlimited()) {
+            return Some(from);
+        }
         self.power.earliest(from, span, |start, level| Power::from_mw(level) + need <= self.ceiling(start))
     }
 
@@ -206,13 +227,13 @@ impl<'a> Timeline<'a> {
 
     /// Calls `each` with the first times from now on at which the nodes have so many cores of a unit free, for however
     /// short a time: nothing fits before.
-    pub(crate) fn with_bounds<T>(&self, (unit, cores): (u16, u32), each: impl FnOnce(&[Time]) -> T) -> T {
+    pub(crate) fn with_bounds<T>(&self, (unit, cores): (u16, u32), each: impl FnOnce(&Bounds) -> T) -> T {
         let mut bounds = self.bounds.borrow_mut();
-        let times = bounds.entry((unit, cores)).or_insert_with(|| {
+        let found = bounds.entry((unit, cores)).or_insert_with(|| {
             let nodes = 0..self.first_units.len() as u32;
-            nodes.map(|node| self.bound(UnitId { node: NodeId(node), unit }, cores)).collect()
+            Bounds::of(nodes.map(|node| self.bound(UnitId { node: NodeId(node), unit }, cores)).collect())
         });
-        each(times)
+        each(found)
     }
 
     fn bound(&self, unit: UnitId, cores: u32) -> Time {
@@ -226,10 +247,8 @@ impl<'a> Timeline<'a> {
     fn bound_again(&mut self, unit: UnitId) {
         let mut bounds = std::mem::take(self.bounds.get_mut());
         for ((of, cores), times) in &mut bounds {
-            if *of == unit.unit
-                && let Some(time) = times.get_mut(unit.node.0 as usize)
-            {
-                *time = self.bound(unit, *cores);
+            if *of == unit.unit {
+                times.set(unit.node, self.bound(unit, *cores));
             }
         }
         *self.bounds.get_mut() = bounds;
@@ -260,6 +279,20 @@ impl<'a> Timeline<'a> {
         let left = pieces.map(|(start, _, level)| self.ceiling(start) - Power::from_mw(level)).min();
         left.unwrap_or(Power::MAX)
     }
+}
+
+/// The upper limit less the reserve, now and from each of its steps on.
+fn ceilings(view: &View<'_>) -> Vec<(Time, Power)> {
+    let (limits, reserve) = (view.limits(), i64::from(view.options().reserve_permille));
+    let ceiling = |at: Time| {
+        let high = limits.at(at).high();
+        if high.is_unlimited() { high } else { high - high.scaled(reserve, 1_000) }
+    };
+    let mut found = vec![(view.now(), ceiling(view.now()))];
+    while let Some(next) = found.last().and_then(|(at, _)| limits.next_step(*at)) {
+        found.push((next, ceiling(next)));
+    }
+    found
 }
 
 /// A waiting job for which a later start is planned.

@@ -129,6 +129,7 @@ pub(super) struct Found<'o> {
     pub at: Time,
     pub offer: &'o Offer,
     ask: Ask,
+    seat: Seat,
     /// Where its first part is: the order among ways.
     pub first: (NodeId, u16, usize),
 }
@@ -270,9 +271,9 @@ impl Offer {
                 Respect::ResourcesAndBand => timeline.earliest_power(self.draw(&seats), next, ask.span)?,
             };
             if fits == next {
-                let Seat { node, source, .. } = seats[0];
-                let first = (node, self.sources[source].kind.unit, self.rank);
-                return Some(Found { at: next, offer: self, ask: Ask { from: next, ..ask }, first });
+                let seat = seats[0];
+                let first = (seat.node, self.sources[seat.source].kind.unit, self.rank);
+                return Some(Found { at: next, offer: self, ask: Ask { from: next, ..ask }, seat, first });
             }
             at = fits;
         }
@@ -313,8 +314,12 @@ impl Offer {
         for (index, source) in self.sources.iter().enumerate() {
             let need = self.need(source, &ask);
             timeline.with_bounds((need.unit, need.cores), |bounds| {
+                // Nothing is free before that.
+                if bounds.first > ask.latest || best.is_some_and(|best| best.at < bounds.first) {
+                    return;
+                }
                 for node in nodes_of(pools, source) {
-                    let bound = bounds.get(node.0 as usize).map_or(Time::MAX, |bound| (*bound).max(ask.from));
+                    let bound = bounds.times.get(node.0 as usize).map_or(Time::MAX, |bound| (*bound).max(ask.from));
                     if bound > ask.latest
                         || bound == Time::MAX
                         || best.is_some_and(|best| (best.at, best.node) < (bound, *node))
@@ -358,7 +363,11 @@ impl Offer {
 impl Found<'_> {
     /// Where the job then is.
     pub fn choice(&self, timeline: &Timeline<'_>, pools: &Pools<'_>) -> Option<Choice> {
-        let (offer, seats) = (self.offer, self.offer.seats(timeline, pools, self.ask)?);
+        let offer = self.offer;
+        let seats = match offer.nodes {
+            1 => vec![self.seat],
+            _ => offer.seats(timeline, pools, self.ask)?,
+        };
         let mut placement = Placement::new();
         let mut last: Option<(usize, UnitId)> = None;
         for seat in &seats {
