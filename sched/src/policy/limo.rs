@@ -16,7 +16,7 @@
 //! without deadline waits for the mode at most as long as `weigh` says, and `max_delay`; after that, and from a job's latest start on, it is pressed:
 //! only room can hold it back. `--immediate` looks at room only.
 //! Ignores: what the end of the known prices may bring; jobs further back than `depth`.
-//! Cost: jobs looked at x units x running and planned jobs.
+//! Cost: jobs looked at x (kinds of units x nodes + running and planned jobs).
 //! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
 use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};

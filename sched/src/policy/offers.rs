@@ -27,12 +27,15 @@ struct Kind {
     obeys: bool,
 }
 
+/// What is known of an application on a unit of a class.
+type OnUnit = ((usize, u16), Rc<Looked>);
+
 /// The nodes with units of each kind, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pools<'a> {
     kinds: BTreeMap<Kind, Vec<NodeId>>,
     /// What is known of applications and their size classes on the units of a class.
-    looked: RefCell<BTreeMap<(&'a str, &'a str), Vec<((usize, u16), Rc<Looked>)>>>,
+    looked: RefCell<BTreeMap<(&'a str, &'a str), Vec<OnUnit>>>,
 }
 
 impl<'a> Pools<'a> {
