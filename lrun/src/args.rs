@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::array::ArrayArgs;
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{ArgPredicate, OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Parser};
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
 use limo_model::{Allowance, Cores, Energy, Memory, Money, Span, Time, UnitError, Warning, WhenUsed, check_name};
@@ -80,11 +80,15 @@ pub struct JobArgs {
     pub export: Option<Export>,
 }
 
+/// Who has nodes alone has all of their cores, but each of several tasks has one.
+const ALONE: [(&str, ArgPredicate, &str); 2] =
+    [("ntasks", ArgPredicate::IsPresent, "1"), ("exclusive", ArgPredicate::IsPresent, "all")];
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
 pub struct ResourceArgs {
     /// Cores of one CPU for each task, or `all`
-    #[arg(short = 'c', long, value_name = "N", default_value = "1")]
+    #[arg(short = 'c', long, value_name = "N", default_value = "1", default_value_ifs = ALONE)]
     pub cores: Cores,
     /// Memory, e.g. 512M
     #[arg(long, value_name = "SIZE")]
@@ -101,6 +105,9 @@ pub struct ResourceArgs {
     /// In this reservation: on its nodes, in its time
     #[arg(long, value_name = "NAME", value_parser = reservation, requires = "time", hide = true)]
     pub reservation: Option<String>,
+    /// Its nodes alone: no other job is there meanwhile. All cores, unless -c says how many
+    #[arg(long, hide = true)]
+    pub exclusive: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -127,6 +127,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         spread: args.tasks.spread(args.resources.cores),
         reservation: args.resources.reservation.clone(),
         priority: args.priority.priority(),
+        exclusive: args.resources.exclusive,
     })
 }
 

@@ -73,6 +73,9 @@ pub struct Request {
     /// The higher is before the lower in the queue; within plus and minus [`PRIORITY_LIMIT`].
     #[serde(default)]
     pub priority: i32,
+    /// It has its nodes alone: it starts where no job is, and nobody else does while it is there.
+    #[serde(default)]
+    pub exclusive: bool,
 }
 
 /// As far as a priority can be raised or lowered: of the size of Slurm's adjustments by `--nice`.
@@ -114,6 +117,7 @@ impl Request {
             spread: None,
             reservation: None,
             priority: 0,
+            exclusive: false,
         }
     }
 }
@@ -197,6 +201,21 @@ pub fn width(placement: &[Part]) -> u32 {
     placement.iter().fold(0, |sum: u32, part| sum.saturating_add(part.count))
 }
 
+/// The nodes of a placement, each once: runs of neighbours, each the first and how many, in ascending order.
+pub fn runs(placement: &[Part]) -> Vec<(NodeId, u32)> {
+    let mut parts: Vec<(u32, u32)> = placement.iter().map(|part| (part.unit.node.0, part.count)).collect();
+    parts.sort_unstable();
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for (first, count) in parts {
+        let end = first.saturating_add(count);
+        match runs.last_mut().filter(|(from, count)| first <= from.saturating_add(*count)) {
+            Some((from, count)) => *count = (*count).max(end - *from),
+            None => runs.push((first, count)),
+        }
+    }
+    runs.into_iter().map(|(first, count)| (NodeId(first), count)).collect()
+}
+
 /// How an attempt to run a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -261,6 +280,22 @@ mod tests {
         check(Outcome::Signaled(i32::MAX), 255);
         check(Outcome::NotStarted { code: 127, reason: String::new() }, 127);
         check(Outcome::Lost { reason: String::new() }, 125);
+    }
+
+    #[test]
+    fn each_node_once() {
+        let part = |node: u32, unit: u16, count: u32| {
+            let unit = UnitId { node: NodeId(node), unit };
+            Part { unit, count, cores: 1, memory: Memory::ZERO, cap: None }
+        };
+        let check = |parts: &[Part], expected: &[(u32, u32)]| {
+            let expected: Vec<_> = expected.iter().map(|(first, count)| (NodeId(*first), *count)).collect();
+            assert_eq!(runs(parts), expected);
+        };
+        check(&[part(5, 0, 2), part(1, 0, 1)], &[(1, 1), (5, 2)]);
+        check(&[part(1, 1, 3), part(1, 2, 3), part(4, 1, 1)], &[(1, 4)]);
+        check(&[part(1, 1, 3), part(2, 2, 1), part(3, 0, 3)], &[(1, 5)]);
+        check(&[], &[]);
     }
 
     #[test]

@@ -74,6 +74,12 @@ pub enum Violation {
     NotEligible { job: JobId, wait: Wait },
     #[error("job {job} is put on a node that is reserved ({reservation}) before it would be over")]
     Reserved { job: JobId, reservation: String },
+    #[error("job {job} gets another cap on some of its nodes")]
+    UnevenCaps { job: JobId },
+    #[error("job {job} gets a node more than once")]
+    NodeTwice { job: JobId },
+    #[error("job {job} asked for its nodes alone, and another one is there")]
+    NotAlone { job: JobId },
 }
 
 /// Every rule that `plan` breaks; empty for a plan that may be executed.
@@ -141,15 +147,44 @@ fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violatio
     if !start.placement.is_empty() && nodes != job.request.nodes.get() {
         found.push(Violation::Nodes { job: id, nodes });
     }
+    if job.request.exclusive && !is_alone(view, &start.placement) {
+        found.push(Violation::NotAlone { job: id });
+    }
+    if overlap(&start.placement) {
+        found.push(Violation::NodeTwice { job: id });
+    }
+}
+
+/// Whether no job is on the nodes of a placement.
+fn is_alone(view: &View<'_>, placement: &[Part]) -> bool {
+    let mut nodes = placement.iter().flat_map(Part::nodes).filter_map(|node| view.node(node));
+    nodes.all(|node| node.units().all(|(unit, _)| view.index().cores_used(unit) == 0))
+}
+
+/// The cores that a start takes of each unit: all of all units of nodes that a job has alone.
+fn taken<'a>(view: &View<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
+    if view.job(start.job).is_some_and(|job| job.request.exclusive) {
+        let nodes = start.placement.iter().flat_map(Part::nodes).filter_map(|node| view.node(node));
+        return nodes.flat_map(Node::units).map(|(unit, spec)| (unit, spec.cores)).collect();
+    }
+    start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cores))).collect()
+}
+
+/// Whether two parts have a node in common. Mostly they are in order.
+fn overlap(placement: &[Part]) -> bool {
+    let runs = |parts: &[Part]| parts.iter().map(|part| (part.unit.node.0, part.count)).collect::<Vec<_>>();
+    let meet = |runs: &[(u32, u32)]| runs.windows(2).any(|two| two[0].0.saturating_add(two[0].1) > two[1].0);
+    let mut runs = runs(placement);
+    if !meet(&runs) {
+        return false;
+    }
+    runs.sort_unstable();
+    meet(&runs)
 }
 
 /// Neighbours of one class are alike: then the first of them speaks for all.
 fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut Vec<Violation>) {
-    let named = !job.request.include.is_empty() || !job.request.exclude.is_empty();
-    let alike = view.index().classes.is_run(part)
-        && !named
-        && view.state().reservations.is_empty()
-        && job.request.reservation.is_none();
+    let alike = view.index().classes.is_run(part) && !view.may_be_denied(&job.request);
     if !view.index().classes.can_be_reached(part) {
         found.push(Violation::NodeUnavailable { job: id });
     }
@@ -192,10 +227,12 @@ fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
     let mut asked: BTreeMap<UnitId, (u32, usize)> = BTreeMap::new();
     let mut memory: BTreeMap<NodeId, Memory> = BTreeMap::new();
-    for (part, unit) in parts.iter().flat_map(|part| part.units().map(move |unit| (part, unit))) {
+    for (unit, more) in plan.starts.iter().flat_map(|start| taken(view, start)) {
         let (cores, jobs) = asked.entry(unit).or_default();
-        *cores = cores.saturating_add(part.cores);
+        *cores = cores.saturating_add(more);
         *jobs += 1;
+    }
+    for (part, unit) in parts.iter().flat_map(|part| part.units().map(move |unit| (part, unit))) {
         let sum = memory.entry(unit.node).or_default();
         *sum = sum.saturating_add(part.memory);
     }

@@ -58,6 +58,43 @@ pub(crate) fn under_cap(
     Estimate { duration, power: share, energy: share * duration, ..free }
 }
 
+/// What there is to know of an application on a type of hardware: looked up once for many jobs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Looked {
+    /// Without a cap.
+    free: Option<Profile>,
+    /// Caps of which there is a profile, lowest first. The profile may be of another size class than the caps.
+    caps: Vec<(Power, Option<Profile>)>,
+}
+
+impl Looked {
+    pub fn up(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Self {
+        let at = |cap| profile(known, request, unit, cap).copied();
+        Self {
+            free: at(None),
+            caps: known_caps(known, request, unit).into_iter().map(|cap| (cap, at(Some(cap)))).collect(),
+        }
+    }
+
+    /// The caps that the unit obeys.
+    pub fn caps(&self) -> impl Iterator<Item = Power> {
+        self.caps.iter().map(|(cap, _)| *cap)
+    }
+
+    /// The same as [`under_cap`], for a job of which nothing was measured.
+    pub fn under_cap(&self, known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
+        let found = match cap {
+            None => self.free,
+            Some(cap) => self.caps.iter().find(|(of, _)| *of == cap).and_then(|(_, profile)| *profile),
+        };
+        match (cap, found) {
+            (_, Some(profile)) => from_profile(request, &profile),
+            (None, None) => nameplate(known, request, unit),
+            (Some(_), None) => under_cap(known, request, unit, (cap, 1_000)),
+        }
+    }
+}
+
 /// Caps for which the application has a profile on this hardware, and which the unit obeys, lowest first.
 pub(crate) fn known_caps(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Vec<Power> {
     let Some((low, high)) = unit.caps else { return Vec::new() };

@@ -2,14 +2,14 @@
 
 use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId};
 
-use crate::apply::{allows_node, bar};
+use crate::apply::bar;
 use crate::core::Core;
 use crate::policy::{Weighed, weigh};
 use crate::round::{Command, Wait};
 use crate::timeline::{Respect, Timeline};
 use crate::view::{Choice, View};
 
-/// One unit on which a job could run.
+/// One unit on which a job could run, or on which one that wants several nodes could have what it wants of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Possibility {
     pub unit: UnitId,
@@ -29,29 +29,30 @@ pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec
     let timeline = Timeline::new(view);
     let draw = timeline.draw_at(view.now());
     let describe = |choice: &Choice| {
-        let weighed = weigh(view, submitted, choice, (view.now(), draw));
-        let described = describe(view, &timeline, choice, weighed);
-        let obstacle = reserved(view, request, choice).or(described.obstacle);
-        Possibility { obstacle, ..described }
+        let weighed = weigh(view, submitted, &choice.estimate, (view.now(), draw));
+        let described = describe(view, &timeline, choice, weighed)?;
+        let obstacle = reserved(view, request, described.unit).or(described.obstacle);
+        Some(Possibility { obstacle, ..described })
     };
-    view.choices_beside(request, true, |node| allows_node(request, node)).iter().map(describe).collect()
+    view.choices(request).iter().filter_map(describe).collect()
 }
 
-fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: Weighed) -> Possibility {
-    Possibility {
-        unit: choice.unit(),
-        cap: choice.part.cap,
+fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: Weighed) -> Option<Possibility> {
+    let part = choice.placement.first()?;
+    Some(Possibility {
+        unit: part.unit,
+        cap: part.cap,
         estimate: choice.estimate,
         cost: view.prices().map(|_| weighed.energy),
         waiting: weighed.waiting,
         band: weighed.band,
-        obstacle: obstacle(view, timeline, choice),
-    }
+        obstacle: obstacle(view, timeline, choice, part.unit),
+    })
 }
 
 /// The reservation that keeps the job from the node of a choice.
-fn reserved(view: &View<'_>, request: &Request, choice: &Choice) -> Option<Wait> {
-    let node = view.node(choice.unit().node)?;
+fn reserved(view: &View<'_>, request: &Request, unit: UnitId) -> Option<Wait> {
+    let node = view.node(unit.node)?;
     let reservation = bar(view.state(), view.now(), request, node)?;
     let of = view.state().reservations.get(reservation);
     if request.reservation.as_deref() == Some(reservation) {
@@ -62,17 +63,17 @@ fn reserved(view: &View<'_>, request: &Request, choice: &Choice) -> Option<Wait>
     Some(Wait::Reserved { node: node.spec.name.clone(), reservation: reservation.to_owned(), from, until })
 }
 
-fn obstacle(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice) -> Option<Wait> {
+fn obstacle(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, unit: UnitId) -> Option<Wait> {
     let now = view.now();
-    if !view.node(choice.unit().node).is_some_and(|node| node.is_available(now)) {
+    if !view.node(unit.node).is_some_and(|node| node.is_available(now)) {
         return Some(Wait::NoNode);
     }
-    let until = timeline.earliest(view, choice, now, Respect::Resources);
+    let until = timeline.earliest(choice, now, Respect::Resources);
     if until != Some(now) {
         return Some(Wait::Resources { until });
     }
-    let until = timeline.earliest(view, choice, now, Respect::ResourcesAndBand);
-    let left = timeline.headroom_for(choice).at_least_zero();
+    let until = timeline.earliest(choice, now, Respect::ResourcesAndBand);
+    let left = timeline.headroom_for(choice.estimate.duration).at_least_zero();
     (until != Some(now)).then_some(Wait::Band { needs: choice.estimate.power, left, until })
 }
 

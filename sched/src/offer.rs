@@ -9,8 +9,7 @@ impl Core {
     /// Of each node that the job may use: the cores that it has for it, all of them free. An accelerator, which is taken
     /// whole, has room for every task.
     pub fn offered_cores(&self, request: &Request) -> Vec<u32> {
-        let usable =
-            self.nodes().iter().filter(|node| allows_node(request, node) && request.memory <= node.spec.memory);
+        let usable = self.known_nodes().filter(|node| allows_node(request, node) && request.memory <= node.spec.memory);
         let most = |node: &crate::state::Node| {
             let units = node.units().map(|(_, unit)| unit).filter(|unit| allows_unit(request, unit));
             units.map(|unit| if unit.kind == UnitKind::Cpu { unit.cores } else { u32::MAX }).max()

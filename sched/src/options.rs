@@ -60,11 +60,6 @@ impl Preset {
         matches!(self, Self::Powercap | Self::Energybud | Self::Reducepc)
     }
 
-    /// Whether it can put one job on several nodes.
-    pub fn takes_several_nodes(self) -> bool {
-        self.starts_one_by_one()
-    }
-
     /// Whether one plan starts one job at most, and the core asks again until nothing more starts.
     pub(crate) fn starts_one_by_one(self) -> bool {
         matches!(self, Self::Easy | Self::Conservative | Self::Powercap | Self::Energybud | Self::Reducepc)

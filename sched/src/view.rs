@@ -4,7 +4,7 @@ use limo_model::{
     Band, Budget, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
 };
 
-use crate::apply::{allows_node, allows_unit, bar, cores_on};
+use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied};
 use crate::estimate::{Known, known_caps, under_cap};
 use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
@@ -17,21 +17,13 @@ pub struct View<'a> {
     now: Time,
 }
 
-/// One way to run a job: a unit, perhaps capped, and what is expected there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a job could run, perhaps capped, and what is expected there.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    pub part: Part,
+    pub placement: Placement,
     pub estimate: Estimate,
-}
-
-impl Choice {
-    pub fn placement(&self) -> Placement {
-        vec![self.part]
-    }
-
-    pub fn unit(&self) -> UnitId {
-        self.part.unit
-    }
+    /// Whether nobody else may be on its nodes.
+    pub alone: bool,
 }
 
 impl<'a> View<'a> {
@@ -165,24 +157,13 @@ impl<'a> View<'a> {
 
     /// The caps at which a job can be put on a unit: with others, the one that it has; alone, none, and each of which there
     /// is a profile.
-    fn caps_for(
-        &self,
-        request: &Request,
-        (node, id, unit): (&Node, UnitId, &UnitSpec),
-        caps: bool,
-    ) -> Vec<Option<Power>> {
-        if self.index().cores_used(id) > 0 {
+    fn caps_for(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Vec<Option<Power>> {
+        if self.index().cores_used(id) > 0 && !request.exclusive {
             return vec![node.cap(id.unit)];
         }
-        let obeys = caps && node.cap_range(id.unit).is_some();
+        let obeys = node.cap_range(id.unit).is_some();
         let known = if obeys { known_caps(Known::of(self.state), request, unit) } else { Vec::new() };
         std::iter::once(None).chain(known.into_iter().map(Some)).collect()
-    }
-
-    /// Every way to run a job on the nodes for which `usable` holds, free or not, in order of nodes and units; with
-    /// `caps`, also every cap of which there is a profile.
-    pub fn choices(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
-        self.choices_beside(request, caps, |node| usable(node) && self.may_use(request, node))
     }
 
     /// Whether the job may be put on the node now, if there is room for it.
@@ -190,19 +171,25 @@ impl<'a> View<'a> {
         allows_node(request, node) && bar(self.state, self.now, request, node).is_none()
     }
 
-    /// The same on nodes for which `usable` holds alone: whether the job may have them is not asked.
-    pub(crate) fn choices_beside(&self, request: &Request, caps: bool, usable: impl Fn(&Node) -> bool) -> Vec<Choice> {
+    /// Whether there may be nodes that the job must not have: else [`Self::may_use`] need not be asked.
+    pub(crate) fn may_be_denied(&self, request: &Request) -> bool {
+        may_be_denied(request) || !self.state.reservations.is_empty()
+    }
+
+    /// Every unit on which a job could have what it wants of one node, free or not, in order of nodes and units; uncapped
+    /// and at every cap of which there is a profile.
+    pub fn choices(&self, request: &Request) -> Vec<Choice> {
         let mut choices = Vec::new();
-        for node in self.nodes().iter().filter(|node| usable(node)) {
+        for node in self.nodes().iter().filter(|node| allows_node(request, node)) {
             for (id, unit) in node.units() {
                 let cores = cores_on(request, unit);
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
                     continue;
                 }
-                for cap in self.caps_for(request, (node, id, unit), caps) {
-                    let part = Part { unit: id, count: 1, cores, memory: request.memory, cap };
-                    choices
-                        .push(Choice { part, estimate: under_cap(Known::of(self.state), request, unit, (cap, 1_000)) });
+                for cap in self.caps_for(request, (node, id, unit)) {
+                    let placement = vec![Part { unit: id, count: 1, cores, memory: request.memory, cap }];
+                    let estimate = under_cap(Known::of(self.state), request, unit, (cap, 1_000));
+                    choices.push(Choice { placement, estimate, alone: request.exclusive });
                 }
             }
         }

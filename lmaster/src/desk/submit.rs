@@ -98,11 +98,6 @@ impl Desk {
         if let Err(error) = request.settle(self.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
-        let preset = self.core.settings().preset;
-        if request.nodes.get() > 1 && !preset.takes_several_nodes() {
-            let reason = format!("the job is over {} nodes: the policy `{preset}` gives each job one", request.nodes);
-            return self.refuse(peer, reason, Some("lconf set policy easy"));
-        }
         let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
         let rest = FRAME_REST + SHARE_REST * sharing;
         request.user = caller.user;

@@ -29,7 +29,6 @@ struct Policy {
     idea: &'static str,
     source: &'static str,
     promises: Vec<&'static str>,
-    jobs_on_several_nodes: bool,
     options: Vec<&'static str>,
 }
 
@@ -88,7 +87,6 @@ fn listing() -> Listing {
             idea,
             source,
             promises: promises.into_iter().filter(|(kept, _)| *kept).map(|(_, promise)| promise).collect(),
-            jobs_on_several_nodes: preset.takes_several_nodes(),
             options: KEYS.iter().filter(|key| key.policies.contains(&preset)).map(|key| key.name).collect(),
         }
     };
@@ -105,8 +103,6 @@ fn text(listing: &Listing) -> String {
     // Writing to a `String` cannot fail.
     for policy in &listing.policies {
         let _ = writeln!(text, "{}\n    {}\n    source    {}", policy.name, policy.idea, policy.source);
-        let nodes = if policy.jobs_on_several_nodes { "on one node or several" } else { "on one node" };
-        let _ = writeln!(text, "    jobs      {nodes}");
         for promise in &policy.promises {
             let _ = writeln!(text, "    promise   {promise}");
         }

@@ -23,7 +23,7 @@ use limo_sched::{Core, Event, JobEnd, JobMap, Options, Preset, Refused, Round};
 use limo_trace::{Platform, Workload};
 use thiserror::Error;
 
-use crate::record::{Fate, HostUse, JobRow, Sample, Sink, Summary, WriteError};
+use crate::record::{Fate, HostUse, Sample, Sink, Summary, WriteError};
 use happen::Due;
 pub use load::{Change, Load, Running, Trace};
 use machine::Machine;
@@ -61,10 +61,6 @@ pub enum SimulationError {
     Write(#[from] WriteError),
     #[error("the core refuses what the simulation knows to have happened at {} ms: {refused}", at.unix_ms())]
     Refused { at: Time, refused: Refused },
-    #[error(
-        "job {number} asks for {processors} processors, which is {nodes} nodes: the policy `{policy}` puts a job on one node; take another policy, or a platform with larger nodes"
-    )]
-    OneNode { number: i64, processors: u32, nodes: u32, policy: Preset },
 }
 
 /// A job that waits or runs.
@@ -279,12 +275,6 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 Some(Dependency { job, ..on })
             };
             conditions.dependencies = conditions.dependencies.drain(..).filter_map(here).collect();
-        }
-        let nodes = request.nodes.get();
-        let policy = self.core.settings().preset;
-        if nodes > 1 && !policy.takes_several_nodes() {
-            let JobRow { number, processors, .. } = self.load.row(index, Fate::Refused);
-            return Err(SimulationError::OneNode { number, processors, nodes, policy });
         }
         let id = self.core.next_job();
         match self.core.submit(self.now, id, request) {

@@ -4,7 +4,6 @@ use anyhow::{Result, bail};
 use limo_model::{Budget, Budgets, Energy, Power};
 use limo_sched::budget::{least, possible};
 use limo_sched::{Preset, RestRule};
-use limo_trace::platform::Group;
 use limo_trace::{Platform, Workload};
 
 /// Refuses budgets that cannot be kept, where `preset` promises to keep them. The least is what the nodes really draw
@@ -57,29 +56,6 @@ fn least_percent(budget: &Budget, floor: Power, full: Power) -> String {
     let (least, full): (Energy, Energy) = (least(budget, floor), full * budget.span());
     let hundredths = (i128::from(least.mj()) * 10_000 + i128::from(full.mj()) - 1) / i128::from(full.mj().max(1));
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
-}
-
-/// Refuses jobs on several nodes where `preset` cannot place them.
-///
-/// # Errors
-/// The first such job, and how many there are.
-pub fn widths(preset: Preset, platform: &Platform, workload: &Workload) -> Result<()> {
-    let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
-    let mut wide = workload.jobs.iter().filter(|job| job.processors > largest);
-    if preset.takes_several_nodes() {
-        return Ok(());
-    }
-    let Some(first) = wide.next() else { return Ok(()) };
-    let able: Vec<&str> =
-        Preset::ALL.iter().filter(|preset| preset.takes_several_nodes()).map(|preset| preset.name()).collect();
-    bail!(
-        "`{preset}` puts a job on one node, and {} jobs ask for more than the {largest} processors of the largest node \
-         (job {}: {}); take another policy ({}) or a platform with larger nodes (--platform)",
-        1 + wide.count(),
-        first.number,
-        first.processors,
-        able.join(", ")
-    )
 }
 
 /// Jobs that `platform` has not enough processors for: they are refused when they are submitted.

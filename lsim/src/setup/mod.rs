@@ -203,7 +203,6 @@ impl Setup {
         let profiles = self.profiles.as_deref().map(files::profiles).transpose()?.unwrap_or_default();
         if compat.is_none() {
             check::budgets(preset, options.rest, &platform, &budgets)?;
-            check::widths(preset, &platform, &workload)?;
         }
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);

@@ -137,10 +137,6 @@ fn impossible_runs() {
         "--policy energybud --budget 80% --from 5d --until 2d",
         "lsim: --from 5d --until 2d: a budget's period ends after its begin, and begins not before the workload",
     );
-    run(
-        "--policy fifo",
-        "lsim: `fifo` puts a job on one node, and 4 jobs ask for more than the 1 processors of the largest node (job 1: 2); take another policy (easy, conservative, powercap, energybud, reducepc) or a platform with larger nodes (--platform)",
-    );
     run("--policy easy --nodes 0", "lsim: 0 nodes cannot be simulated: `count` is 0: 1 to 1000000 nodes are possible");
     run("--policy easy --users 7", "lsim: no job is left to simulate: widen --window, --users or --first");
     assert!(!folder.path().join("out").exists());

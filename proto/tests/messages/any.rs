@@ -102,6 +102,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             }),
             reservation: deadline.map(|at| format!("r{}", at.unix_ms())),
             priority: if immediate { 10_000 } else { -7 },
+            exclusive: immediate,
         },
     )
 }

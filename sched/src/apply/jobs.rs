@@ -161,7 +161,7 @@ pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refu
 
 /// The quick answer for a request that does not name nodes: whether enough nodes are of a class that could run it.
 fn fits_somewhere(state: &State, request: &Request) -> bool {
-    if !request.include.is_empty() || !request.exclude.is_empty() {
+    if may_be_denied(request) {
         return false;
     }
     let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
@@ -179,6 +179,11 @@ pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
 pub(super) fn fits_node(request: &Request, node: &Node) -> bool {
     let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
     request.memory <= node.spec.memory && node.spec.units.iter().any(fits)
+}
+
+/// Whether there may be nodes that the job must not have: else [`allows_node`] need not be asked.
+pub(crate) fn may_be_denied(request: &Request) -> bool {
+    !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
 }
 
 /// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command.

@@ -123,7 +123,7 @@ pub(super) fn charge(state: &mut State, (first, count): (NodeId, u32), share: Po
 /// Takes the resources of a placement for a job, and wakes those of its nodes that sleep.
 pub(crate) fn take(state: &mut State, now: Time, job: JobId, assignment: &Assignment) {
     settle_cluster(state, now);
-    state.index.take(job, &assignment.placement);
+    state.index.take(job, assignment);
     state.index.active_draw += assignment.estimate.power;
     state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
 }
@@ -131,7 +131,7 @@ pub(crate) fn take(state: &mut State, now: Time, job: JobId, assignment: &Assign
 /// Gives them back. A reading that contains the job is lowered by its estimate until the next reading comes.
 pub(crate) fn release(state: &mut State, now: Time, job: JobId, assignment: &Assignment, seen: &[NodeId]) {
     settle_cluster(state, now);
-    state.index.give(job, &assignment.placement);
+    state.index.give(job, assignment);
     state.index.active_draw -= assignment.estimate.power;
     for node in assignment.placement.iter().flat_map(|part| part.nodes()) {
         steer::confirmed(state, node, |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, Part, Power};
+use limo_model::{JobId, Power, UnitId};
 
 use super::Violation;
 use crate::plan::Plan;
@@ -16,17 +16,7 @@ pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             found.push(Violation::UnitCap { unit, cap });
         }
     }
-    let mut caps = BTreeMap::new();
-    for start in &plan.starts {
-        let mut shared = |part: &Part| {
-            let now = || view.node(part.unit.node).and_then(|node| node.cap(part.unit.unit));
-            let cap = if view.index().cores_used(part.unit) > 0 { now() } else { part.cap };
-            *caps.entry(part.unit).or_insert(cap) != part.cap
-        };
-        if start.placement.iter().any(|part| part.count == 1 && shared(part)) {
-            found.push(Violation::SharedCap { job: start.job });
-        }
-    }
+    shared_caps(view, plan, found);
     let mut seen = BTreeSet::new();
     let touched = plan.suspends.iter().chain(&plan.requeues).chain(&plan.resumes);
     found.extend(touched.filter(|job| !seen.insert(**job)).map(|job| Violation::Twice { job: *job }));
@@ -41,6 +31,28 @@ pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         plan.resumes.iter().filter(|job| not(job, &suspended)).map(|job| Violation::NotSuspended { job: *job }),
     );
     upper_limit(view, plan, found);
+}
+
+/// A unit has one cap, whoever is on it; and so has a job, on all of its nodes.
+fn shared_caps(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    let parts = || plan.starts.iter().flat_map(|start| &start.placement);
+    if view.index().capped.is_empty() && parts().all(|part| part.cap.is_none()) {
+        return;
+    }
+    let mut caps = BTreeMap::new();
+    for start in &plan.starts {
+        let mut shared = |(unit, asked): (UnitId, Option<Power>)| {
+            let now = || view.node(unit.node).and_then(|node| node.cap(unit.unit));
+            let cap = if view.index().cores_used(unit) > 0 { now() } else { asked };
+            *caps.entry(unit).or_insert(cap) != asked
+        };
+        if start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))).any(&mut shared) {
+            found.push(Violation::SharedCap { job: start.job });
+        }
+        if start.placement.windows(2).any(|parts| parts[0].cap != parts[1].cap) {
+            found.push(Violation::UnevenCaps { job: start.job });
+        }
+    }
 }
 
 /// Whoever goes on again must not take the draw over the upper limit, with a policy that promises to keep it.

@@ -161,14 +161,20 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
 
 /// A unit that a job is put on alone gets the job's cap, or none; one that it shares has it already.
 fn hold_new(state: &mut State, now: Time, placement: &[limo_model::Part], round: &mut Round) {
-    let [part] = placement else { return };
-    let Some(node) = state.node(part.unit.node) else { return };
-    if part.count == 1 && node.cap(part.unit.unit) != part.cap {
-        let mut caps = node.caps().1;
-        if let Some(of) = caps.get_mut(usize::from(part.unit.unit)) {
-            *of = part.cap;
+    // Where no unit is capped and none is to be, nothing changes, however many nodes the job has.
+    if state.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {
+        return;
+    }
+    let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
+    for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
+        let Some(node) = state.node(unit.node).filter(|node| node.cap(unit.unit) != cap) else { continue };
+        let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
+        if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
+            *of = cap;
         }
-        hold_at(state, now, (part.unit.node, caps), round);
+    }
+    for (node, caps) in nodes {
+        hold_at(state, now, (node, caps), round);
     }
 }
 
@@ -178,6 +184,7 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
     let Some(job) = state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
+    let alone = job.request.exclusive;
     let assignment = Assignment {
         attempt,
         placement: start.placement.clone(),
@@ -188,6 +195,7 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
         hidden_since: now,
         stop: None,
         ended: Vec::new(),
+        alone,
     };
     state.active.insert(start.job);
     apply::take(state, now, start.job, &assignment);

@@ -241,6 +241,35 @@ impl Classes {
         });
     }
 
+    /// Takes all units of nodes that no job is on.
+    pub fn take_whole(&mut self, first: NodeId, count: u32) {
+        self.each_unit((first, count), |class, run| {
+            class.asleep.remove_range(run.clone());
+            for (levels, unit) in class.levels.iter_mut().zip(&class.units) {
+                levels.take(run.clone(), unit.cores);
+            }
+        });
+    }
+
+    /// Gives them back.
+    pub fn give_whole(&mut self, first: NodeId, count: u32) {
+        self.each_unit((first, count), |class, run| {
+            for (levels, unit) in class.levels.iter_mut().zip(&class.units) {
+                levels.give(run.clone(), unit.cores);
+            }
+        });
+    }
+
+    fn each_unit(&mut self, (first, count): (NodeId, u32), mut each: impl FnMut(&mut Class, Range<u32>)) {
+        for node in (first.0..first.0.saturating_add(count)).map(NodeId) {
+            if let Some((class, position)) = self.place_of(node) {
+                let class = &mut self.all[class];
+                class.version += 1;
+                each(class, position..position + 1);
+            }
+        }
+    }
+
     /// Cores of a unit that jobs have.
     pub fn used(&self, unit: UnitId) -> u32 {
         let Some((class, position)) = self.place_of(unit.node) else { return 0 };

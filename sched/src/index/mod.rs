@@ -119,7 +119,7 @@ impl Index {
                     }
                 }
                 Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {
-                    index.take(id, &assignment.placement);
+                    index.take(id, assignment);
                     index.active_draw += assignment.estimate.power;
                     if assignment.stop.as_ref().is_some_and(|(_, told)| !told) {
                         index.to_stop.insert(id);
@@ -179,11 +179,15 @@ impl Index {
         let class = first.and_then(|part| self.classes.place_of(part.unit.node)).map(|(class, _)| class);
         let whole = first.zip(class).filter(|(first, class)| {
             let unit = first.unit.unit;
-            let cores = self.classes.class(*class).units.get(usize::from(unit)).map(|unit| unit.cores);
-            assignment.placement.iter().all(|part| {
-                let at = self.classes.place_of(part.unit.node).map(|(class, _)| class);
-                Some(part.cores) == cores && part.unit.unit == unit && at == Some(*class)
-            })
+            let units = &self.classes.class(*class).units;
+            let cores = units.get(usize::from(unit)).map(|unit| unit.cores);
+            // Alone it has all units of its nodes.
+            let all = assignment.alone && units.len() == 1;
+            (all || !assignment.alone)
+                && assignment.placement.iter().all(|part| {
+                    let at = self.classes.place_of(part.unit.node).map(|(class, _)| class);
+                    (all || Some(part.cores) == cores) && part.unit.unit == unit && at == Some(*class)
+                })
         });
         Freed {
             power: assignment.estimate.power,
@@ -214,9 +218,16 @@ impl Index {
         }
     }
 
-    pub fn take(&mut self, job: JobId, parts: &[Part]) {
-        for part in parts {
-            self.classes.take(part);
+    pub fn take(&mut self, job: JobId, assignment: &Assignment) {
+        if assignment.alone {
+            for (first, count) in limo_model::runs(&assignment.placement) {
+                self.classes.take_whole(first, count);
+            }
+        }
+        for part in &assignment.placement {
+            if !assignment.alone {
+                self.classes.take(part);
+            }
             if self.classes.is_metered(part.unit.node) {
                 self.occupants.extend(part.nodes().map(|node| (node, job)));
             }
@@ -224,9 +235,16 @@ impl Index {
         }
     }
 
-    pub fn give(&mut self, job: JobId, parts: &[Part]) {
-        for part in parts {
-            self.classes.give(part);
+    pub fn give(&mut self, job: JobId, assignment: &Assignment) {
+        if assignment.alone {
+            for (first, count) in limo_model::runs(&assignment.placement) {
+                self.classes.give_whole(first, count);
+            }
+        }
+        for part in &assignment.placement {
+            if !assignment.alone {
+                self.classes.give(part);
+            }
             if self.classes.is_metered(part.unit.node) {
                 part.nodes().for_each(|node| {
                     self.occupants.remove(&(node, job));

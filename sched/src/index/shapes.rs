@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use limo_model::{Cores, Memory, Request};
 
 use super::Classes;
-use crate::apply::{allows_unit, cores_on};
+use crate::apply::{allows_unit, cores_on, may_be_denied};
 use crate::estimate::{Known, estimate};
 use crate::structure::{Need, Waiting};
 
@@ -20,14 +20,16 @@ struct Key {
     hardware: Vec<String>,
     variants: Vec<String>,
     reservation: Option<String>,
+    exclusive: bool,
 }
 
-/// How a shape fits a class: on which unit, with how many cores.
+/// How a shape fits a class: on which unit, how many of its cores must be free, and how many are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub class: usize,
     pub unit: u16,
     pub cores: u32,
+    pub takes: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -66,12 +68,12 @@ fn is_key(key: &Key, request: &Request) -> bool {
         && same(&key.hardware, &request.hardware)
         && same(&key.variants, &request.variants)
         && key.reservation == request.reservation
+        && key.exclusive == request.exclusive
 }
 
 /// Only some nodes of a class may do.
 fn is_picky(request: &Request) -> bool {
-    let names = !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some();
-    names || request.memory > Memory::ZERO
+    request.memory > Memory::ZERO || may_be_denied(request) || request.exclusive
 }
 
 fn key(request: &Request) -> Key {
@@ -83,6 +85,7 @@ fn key(request: &Request) -> Key {
         hardware: request.hardware.clone(),
         variants: request.variants.clone(),
         reservation: request.reservation.clone(),
+        exclusive: request.exclusive,
     }
 }
 
@@ -91,8 +94,9 @@ fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
         let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
         let unit = class.units.iter().position(fits).filter(|_| request.memory <= class.memory)?;
-        let cores = cores_on(request, &class.units[unit]);
-        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores })
+        let takes = cores_on(request, &class.units[unit]);
+        let cores = if request.exclusive { class.units[unit].cores } else { takes };
+        Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes })
     };
     classes.all().iter().enumerate().filter_map(way).collect()
 }

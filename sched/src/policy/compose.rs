@@ -3,13 +3,11 @@
 //! The loop goes through the queue once. Each job is started, or gets a reason to wait; with [`Order::Conservative`] it
 //! also gets a planned start, which no later job may delay. Decides nothing about the price: that is [`super::limo`].
 
-use std::collections::BTreeMap;
+use limo_model::{JobId, Power, Request, Span, Time};
 
-use limo_model::{JobId, Power, Request, Span, Time, UnitId};
-
+use super::offers::{Ask, Found, Offer, Pools, offers};
 use super::{Policy, limo, prototype};
 use crate::apply::draw_if_on;
-use crate::estimate::{Known, under_cap};
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
 use crate::state::{Job, Phase};
@@ -89,9 +87,10 @@ pub(super) struct Desk<'a> {
     pub reserved: Vec<Reserved>,
     /// The first job that holds back those behind it.
     pub holder: Option<JobId>,
-    /// What the jobs that this plan starts add to the draw, and the caps of their units.
+    /// Nodes that take jobs, with what this plan has put on them.
+    pools: Pools<'a>,
+    /// What the jobs that this plan starts add to the draw.
     started: Power,
-    caps: BTreeMap<UnitId, Option<Power>>,
     plan: Plan,
 }
 
@@ -108,8 +107,8 @@ impl Policy for Composition {
             planned,
             reserved: Vec::new(),
             holder: None,
+            pools: Pools::of(view, |node| node.is_available(view.now())),
             started: Power::ZERO,
-            caps: BTreeMap::new(),
             plan: Plan::default(),
         };
         let aim = limo::Aim::of(view, self);
@@ -151,10 +150,9 @@ fn next_change(view: &View<'_>) -> Option<Time> {
 }
 
 impl Composition {
-    fn decide(&self, desk: &Desk<'_>, aim: &limo::Aim, (id, job): (JobId, &Job)) -> Verdict {
-        let mut choices = self.choices(&desk.view, &job.request);
-        desk.share_caps(&job.request, &mut choices);
-        if choices.is_empty() {
+    fn decide<'a>(&self, desk: &Desk<'a>, aim: &limo::Aim, (id, job): (JobId, &'a Job)) -> Verdict {
+        let offers = desk.offers(self, &job.request);
+        if offers.is_empty() {
             return Verdict::Wait { wait: Wait::NoNode, holds: false };
         }
         if self.order == Order::Strict
@@ -163,16 +161,15 @@ impl Composition {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
         match (self.admission, self.placement) {
-            (Admission::Prototype, _) => desk.by_algorithm_3_3(&choices),
-            (_, Placement::ByPrice) => aim.decide(desk, self, (id, job), &choices),
-            (_, Placement::FirstFit) => desk.first_fit(self, &choices),
+            (Admission::Prototype, _) => desk.by_algorithm_3_3(&offers),
+            (_, Placement::ByPrice) => aim.decide(desk, self, (id, job), &offers),
+            (_, Placement::FirstFit) => desk.first_fit(self, &offers),
         }
     }
 
-    /// Every way to run the job on nodes that take jobs.
-    pub(super) fn choices(&self, view: &View<'_>, request: &Request) -> Vec<Choice> {
-        let available = |node: &crate::state::Node| node.is_available(view.now());
-        view.choices(request, self.caps == Caps::FromProfile, available)
+    /// Every way to run the job on the nodes of `pools`.
+    pub(super) fn offers<'a>(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request) -> Vec<Offer> {
+        offers(view, pools, request, self.caps == Caps::FromProfile)
     }
 
     pub(super) fn respect(&self) -> Respect {
@@ -183,21 +180,10 @@ impl Composition {
     }
 }
 
-impl Desk<'_> {
-    /// A unit has one cap: on one on which this plan starts a job there is no choice of caps any more.
-    fn share_caps(&self, request: &Request, choices: &mut Vec<Choice>) {
-        if self.caps.is_empty() {
-            return;
-        }
-        for choice in choices.iter_mut() {
-            if let Some(cap) = self.caps.get(&choice.unit()).filter(|cap| **cap != choice.part.cap)
-                && let Some((_, unit)) = self.view.unit(choice.unit())
-            {
-                choice.part.cap = *cap;
-                choice.estimate = under_cap(Known::of(self.view.state()), request, unit, (*cap, 1_000));
-            }
-        }
-        choices.dedup();
+impl<'a> Desk<'a> {
+    /// Every way to run the job on nodes that take jobs.
+    pub(super) fn offers(&self, composition: &Composition, request: &'a Request) -> Vec<Offer> {
+        composition.offers(&self.view, &self.pools, request)
     }
 
     /// The draw as limo-2018's prototype knows it, with what this plan has started.
@@ -205,18 +191,18 @@ impl Desk<'_> {
         self.view.estimated_draw() + self.started
     }
 
-    fn by_algorithm_3_3(&self, choices: &[Choice]) -> Verdict {
+    fn by_algorithm_3_3(&self, offers: &[Offer]) -> Verdict {
         let (mode, band, draw) = (self.view.mode(), self.view.band(), self.prototype_draw());
         if !prototype::may_dispatch(mode, draw, band) {
             let wait = Wait::LowMode { draw, low: band.low(), price: self.view.price() };
             return Verdict::Wait { wait, holds: true };
         }
-        let idle: Vec<&Choice> = choices.iter().filter(|choice| self.is_idle(choice)).collect();
-        let admitted = idle.iter().find(|choice| prototype::admits(mode, draw, choice.estimate.power, band));
-        if let Some(choice) = admitted {
-            return Verdict::Start(**choice);
+        let idle = self.fit_now(&self.actual, offers, Respect::Resources, true);
+        let admitted = idle.iter().find(|found| prototype::admits(mode, draw, found.offer.estimate.power, band));
+        if let Some(choice) = admitted.and_then(|found| self.choice(found)) {
+            return Verdict::Start(choice);
         }
-        let least = idle.iter().map(|choice| choice.estimate.power).min();
+        let least = idle.iter().map(|found| found.offer.estimate.power).min();
         let wait = least.map_or(Wait::Resources { until: None }, |needs| Wait::Band {
             needs,
             left: (band.high() - draw).at_least_zero(),
@@ -225,59 +211,77 @@ impl Desk<'_> {
         Verdict::Wait { wait, holds: true }
     }
 
-    /// Whether no job is on the unit, in the state or in this plan.
-    fn is_idle(&self, choice: &Choice) -> bool {
+    /// The ways on which the job fits now, in order of nodes and units; `whole`: on units that no job is on.
+    fn fit_now<'o>(
+        &self,
+        timeline: &Timeline<'_>,
+        offers: &'o [Offer],
+        respect: Respect,
+        whole: bool,
+    ) -> Vec<Found<'o>> {
         let now = self.view.now();
-        let whole = self.view.unit(choice.unit()).map(|(_, unit)| unit.cores);
-        let part = limo_model::Part { cores: whole.unwrap_or(u32::MAX), ..choice.part };
-        let whole = Choice { part, ..*choice };
-        self.actual.earliest(&self.view, &whole, now, Respect::Resources) == Some(now)
+        let fits =
+            |offer: &'o Offer| offer.find(timeline, &self.pools, Ask { whole, latest: now, ..offer.ask(now, respect) });
+        let mut found: Vec<Found<'o>> = offers.iter().filter_map(fits).filter(|found| found.at == now).collect();
+        found.sort_unstable_by_key(|found| found.first);
+        found
     }
 
-    fn first_fit(&self, composition: &Composition, choices: &[Choice]) -> Verdict {
+    fn first_fit(&self, composition: &Composition, offers: &[Offer]) -> Verdict {
         let now = self.view.now();
-        let mut best: Option<(Time, &Choice)> = None;
-        for choice in choices {
-            let Some(at) = self.earliest(composition, choice, now) else { continue };
-            if at == now {
-                return Verdict::Start(*choice);
-            }
-            if best.is_none_or(|(earliest, _)| at < earliest) {
-                best = Some((at, choice));
-            }
+        let starts = self.starts(composition, offers, now);
+        let first = starts.iter().min_by_key(|found| found.at);
+        if let Some(choice) = first.filter(|found| found.at == now).and_then(|found| self.choice(found)) {
+            return Verdict::Start(choice);
         }
-        self.later(composition, choices, best)
+        self.later(composition, offers, first)
     }
 
-    /// The first time from `from` on at which `choice` delays nothing that is running or planned.
-    pub(super) fn earliest(&self, composition: &Composition, choice: &Choice, from: Time) -> Option<Time> {
-        self.planned.earliest(&self.view, choice, from, composition.respect())
+    /// The first time from `from` on at which the job delays nothing that is running or planned, on one way.
+    pub(super) fn earliest<'o>(&self, composition: &Composition, offer: &'o Offer, from: Time) -> Option<Found<'o>> {
+        self.earliest_for(offer, offer.ask(from, composition.respect()))
+    }
+
+    /// The same for what is asked.
+    pub(super) fn earliest_for<'o>(&self, offer: &'o Offer, ask: Ask) -> Option<Found<'o>> {
+        offer.find(&self.planned, &self.pools, ask)
+    }
+
+    /// The same on each way, in order of nodes and units.
+    pub(super) fn starts<'o>(&self, composition: &Composition, offers: &'o [Offer], from: Time) -> Vec<Found<'o>> {
+        let mut found: Vec<Found<'o>> =
+            offers.iter().filter_map(|offer| self.earliest(composition, offer, from)).collect();
+        found.sort_unstable_by_key(|found| found.first);
+        found
+    }
+
+    /// Where the job then is.
+    pub(super) fn choice(&self, found: &Found<'_>) -> Option<Choice> {
+        found.choice(&self.planned, &self.pools)
     }
 
     /// The verdict for a job whose best start is `best`, which is not now.
-    pub(super) fn later(
-        &self,
-        composition: &Composition,
-        choices: &[Choice],
-        best: Option<(Time, &Choice)>,
-    ) -> Verdict {
-        let wait = self.obstacle(composition, choices, best.map(|(at, _)| at));
-        match best {
-            Some((at, choice)) => Verdict::Later { choice: *choice, at, wait },
+    pub(super) fn later(&self, composition: &Composition, offers: &[Offer], best: Option<&Found<'_>>) -> Verdict {
+        let wait = self.obstacle(composition, offers, best.map(|found| found.at));
+        match best.and_then(|found| Some((found.at, self.choice(found)?))) {
+            Some((at, choice)) => Verdict::Later { choice, at, wait },
             None => Verdict::Wait { wait, holds: composition.order == Order::Strict },
         }
     }
 
-    /// What stands against starting on any of `choices` now; `until` is when the job is expected to start.
-    pub(super) fn obstacle(&self, composition: &Composition, choices: &[Choice], until: Option<Time>) -> Wait {
-        let now = self.view.now();
-        let fits = |choice: &&Choice, respect| self.actual.earliest(&self.view, choice, now, respect) == Some(now);
-        let free = || choices.iter().filter(|choice| fits(choice, Respect::Resources));
-        let Some(least) = free().min_by_key(|choice| choice.estimate.power) else {
+    /// What stands against starting on any way now; `until` is when the job is expected to start.
+    pub(super) fn obstacle(&self, composition: &Composition, offers: &[Offer], until: Option<Time>) -> Wait {
+        let free = self.fit_now(&self.actual, offers, Respect::Resources, false);
+        let Some(least) = free.iter().map(|found| found.offer).min_by_key(|offer| offer.estimate.power) else {
             return Wait::Resources { until };
         };
-        if composition.admission == Admission::Band && !free().any(|choice| fits(&choice, Respect::ResourcesAndBand)) {
-            let left = self.actual.headroom_for(least).at_least_zero();
+        let now = self.view.now();
+        let powered = |offer: &Offer| {
+            let ask = Ask { latest: now, ..offer.ask(now, Respect::ResourcesAndBand) };
+            offer.find(&self.actual, &self.pools, ask).is_some()
+        };
+        if composition.admission == Admission::Band && !free.iter().any(|found| powered(found.offer)) {
+            let left = self.actual.headroom_for(least.estimate.duration).at_least_zero();
             return Wait::Band { needs: least.estimate.power, left, until };
         }
         match self.reserved.first() {
@@ -288,7 +292,7 @@ impl Desk<'_> {
 
     fn record(&mut self, composition: &Composition, (id, job): (JobId, &Job), verdict: Verdict) {
         let wait = match verdict {
-            Verdict::Start(choice) => return self.start(id, &choice),
+            Verdict::Start(choice) => return self.start(id, choice),
             Verdict::Wait { wait, .. } | Verdict::Later { wait, .. } if job.request.immediate => {
                 self.plan.refusals.push((id, wait));
                 return;
@@ -313,12 +317,12 @@ impl Desk<'_> {
         self.plan.waits.push((id, wait));
     }
 
-    fn start(&mut self, id: JobId, choice: &Choice) {
+    fn start(&mut self, id: JobId, choice: Choice) {
         let now = self.view.now();
-        self.actual.plan(choice, now);
-        self.planned.plan(choice, now);
+        self.actual.plan(&choice, now);
+        self.planned.plan(&choice, now);
         self.started += choice.estimate.power;
-        self.caps.insert(choice.unit(), choice.part.cap);
-        self.plan.starts.push(Start { job: id, placement: choice.placement(), estimate: choice.estimate });
+        self.pools.take(&self.view, &choice.placement);
+        self.plan.starts.push(Start { job: id, placement: choice.placement, estimate: choice.estimate });
     }
 }

@@ -16,17 +16,18 @@
 //! without deadline waits for the mode at most as long as `weigh` says, and `max_delay`; after that, and from a job's latest start on, it is pressed:
 //! only room can hold it back. `--immediate` looks at room only.
 //! Ignores: what the end of the known prices may bring; jobs further back than `depth`.
-//! Cost: jobs looked at x units x running and planned jobs.
+//! Cost: jobs looked at x (kinds of units x nodes + running and planned jobs).
 //! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
-use limo_model::{Energy, Estimate, JobId, Money, Power, Price, Request, Span, Time};
+use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
+use super::offers::{Ask, Found, Offer, Pools};
 use super::weigh::{patience, weigh};
 use crate::options::{Mode, Preempt};
 use crate::round::Wait;
 use crate::state::Job;
-use crate::view::{Choice, View};
+use crate::view::View;
 
 pub(super) static LIMO: Composition = Composition {
     order: Order::Conservative,
@@ -73,50 +74,51 @@ impl Aim {
         desk: &Desk<'_>,
         composition: &Composition,
         (_, job): (JobId, &Job),
-        choices: &[Choice],
+        offers: &[Offer],
     ) -> Verdict {
         let now = desk.view.now();
         if job.request.filler {
-            return self.fill(desk, composition, choices);
+            return self.fill(desk, composition, offers);
         }
-        let pressed = job.request.immediate || self.pressed_at(job, choices) <= now;
+        let pressed = job.request.immediate || self.pressed_at(job, offers) <= now;
         if !pressed && let Some(holder) = desk.holder {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
         let flexible = job.request.deadline.is_some() || job.request.start_by.is_some();
         if !pressed && flexible && desk.view.prices().is_some() {
-            return cheapest(desk, composition, job, choices);
+            return cheapest(desk, composition, job, offers);
         }
         if !pressed && self.bottom && desk.holds_lower_limit() {
             return self.hold(desk);
         }
-        let starts: Vec<(Time, &Choice)> = choices
-            .iter()
-            .filter_map(|choice| desk.earliest(composition, choice, now).map(|at| (at, choice)))
-            .collect();
+        let starts = desk.starts(composition, offers, now);
         let ahead = desk.actual.draw_at(now) >= desk.view.band().low();
-        if !pressed && self.bottom && ahead && !starts.iter().any(|(at, choice)| *at == now && desk.lands(choice)) {
+        let lands = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
+        if !pressed && self.bottom && ahead && !starts.iter().any(lands) {
             return self.hold(desk);
         }
         let verdict = self.choose(desk, &starts, pressed);
-        verdict.or_else(|| until_the_fall(desk, composition, job, choices)).unwrap_or_else(|| {
-            let first = starts.iter().min_by_key(|(at, choice)| (*at, choice.estimate.energy));
-            desk.later(composition, choices, first.copied())
+        verdict.or_else(|| until_the_fall(desk, composition, job, offers)).unwrap_or_else(|| {
+            let first = starts.iter().min_by_key(|found| (found.at, found.offer.estimate.energy));
+            desk.later(composition, offers, first)
         })
     }
 
     /// A job that only serves to hold the lower limit: it starts where the draw is below it, and where it needs most
     /// power, so that few of them are enough.
-    fn fill(&self, desk: &Desk<'_>, composition: &Composition, choices: &[Choice]) -> Verdict {
+    fn fill(&self, desk: &Desk<'_>, composition: &Composition, offers: &[Offer]) -> Verdict {
         let now = desk.view.now();
         if desk.holds_lower_limit() {
             let (draw, low) = (desk.actual.draw_at(now), desk.view.band().low());
             return Verdict::Wait { wait: Wait::Filler { draw, low }, holds: false };
         }
-        let fits = choices.iter().filter(|choice| desk.earliest(composition, choice, now) == Some(now));
-        match fits.max_by_key(|choice| (choice.estimate.power, std::cmp::Reverse(choice.unit()))) {
-            Some(choice) => Verdict::Start(*choice),
-            None => Verdict::Wait { wait: desk.obstacle(composition, choices, None), holds: false },
+        let starts = desk.starts(composition, offers, now);
+        let fits = starts.iter().filter(|found| found.at == now);
+        let most =
+            fits.max_by_key(|found| (found.offer.estimate.power, std::cmp::Reverse((found.first.0, found.first.1))));
+        match most.and_then(|found| desk.choice(found)) {
+            Some(choice) => Verdict::Start(choice),
+            None => Verdict::Wait { wait: desk.obstacle(composition, offers, None), holds: false },
         }
     }
 
@@ -133,36 +135,41 @@ impl Aim {
     /// By price: least energy or shortest time (Figure 3.4); before that, where the draw is below the band, what brings it
     /// into it: several small jobs that do not would take the room of the one that does. `None` where nothing can start
     /// now; where something can and the draw is not below the lower limit, a faster unit may still be worth waiting for.
-    fn choose(&self, desk: &Desk<'_>, starts: &[(Time, &Choice)], pressed: bool) -> Option<Verdict> {
+    fn choose(&self, desk: &Desk<'_>, starts: &[Found<'_>], pressed: bool) -> Option<Verdict> {
         let now = desk.view.now();
-        let startable = || starts.iter().filter(|(at, _)| *at == now).map(|(_, choice)| *choice);
+        let startable = || starts.iter().filter(|found| found.at == now);
+        let estimate = |found: &Found<'_>| found.offer.estimate;
         let frugal = self.bottom || desk.view.mode() == Mode::Low;
         let start_now = if frugal && !pressed {
-            startable().min_by_key(|choice| (!desk.lands(choice), self.expense(desk, choice), choice.estimate.duration))
+            startable().min_by_key(|found| {
+                (!desk.lands(found.offer), self.expense(desk, found.offer), estimate(found).duration)
+            })
         } else {
-            startable().min_by_key(|choice| (!desk.lands(choice), choice.estimate.duration, choice.estimate.energy))
+            startable().min_by_key(|found| (!desk.lands(found.offer), estimate(found).duration, estimate(found).energy))
         };
-        let soonest_end = starts.iter().min_by_key(|(at, choice)| (*at + choice.estimate.duration, *at));
-        let (choice, (at, other)) = (start_now?, soonest_end?);
-        let ends = now + choice.estimate.duration;
-        let worth_waiting = !frugal && *at > now && *at + other.estimate.duration < ends && desk.holds_lower_limit();
+        let end = |found: &Found<'_>| found.at + estimate(found).duration;
+        let soonest_end = starts.iter().min_by_key(|found| (end(found), found.at));
+        let (start, other) = (start_now?, soonest_end?);
+        let worth_waiting = !frugal && other.at > now && end(other) < end(start) && desk.holds_lower_limit();
         Some(match worth_waiting {
-            true => Verdict::Later { choice: **other, at: *at, wait: Wait::Sooner { until: *at } },
-            false => Verdict::Start(*choice),
+            true => {
+                Verdict::Later { choice: desk.choice(other)?, at: other.at, wait: Wait::Sooner { until: other.at } }
+            }
+            false => Verdict::Start(desk.choice(start)?),
         })
     }
 
     /// What a choice is ranked by where energy counts: the energy; while sparing at a negative price the energy that
     /// somebody pays us to take, so the most comes first.
-    fn expense(&self, desk: &Desk<'_>, choice: &Choice) -> Energy {
+    fn expense(&self, desk: &Desk<'_>, offer: &Offer) -> Energy {
         let paid_for = self.sparing && desk.view.price().is_some_and(|price| price < Price::ZERO);
-        if paid_for { -choice.estimate.energy } else { choice.estimate.energy }
+        if paid_for { -offer.estimate.energy } else { offer.estimate.energy }
     }
 
     /// From when on the price must not hold the job back any more: from its latest start on the unit where that is last;
     /// without one, when its patience is over, and in any case when it has waited for `max_delay`.
-    fn pressed_at(&self, job: &Job, choices: &[Choice]) -> Time {
-        let latest = choices.iter().filter_map(|choice| latest_start(&job.request, choice)).max();
+    fn pressed_at(&self, job: &Job, offers: &[Offer]) -> Time {
+        let latest = offers.iter().filter_map(|offer| latest_start(&job.request, offer)).max();
         [latest, job.request.start_by, Some(job.eligible() + self.patience)]
             .into_iter()
             .flatten()
@@ -171,15 +178,15 @@ impl Aim {
     }
 
     /// When a waiting job becomes pressed, or the draw is expected to fall below a bottom that is aimed for.
-    pub(super) fn look_again(&self, desk: &Desk<'_>, composition: &Composition) -> Option<Time> {
+    pub(super) fn look_again<'a>(&self, desk: &Desk<'a>, composition: &Composition) -> Option<Time> {
         if composition.placement != Placement::ByPrice {
             return None;
         }
         let view = &desk.view;
-        let pressed_at = |job: &Job| {
+        let pressed_at = |job: &'a Job| {
             // Where it could run matters only for a deadline.
-            let choices = job.request.deadline.map(|_| composition.choices(view, &job.request)).unwrap_or_default();
-            self.pressed_at(job, &choices)
+            let offers = job.request.deadline.map(|_| desk.offers(composition, &job.request)).unwrap_or_default();
+            self.pressed_at(job, &offers)
         };
         let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
         let below = desk.actual.first_below(view.band().low()).filter(|_| self.bottom && desk.holder.is_some());
@@ -199,14 +206,14 @@ impl Desk<'_> {
     }
 
     /// Whether the draw with `choice` is not below the band.
-    fn lands(&self, choice: &Choice) -> bool {
-        self.trough() + choice.estimate.power >= self.view.band().low()
+    fn lands(&self, offer: &Offer) -> bool {
+        self.trough() + offer.estimate.power >= self.view.band().low()
     }
 }
 
 /// Below the lower limit: the start of a job that fits until the upper limit falls and can give way then, for longer than
 /// `lead`; less would be over before it shows. When it goes on it comes before those that wait, so nobody may wait before it.
-fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, choices: &[Choice]) -> Option<Verdict> {
+fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, offers: &[Offer]) -> Option<Verdict> {
     let (now, view) = (desk.view.now(), &desk.view);
     let gives_way = job.request.may_suspend && view.options().preempt >= Preempt::Suspend;
     if !gives_way || !desk.reserved.is_empty() || desk.actual.draw_at(now) >= view.band().low() {
@@ -214,56 +221,62 @@ fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, choices
     }
     let high = view.band().high();
     let fall = view.limits().steps().iter().find(|(at, band)| *at > now && band.high() < high).map(|(at, _)| *at)?;
-    let brief = |choice: &Choice| {
-        let estimate = Estimate { duration: choice.estimate.duration.min(fall - now), ..choice.estimate };
-        Choice { estimate, ..*choice }
-    };
-    let fits = |choice: &&Choice| desk.earliest(composition, &brief(choice), now) == Some(now);
-    let starts = choices.iter().filter(|_| fall - now > view.options().lead).filter(fits);
-    starts.min_by_key(|choice| (!desk.lands(choice), choice.estimate.power)).map(|choice| Verdict::Start(*choice))
+    if fall - now <= view.options().lead {
+        return None;
+    }
+    let brief = |offer: &Offer| offer.estimate.duration.min(fall - now).max(Span::from_ms(1));
+    let start = |offer| desk.earliest_for(offer, Ask { span: brief(offer), ..offer.ask(now, composition.respect()) });
+    let mut starts: Vec<Found<'_>> = offers.iter().filter_map(start).filter(|found| found.at == now).collect();
+    starts.sort_unstable_by_key(|found| found.first);
+    let least = starts.iter().min_by_key(|found| (!desk.lands(found.offer), found.offer.estimate.power));
+    least.and_then(|found| desk.choice(found)).map(Verdict::Start)
 }
 
-/// The last moment at which `choice` may start.
-fn latest_start(request: &Request, choice: &Choice) -> Option<Time> {
-    let duration = choice.estimate.duration;
+/// The last moment at which the job may start on this way.
+fn latest_start(request: &Request, offer: &Offer) -> Option<Time> {
+    let duration = offer.estimate.duration;
     let to_end = request.deadline.map(|deadline| deadline - duration - duration.scaled(1, DEADLINE_SLACK));
     [to_end, request.start_by].into_iter().flatten().min()
 }
 
 /// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
 /// the one with least energy. Candidates are the earliest possible start and every later change of the price.
-fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, choices: &[Choice]) -> Verdict {
+fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, offers: &[Offer]) -> Verdict {
     let (now, prices) = (desk.view.now(), desk.view.prices());
-    let mut best: Option<((Money, Time, Energy), &Choice)> = None;
-    for choice in choices {
-        let latest = latest_start(&job.request, choice).unwrap_or(now);
+    let mut best: Option<((Money, Time, Energy), Found<'_>)> = None;
+    for offer in offers {
+        let latest = latest_start(&job.request, offer).unwrap_or(now);
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
         for from in std::iter::once(now).chain(steps.filter(|at| now < *at && *at <= latest)) {
-            let Some(at) = desk.earliest(composition, choice, from).filter(|at| *at <= latest) else { continue };
-            let draw = desk.planned.draw_at(at);
-            let rank = (weigh(&desk.view, job.eligible(), choice, (at, draw)).total(), at, choice.estimate.energy);
-            if best.is_none_or(|(least, _)| rank < least) {
-                best = Some((rank, choice));
+            let found = desk.earliest(composition, offer, from).filter(|found| found.at <= latest);
+            let Some(found) = found else { continue };
+            let draw = desk.planned.draw_at(found.at);
+            let weighed = weigh(&desk.view, job.eligible(), &offer.estimate, (found.at, draw));
+            let rank = (weighed.total(), found.at, offer.estimate.energy);
+            if best.as_ref().is_none_or(|(least, other)| (rank, found.first) < (*least, other.first)) {
+                best = Some((rank, found));
             }
         }
     }
-    let earliest = |choice| desk.earliest(composition, choice, now).map(|at| (at, choice));
-    let soonest = choices.iter().filter_map(earliest).min_by_key(|(at, _)| *at);
-    let Some(((_, at, _), choice)) = best else { return desk.later(composition, choices, soonest) };
+    let starts = desk.starts(composition, offers, now);
+    let soonest = starts.iter().min_by_key(|found| found.at);
+    let Some(found) = best.map(|(_, found)| found) else { return desk.later(composition, offers, soonest) };
+    let Some(choice) = desk.choice(&found) else { return desk.later(composition, offers, soonest) };
+    let at = found.at;
     let wait = match (prices, soonest) {
-        _ if at == now => return Verdict::Start(*choice),
+        _ if at == now => return Verdict::Start(choice),
         // It could start now, and waits for the price; else it waits for room.
-        (Some(prices), Some((possible, _))) if possible == now => {
+        (Some(prices), Some(possible)) if possible.at == now => {
             Wait::Price { now: *prices.at(now), then: *prices.at(at), at }
         }
-        _ => desk.obstacle(composition, choices, Some(at)),
+        _ => desk.obstacle(composition, offers, Some(at)),
     };
-    Verdict::Later { choice: *choice, at, wait }
+    Verdict::Later { choice, at, wait }
 }
 
 /// Whether the jobs at hand, each where it needs least energy, would not last to hold the lower limit while limits and
 /// prices are known. With a queue longer than a round looks, or nothing known, there is nothing to spare.
-fn is_sparing(view: &View<'_>, composition: &Composition) -> bool {
+fn is_sparing<'a>(view: &View<'a>, composition: &Composition) -> bool {
     let horizon = [view.limits().until(), view.prices().and_then(limo_model::Curve::until)].into_iter().flatten().min();
     let Some(horizon) = horizon.filter(|until| *until > view.now()) else { return false };
     if view.queue_length() > view.options().depth as usize {
@@ -275,9 +288,10 @@ fn is_sparing(view: &View<'_>, composition: &Composition) -> bool {
         .pieces(now, horizon)
         .map(|(start, end, band)| (band.low() - idle).at_least_zero() * (end - start))
         .sum();
-    let least = |job: &Job| {
-        let choices = view.choices(&job.request, composition.caps == Caps::FromProfile, |_| true);
-        choices.iter().map(|choice| choice.estimate.energy).min().unwrap_or(Energy::ZERO)
+    let pools = Pools::of(view, |_| true);
+    let least = |job: &'a Job| {
+        let offers = composition.offers(view, &pools, &job.request);
+        offers.iter().map(|offer| offer.estimate.energy).min().unwrap_or(Energy::ZERO)
     };
     let waiting: Energy = view.queue().map(|(_, job)| least(job)).sum();
     let remaining = |job: &Job| {

@@ -6,6 +6,7 @@ mod backfill;
 mod compose;
 mod fifo;
 mod limo;
+mod offers;
 mod prototype;
 mod steer;
 mod weigh;

@@ -14,11 +14,12 @@
 //! Against flapping: what was taken is given back only after `least_off`, and only where it leaves `steer_margin_permille`
 //! of the limit free beyond the reserve for `least_on`. Taking knows no such delay: a limit is a limit.
 //! Nothing is asked of nodes that are away: they could not obey.
-//! Ignores: energy budgets; jobs over several nodes, which have no caps but can be suspended and requeued.
+//! Ignores: energy budgets. Jobs over several units keep the cap that they were started with, the same on all of them, and
+//! so do all who share one of these units with them; they can be suspended and requeued.
 //! Cost: one look at each active job. Options: `preempt`, `cap_factor_permille`, `steer_margin_permille`, `least_off`,
 //! `least_on`, `reserve_permille`, `steer_lead`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, Part, Power, Span, Time, UnitId};
 
@@ -126,8 +127,11 @@ fn lift_idle(view: &View<'_>, plan: &mut Plan) {
 /// Units are held at what their jobs were started with.
 fn let_go(view: &View<'_>, plan: &mut Plan) {
     let mut aims: BTreeMap<UnitId, Option<Power>> = BTreeMap::new();
+    let fixed = fixed(view);
     for part in view.active().filter_map(|(_, job)| job.assignment()?.sole_part()) {
-        aims.entry(part.unit).and_modify(|aim| *aim = higher(*aim, part.cap)).or_insert(part.cap);
+        if !fixed.contains(&part.unit) {
+            aims.entry(part.unit).and_modify(|aim| *aim = higher(*aim, part.cap)).or_insert(part.cap);
+        }
     }
     let held = |unit: UnitId| Some((unit, *aims.get(&unit)?));
     plan.caps.extend(capped(view).filter_map(held).filter(|(unit, aim)| is_below(cap_of(view, *unit), *aim)));
@@ -158,15 +162,22 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = UnitId> + use<'a> {
     nodes.flat_map(|node| node.units().map(|(unit, _)| unit).filter(|unit| node.cap(unit.unit).is_some()))
 }
 
+/// Units of jobs over several of them: what one of these units may draw is what the others may.
+fn fixed(view: &View<'_>) -> BTreeSet<UnitId> {
+    let wide = view.active().filter_map(|(_, job)| job.assignment()).filter(|of| of.sole_part().is_none());
+    wide.flat_map(|assignment| &assignment.placement).flat_map(Part::units).collect()
+}
+
 /// Units that can be capped, with the jobs that run on them.
 fn held(view: &View<'_>) -> Vec<Held> {
     let mut units: BTreeMap<UnitId, Held> = BTreeMap::new();
+    let fixed = fixed(view);
     let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && hears(view, job));
     for job in active() {
         let Some(assignment) = job.assignment() else { continue };
         let Some(part) = assignment.sole_part() else { continue };
         let Some((node, unit)) = view.unit(part.unit) else { continue };
-        let Some((low, _)) = node.cap_range(part.unit.unit) else { continue };
+        let Some((low, _)) = node.cap_range(part.unit.unit).filter(|_| !fixed.contains(&part.unit)) else { continue };
         let held = units.entry(part.unit).or_insert_with(|| Held {
             unit: part.unit,
             cores: (unit.cores, 0),

@@ -13,12 +13,12 @@
 //! terms: a start that would miss them is not compared. Carbon is in the price, where the operator has it weighed.
 //! A job without a deadline waits for the mode, not for an hour; [`patience`] is how long, by the same weight.
 
-use limo_model::{Money, Power, Price, Span, Time};
+use limo_model::{Estimate, Money, Power, Price, Span, Time};
 
 use crate::account::cost_of;
 use crate::mode::turning_price;
 use crate::options::{Mode, ModeSetting};
-use crate::view::{Choice, View};
+use crate::view::View;
 
 const HOUR: i64 = 3_600_000;
 
@@ -37,9 +37,9 @@ impl Weighed {
     }
 }
 
-/// The terms of starting `choice` at `at`, where the draw is expected to be `draw` then.
-pub(crate) fn weigh(view: &View<'_>, submitted: Time, choice: &Choice, (at, draw): (Time, Power)) -> Weighed {
-    let (estimate, options) = (&choice.estimate, view.options());
+/// The terms of starting what is estimated so at `at`, where the draw is expected to be `draw` then.
+pub(crate) fn weigh(view: &View<'_>, submitted: Time, estimate: &Estimate, (at, draw): (Time, Power)) -> Weighed {
+    let options = view.options();
     let until_end = (at + estimate.duration - submitted).max(Span::ZERO);
     let gap = (view.limits().at(at).low() - draw).at_least_zero().min(estimate.power);
     let lifts = if estimate.power > Power::ZERO {

@@ -69,6 +69,9 @@ pub struct Assignment {
     /// Of its nodes those whose part of it is over, while others' are not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<PartEnd>,
+    /// Whether nobody else may be on its nodes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -147,6 +147,68 @@ fn where_a_job_is_put() {
 }
 
 #[test]
+fn a_job_on_several_nodes_gets_each_once_with_the_same_cap() {
+    let mut core = core();
+    let (job, nodes) = (JobId(4), std::num::NonZeroU32::new(2).expect("two"));
+    let wide = Request { nodes, exclude: Vec::new(), ..request(false) };
+    core.apply(NOW, &Event::Submitted { job, request: Box::new(wide) }).expect("a job");
+    let on = |node: u32, cap: Option<i64>| {
+        let unit = UnitId { node: NodeId(node), unit: 0 };
+        Part { unit, cap: cap.map(Power::from_watts), ..part(0, 2) }
+    };
+    let check = |placement: Vec<Part>, expected: &[Violation]| {
+        let start = Start { placement, ..start(4, part(0, 2)) };
+        check_on(
+            &core,
+            |plan| plan.starts = vec![start],
+            &[&[Violation::NoReason { job: JobId(1) }], expected].concat(),
+        );
+    };
+    check(vec![on(0, None), on(1, None)], &[]);
+    check(vec![Part { count: 2, ..on(0, Some(7)) }], &[]);
+    check(vec![on(0, None)], &[Violation::Nodes { job, nodes: 1 }]);
+    let memory =
+        Violation::MemoryTaken { node: NodeId(0), memory: Memory::from_bytes(12), total: Memory::from_bytes(10) };
+    check(vec![on(0, None), on(0, None)], &[Violation::NodeTwice { job }, memory]);
+    check(vec![on(1, Some(7)), on(0, Some(8))], &[Violation::UnevenCaps { job }]);
+}
+
+#[test]
+fn a_job_that_wants_its_node_alone_is_alone_there() {
+    let (job, node) = (JobId(4), NodeId(0));
+    let ask = |core: &mut Core, job, exclusive| {
+        let request = Box::new(Request { exclusive, ..request(false) });
+        core.apply(NOW, &Event::Submitted { job, request }).expect("a job");
+    };
+    // It is started on a node where a job is.
+    let mut busy = core();
+    assert_eq!(busy.round(NOW).violations, []);
+    ask(&mut busy, job, true);
+    let plan = Plan { starts: vec![start(4, part(0, 2))], ..Plan::default() };
+    assert!(check(&busy.view(NOW), &plan).contains(&Violation::NotAlone { job }));
+    // Others are started where it is, and together with it, on any unit.
+    let taken = |unit, cores, total| Violation::CoresTaken { unit: UnitId { node, unit }, cores, total };
+    let mut both = core();
+    ask(&mut both, job, true);
+    let others = [(part(0, 2), taken(0, 6, 4)), (part(1, 1), taken(1, 2, 1))];
+    for (other, expected) in &others {
+        let plan = Plan { starts: vec![start(4, part(0, 2)), start(1, *other)], ..Plan::default() };
+        assert!(check(&both.view(NOW), &plan).contains(expected), "{plan:?}");
+    }
+    let mut there = Core::new(NOW, Preset::Limo, Options::default());
+    for node in core().nodes() {
+        there.apply(NOW, &Event::NodeUp { spec: node.spec().clone() }).expect("a node");
+    }
+    ask(&mut there, JobId(1), true);
+    assert_eq!(there.round(NOW).commands.len(), 1);
+    ask(&mut there, JobId(2), false);
+    for (other, expected) in others {
+        let plan = Plan { starts: vec![start(2, other)], ..Plan::default() };
+        assert!(check(&there.view(NOW), &plan).contains(&expected), "{plan:?}");
+    }
+}
+
+#[test]
 fn a_node_that_takes_no_jobs() {
     let (job, node) = (JobId(1), NodeId(0));
     let drained = Event::NodeDrained { node, reason: "test".into(), by: "root".into() };

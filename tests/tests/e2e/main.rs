@@ -21,6 +21,7 @@ mod meters;
 mod node_crash;
 mod node_show;
 mod operator;
+mod placement;
 mod priority;
 mod pty;
 mod quota;

@@ -106,7 +106,9 @@ fn profiles(view: &View<'_>) -> Vec<Profile> {
         let Some((end, assignment)) = job.expected_end(now).zip(job.assignment()) else { continue };
         for part in &assignment.placement {
             if let Some((class, _)) = classes.place_of(part.unit.node) {
-                profiles[class].give(i64::from(part.count) * i64::from(part.cores), end.max(now + Span::from_ms(1)));
+                let whole = classes.class(class).units.first().map(|unit| unit.cores);
+                let cores = whole.filter(|_| assignment.alone).unwrap_or(part.cores);
+                profiles[class].give(i64::from(part.count) * i64::from(cores), end.max(now + Span::from_ms(1)));
             }
         }
     }

@@ -130,7 +130,8 @@ impl<'a> Desk<'a> {
         let placement = place::find(&self.view, candidate.shape, candidate.job, reservation)?;
         let estimate = estimate(&self.view, candidate.job, &placement);
         let end = self.view.now() + estimate.duration;
-        if reservation.is_some_and(|reservation| !reservation.leaves_room(&self.view, &placement, end)) {
+        let alone = candidate.job.request.exclusive;
+        if reservation.is_some_and(|reservation| !reservation.leaves_room(&self.view, (&placement, alone), end)) {
             return None;
         }
         let known_end = candidate.job.request.time_limit.map(|_| end);

@@ -84,11 +84,11 @@ pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Optio
 fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Range<u32>) {
     class.node_runs(run, |node, count| {
         let unit = UnitId { node, unit: way.unit };
-        placement.push(Part { unit, count, cores: way.cores, memory: job.request.memory, cap: None });
+        placement.push(Part { unit, count, cores: way.takes, memory: job.request.memory, cap: None });
     });
 }
 
-/// For jobs that ask for memory or name nodes: each node is asked.
+/// For jobs that ask for memory, name nodes or want them alone: each node is asked.
 fn picked(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Option<Placement> {
     let mut placement = Placement::new();
     let mut missing = wanted;
@@ -126,7 +126,10 @@ pub(super) fn picked_count(view: &View<'_>, shape: &Shape, job: &Job) -> u32 {
 pub(super) fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
     let Some(of) = view.node(node) else { return false };
     let used = view.index().memory.get(node.0 as usize).copied().unwrap_or_default();
-    view.may_use(&job.request, of) && used.saturating_add(job.request.memory) <= of.spec.memory
+    let is_empty = || of.units().all(|(unit, _)| view.index().cores_used(unit) == 0);
+    (!job.request.exclusive || is_empty())
+        && view.may_use(&job.request, of)
+        && used.saturating_add(job.request.memory) <= of.spec.memory
 }
 
 /// The first run of free neighbours in one class.

@@ -32,6 +32,8 @@ pub(super) struct Reservation {
     run: Option<(usize, Range<u32>)>,
     /// Cores given back by then on units that are taken in part.
     gains: BTreeMap<UnitId, u32>,
+    /// Whether it wants its nodes alone.
+    alone: bool,
 }
 
 /// The future, end by end.
@@ -94,6 +96,7 @@ impl Reservation {
             shape: head.shape.number,
             run: run.filter(|_| found),
             gains: walk.gains,
+            alone: head.job.request.exclusive,
         }
     }
 
@@ -130,38 +133,47 @@ impl Reservation {
         if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
     }
 
-    /// Whether a job on `placement` until `end` leaves the first one what it needs.
-    pub fn leaves_room(&self, view: &View<'_>, placement: &Placement, end: Time) -> bool {
-        end <= self.at || self.run.is_some() || self.cost(view, placement) <= self.extra
+    /// Whether a job on `placement` until `end`, perhaps alone there, leaves the first one what it needs.
+    pub fn leaves_room(&self, view: &View<'_>, (placement, alone): (&Placement, bool), end: Time) -> bool {
+        end <= self.at || self.run.is_some() || self.cost(view, (placement, alone)) <= self.extra
     }
 
     /// A job starts beside the reservation.
     pub fn give(&mut self, view: &View<'_>, start: &Start, end: Time) {
+        let alone = view.job(start.job).is_some_and(|job| job.request.exclusive);
         if end <= self.at {
             self.freed += start.estimate.power;
-            self.gain(view, &start.placement);
+            self.gain(view, (&start.placement, alone));
         }
         if end > self.at && self.run.is_none() {
-            self.extra = self.extra.saturating_sub(self.cost(view, &start.placement));
+            self.extra = self.extra.saturating_sub(self.cost(view, (&start.placement, alone)));
         }
     }
 
     /// Cores that it gives back by then, on units that it has in part.
-    fn gain(&mut self, view: &View<'_>, placement: &Placement) {
+    fn gain(&mut self, view: &View<'_>, (placement, alone): (&Placement, bool)) {
         let cores = |unit| view.unit(unit).map(|(_, unit)| unit.cores);
+        if alone || self.alone {
+            return kept(view, placement, alone)
+                .for_each(|(unit, cores)| *self.gains.entry(unit).or_default() += cores);
+        }
         for part in placement.iter().filter(|part| Some(part.cores) != cores(part.unit)) {
             part.units().for_each(|unit| *self.gains.entry(unit).or_default() += part.cores);
         }
     }
 
     /// How many nodes that the first job could have at that time it could not have beside `placement`.
-    fn cost(&self, view: &View<'_>, placement: &Placement) -> u32 {
-        placement.iter().map(|part| self.cost_of(view, part)).sum()
+    fn cost(&self, view: &View<'_>, (placement, alone): (&Placement, bool)) -> u32 {
+        placement.iter().map(|part| self.cost_of(view, (part, alone))).sum()
     }
 
-    fn cost_of(&self, view: &View<'_>, part: &Part) -> u32 {
+    fn cost_of(&self, view: &View<'_>, (part, alone): (&Part, bool)) -> u32 {
         let classes = &view.index().classes;
         let Some((class, position)) = classes.place_of(part.unit.node) else { return 0 };
+        if alone || self.alone {
+            // All of a node is lost to whoever wants it alone, and by whoever has it alone.
+            return if self.ways(view).iter().any(|way| way.class == class) { part.count } else { 0 };
+        }
         let Some(way) = self.ways(view).iter().find(|way| way.class == class && way.unit == part.unit.unit) else {
             return 0;
         };
@@ -248,6 +260,9 @@ impl<'a> Walk<'a> {
 
     fn end(&mut self, id: JobId, release: &Freed) {
         self.freed += release.power;
+        if self.head.job.request.exclusive {
+            return self.end_by_node(id);
+        }
         let way = |class, unit| self.head.shape.ways.iter().find(|way| way.class == class && way.unit == unit);
         match release.whole {
             Some((class, unit, _)) if way(class, unit).is_none() => {}
@@ -275,21 +290,44 @@ impl<'a> Walk<'a> {
 
     fn end_by_node(&mut self, id: JobId) {
         let classes = &self.view.index().classes;
-        let placement = self.view.job(id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
-        for (part, unit) in placement.into_iter().flatten().flat_map(|part| part.units().map(move |unit| (part, unit)))
-        {
+        let Some(assignment) = self.view.job(id).and_then(|job| job.assignment()) else { return };
+        for (unit, cores) in kept(&self.view, &assignment.placement, assignment.alone) {
             let Some((class, position)) = classes.place_of(unit.node) else { continue };
+            let alone = self.head.job.request.exclusive;
             let ways = &self.head.shape.ways;
-            let Some(index) = ways.iter().position(|way| way.class == class && way.unit == unit.unit) else { continue };
-            let gain = self.gains.entry(unit).or_default();
-            let before = classes.class(class).levels[usize::from(unit.unit)].free(position) + *gain;
-            *gain += part.cores;
+            let way = ways.iter().position(|way| way.class == class && (alone || way.unit == unit.unit));
+            let Some(index) = way else { continue };
+            let before = self.is_free(unit, &ways[index]);
+            *self.gains.entry(unit).or_default() += cores;
             let allowed = !self.head.shape.is_picky
                 || self.view.node(unit.node).is_some_and(|node| self.view.may_use(&self.head.job.request, node));
-            if allowed && before < ways[index].cores && before + part.cores >= ways[index].cores {
+            if allowed && !before && self.is_free(unit, &ways[index]) {
                 self.count += 1;
                 self.free_again(index, position..position + 1);
             }
         }
     }
+
+    /// Whether the first job could have the node of a unit, as far as its cores go.
+    fn is_free(&self, unit: UnitId, way: &Way) -> bool {
+        let free = |unit: UnitId, cores: u32| {
+            let then = cores.saturating_sub(self.view.index().cores_used(unit));
+            then + self.gains.get(&unit).copied().unwrap_or(0)
+        };
+        let Some((node, spec)) = self.view.unit(unit) else { return false };
+        if self.head.job.request.exclusive {
+            return node.units().all(|(unit, spec)| free(unit, spec.cores) >= spec.cores);
+        }
+        free(unit, spec.cores) >= way.cores
+    }
+}
+
+/// The cores of each unit that a job on `placement` keeps from others.
+fn kept<'a>(view: &View<'a>, placement: &'a [Part], alone: bool) -> Box<dyn Iterator<Item = (UnitId, u32)> + 'a> {
+    let view = *view;
+    if alone {
+        let nodes = placement.iter().flat_map(Part::nodes).filter_map(move |node| view.node(node));
+        return Box::new(nodes.flat_map(|node| node.units().map(|(unit, spec)| (unit, spec.cores))));
+    }
+    Box::new(placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cores))))
 }

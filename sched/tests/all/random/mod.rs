@@ -73,6 +73,8 @@ pub struct Ask {
     /// Nodes that are named, and whether only these are wanted.
     pub named: (u8, bool),
     pub takes: i64,
+    /// It wants its nodes alone.
+    pub exclusive: bool,
     /// What must be so before it may run: mostly nothing. With a number for each that needs one.
     pub conditions: (u8, u8),
     /// Which of two reservations it is to run in: mostly none.
@@ -95,6 +97,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let reservation = proptest::option::weighted(0.15, 0..2_u8);
     let after = (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>());
     let more = (any::<bool>(), 0..5_u8, after, reservation, priority());
+    let more = (more, proptest::bool::weighted(0.1));
     (0..3_u8, size, times, proptest::bool::weighted(0.1), more).prop_map(
         |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, more)| Ask {
             app,
@@ -105,13 +108,14 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             limit,
             deadline,
             start_by,
-            variant: more.0,
-            gives: more.1,
+            variant: more.0.0,
+            gives: more.0.1,
             named,
             takes,
-            conditions: more.2,
-            reservation: more.3,
-            priority: more.4,
+            conditions: more.0.2,
+            reservation: more.0.3,
+            priority: more.0.4,
+            exclusive: more.1,
         },
     )
 }
@@ -125,11 +129,12 @@ fn quota() -> impl Strategy<Value = [Option<u32>; 4]> {
 /// Whose jobs there are.
 pub const USERS: [&str; 2] = ["ada", "user"];
 
-/// For policies that put a job on one node.
+/// For every policy.
 pub fn narrow_step() -> impl Strategy<Value = Step> {
     let node = 0..8_u8;
     prop_oneof![
-        6 => ask(1).prop_map(Step::Submit),
+        4 => ask(1).prop_map(Step::Submit),
+        3 => ask(4).prop_map(Step::Submit),
         5 => (0..600_i64).prop_map(Step::Pass),
         1 => any::<u8>().prop_map(Step::Cancel),
         1 => node.clone().prop_map(Step::Away),
@@ -155,7 +160,7 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// For policies that put a job on several nodes, let nodes sleep and know budgets.
+/// For policies that let nodes sleep and know budgets.
 pub fn wide_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => ask(4).prop_map(Step::Submit),
@@ -263,6 +268,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         may_requeue: ask.gives >= 2,
         filler: ask.gives == 4,
         priority: ask.priority,
+        exclusive: ask.exclusive,
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },

@@ -1,10 +1,10 @@
 //! A random run, with the properties that hold after every step, and at its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Price, Quotas, Request,
-    Reservation, Span, Time, UnitId,
+    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Quotas, Request,
+    Span, Time, UnitId,
 };
 use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
 
@@ -109,10 +109,14 @@ impl Run {
     fn check_nodes(&self) {
         let core = &self.world.core;
         let (mut cores, mut memory): (BTreeMap<UnitId, u32>, BTreeMap<NodeId, u64>) = Default::default();
+        let mut alone = Vec::new();
         for (_, job) in core.jobs() {
             for part in job.assignment().into_iter().flat_map(|assignment| &assignment.placement) {
                 for unit in part.units() {
-                    *cores.entry(unit).or_default() += part.cores;
+                    match job.request.exclusive {
+                        true => alone.push(unit.node),
+                        false => *cores.entry(unit).or_default() += part.cores,
+                    }
                     *memory.entry(unit.node).or_default() += part.memory.bytes();
                     let sleep = core.node(unit.node).expect("a node").sleep();
                     let runs = matches!(job.phase, Phase::Running(..));
@@ -121,6 +125,15 @@ impl Run {
             }
         }
         let mut draw = Power::ZERO;
+        for node in alone {
+            for (id, unit) in core.node(node).expect("a node").units() {
+                assert_eq!(
+                    cores.insert(id, unit.cores),
+                    None,
+                    "somebody is beside a job that is to be alone: {node:?}"
+                );
+            }
+        }
         for node in core.nodes() {
             for (id, unit) in node.units() {
                 let taken = cores.get(&id).copied().unwrap_or(0);
@@ -161,6 +174,10 @@ impl Run {
             let stays = assignment.placement.iter().map(name).any(|name| is_reserved(&name));
             let gives = job.request.may_suspend && !stays || job.request.may_requeue;
             assert!(!gives || assignment.draw.is_zero(), "job {id} could give way: {job:?}");
+            // The units of a job over several of them keep the cap that it was started with.
+            if self.shares_with_wide(&assignment.placement) {
+                continue;
+            }
             let part = assignment.placement[0];
             let node = core.node(part.unit.node).expect("a node");
             let unit = &node.spec().units[usize::from(part.unit.unit)];
@@ -173,6 +190,14 @@ impl Run {
             let most = floor.unwrap_or(Power::MAX).max(assignment.estimate.power.scaled(1, 1_000));
             assert!(assignment.draw <= most + Power::from_mw(1), "job {id} draws more than {most}: {job:?}");
         }
+    }
+
+    /// Whether one of the units is that of a job over several units.
+    fn shares_with_wide(&self, placement: &[Part]) -> bool {
+        let units = |placement: &[Part]| placement.iter().flat_map(Part::units).collect::<BTreeSet<UnitId>>();
+        let own = units(placement);
+        let others = self.world.core.jobs().filter_map(|(_, job)| job.assignment()).map(|of| units(&of.placement));
+        others.filter(|units| units.len() > 1).any(|units| !units.is_disjoint(&own))
     }
 
     fn node(&self, number: u8) -> NodeId {

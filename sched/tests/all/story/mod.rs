@@ -306,6 +306,7 @@ impl Story {
             spread: None,
             reservation: given.get("reservation").map(|text| (*text).to_owned()),
             priority: given.get("priority").map_or(0, |text| parse(text)),
+            exclusive: given.contains_key("exclusive"),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

@@ -1,0 +1,162 @@
+//! What a round costs with 1,000 nodes and 100,000 waiting jobs: the cluster is full, one job ends, a round follows.
+//!
+//! `cargo bench -p limo-sched --bench round [-- PRESET]`. Prints the mean and the longest of the rounds in time on the
+//! processor, and the memory that the process has then. Not a test: nothing here fails because a machine is slow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use limo_model::{
+    Attempt, Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeSpec, Outcome, Power, Profile, ProfileKey,
+    Request, Span, Time, UnitKind, UnitSpec, Usage,
+};
+use limo_sched::{Command, Core, Event, Options, Preset, Round};
+
+const NODES: u32 = 1_000;
+const JOBS: u64 = 100_000;
+const ROUNDS: usize = 300;
+
+/// The same numbers on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+struct Cluster {
+    core: Core,
+    now: Time,
+    attempts: BTreeMap<JobId, Attempt>,
+    ends: BTreeSet<(Time, JobId)>,
+}
+
+impl Cluster {
+    fn new(preset: Preset, high: Power) -> Self {
+        let now = Time::from_unix_ms(0);
+        let mut core = Core::new(now, preset, Options::default());
+        for index in 0..NODES {
+            let hardware = ["xeon", "epyc"][index as usize % 2];
+            let unit = UnitSpec {
+                name: "cpu".into(),
+                hardware: hardware.into(),
+                kind: UnitKind::Cpu,
+                cores: 16,
+                nameplate: Power::from_watts(200),
+                caps: Some((Power::from_watts(60), Power::from_watts(200))),
+            };
+            let memory = Memory::from_bytes(1 << 36);
+            let (name, idle) = (format!("n{index}"), Power::from_watts(50));
+            let spec = NodeSpec { name, units: vec![unit], memory, idle, meter: Meter::None, rest: None };
+            core.apply(now, &Event::NodeUp { spec }).expect("a node");
+        }
+        for app in 0..10_i64 {
+            for (hardware, watts) in [("xeon", 100), ("epyc", 120)] {
+                let (power, duration) = (Power::from_watts(watts + app), Span::from_secs(3_600 + 60 * app));
+                let (application, size) = (format!("app{app}"), String::new());
+                let key = ProfileKey { application, size, hardware: hardware.into(), cap: None };
+                let (energy, source) = (power * duration, EstimateSource::Learned);
+                let profile = Some(Profile { duration, power, energy, spread_permille: 0, runs: 3, source });
+                core.apply(now, &Event::ProfileSet { key, profile, by: "root".into() }).expect("a profile");
+            }
+        }
+        let limits = Curve::constant(Band::new(Power::ZERO, high).expect("a band"));
+        core.apply(now, &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
+        Self { core, now, attempts: BTreeMap::new(), ends: BTreeSet::new() }
+    }
+
+    fn submit(&mut self, dice: &mut Dice, alike: bool) {
+        let job = self.core.next_job();
+        let cores = NonZeroU32::new(if alike { 16 } else { 1 << dice.below(5) }).expect("at least one");
+        let limit = if alike { 7_200 } else { 60 + dice.below(20_000) };
+        let request = Request {
+            user: "ada".into(),
+            name: "job".into(),
+            cores: Cores::Count(cores),
+            time_limit: Some(Span::from_secs(i64::try_from(limit).expect("small"))),
+            ..Request::one_core(format!("app{}", dice.below(if alike { 1 } else { 10 })))
+        };
+        self.core.submit(self.now, job, request).expect("a job");
+    }
+
+    fn obey(&mut self, round: &Round, dice: &mut Dice) {
+        assert_eq!(round.violations, []);
+        for command in &round.commands {
+            if let Command::Start { job, attempt, estimate, .. } = command {
+                self.core.apply(self.now, &Event::Started { job: *job, attempt: *attempt }).expect("assigned");
+                self.attempts.insert(*job, *attempt);
+                let takes = estimate.duration.scaled(100 + i64::try_from(dice.below(900)).expect("small"), 1_000);
+                self.ends.insert((self.now + takes, *job));
+            }
+        }
+    }
+
+    /// The next job ends; how long the round takes that follows.
+    fn step(&mut self, dice: &mut Dice) -> (Duration, usize) {
+        let (at, job) = self.ends.pop_first().expect("jobs run");
+        self.now = at;
+        let attempt = self.attempts.remove(&job).expect("it runs");
+        let ended = Event::Ended { job, attempt, outcome: Outcome::Exited(0), usage: Usage::default() };
+        self.core.apply(at, &ended).expect("it runs");
+        let begin = on_processor();
+        let round = self.core.round(at);
+        let took = on_processor() - begin;
+        self.obey(&round, dice);
+        (took, round.commands.len())
+    }
+}
+
+fn measure(preset: Preset, alike: bool, high: Power) {
+    let mut dice = Dice(7);
+    let mut cluster = Cluster::new(preset, high);
+    for _ in 0..JOBS {
+        cluster.submit(&mut dice, alike);
+    }
+    let begin = on_processor();
+    loop {
+        let round = cluster.core.round(cluster.now);
+        cluster.obey(&round, &mut dice);
+        if round.commands.is_empty() {
+            break;
+        }
+    }
+    let filled = on_processor() - begin;
+    let rounds: Vec<(Duration, usize)> = (0..ROUNDS).map(|_| cluster.step(&mut dice)).collect();
+    let mean = rounds.iter().map(|(took, _)| *took).sum::<Duration>() / u32::try_from(ROUNDS).expect("few");
+    let longest = rounds.iter().map(|(took, _)| *took).max().unwrap_or_default();
+    let started: usize = rounds.iter().map(|(_, commands)| commands).sum();
+    let (active, waiting) = (cluster.core.active(), cluster.core.waiting());
+    println!(
+        "{preset:<15} {:<9} {:<9} mean {mean:>10.1?}  longest {longest:>10.1?}  first {filled:>10.1?}  started {started}  {active} run  {waiting} wait  {} MiB",
+        if alike { "alike" } else { "different" },
+        if high.is_unlimited() { "no limit" } else { "a limit" },
+        resident() >> 20,
+    );
+}
+
+/// How long this thread was on a processor: others that are busy do not count.
+fn on_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux that tells");
+    Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
+}
+
+/// Bytes of memory that the process has; 0 where nobody knows.
+fn resident() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let presets = Preset::ALL.into_iter().filter(|preset| named.is_empty() || named.contains(&preset.to_string()));
+    for preset in presets {
+        for alike in [true, false] {
+            for high in [Power::MAX, Power::from_watts(130_000)] {
+                measure(preset, alike, high);
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The ways to run a job: units that are alike are one way, however many there are, and are asked for together.
+//!
+//! A job on several nodes gets the same hardware, the same cores and the same cap on each of them; only where there are
+//! not enough nodes of any one hardware it gets what there is, uncapped. It gets the first nodes that are free together,
+//! in order; neighbours become one part. Decides nothing about when and whether.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use limo_model::{Estimate, NodeId, Part, Placement, Power, Request, Span, Time, UnitId, UnitSpec};
+
+use crate::apply::{allows_unit, cores_on};
+use crate::estimate::{Known, Looked};
+use crate::state::Node;
+use crate::timeline::{Need, Respect, Timeline, bytes};
+use crate::view::{Choice, View};
+
+/// What units have in common that are alike, apart from when they are free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    class: usize,
+    unit: u16,
+    /// Where jobs are on it, the cap that it has.
+    shared: Option<Option<Power>>,
+    /// Whether it can be capped.
+    obeys: bool,
+}
+
+/// What is known of an application on a unit of a class.
+type OnUnit = ((usize, u16), Rc<Looked>);
+
+/// The nodes with units of each kind, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pools<'a> {
+    kinds: BTreeMap<Kind, Vec<NodeId>>,
+    /// What is known of applications and their size classes on the units of a class.
+    looked: RefCell<BTreeMap<(&'a str, &'a str), Vec<OnUnit>>>,
+}
+
+impl<'a> Pools<'a> {
+    /// Of the nodes for which `usable` holds.
+    pub fn of(view: &View<'a>, usable: impl Fn(&Node) -> bool) -> Self {
+        let mut pools = Self::default();
+        for node in view.nodes().iter().filter(|node| usable(node)) {
+            let Some((class, _)) = view.index().classes.place_of(node.id) else { continue };
+            for (id, _) in node.units() {
+                let taken = view.index().cores_used(id) > 0;
+                let shared = taken.then(|| node.cap(id.unit));
+                let kind = Kind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some() };
+                pools.kinds.entry(kind).or_default().push(node.id);
+            }
+        }
+        pools
+    }
+
+    /// A job is put on these units: from now on they have its cap.
+    pub fn take(&mut self, view: &View<'_>, placement: &[Part]) {
+        for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
+            let Some((class, _)) = view.index().classes.place_of(unit.node) else { continue };
+            let of = |kind: &Kind| kind.class == class && kind.unit == unit.unit;
+            let held = self.kinds.iter_mut().filter(|(kind, _)| of(kind));
+            let found = held.filter_map(|(kind, nodes)| Some((*kind, nodes.binary_search(&unit.node).ok()?, nodes)));
+            let Some((kind, at, nodes)) = found.last() else { continue };
+            if kind.shared == Some(cap) {
+                continue;
+            }
+            nodes.remove(at);
+            let nodes = self.kinds.entry(Kind { shared: Some(cap), ..kind }).or_default();
+            if let Err(at) = nodes.binary_search(&unit.node) {
+                nodes.insert(at, unit.node);
+            }
+        }
+    }
+
+    /// What is known of a job's application on a unit of a class.
+    fn looked_up(&self, known: Known<'_>, request: &'a Request, (kind, unit): (&Kind, &UnitSpec)) -> Rc<Looked> {
+        let mut looked = self.looked.borrow_mut();
+        let units = looked.entry((&request.application, &request.size)).or_default();
+        let of = (kind.class, kind.unit);
+        if let Some((_, found)) = units.iter().find(|(unit, _)| *unit == of) {
+            return found.clone();
+        }
+        let found = Rc::new(Looked::up(known, request, unit));
+        units.push((of, found.clone()));
+        found
+    }
+}
+
+/// Nodes on which a part of a job could be, all with the same estimate.
+#[derive(Debug, Clone)]
+struct Source {
+    kind: Kind,
+    /// Where only some of the kind may be used.
+    named: Option<Vec<NodeId>>,
+    need: Need,
+    cores: u32,
+    /// Of the whole unit.
+    total: u32,
+    each: Estimate,
+}
+
+/// One way to run a job.
+#[derive(Debug, Clone)]
+pub(super) struct Offer {
+    sources: Vec<Source>,
+    nodes: usize,
+    cap: Option<Power>,
+    /// Which of the caps of a unit: the order in which they are offered.
+    rank: usize,
+    memory: limo_model::Memory,
+    alone: bool,
+    /// Of the whole job: the sum of its draws, the duration of the slowest part.
+    pub estimate: Estimate,
+}
+
+/// What is asked of a way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ask {
+    pub from: Time,
+    pub span: Span,
+    /// No start after that is of any interest.
+    pub latest: Time,
+    pub respect: Respect,
+    /// Whether units must be free of all jobs.
+    pub whole: bool,
+}
+
+/// The first start on one way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found<'o> {
+    pub at: Time,
+    pub offer: &'o Offer,
+    ask: Ask,
+    seat: Seat,
+    /// Where its first part is: the order among ways.
+    pub first: (NodeId, u16, usize),
+}
+
+/// A node with room, and from when on.
+#[derive(Debug, Clone, Copy)]
+struct Seat {
+    at: Time,
+    node: NodeId,
+    source: usize,
+}
+
+/// Every way to run a job on the nodes of `pools`, free or not; with `caps`, also at every cap of which there is a profile.
+pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Vec<Offer> {
+    let known = Known::of(view.state());
+    let mut ways: Vec<(&UnitSpec, Option<Power>, usize, Source)> = Vec::new();
+    for (kind, nodes) in pools.kinds.iter().filter(|(_, nodes)| !nodes.is_empty()) {
+        let class = view.index().classes.class(kind.class);
+        let Some(unit) = class.units.get(usize::from(kind.unit)) else { continue };
+        let cores = cores_on(request, unit);
+        if !allows_unit(request, unit) || cores > unit.cores || request.memory > class.memory {
+            continue;
+        }
+        let named: Option<Vec<NodeId>> = view.may_be_denied(request).then(|| {
+            let allowed = |id: &NodeId| view.node(*id).is_some_and(|node| view.may_use(request, node));
+            nodes.iter().copied().filter(allowed).collect()
+        });
+        if named.as_ref().is_some_and(Vec::is_empty) {
+            continue;
+        }
+        let looked = pools.looked_up(known, request, (kind, unit));
+        for (rank, (cap, whole)) in caps_of(&looked, request, kind, caps).into_iter().enumerate() {
+            let taken = if whole || request.exclusive { unit.cores } else { cores };
+            let alone = request.exclusive;
+            let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone };
+            let each = looked.under_cap(known, request, unit, cap);
+            let source = Source { kind: *kind, named: named.clone(), need, cores, total: unit.cores, each };
+            ways.push((unit, cap, rank, source));
+        }
+    }
+    let nodes = request.nodes.get() as usize;
+    let offer = |sources: Vec<Source>, cap, rank| {
+        let estimate = sum_of_least(&sources, nodes);
+        Offer { sources, nodes, cap, rank, memory: request.memory, alone: request.exclusive, estimate }
+    };
+    if nodes == 1 {
+        return ways.into_iter().map(|(_, cap, rank, source)| offer(vec![source], cap, rank)).collect();
+    }
+    let mut alike: Vec<(&UnitSpec, Option<Power>, usize, Vec<Source>)> = Vec::new();
+    for (unit, cap, rank, source) in &ways {
+        let same = |(of, at, _, sources): &&mut (&UnitSpec, Option<Power>, usize, Vec<Source>)| {
+            let first = &sources[0];
+            let is_same = (&of.hardware, of.kind, first.cores, first.each)
+                == (&unit.hardware, unit.kind, source.cores, source.each);
+            at == cap && is_same
+        };
+        match alike.iter_mut().find(same) {
+            Some((.., sources)) => sources.push(source.clone()),
+            None => alike.push((unit, *cap, *rank, vec![source.clone()])),
+        }
+    }
+    let enough = |sources: &[Source]| distinct(pools, sources) >= nodes;
+    let found: Vec<Offer> = alike
+        .into_iter()
+        .filter(|(.., sources)| enough(sources))
+        .map(|(_, cap, rank, sources)| offer(sources, cap, rank))
+        .collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let mixed: Vec<Source> = ways.into_iter().filter(|(_, cap, ..)| cap.is_none()).map(|(.., source)| source).collect();
+    if enough(&mixed) { vec![offer(mixed, None, 0)] } else { Vec::new() }
+}
+
+/// The caps at which a job can be put on a unit, and whether it must then have been left by others: with them it has the
+/// cap that there is. Alone, it goes without one or with each of which there is a profile. A job on several nodes needs
+/// the same cap everywhere, so it may wait until the others are gone; so does one that has its nodes alone.
+fn caps_of(looked: &Looked, request: &Request, kind: &Kind, caps: bool) -> Vec<(Option<Power>, bool)> {
+    if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1 && !request.exclusive) {
+        return vec![(cap, false)];
+    }
+    let profiled = looked.caps().filter(|_| caps && kind.obeys);
+    let mut found: Vec<Option<Power>> = std::iter::once(None).chain(profiled.map(Some)).collect();
+    if let Some(shared) = kind.shared.filter(|_| !request.exclusive)
+        && !found.contains(&shared)
+    {
+        found.push(shared);
+    }
+    found.into_iter().map(|cap| (cap, kind.shared.is_some_and(|shared| shared != cap))).collect()
+}
+
+fn nodes_of<'p>(pools: &'p Pools<'_>, source: &'p Source) -> &'p [NodeId] {
+    let nodes = source.named.as_ref().or_else(|| pools.kinds.get(&source.kind));
+    nodes.map_or(&[], Vec::as_slice)
+}
+
+fn distinct(pools: &Pools<'_>, sources: &[Source]) -> usize {
+    let mut nodes: Vec<NodeId> = sources.iter().flat_map(|source| nodes_of(pools, source)).copied().collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes.len()
+}
+
+/// Of a job on `nodes` nodes, wherever the sources differ the least draw that it can have and the longest duration.
+fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
+    let count = i64::try_from(nodes).unwrap_or(i64::MAX);
+    let least = sources.iter().map(|source| source.each).min_by_key(|each| each.power);
+    let slowest = sources.iter().map(|source| source.each.duration).max().unwrap_or_default();
+    let least = least.unwrap_or(Estimate {
+        duration: slowest,
+        power: Power::ZERO,
+        energy: limo_model::Energy::ZERO,
+        source: limo_model::EstimateSource::Nameplate,
+        runs: 0,
+    });
+    let power = Power::from_mw(least.power.mw().saturating_mul(count));
+    let energy = limo_model::Energy::from_mj(least.energy.mj().saturating_mul(count));
+    Estimate { duration: slowest, power, energy, ..least }
+}
+
+impl Offer {
+    /// The first start from then on for as long as the job takes.
+    pub fn ask(&self, from: Time, respect: Respect) -> Ask {
+        let span = self.estimate.duration.max(Span::from_ms(1));
+        Ask { from, span, latest: Time::MAX, respect, whole: false }
+    }
+
+    /// The first start from `ask.from` on at which all nodes fit for all of `ask.span`.
+    pub fn find(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
+        let mut at = ask.from;
+        loop {
+            let seats = self.seats(timeline, pools, Ask { from: at, ..ask })?;
+            let next = seats[0].at;
+            if next > ask.latest {
+                return None;
+            }
+            let fits = match ask.respect {
+                Respect::Resources => next,
+                Respect::ResourcesAndBand => timeline.earliest_power(self.draw(&seats), next, ask.span)?,
+            };
+            if fits == next {
+                let seat = seats[0];
+                let first = (seat.node, self.sources[seat.source].kind.unit, self.rank);
+                return Some(Found { at: next, offer: self, ask: Ask { from: next, ..ask }, seat, first });
+            }
+            at = fits;
+        }
+    }
+
+    /// The seats of the first start, apart from power, in order of nodes.
+    fn seats(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Vec<Seat>> {
+        if self.nodes == 1 {
+            return self.first_seat(timeline, pools, ask).map(|seat| vec![seat]);
+        }
+        let mut at = ask.from;
+        loop {
+            let mut seats = self.all_seats(timeline, pools, Ask { from: at, ..ask });
+            if seats.len() < self.nodes {
+                return None;
+            }
+            let mut times: Vec<Time> = seats.iter().map(|seat| seat.at).collect();
+            let next = *times.select_nth_unstable(self.nodes - 1).1;
+            if next > ask.latest {
+                return None;
+            }
+            if next == at {
+                seats.retain(|seat| seat.at == at);
+                seats.truncate(self.nodes);
+                return Some(seats);
+            }
+            at = next;
+        }
+    }
+
+    fn need(&self, source: &Source, ask: &Ask) -> Need {
+        Need { cores: if ask.whole { source.total } else { source.need.cores }, ..source.need }
+    }
+
+    /// The earliest seat, of equal ones the first.
+    fn first_seat(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Seat> {
+        let mut best: Option<Seat> = None;
+        for (index, source) in self.sources.iter().enumerate() {
+            let need = self.need(source, &ask);
+            timeline.with_bounds((need.unit, need.cores), |bounds| {
+                // Nothing is free before that.
+                if bounds.first > ask.latest || best.is_some_and(|best| best.at < bounds.first) {
+                    return;
+                }
+                for node in nodes_of(pools, source) {
+                    let bound = bounds.times.get(node.0 as usize).map_or(Time::MAX, |bound| (*bound).max(ask.from));
+                    if bound > ask.latest
+                        || bound == Time::MAX
+                        || best.is_some_and(|best| (best.at, best.node) < (bound, *node))
+                    {
+                        continue;
+                    }
+                    let Some(at) = timeline.earliest_on(*node, &need, ask.from, ask.span) else { continue };
+                    if best.is_none_or(|best| (at, *node) < (best.at, best.node)) {
+                        best = Some(Seat { at, node: *node, source: index });
+                    }
+                    if at == ask.from {
+                        break;
+                    }
+                }
+            });
+        }
+        best
+    }
+
+    /// The first seat on each node, in order of nodes.
+    fn all_seats(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Vec<Seat> {
+        let mut seats = Vec::new();
+        for (index, source) in self.sources.iter().enumerate() {
+            let need = self.need(source, &ask);
+            for node in nodes_of(pools, source) {
+                let at = timeline.earliest_on(*node, &need, ask.from, ask.span);
+                seats.extend(at.map(|at| Seat { at, node: *node, source: index }));
+            }
+        }
+        let unit = |seat: &Seat| self.sources[seat.source].kind.unit;
+        seats.sort_unstable_by_key(|seat| (seat.node, seat.at, unit(seat)));
+        seats.dedup_by_key(|seat| seat.node);
+        seats
+    }
+
+    fn draw(&self, seats: &[Seat]) -> Power {
+        seats.iter().map(|seat| self.sources[seat.source].each.power).sum()
+    }
+}
+
+impl Found<'_> {
+    /// Where the job then is.
+    pub fn choice(&self, timeline: &Timeline<'_>, pools: &Pools<'_>) -> Option<Choice> {
+        let offer = self.offer;
+        let seats = match offer.nodes {
+            1 => vec![self.seat],
+            _ => offer.seats(timeline, pools, self.ask)?,
+        };
+        let mut placement = Placement::new();
+        let mut last: Option<(usize, UnitId)> = None;
+        for seat in &seats {
+            let Source { kind, cores, .. } = &offer.sources[seat.source];
+            let unit = UnitId { node: seat.node, unit: kind.unit };
+            // Neighbours of one class are one part; so they have the same cores.
+            let before = UnitId { node: NodeId(seat.node.0.wrapping_sub(1)), ..unit };
+            match placement.last_mut().filter(|_| last == Some((kind.class, before))) {
+                Some(part) => part.count += 1,
+                None => placement.push(Part { unit, count: 1, cores: *cores, memory: offer.memory, cap: offer.cap }),
+            }
+            last = Some((kind.class, unit));
+        }
+        let each = || seats.iter().map(|seat| offer.sources[seat.source].each);
+        let duration = each().map(|each| each.duration).max().unwrap_or_default();
+        let (power, energy) = (each().map(|each| each.power).sum(), each().map(|each| each.energy).sum());
+        let estimate = Estimate { duration, power, energy, ..offer.estimate };
+        Some(Choice { placement, estimate, alone: offer.alone })
+    }
+}
