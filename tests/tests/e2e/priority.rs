@@ -99,7 +99,7 @@ fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
     let first = blocker(&submitter);
     let heavy = detach(&submitter, &[], "heavy");
     let other = Other::of(&cluster).expect("root");
-    let light = other.run("lrun", &["--detach", "-c", "all", "true"]).succeeded();
+    let light = other.run("lrun", &["--detach", "-o", "/dev/null", "-c", "all", "true"]).succeeded();
     let light: u64 = light.trim_end().parse().expect("a number");
     cluster.kill_master();
     cluster.start_master();
