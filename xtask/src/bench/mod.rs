@@ -80,7 +80,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut parts = Vec::new();
     for name in names {
-        let part = runtime.block_on(measure(&site, name))?;
+        let part = match runtime.block_on(measure(&site, name)) {
+            Ok(part) => part,
+            // The others are worth knowing.
+            Err(error) if arguments.name.is_none() => {
+                eprintln!("bench: {name:?} was not measured: {error:#}");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if !arguments.json {
             println!("{}", part.text());
         }
