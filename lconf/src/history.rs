@@ -140,7 +140,7 @@ fn table(changes: &[ChangeReport], clock: &Clock) -> String {
     let mut table =
         Table::new(&[("NUMBER", Align::Right), ("TIME", Align::Left), ("BY", Align::Left), ("CHANGE", Align::Left)]);
     for change in changes {
-        let mut own = vec![change.number.to_string(), clock.show_full(change.at), change.by.clone()];
+        let mut own = [change.number.to_string(), clock.show_full(change.at), change.by.clone()];
         let undo = change.undo_of.map(|of| format!("undo of {of}: ")).unwrap_or_default();
         let more = (change.more > 0).then(|| format!("and {} more", change.more));
         for line in change.items.iter().map(in_words).chain(more) {

@@ -13,7 +13,8 @@ use crate::refused::Refused;
 use crate::round::Wait;
 use crate::state::{Job, Node, Phase, State};
 
-/// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s at most.
+/// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s unless the master is told
+/// otherwise.
 pub(crate) const MARGIN: Span = Span::from_secs(60);
 
 /// How long a job that starts on the node now may be on it; `None` where nothing ends it.

@@ -44,17 +44,6 @@ fn tasks_are_dealt_to_nodes_in_blocks() {
 }
 
 #[test]
-fn a_policy_that_gives_one_node_takes_no_job_over_several() {
-    let cluster = Setup::nodes(2, 1).start();
-    let submitter = cluster.submitter();
-    let ran = submitter.lrun(&["-N", "2", "true"]);
-    if ran.code != Some(0) {
-        ran.failed("the job is over 2 nodes: the policy `limo` gives each job one");
-    }
-    submitter.lrun(&["true"]).succeeded();
-}
-
-#[test]
 fn output_of_all_nodes_comes_by_lines_and_to_files() {
     let cluster = three(2);
     let submitter = cluster.submitter();
