@@ -5,7 +5,7 @@ mod cluster;
 mod daemon;
 mod dice;
 mod processes;
-mod programs;
+pub mod programs;
 mod submitter;
 mod until;
 

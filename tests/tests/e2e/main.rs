@@ -4,6 +4,7 @@ mod allowance;
 mod arrays;
 mod backup;
 mod budget;
+mod coming;
 mod detached;
 mod digest;
 mod eligible;

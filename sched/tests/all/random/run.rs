@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Quotas, Request,
-    Span, Time, UnitId,
+    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Quotas, Request, Span, Time,
+    UnitId,
 };
 use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
 

@@ -1,0 +1,112 @@
+//! The pages for those who come from another workload manager: every command of ours in their tables is typed as it
+//! stands there. `JOB` is the number of a running job, `ARRAY` that of an array that waits.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use limo_tests::{Cluster, Ran, Setup, Submitter, programs, until};
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
+
+/// What goes on until somebody ends it: it is let go on for some seconds.
+const ENDLESS: [&str; 3] = ["lq top", "--watch", "logs -f"];
+
+/// The commands in the last but one column, line by line.
+fn commands(page: &str) -> Vec<(usize, String)> {
+    let text = fs::read_to_string(Path::new(DOCS).join(page)).expect("a page");
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some(cells) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")) else { continue };
+        let Some(ours) = cells.split(" | ").nth(1) else { continue };
+        found.extend(ours.split('`').skip(1).step_by(2).map(|command| (number, command.replace("\\|", "|"))));
+    }
+    found
+}
+
+/// Three nodes, of which one has two GPUs, with what the commands need in the user's directory.
+fn cluster() -> Cluster {
+    let node = ["--hardware", HARDWARE];
+    let cluster = Setup::default().node("n1", &node).node("n2", &node).node("n3", &node).start();
+    let submitter = cluster.submitter();
+    let executable = |name: &str, text: &str| {
+        fs::write(submitter.path(name), text).expect("written");
+        fs::set_permissions(submitter.path(name), fs::Permissions::from_mode(0o755)).expect("an own file");
+    };
+    executable("job.sh", "#!/bin/sh\n#LIMO -t 10min\necho \"$@\"\n");
+    executable("step", "#!/bin/sh\necho $LIMO_ARRAY_TASK_ID $LIMO_PROCID\n");
+    fs::write(submitter.path("lines.txt"), "a\nb\n").expect("written");
+    fs::write(submitter.path("data.txt"), "one\ntwo\n").expect("written");
+    cluster
+}
+
+/// Runs one command on a terminal, as whoever reads the page would.
+fn run(submitter: &Submitter, command: &str) -> Ran {
+    let endless = ENDLESS.iter().any(|words| command.contains(words));
+    let command = if endless { format!("timeout --foreground 3 {command}; [ $? = 124 ]") } else { command.to_owned() };
+    let path = programs::path("lrun");
+    let programs = path.parent().expect("a directory").display();
+    let typed = format!("export PATH={programs}:$PATH; {command}");
+    let mut shell = submitter.command_of(Path::new("script"), &["-qec", &typed, "/dev/null"]);
+    limo_tests::finish(shell.env("SHELL", "/bin/sh").env("TERM", "xterm").spawn().expect("script is there"))
+}
+
+fn type_all(page: &str) {
+    if !Path::new("/usr/bin/script").exists() {
+        return println!("skipped: there is no `script` (bsdutils) that gives commands a terminal");
+    }
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    let commands = commands(page);
+    assert!(commands.len() > 30, "{page}: {commands:?}");
+    let mut wrong = Vec::new();
+    for (line, command) in commands {
+        let mut typed = command.clone();
+        let mut own = Vec::new();
+        if typed.contains("JOB") {
+            let attached = typed.contains("attach");
+            let sleep = ["--requeue", "-c", "1", "-t", "1h", "-J", "train", "sh", "-c", "echo hello; sleep 1000"];
+            let waits = typed.contains("hold") || typed.contains("release") || typed.contains("explain");
+            let job = match (attached, waits) {
+                (true, _) => {
+                    drop(submitter.spawn_lrun(&["sh", "-c", "read line; exit 0"]));
+                    until("the job runs", || submitter.jobs().last().and_then(|job| job["id"].as_u64()))
+                }
+                (_, true) => submitter.detach(&[&["--hold"], &sleep[..]].concat()),
+                _ => submitter.detach(&sleep),
+            };
+            if !waits {
+                until("the job runs", || (submitter.state(job) == "running").then_some(()));
+            }
+            typed = typed.replace("JOB", &job.to_string());
+            own.push(job);
+        }
+        if typed.contains("ARRAY") {
+            let array = submitter.detach(&["--hold", "-a", "0-9", "true"]);
+            typed = typed.replace("ARRAY", &array.to_string());
+            own.push(array);
+        }
+        let ran = run(submitter, &typed);
+        if ran.code != Some(0) {
+            wrong.push(format!("{page}:{line}: {command}: {ran:?}"));
+        }
+        let waiting = submitter.jobs();
+        let left: Vec<String> = waiting.iter().map(|job| job["id"].to_string()).collect();
+        if !left.is_empty() {
+            submitter.lq(&[&["cancel"], &left.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        }
+        until("nothing is left", || submitter.jobs().is_empty().then_some(()));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_line_for_those_who_come_from_slurm() {
+    type_all("coming-from-slurm.md");
+}
+
+#[test]
+fn every_line_for_those_who_come_from_hyperqueue() {
+    type_all("coming-from-hyperqueue.md");
+}
