@@ -1,10 +1,13 @@
 //! What an event changes of the cluster, in words for the history and, where it can be set back, in values. The one place
 //! that knows this of each kind of event. Decides nothing and writes nothing.
 
+mod users;
+
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use limo_model::{Band, Budgets, Curve, JobId, Price, Reservation, Time};
-use limo_sched::{Core, Drained, Event, ModeSetting, Preset};
+use limo_model::{Band, Budgets, Curve, JobId, Price, Quotas, Reservation, Time};
+use limo_sched::{Core, Drained, Event, Fairshare, ModeSetting, Preset};
 use serde::{Deserialize, Serialize};
 
 /// Who is named where no operator changed something. What these changed cannot be undone: they would change it again.
@@ -67,6 +70,24 @@ pub enum Back {
         name: String,
         old: Option<Reservation>,
         new: Option<Reservation>,
+    },
+    Quotas {
+        old: Quotas,
+        new: Quotas,
+    },
+    Fairshare {
+        old: Fairshare,
+        new: Fairshare,
+    },
+    Denied {
+        old: BTreeSet<String>,
+        new: BTreeSet<String>,
+    },
+    /// A job of somebody else.
+    Priority {
+        job: JobId,
+        old: i32,
+        new: i32,
     },
 }
 
@@ -138,6 +159,24 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let back = Back::Reservation { name: name.clone(), old, new };
             (by, changed(&format!("reservation {name}"), words, Some(back)))
         }
+        Event::QuotasSet { quotas, by } => {
+            let (old, new) = (settings.quotas.clone(), quotas.clone());
+            (by, changed("quotas", users::quotas(&old, &new), Some(Back::Quotas { old, new })))
+        }
+        Event::FairshareSet { fairshare, by } => {
+            let (old, new) = (settings.fairshare.clone(), fairshare.clone());
+            (by, changed("fairshare", users::fairshare(&old, &new), Some(Back::Fairshare { old, new })))
+        }
+        Event::UsersDenied { denied, by } => {
+            let (old, new) = (settings.denied.clone(), denied.clone());
+            (by, changed("denied users", users::denied(&old, &new), Some(Back::Denied { old, new })))
+        }
+        Event::PrioritySet { job, priority, by } => {
+            let old = core.job(*job)?.request.priority;
+            let back = Back::Priority { job: *job, old, new: *priority };
+            let words = (format!("priority {old}"), format!("priority {priority}"));
+            (by, of_others(core, *job, by, (&words.0, &words.1), Some(back))?)
+        }
         _ => return None,
     };
     if let Some(actor) = actor {
@@ -161,6 +200,10 @@ impl Back {
             Self::Budgets { new, .. } => settings.budgets.from_then_on(now) == new.from_then_on(now),
             Self::Node { name, new, .. } => core.node_named(name).is_some_and(|node| node.drained() == new.as_ref()),
             Self::Reservation { name, new, .. } => core.reservations().get(name) == new.as_ref(),
+            Self::Quotas { new, .. } => settings.quotas == *new,
+            Self::Fairshare { new, .. } => settings.fairshare == *new,
+            Self::Denied { new, .. } => settings.denied == *new,
+            Self::Priority { job, new, .. } => core.job(*job).is_some_and(|job| job.request.priority == *new),
             Self::Held { job, held } => core.job(*job).is_some_and(|job| job.held.is_some() == *held),
         }
     }
@@ -193,6 +236,13 @@ impl Back {
             }
             Self::Reservation { name, old, .. } => {
                 Event::ReservationSet { name: name.clone(), reservation: old.clone().map(Box::new), by }
+            }
+            Self::Quotas { old, .. } => Event::QuotasSet { quotas: old.clone(), by },
+            Self::Fairshare { old, .. } => Event::FairshareSet { fairshare: old.clone(), by },
+            Self::Denied { old, .. } => Event::UsersDenied { denied: old.clone(), by },
+            Self::Priority { job, old, .. } => {
+                core.check_priority(*job, *old).map_err(|refused| refused.to_string())?;
+                Event::PrioritySet { job: *job, priority: *old, by }
             }
             Self::Held { job, .. } if core.job(*job).is_none() => return Err(format!("job {job} is over")),
             Self::Held { job, held: true } => {

@@ -194,6 +194,16 @@ pub enum Command {
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
+    /// Become the lrun of a job whose own is gone: its output, input, signals and exit code
+    Attach {
+        /// Also where its lrun is there, which then ends
+        #[arg(long)]
+        take: bool,
+        #[command(flatten)]
+        jobs: JobsArg,
+        #[command(flatten)]
+        reconnect: ReconnectArg,
+    },
     /// Keep waiting jobs from starting
     Hold {
         #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `lq`: looks at what was submitted, cancels it or holds it back. Changes nothing else.
 
 mod args;
+mod attach;
 mod cancel;
 mod columns;
 mod energy;
@@ -62,6 +63,10 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Logs { follow, stderr, jobs, reconnect }) => {
                 let what = logs::What { stderr, follow };
                 logs::run(&jobs.selectors(), what, master, reconnect.reconnect_timeout).await
+            }
+            Some(Command::Attach { .. }) if json => Err(Failure::new("`lq attach` is the job, which writes no JSON")),
+            Some(Command::Attach { take, jobs, reconnect }) => {
+                attach::run(&jobs.selectors(), take, master, reconnect.reconnect_timeout).await
             }
             Some(Command::Hold { jobs }) => hold::run((Change::Hold, "held"), &jobs.selectors(), json, master).await,
             Some(Command::Release { jobs }) => {

@@ -8,7 +8,9 @@ use crate::array::ArrayArgs;
 use clap::builder::{ArgPredicate, OsStringValueParser, TypedValueParser};
 use clap::{ArgGroup, Parser};
 use limo_client::{Clock, MasterArg, ReconnectArg, parse_hosts};
-use limo_model::{Allowance, Cores, Energy, Memory, Money, Span, Time, UnitError, Warning, WhenUsed, check_name};
+use limo_model::{
+    Allowance, Cores, Energy, JobId, Memory, Money, Span, Time, UnitError, Warning, WhenUsed, check_name,
+};
 
 use crate::dependency::Dependencies;
 use crate::warning::warning;
@@ -28,7 +30,7 @@ use crate::work::ScriptArgs;
 )]
 pub struct Args {
     /// The command and its arguments, or those of the script; options of lrun end here
-    #[arg(required_unless_present_any = ["script", "wrap"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["script", "wrap", "attach"], trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 
     #[command(flatten)]
@@ -51,6 +53,8 @@ pub struct Args {
     pub array: ArrayArgs,
     #[command(flatten)]
     pub how: HowArgs,
+    #[command(flatten)]
+    pub taking: TakingArgs,
     #[command(flatten)]
     pub master: MasterArg,
     #[command(flatten)]
@@ -158,7 +162,7 @@ pub struct PowerArgs {
     #[arg(long, conflicts_with_all = ["immediate", "deadline", "start_by"], hide = true)]
     pub filler: bool,
     /// End it when it has used so much energy, e.g. 2kWh
-    #[arg(long, value_name = "ENERGY", value_parser = positive::<Energy>)]
+    #[arg(long, value_name = "ENERGY", value_parser = positive::<Energy>, hide = true)]
     pub energy_limit: Option<Energy>,
     /// End it when it has cost so much, e.g. 0.40EUR
     #[arg(long, value_name = "MONEY", value_parser = positive::<Money>, hide = true)]
@@ -203,6 +207,17 @@ pub struct HowArgs {
     /// Say only what went wrong in Limo
     #[arg(short = 'Q', long, conflicts_with = "verbose")]
     pub quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "General")]
+pub struct TakingArgs {
+    /// In place of a new job: the streams of one whose lrun is gone (see `lq attach`)
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["command", "script", "wrap"], hide = true)]
+    pub attach: Option<JobId>,
+    /// With --attach: also from an lrun that is there
+    #[arg(long, requires = "attach", conflicts_with = "command", hide = true)]
+    pub take: bool,
 }
 
 impl HowArgs {

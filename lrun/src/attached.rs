@@ -30,13 +30,25 @@ struct Pumps {
 /// # Errors
 /// Where Limo fails: no master, a refusal, no way back to a job.
 pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
+    let has_terminal = exec.launch.terminal.is_some();
+    follow(Session::new(exec), has_terminal, (how, master, reconnect)).await
+}
+
+/// Passes everything between this process and a job until that is over.
+///
+/// # Errors
+/// As [`run`].
+pub async fn follow(
+    mut session: Session,
+    has_terminal: bool,
+    (how, master, reconnect): (&HowArgs, MasterArg, ReconnectArg),
+) -> Result<u8, Failure> {
     let patience = reconnect.reconnect_timeout;
     let cannot_catch = |error| Failure::new(format_args!("cannot catch signals: {error}"));
     let mut signals = signals::catch().map_err(cannot_catch)?;
-    let mut keys = exec.launch.terminal.is_some().then(Keys::new).transpose()?;
+    let mut keys = has_terminal.then(Keys::new).transpose()?;
     let mut sizes = keys.is_some().then(|| signal(SignalKind::window_change())).transpose().map_err(cannot_catch)?;
     let mut link = Link::open(master.master, patience).await?;
-    let mut session = Session::new(exec);
     let mut voice = Voice::new(how);
     let (reports, mut written) = mpsc::unbounded_channel();
     let mut pumps = Pumps {

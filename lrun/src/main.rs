@@ -19,6 +19,7 @@ mod session;
 mod signals;
 mod streams;
 mod submission;
+mod taking;
 mod tasks;
 mod terminal;
 mod voice;
@@ -67,6 +68,10 @@ fn check(args: &Args) -> Result<(), Failure> {
 }
 
 fn run(args: Args) -> Result<u8, Failure> {
+    if let Some(job) = args.taking.attach {
+        let Args { taking, how, master, reconnect, .. } = args;
+        return in_runtime(taking::run((job, taking.take), &how, master, reconnect));
+    }
     let (args, script) = with_script(args)?;
     check(&args)?;
     let mut around = Surroundings::of_this_process()?;
@@ -74,12 +79,8 @@ fn run(args: Args) -> Result<u8, Failure> {
         around.terminal = Some(terminal::size()?);
     }
     let exec = submission::build(&args, Work::of(&args, script, &around)?, around)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
     let Args { how, master, reconnect, .. } = args;
-    let result = runtime.block_on(async {
+    in_runtime(async {
         if how.dry_run {
             dry_run::run(exec.request, how.json, &master.master).await
         } else if how.is_detached() {
@@ -87,7 +88,15 @@ fn run(args: Args) -> Result<u8, Failure> {
         } else {
             attached::run(exec, &how, master, reconnect).await
         }
-    });
+    })
+}
+
+fn in_runtime(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
+    let result = runtime.block_on(work);
     // A thread may still be blocked in a read of stdin; nothing is left to be done for it.
     runtime.shutdown_background();
     result

@@ -6,7 +6,7 @@ use limo_model::PRIORITY_LIMIT;
 #[command(next_help_heading = "Queue")]
 pub struct PriorityArgs {
     /// The higher goes first, -10000 to 10000 [default: 0]; above 0 for operators only
-    #[arg(long, value_name = "N", value_parser = priority, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = priority, allow_hyphen_values = true, hide = true)]
     pub priority: Option<i32>,
     /// Lower its priority by so much, so that others go first [without N: 100]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "100")]

@@ -4,101 +4,23 @@
 //! offsets that its streams have reached. What must reach the master is kept while it is away.
 
 mod interrupt;
+mod step;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use limo_client::Failure;
-use limo_model::{JobId, Outcome, UsedUp};
-use limo_proto::{Change, Channel, ClientToMaster, Data, Frame, JobReport, MasterToClient, SendExec, WindowSize};
-use limo_sched::{JobEnd, Wait};
+use limo_model::{JobId, Outcome};
+use limo_proto::{
+    Change, Channel, ClientToMaster, Data, Frame, JobReport, MasterToClient, Positions, SendExec, WindowSize,
+};
+use limo_sched::JobEnd;
 use nix::errno::Errno;
 use nix::libc::SIGPIPE;
 
 use crate::streams::Streams;
-
-/// What happens to a session.
-#[derive(Debug)]
-pub enum Input {
-    /// There is a new connection.
-    Connected,
-    /// The connection broke.
-    Broken,
-    Heard(Frame<MasterToClient>),
-    /// A piece of stdin; no bytes are its end.
-    Stdin(Bytes),
-    /// So many bytes of an output of one node are written; the end counts as one.
-    Written(Channel, u32, u64),
-    /// An output cannot be written; it is thrown away from here on.
-    Blocked(Channel, Errno),
-    /// This process got a signal.
-    Signal(i32),
-    /// The terminal has another size.
-    Resized(WindowSize),
-    /// The master stayed away too long.
-    GaveUp(Failure),
-    /// The rest of the output of a job that is over did not come for too long.
-    Silence,
-}
-
-/// What a session wants done.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Effect {
-    Send(Frame<ClientToMaster>),
-    /// Output of one node. No bytes are the end.
-    Write(Channel, u32, Bytes),
-    Say(News),
-    /// The master sent something that cannot be: hang up and call again.
-    Reconnect,
-    /// Stop this process, as the terminal asked.
-    StopSelf,
-    Leave(Leave),
-}
-
-/// What the person may want to know.
-#[derive(Debug, PartialEq, Eq)]
-pub enum News {
-    Accepted(JobId),
-    Waiting(JobId, Wait),
-    Running {
-        job: JobId,
-        node: String,
-        unit: String,
-    },
-    Away,
-    Back,
-    /// So many tasks run there; one more interrupt, soon, reaches them.
-    Asked {
-        tasks: u32,
-        node: String,
-    },
-    NotCancelled {
-        job: JobId,
-        reason: String,
-    },
-    CannotWrite(Channel, Errno),
-    OutputMissing,
-    UsedUp(JobId, UsedUp),
-}
-
-/// How a session ends.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// The job is over. `interrupt` is the signal by which the user ended it before it ran.
-    Over {
-        report: Box<JobReport>,
-        interrupt: Option<i32>,
-        output_lost: bool,
-    },
-    /// The user did not want to wait for the master.
-    Interrupted {
-        signal: i32,
-        job: Option<JobId>,
-    },
-    Failed(Failure),
-}
+pub use step::{Effect, Input, Leave, News};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -159,6 +81,12 @@ impl Session {
             size: None,
             effects: Vec::new(),
         }
+    }
+
+    /// Of a job that another client had before.
+    pub fn joining(exec: SendExec, job: JobId, (at, size): (&Positions, Option<WindowSize>)) -> Self {
+        let streams = Streams::joining(exec.request.spread.is_some(), at);
+        Self { job: Some(job), phase: Phase::Waiting, streams, size, ..Self::new(exec) }
     }
 
     /// Whether the next piece of stdin may be read: not before the job takes it, so that a job that never starts has
@@ -305,6 +233,8 @@ impl Session {
                 }
                 Err(error) => self.fail(format!("cannot go on with standard input: {error}")),
             },
+            MasterToClient::TakenOver { job } => self.fail(format!("another client took over job {job}")),
+            MasterToClient::TakenUp { .. } => {}
             MasterToClient::UsedUp { job, used_up } => self.say(News::UsedUp(job, used_up)),
             MasterToClient::Finished { report, .. } => {
                 self.phase = Phase::Over;

@@ -4,7 +4,7 @@
 use crate::lines::Lines;
 use bytes::Bytes;
 use limo_model::JobId;
-use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, StreamError, StreamId};
+use limo_proto::{CHUNK, Channel, ClientToMaster, Data, Frame, Inbox, Outbox, Positions, StreamError, StreamId};
 
 /// Offsets are kept over broken connections, so that no byte is lost or repeated.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Streams {
     unwritten: u64,
     /// Whether the node takes stdin now.
     open: bool,
+    /// From where on this client has stdin to send.
+    stdin_from: u64,
 }
 
 /// What one node writes.
@@ -42,6 +44,22 @@ impl Streams {
         Self { by_lines, ..Self::default() }
     }
 
+    /// Those of a job that another client had before.
+    pub fn joining(by_lines: bool, at: &Positions) -> Self {
+        let output = |offset| Output { inbox: Inbox::from(offset), lines: Lines::default() };
+        let outputs = |(stdout, stderr): &(u64, u64)| Outputs { stdout: output(*stdout), stderr: output(*stderr) };
+        let mut stdin = at.stdin.map_or_else(Outbox::new, Outbox::from);
+        if at.stdin.is_none() {
+            stdin.close();
+        }
+        Self {
+            stdin,
+            outputs: at.outputs.iter().map(outputs).collect(),
+            stdin_from: at.stdin.unwrap_or(u64::MAX),
+            ..Self::new(by_lines)
+        }
+    }
+
     /// Whether a piece of stdin can be taken, of up to [`CHUNK`] bytes.
     pub fn wants_stdin(&self) -> bool {
         self.open && !self.stdin.is_closed() && self.stdin.room() >= CHUNK
@@ -54,7 +72,7 @@ impl Streams {
 
     /// Stdin that may be sent now.
     pub fn next_stdin(&mut self, job: JobId) -> Option<Frame<ClientToMaster>> {
-        if !self.open {
+        if !self.open || self.stdin_from == u64::MAX {
             return None;
         }
         let (offset, bytes) = self.stdin.next_chunk()?;
@@ -66,7 +84,10 @@ impl Streams {
     /// # Errors
     /// Where those bytes are not kept any more.
     pub fn open(&mut self, offset: u64) -> Result<(), StreamError> {
-        self.stdin.resume(offset)?;
+        // Where there is nothing to send there is nothing to go on with.
+        if self.stdin_from < u64::MAX {
+            self.stdin.resume(offset.max(self.stdin_from))?;
+        }
         self.open = true;
         Ok(())
     }
@@ -86,7 +107,7 @@ impl Streams {
     /// # Errors
     /// Where it was never sent.
     pub fn acknowledge(&mut self, offset: u64) -> Result<(), StreamError> {
-        self.stdin.acknowledge(offset)
+        if self.stdin_from == u64::MAX { Ok(()) } else { self.stdin.acknowledge(offset) }
     }
 
     fn output(&mut self, (channel, part): (Channel, u32)) -> Option<&mut Output> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use limo_model::JobId;
-use limo_proto::{CHUNK, Channel, Inbox, NodeToMaster, Outbox, StreamError, StreamId, WINDOW, WindowSize};
+use limo_proto::{CHUNK, Channel, Inbox, Kept, NodeToMaster, Outbox, StreamError, StreamId, WINDOW, WindowSize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
@@ -133,6 +133,13 @@ impl JobIo {
     /// Bytes of stdin that the job has taken.
     pub fn stdin_offset(&self) -> u64 {
         self.stdin.taken
+    }
+
+    /// Where this end of the streams is.
+    pub fn kept(&self) -> Kept {
+        let stdin = &self.stdin.inbox;
+        let (stdout, stderr) = (self.stdout.acknowledged, self.stderr.acknowledged);
+        Kept { stdin: stdin.offset(), stdin_ended: stdin.has_ended(), stdout, stderr }
     }
 
     /// Bytes for stdin arrived.

@@ -257,6 +257,7 @@ impl Node {
             attempt: attempt.number,
             state: attempt.report(),
             stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
+            kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
         });
         outgoing.send(NodeToMaster::NewSlave(Box::new(NewSlave {
             spec: self.spec.clone(),

@@ -12,9 +12,11 @@ mod hello;
 mod history;
 mod launch;
 mod message;
+mod orders;
 mod register;
 mod report;
 mod select;
+mod state;
 mod stream;
 mod users;
 
@@ -27,14 +29,15 @@ pub use hello::{Hello, Reject, Role, VERSION};
 pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WindowSize};
 pub use message::{
-    Answer, Change, ClientToMaster, DoExec, MasterToClient, MasterToNode, NodeToMaster, PROBE_LIMIT, Query, Sample,
-    SendExec, SubmissionKey,
+    Answer, Change, ClientToMaster, MasterToClient, NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
 };
-pub use register::{AttemptReport, AttemptState, NewSlave};
+pub use orders::{DoExec, MasterToNode};
+pub use register::{AttemptReport, AttemptState, Kept, NewSlave};
 pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
-    JobReport, JobState, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
+    JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
 };
 pub use select::{Finished, JobFilter, Selection, Selector};
-pub use stream::{CHUNK, Channel, Inbox, Outbox, StreamError, StreamId, WINDOW};
+pub use state::JobState;
+pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};

@@ -6,8 +6,8 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Placement, Power, Price, Profile, ProfileKey,
-    Request, Reservation, Span, Time, Usage, UsedUp,
+    Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Request,
+    Reservation, Time, Usage, UsedUp,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use crate::backup::BackupReport;
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
-use crate::launch::{Launch, Share, Task, WindowSize};
+use crate::launch::{Launch, WindowSize};
 use crate::register::NewSlave;
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
-use crate::stream::StreamId;
+use crate::stream::{Positions, StreamId};
 use crate::users::{UsersChange, UsersReport};
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
@@ -75,106 +75,6 @@ impl Sample {
     }
 }
 
-/// To a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MasterToNode {
-    Registered,
-    /// The registration is refused; the connection ends.
-    Refused {
-        reason: String,
-    },
-    DoExec(Box<DoExec>),
-    Go {
-        job: JobId,
-        attempt: Attempt,
-    },
-    /// Forget an attempt that was not let go.
-    Drop {
-        job: JobId,
-        attempt: Attempt,
-    },
-    /// TERM to the job's processes, after `grace` KILL.
-    Stop {
-        job: JobId,
-        attempt: Attempt,
-        grace: Span,
-    },
-    /// A signal to the job's process group.
-    Signal {
-        job: JobId,
-        attempt: Attempt,
-        signal: i32,
-    },
-    /// The end is durable at the master; the node may forget the attempt.
-    EndedAck {
-        job: JobId,
-        attempt: Attempt,
-    },
-    /// A client reads the job's output from these offsets on.
-    ReadFrom {
-        job: JobId,
-        stdout: u64,
-        stderr: u64,
-    },
-    /// Nobody will read the job's output: stdin ends, output is dropped.
-    Discard {
-        job: JobId,
-    },
-    /// Bytes of stdout or stderr below `offset` have been taken.
-    StreamAck {
-        stream: StreamId,
-        offset: u64,
-    },
-    /// The cap of each unit of the node, by index; `None` lets the unit draw what it likes. Holds until the next such
-    /// message: of two, the one with the higher generation. Told again after a broken connection.
-    Caps {
-        generation: u64,
-        caps: Vec<Option<Power>>,
-    },
-    /// Stop the job's processes until `Resume`. Told again after a broken connection; twice is once.
-    Suspend {
-        job: JobId,
-        attempt: Attempt,
-    },
-    /// Let the job's processes go on. Twice is once.
-    Resume {
-        job: JobId,
-        attempt: Attempt,
-    },
-    /// Look at what the node has, and answer with `Probed` and this ticket. What runs goes on, and so does what caps it.
-    Probe {
-        ticket: u64,
-    },
-    /// The terminal of the job's client has another size now.
-    Resize {
-        job: JobId,
-        attempt: Attempt,
-        size: WindowSize,
-    },
-}
-
-/// A job for a node. Not yet the permission to run it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoExec {
-    pub job: JobId,
-    pub attempt: Attempt,
-    pub name: String,
-    pub application: String,
-    /// The size class of the request; emulated hardware looks up its numbers by it. May be empty.
-    pub size: String,
-    pub user: String,
-    pub placement: Placement,
-    /// Without the array.
-    pub launch: Launch,
-    pub time_limit: Option<Span>,
-    /// How often the job was ended to run again.
-    pub restarts: u32,
-    /// Where it is a task of an array.
-    pub task: Option<Task>,
-    /// Where its launch is parallel: which of its tasks run here.
-    pub share: Option<Share>,
-}
-
 /// From a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientToMaster {
@@ -202,6 +102,12 @@ pub enum ClientToMaster {
     Resize {
         job: JobId,
         size: WindowSize,
+    },
+    /// Another client of the job's user wants its streams; with `take` also from the client that has them. Answered by
+    /// `TakenUp`, after which it attaches.
+    TakeUp {
+        job: JobId,
+        take: bool,
     },
 }
 
@@ -257,6 +163,16 @@ pub enum MasterToClient {
     UsedUp {
         job: JobId,
         used_up: UsedUp,
+    },
+    /// What a client needs to attach to the job: how it was handed in, and where its streams are.
+    TakenUp {
+        job: JobId,
+        exec: Box<SendExec>,
+        streams: Positions,
+    },
+    /// Another client has taken the job's streams.
+    TakenOver {
+        job: JobId,
     },
 }
 

@@ -21,6 +21,19 @@ pub struct AttemptReport {
     pub state: AttemptState,
     /// Bytes of stdin that the job has taken.
     pub stdin_offset: u64,
+    pub kept: Kept,
+}
+
+/// Where the node's ends of an attempt's streams are. Ends count as one more byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// Stdin that has come, whether or not the job has taken it.
+    pub stdin: u64,
+    /// Whether the end of stdin has come.
+    pub stdin_ended: bool,
+    /// From here on stdout and stderr can be sent.
+    pub stdout: u64,
+    pub stderr: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,74 +1,13 @@
 //! What the master tells clients about jobs, nodes and itself. Clients decide how to show it.
 
 use limo_model::{
-    Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Outcome, Power,
-    Price, Span, Tasks, Time, UnitKind, UsedUp,
+    Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Power, Price,
+    Span, Tasks, Time, UnitKind, UsedUp,
 };
 use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Standing, TaskCounts, Wait};
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum JobState {
-    Waiting,
-    /// Assigned; the node has not said yet that it runs.
-    Starting,
-    Running,
-    /// Its processes stand still.
-    Suspended,
-    /// Told to stop, not over yet.
-    Stopping,
-    /// Exit code 0.
-    Completed,
-    /// Another exit code, a signal, or a command that could not be started.
-    Failed,
-    Cancelled,
-    TimedOut,
-    /// Its node lost it.
-    Lost,
-    /// `--immediate`, and it could not start at once.
-    Refused,
-    /// Ended, since it had used the energy or the money that it may.
-    UsedUp,
-}
-
-impl JobState {
-    /// The word of the JSON output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Suspended => "suspended",
-            Self::Stopping => "stopping",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed_out",
-            Self::Lost => "lost",
-            Self::Refused => "refused",
-            Self::UsedUp => "used_up",
-        }
-    }
-
-    pub fn is_over(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Starting | Self::Running | Self::Suspended | Self::Stopping)
-    }
-
-    /// The state that an end means.
-    pub fn of(end: &JobEnd) -> Self {
-        use limo_sched::StopReason::{Cancelled, TimeLimit, UsedUp};
-        match end {
-            JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
-            JobEnd::Refused { .. } => Self::Refused,
-            JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
-            JobEnd::Ran { stopped: Some(Cancelled { .. }), .. } => Self::Cancelled,
-            JobEnd::Ran { stopped: Some(TimeLimit { .. }), .. } => Self::TimedOut,
-            JobEnd::Ran { stopped: Some(UsedUp { .. }), .. } => Self::UsedUp,
-            JobEnd::Ran { outcome: Outcome::Exited(0), .. } => Self::Completed,
-            JobEnd::Ran { .. } => Self::Failed,
-        }
-    }
-}
+use crate::state::JobState;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {

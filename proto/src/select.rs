@@ -3,7 +3,8 @@
 use limo_model::{JobId, Tasks, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::report::{JobReport, JobState};
+use crate::report::JobReport;
+use crate::state::JobState;
 
 /// One job, or several by one word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

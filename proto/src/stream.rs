@@ -42,6 +42,15 @@ impl StreamId {
     }
 }
 
+/// Where the streams of a job are, for a client that did not have them before.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Positions {
+    /// From where on stdin is sent; `None` where there is nothing more to be sent.
+    pub stdin: Option<u64>,
+    /// Of each node, from where on stdout and stderr come.
+    pub outputs: Vec<(u64, u64)>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StreamError {
     #[error("data at offset {offset} leaves a gap after {expected}")]
@@ -70,6 +79,11 @@ pub struct Outbox {
 impl Outbox {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Everything below has been sent by somebody else.
+    pub fn from(offset: u64) -> Self {
+        Self { base: offset, next: offset, tail: offset, ..Self::default() }
     }
 
     /// How many bytes may be pushed before something is acknowledged.
@@ -180,6 +194,11 @@ pub struct Inbox {
 impl Inbox {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Everything below has come to somebody else.
+    pub fn from(offset: u64) -> Self {
+        Self { received: offset, consumed: offset, acknowledged: offset, ended: false }
     }
 
     /// A frame arrived. Returns its new bytes, empty at the end of the stream; `None` where nothing in it is new.

@@ -98,6 +98,7 @@ pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
         start_now_cost: Some(Money::from_micro(2_400)),
         emulated: false,
         measured: Some(true),
+        priority: None,
         ..running_job(id)
     }
 }

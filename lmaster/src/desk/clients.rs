@@ -235,6 +235,7 @@ impl Desk {
                 let read = std::iter::once((stdout, stderr)).chain(more).collect();
                 self.attach(peer, Attach { job, key, read });
             }
+            ClientToMaster::TakeUp { job, take } => self.take_streams(peer, job, take),
             ClientToMaster::Signal { job, signal } => self.signal(peer, job, signal),
             ClientToMaster::StreamAck { stream, offset } => self.output_taken(peer, stream, offset),
             ClientToMaster::Ask(query) => self.query(peer, *query),

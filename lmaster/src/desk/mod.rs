@@ -28,6 +28,7 @@ mod stdin;
 mod steer;
 mod streams;
 mod submit;
+mod taking;
 #[cfg(test)]
 mod tests;
 mod users;

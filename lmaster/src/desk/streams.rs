@@ -19,7 +19,7 @@ pub(super) struct Flow {
     /// Nothing at or above was passed on.
     pub(super) passed: u64,
     /// Whether the end was passed on.
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 impl Flow {
@@ -56,7 +56,7 @@ pub(super) struct Route {
     /// How far each node is with stdin, of a job over several: the least of them is where the stream is.
     pub(super) stdin_on: BTreeMap<NodeId, u64>,
     /// Of each of its nodes, as far as there was something.
-    outputs: Vec<Outputs>,
+    pub(super) outputs: Vec<Outputs>,
     /// The nodes that still have output of the job, once the job is over.
     over_on: Vec<NodeId>,
     /// Whether the end of the job is on disk and the client, where there is one, was told.
@@ -65,9 +65,9 @@ pub(super) struct Route {
 
 /// What one node of a job writes.
 #[derive(Debug, Default, Clone, Copy)]
-struct Outputs {
-    stdout: Flow,
-    stderr: Flow,
+pub(super) struct Outputs {
+    pub(super) stdout: Flow,
+    pub(super) stderr: Flow,
 }
 
 impl Outputs {
@@ -78,7 +78,7 @@ impl Outputs {
 
 impl Route {
     /// Those of the node at `part`, which is one of the job's.
-    fn outputs(&mut self, part: u32) -> &mut Outputs {
+    pub(super) fn outputs(&mut self, part: u32) -> &mut Outputs {
         let part = part as usize;
         if part >= self.outputs.len() {
             self.outputs.resize_with(part + 1, Outputs::default);
@@ -297,6 +297,11 @@ impl Desk {
                 self.routes.stdin_on(report.job, node, report.stdin_offset);
             } else if let Some(route) = self.routes.routes.get_mut(&report.job) {
                 route.stdin.resume(report.stdin_offset);
+            }
+        }
+        for report in attempts {
+            if let Some(part) = self.stream_part(report.job, node) {
+                self.streams_kept(part, report);
             }
         }
         let here = |job: &JobId| Some((*job, self.stream_part(*job, node)?));

@@ -94,7 +94,13 @@ async fn a_crash_loses_nothing_and_repeats_nothing() {
     assert!(matches!(states[0], (id, JobState::Starting | JobState::Running) if id == running), "{states:?}");
     assert_eq!(states[1], (waiting, JobState::Waiting));
     let attempt = exec_running.attempt;
-    let report = AttemptReport { job: running, attempt, state: AttemptState::Running, stdin_offset: 0 };
+    let report = AttemptReport {
+        job: running,
+        attempt,
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
     let mut node = Node::register(&master, "n1", vec![report]).await;
     node.say(ended(running, attempt)).await;
     let next = node.assignment().await;

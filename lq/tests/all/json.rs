@@ -26,7 +26,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
     assert_eq!(found["schema"], 1);
     let waiting = &found["jobs"][0];
     let reason = waiting_job(3).wait.expect("it waits").shown(|_| "2017-10-26 14:00".into()).to_string();
-    let expected = json!({
+    let mut expected = json!({
         "id": 3, "state": "waiting", "user": "ada", "name": "cg", "application": "cg", "command": "./cg -n 5 'a b'",
         "cores": 1, "memory_bytes": 1_073_741_824, "time_limit_s": 3600.0, "deadline_unix_ms": 1_509_051_600_000_i64,
         "start_by_unix_ms": null, "nodes": [], "units": [], "submit_unix_ms": 1_509_015_600_000_i64,
@@ -34,8 +34,13 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost_eur": null,
         "start_now_cost_eur": null, "emulated": false, "energy_measured": null, "stdout_path": null, "stderr_path": null,
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
-        "energy_limit_j": null, "cost_limit_eur": null, "used_up": null,
     });
+    for key in ["energy_limit_j", "cost_limit_eur", "used_up"] {
+        expected[key] = Value::Null;
+    }
+    for key in ["priority", "priority_own", "priority_age", "priority_share"] {
+        expected[key] = json!(0);
+    }
     assert_eq!(*waiting, expected);
     let running = &found["jobs"][1];
     assert_eq!(running["units"], json!(["n1/gpu"]));

@@ -1,6 +1,7 @@
 //! Each step of a session by its effects.
 
 use super::*;
+use bytes::Bytes;
 use limo_client::fake::finished_job;
 use limo_model::{Cores, Request};
 use limo_proto::{Io, Launch, StreamId, WindowSize};

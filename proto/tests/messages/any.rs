@@ -164,6 +164,7 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         attempt,
         state,
         stdin_offset,
+        kept: limo_proto::Kept { stdin: stdin_offset, stdin_ended: true, stdout: 1, stderr: stdin_offset },
     });
     prop_oneof![
         (spec(), text(), vec(report, 0..3)).prop_map(|(spec, instance, attempts)| {

@@ -63,15 +63,16 @@ fn type_all(page: &str) {
     let mut wrong = Vec::new();
     for (line, command) in commands {
         let mut typed = command.clone();
-        let mut own = Vec::new();
+        let mut waiting = None;
         if typed.contains("JOB") {
             let attached = typed.contains("attach");
             let sleep = ["--requeue", "-c", "1", "-t", "1h", "-J", "train", "sh", "-c", "echo hello; sleep 1000"];
             let waits = typed.contains("hold") || typed.contains("release") || typed.contains("explain");
             let job = match (attached, waits) {
                 (true, _) => {
-                    drop(submitter.spawn_lrun(&["sh", "-c", "read line; exit 0"]));
-                    until("the job runs", || submitter.jobs().last().and_then(|job| job["id"].as_u64()))
+                    // A client that nobody looks after: it is to be taken over.
+                    waiting = Some(submitter.spawn_lrun(&["sh", "-c", "while read line; do echo $line; done"]));
+                    until("the job is there", || submitter.jobs().last().and_then(|job| job["id"].as_u64()))
                 }
                 (_, true) => submitter.detach(&[&["--hold"], &sleep[..]].concat()),
                 _ => submitter.detach(&sleep),
@@ -80,22 +81,21 @@ fn type_all(page: &str) {
                 until("the job runs", || (submitter.state(job) == "running").then_some(()));
             }
             typed = typed.replace("JOB", &job.to_string());
-            own.push(job);
         }
         if typed.contains("ARRAY") {
             let array = submitter.detach(&["--hold", "-a", "0-9", "true"]);
             typed = typed.replace("ARRAY", &array.to_string());
-            own.push(array);
         }
         let ran = run(submitter, &typed);
         if ran.code != Some(0) {
             wrong.push(format!("{page}:{line}: {command}: {ran:?}"));
         }
-        let waiting = submitter.jobs();
-        let left: Vec<String> = waiting.iter().map(|job| job["id"].to_string()).collect();
+        let jobs = submitter.jobs();
+        let left: Vec<String> = jobs.iter().map(|job| job["id"].to_string()).collect();
         if !left.is_empty() {
             submitter.lq(&[&["cancel"], &left.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
         }
+        drop(waiting.map(limo_tests::finish));
         until("nothing is left", || submitter.jobs().is_empty().then_some(()));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

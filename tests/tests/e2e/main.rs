@@ -2,6 +2,7 @@
 
 mod allowance;
 mod arrays;
+mod attach;
 mod backup;
 mod budget;
 mod coming;

@@ -112,6 +112,33 @@ fn changes_are_undone_from_the_newest_on() {
 }
 
 #[test]
+fn what_users_may_have_is_set_back_too() {
+    let cluster = Setup::nodes(1, 1).start();
+    let submitter = cluster.submitter();
+    let set = |arguments: &[&str]| drop(submitter.lconf(arguments).succeeded());
+    set(&["quota", "ada", "jobs=2"]);
+    set(&["quota", "ada", "jobs=3"]);
+    set(&["fairshare", "ada", "7"]);
+    set(&["user", "deny", "bob"]);
+    let newest = history(submitter, &["-n", "1"]).remove(0);
+    let (old, new) = (&newest["items"][0]["old"], &newest["items"][0]["new"]);
+    assert_eq!((old, new), (&"nobody".into(), &"bob".into()), "{newest}");
+    let undone = || submitter.lconf(&["undo"]).succeeded().lines().last().expect("a line").to_owned();
+    assert_eq!(undone(), "denied users: bob -> nobody");
+    assert_eq!(undone(), "fairshare: shares of ada: 7 -> shares of ada: none");
+    assert_eq!(undone(), "quotas: ada: jobs=3 -> ada: jobs=2");
+    assert!(submitter.lconf(&["quota", "ada"]).succeeded().contains("jobs=2"));
+    let job = submitter.detach(&["--hold", "true"]);
+    submitter.lq(&["priority", &job.to_string(), "5"]).succeeded();
+    submitter.lconf(&["undo"]).succeeded();
+    assert_eq!(
+        submitter.lconf(&["quota", "--json"]).succeeded().contains("ada"),
+        false,
+        "own jobs are nobody else's matter"
+    );
+}
+
+#[test]
 fn a_node_that_is_away_is_removed_and_comes_back_as_a_new_one() {
     let mut cluster = Setup::default()
         .node("n1", &["--cpus", "1", "--idle", "5 W"])

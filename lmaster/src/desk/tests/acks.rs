@@ -25,7 +25,13 @@ fn silence_moves_the_job_to_another_node() {
     let [MasterToNode::DoExec(exec)] = orders.as_slice() else { panic!("{orders:?}") };
     assert_eq!((exec.job, exec.attempt), (JOB, Attempt(2)));
     // The node wakes up, and has the attempt on record.
-    let held = AttemptReport { job: JOB, attempt: Attempt(1), state: limo_proto::AttemptState::Held, stdin_offset: 0 };
+    let held = AttemptReport {
+        job: JOB,
+        attempt: Attempt(1),
+        state: limo_proto::AttemptState::Held,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
     let n1 = bench.node_with("n1", "boot", vec![held]);
     let drop = MasterToNode::Drop { job: JOB, attempt: Attempt(1) };
     assert!(bench.orders(n1).contains(&drop));
@@ -58,8 +64,13 @@ fn a_connection_that_breaks_after_go_moves_nothing() {
     bench.input(Input::Gone(n1));
     bench.pass(Span::from_secs(50));
     assert!(bench.orders(n2).is_empty());
-    let running =
-        AttemptReport { job: JOB, attempt: Attempt(1), state: limo_proto::AttemptState::Running, stdin_offset: 0 };
+    let running = AttemptReport {
+        job: JOB,
+        attempt: Attempt(1),
+        state: limo_proto::AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
     let n1 = bench.node_with("n1", "boot", vec![running]);
     assert_eq!(words(&bench.orders(n1)), ["Registered", "ReadFrom"]);
     assert_eq!(bench.jobs()[0].state, limo_proto::JobState::Running);

@@ -61,7 +61,13 @@ fn with_a_job() -> (Bench, PeerId) {
 
 /// The job goes on, and a second after the node is back its reading counts again.
 fn back(bench: &mut Bench) -> PeerId {
-    let report = AttemptReport { job: JobId(1), attempt: Attempt(1), state: AttemptState::Running, stdin_offset: 0 };
+    let report = AttemptReport {
+        job: JobId(1),
+        attempt: Attempt(1),
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
     bench.node_with("n1", "boot", vec![report])
 }
 

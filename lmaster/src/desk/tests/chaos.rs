@@ -177,6 +177,7 @@ impl World {
             attempt: *attempt,
             state: state.clone(),
             stdin_offset: 0,
+            kept: Default::default(),
         };
         let attempts = node.records.iter().map(report).collect();
         let slave = slave(&node.name, &node.boot.to_string(), attempts);

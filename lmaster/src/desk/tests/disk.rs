@@ -74,7 +74,11 @@ fn an_end_that_was_not_written_is_told_again() {
     assert_eq!(bench.jobs()[0].state, JobState::Running);
     let outcome = limo_model::Outcome::Exited(0);
     let state = AttemptState::Ended { outcome, usage: Usage::default() };
-    let node = bench.node_with("n1", "boot", vec![AttemptReport { job, attempt, state, stdin_offset: 0 }]);
+    let node = bench.node_with(
+        "n1",
+        "boot",
+        vec![AttemptReport { job, attempt, state, stdin_offset: 0, kept: Default::default() }],
+    );
     assert!(words(&bench.orders(node)).contains(&"EndedAck".to_owned()));
     assert!(words(&bench.heard(client)).contains(&"Finished".to_owned()));
 }

@@ -16,7 +16,7 @@ fn refused(bench: &mut Bench, slave: NewSlave) -> String {
 }
 
 fn report_of(job: u64, state: AttemptState) -> AttemptReport {
-    AttemptReport { job: JobId(job), attempt: Attempt(1), state, stdin_offset: 0 }
+    AttemptReport { job: JobId(job), attempt: Attempt(1), state, stdin_offset: 0, kept: Default::default() }
 }
 
 #[test]

@@ -10,7 +10,7 @@ const JOB: JobId = JobId(1);
 const ATTEMPT: Attempt = Attempt(1);
 
 fn reported(state: AttemptState) -> Vec<AttemptReport> {
-    vec![AttemptReport { job: JOB, attempt: ATTEMPT, state, stdin_offset: 0 }]
+    vec![AttemptReport { job: JOB, attempt: ATTEMPT, state, stdin_offset: 0, kept: Default::default() }]
 }
 
 /// A master that was killed right after the assignment was on disk.

@@ -69,6 +69,8 @@ impl Wide {
         let mut it = wide(parallel);
         (0..3).for_each(|index| it.ack(index));
         (0..3).for_each(|index| it.started(index));
+        // By then it is on disk that it runs.
+        it.bench.pass(Span::from_ms(5));
         (0..3).for_each(|index| drop(it.orders(index)));
         it.bench.heard(it.client);
         it
@@ -82,7 +84,8 @@ impl Wide {
     }
 
     fn back(&mut self, name: &str, state: Option<AttemptState>) -> Vec<String> {
-        let report = |state| AttemptReport { job: JOB, attempt: ATTEMPT, state, stdin_offset: 5 };
+        let report =
+            |state| AttemptReport { job: JOB, attempt: ATTEMPT, state, stdin_offset: 5, kept: Default::default() };
         let peer = self.bench.node_with(name, "boot", state.map(report).into_iter().collect());
         self.nodes.push(peer);
         words(&self.bench.orders(peer))

@@ -35,6 +35,7 @@ pub fn keeps_the_rules(
     });
 }
 
+mod again;
 mod settings;
 
 struct Run {
@@ -386,44 +387,5 @@ impl Run {
     fn check_energy(&self) {
         let energy = self.world.core.sums().bill.energy();
         assert_eq!(i128::from(energy.mj()), self.work.div_euclid(1000), "energy is the integral of the draw");
-    }
-
-    /// The same calls to another core give the same answers and the same state, byte for byte: from the start, and from
-    /// a snapshot. What serde writes of equal rounds is equal.
-    fn check_replay(&self, preset: Preset, options: Options) {
-        let mut core = Core::new(Time::from_unix_ms(0), preset, options);
-        let half = self.world.calls.len() / 2;
-        for (index, call) in self.world.calls.iter().enumerate() {
-            if index == half {
-                let text = serde_json::to_string(core.state()).expect("a snapshot");
-                core = Core::from_state(serde_json::from_str::<State>(&text).expect("read back"));
-            }
-            repeat(&mut core, call);
-        }
-        assert!(core == self.world.core, "another state");
-        let bytes = |core: &Core| serde_json::to_vec(core.state()).expect("a snapshot");
-        assert!(bytes(&core) == bytes(&self.world.core), "the same state in other bytes");
-    }
-
-    /// The same where before each call all is forgotten that a snapshot does not hold: an index is a cache.
-    fn check_forgetful(&self, preset: Preset, options: Options) {
-        let mut core = Core::new(Time::from_unix_ms(0), preset, options);
-        for call in &self.world.calls {
-            core = Core::from_state(core.state().clone());
-            repeat(&mut core, call);
-        }
-        assert!(core == self.world.core, "another state");
-    }
-}
-
-fn repeat(core: &mut Core, call: &Call) {
-    match call {
-        Call::Apply(at, event) => core.apply(*at, event).expect("it was accepted before"),
-        Call::Round(round) => {
-            let again = core.round(round.now);
-            if again != *round {
-                assert_eq!(again, *round, "another round");
-            }
-        }
     }
 }

@@ -1,0 +1,78 @@
+//! What a change of quotas, of shares or of who is denied says in words: the parts of the setting that differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::Quotas;
+use limo_sched::Fairshare;
+
+/// The parts that differ, as they were and as they are.
+type Words = (String, String);
+
+pub(super) fn quotas(old: &Quotas, new: &Quotas) -> Words {
+    let parts = |of: &Quotas| -> BTreeMap<String, String> {
+        let users = of.users.iter().map(|(user, quota)| (user.clone(), quota.to_string()));
+        let default = Some(("everybody else".to_owned(), of.default.to_string()));
+        users.chain(default.filter(|_| !of.default.is_empty())).collect()
+    };
+    differing(&parts(old), &parts(new))
+}
+
+pub(super) fn fairshare(old: &Fairshare, new: &Fairshare) -> Words {
+    let parts = |of: &Fairshare| -> BTreeMap<String, String> {
+        let own = [
+            ("age-weight", of.age_weight.to_string()),
+            ("age-max", of.age_max.to_string()),
+            ("weight", of.weight.to_string()),
+            ("half-life", of.half_life.to_string()),
+            ("by", of.measure.to_string()),
+            ("rank-every", of.rank_every.to_string()),
+        ];
+        let shares = of.shares.iter().map(|(user, shares)| (format!("shares of {user}"), shares.to_string()));
+        own.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(shares).collect()
+    };
+    differing(&parts(old), &parts(new))
+}
+
+pub(super) fn denied(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Words {
+    let words = |users: &BTreeSet<String>| match users.is_empty() {
+        true => "nobody".to_owned(),
+        false => users.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+    };
+    (words(old), words(new))
+}
+
+fn differing(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Words {
+    let names: BTreeSet<&String> =
+        old.keys().chain(new.keys()).filter(|name| old.get(*name) != new.get(*name)).collect();
+    let words = |of: &BTreeMap<String, String>| {
+        let part = |name: &&String| format!("{name}: {}", of.get(*name).map_or("none", String::as_str));
+        names.iter().map(part).collect::<Vec<_>>().join("; ")
+    };
+    (words(old), words(new))
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::{Quota, QuotaLimit};
+
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_said() {
+        let quota = |text: &str| {
+            let mut quota = Quota::default();
+            text.parse::<QuotaLimit>().expect("a limit").change(&mut quota);
+            quota
+        };
+        let old = Quotas { default: quota("jobs=9"), users: [("ada".to_owned(), quota("cores=4"))].into() };
+        let users = [("ada".to_owned(), quota("cores=4")), ("bob".to_owned(), quota("jobs=2"))].into();
+        let new = Quotas { default: Quota::default(), users };
+        let words = ("bob: none; everybody else: jobs=9".to_owned(), "bob: jobs=2; everybody else: none".to_owned());
+        assert_eq!(quotas(&old, &new), words);
+        let weighed = Fairshare { weight: 100, shares: [("ada".to_owned(), 3)].into(), ..Fairshare::default() };
+        let words = ("shares of ada: none; weight: 0".to_owned(), "shares of ada: 3; weight: 100".to_owned());
+        assert_eq!(fairshare(&Fairshare::default(), &weighed), words);
+        let one = BTreeSet::from(["ada".to_owned()]);
+        assert_eq!(denied(&BTreeSet::new(), &one), ("nobody".to_owned(), "ada".to_owned()));
+    }
+}

@@ -1,0 +1,68 @@
+//! Where a job is in its life, as clients are told.
+
+use limo_model::Outcome;
+use limo_sched::JobEnd;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobState {
+    Waiting,
+    /// Assigned; the node has not said yet that it runs.
+    Starting,
+    Running,
+    /// Its processes stand still.
+    Suspended,
+    /// Told to stop, not over yet.
+    Stopping,
+    /// Exit code 0.
+    Completed,
+    /// Another exit code, a signal, or a command that could not be started.
+    Failed,
+    Cancelled,
+    TimedOut,
+    /// Its node lost it.
+    Lost,
+    /// `--immediate`, and it could not start at once.
+    Refused,
+    /// Ended, since it had used the energy or the money that it may.
+    UsedUp,
+}
+
+impl JobState {
+    /// The word of the JSON output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Stopping => "stopping",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed_out",
+            Self::Lost => "lost",
+            Self::Refused => "refused",
+            Self::UsedUp => "used_up",
+        }
+    }
+
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Starting | Self::Running | Self::Suspended | Self::Stopping)
+    }
+
+    /// The state that an end means.
+    pub fn of(end: &JobEnd) -> Self {
+        use limo_sched::StopReason::{Cancelled, TimeLimit, UsedUp};
+        match end {
+            JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
+            JobEnd::Refused { .. } => Self::Refused,
+            JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
+            JobEnd::Ran { stopped: Some(Cancelled { .. }), .. } => Self::Cancelled,
+            JobEnd::Ran { stopped: Some(TimeLimit { .. }), .. } => Self::TimedOut,
+            JobEnd::Ran { stopped: Some(UsedUp { .. }), .. } => Self::UsedUp,
+            JobEnd::Ran { outcome: Outcome::Exited(0), .. } => Self::Completed,
+            JobEnd::Ran { .. } => Self::Failed,
+        }
+    }
+}

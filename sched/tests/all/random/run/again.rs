@@ -1,0 +1,48 @@
+//! The same calls once more: to another core, from a snapshot, and without what a snapshot does not hold.
+
+use limo_model::Time;
+use limo_sched::{Core, Options, Preset, State};
+
+use super::Run;
+use crate::world::Call;
+
+impl Run {
+    /// The same calls to another core give the same answers and the same state, byte for byte: from the start, and from
+    /// a snapshot. What serde writes of equal rounds is equal.
+    pub(super) fn check_replay(&self, preset: Preset, options: Options) {
+        let mut core = Core::new(Time::from_unix_ms(0), preset, options);
+        let half = self.world.calls.len() / 2;
+        for (index, call) in self.world.calls.iter().enumerate() {
+            if index == half {
+                let text = serde_json::to_string(core.state()).expect("a snapshot");
+                core = Core::from_state(serde_json::from_str::<State>(&text).expect("read back"));
+            }
+            repeat(&mut core, call);
+        }
+        assert!(core == self.world.core, "another state");
+        let bytes = |core: &Core| serde_json::to_vec(core.state()).expect("a snapshot");
+        assert!(bytes(&core) == bytes(&self.world.core), "the same state in other bytes");
+    }
+
+    /// The same where before each call all is forgotten that a snapshot does not hold: an index is a cache.
+    pub(super) fn check_forgetful(&self, preset: Preset, options: Options) {
+        let mut core = Core::new(Time::from_unix_ms(0), preset, options);
+        for call in &self.world.calls {
+            core = Core::from_state(core.state().clone());
+            repeat(&mut core, call);
+        }
+        assert!(core == self.world.core, "another state");
+    }
+}
+
+fn repeat(core: &mut Core, call: &Call) {
+    match call {
+        Call::Apply(at, event) => core.apply(*at, event).expect("it was accepted before"),
+        Call::Round(round) => {
+            let again = core.round(round.now);
+            if again != *round {
+                assert_eq!(again, *round, "another round");
+            }
+        }
+    }
+}
