@@ -53,7 +53,7 @@ macro_rules! figure {
 
 const COLUMNS: [Column; 26] = [
     figure!("JOBID", |job: &JobReport, _: &Clock| job.job, |job, _| job_label(job)),
-    text!("NAME", Room::GivesWay(8), |job, _| job.name.clone()),
+    text!("NAME", Room::GivesWay(6), |job, _| job.name.clone()),
     text!("USER", Room::GivesWay(8), |job, _| job.user.clone()),
     Column {
         title: "ST",
