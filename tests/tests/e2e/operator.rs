@@ -131,11 +131,7 @@ fn what_users_may_have_is_set_back_too() {
     let job = submitter.detach(&["--hold", "true"]);
     submitter.lq(&["priority", &job.to_string(), "5"]).succeeded();
     submitter.lconf(&["undo"]).succeeded();
-    assert_eq!(
-        submitter.lconf(&["quota", "--json"]).succeeded().contains("ada"),
-        false,
-        "own jobs are nobody else's matter"
-    );
+    assert!(!submitter.lconf(&["quota", "--json"]).succeeded().contains("ada"), "own jobs are nobody else's matter");
 }
 
 #[test]

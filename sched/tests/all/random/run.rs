@@ -6,12 +6,12 @@ use limo_model::{
     Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Quotas, Request, Span, Time,
     UnitId,
 };
-use limo_sched::{Allocation, Core, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep, State};
+use limo_sched::{Allocation, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep};
 
 use proptest::prelude::*;
 
 use super::{Step, USERS, budgets, config, request, reservation};
-use crate::world::{Call, World};
+use crate::world::World;
 
 /// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
 pub fn keeps_the_rules(
