@@ -1,6 +1,8 @@
 //! What is taken over time: power, cores and memory, of running jobs until their expected ends and of jobs planned for
 //! later. Answers when a job could start at the earliest.
 
+mod bounds;
+mod draw;
 mod line;
 
 use std::cell::RefCell;
@@ -9,6 +11,8 @@ use std::collections::BTreeMap;
 use limo_model::{JobId, NodeId, Part, Power, Span, Time, UnitId};
 
 use crate::view::{Choice, View};
+use bounds::Bounds;
+use draw::Draw;
 use line::Line;
 
 /// Which limits a start has to respect.
@@ -30,32 +34,6 @@ pub(crate) struct Need {
     pub alone: bool,
 }
 
-/// When each node has so many cores of a unit free for the first time.
-#[derive(Debug, Clone)]
-pub(crate) struct Bounds {
-    /// By node; the end of time where it never has.
-    pub times: Vec<Time>,
-    /// The first of them.
-    pub first: Time,
-}
-
-impl Bounds {
-    fn of(times: Vec<Time>) -> Self {
-        let first = times.iter().copied().min().unwrap_or(Time::MAX);
-        Self { times, first }
-    }
-
-    fn set(&mut self, node: NodeId, time: Time) {
-        let Some(of) = self.times.get_mut(node.0 as usize) else { return };
-        let before = std::mem::replace(of, time);
-        if before == self.first {
-            self.first = self.times.iter().copied().min().unwrap_or(Time::MAX);
-        } else {
-            self.first = self.first.min(time);
-        }
-    }
-}
-
 /// The plan of the cluster from now on.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeline<'a> {
@@ -63,13 +41,21 @@ pub(crate) struct Timeline<'a> {
     now: Time,
     /// The upper limit less the reserve, from each of these times on.
     ceilings: Vec<(Time, Power)>,
-    power: Line,
+    power: Draw,
+    /// Whether there is any upper limit.
+    is_limited: bool,
     /// By node, the place of its first unit among all units.
     first_units: Vec<u32>,
     units: Vec<Line>,
+    /// Of each of these units, its cores.
+    cores: Vec<i64>,
     memory: Vec<Line>,
+    /// Whether anything begins after now.
+    has_later: bool,
+    /// By node, how often something was put on it.
+    versions: Vec<u32>,
     /// Made when they are asked for. They only spare a look at nodes that are taken.
-    bounds: RefCell<BTreeMap<(u16, u32), Bounds>>,
+    bounds: RefCell<BTreeMap<bounds::Key, Bounds>>,
 }
 
 pub(crate) fn bytes(memory: limo_model::Memory) -> i64 {
@@ -85,26 +71,29 @@ impl<'a> Timeline<'a> {
             first
         };
         let first_units: Vec<u32> = view.nodes().iter().map(&mut first).collect();
+        let ceilings = ceilings(view);
         let mut timeline = Self {
             view: *view,
             now: view.now(),
-            ceilings: ceilings(view),
-            power: Line::default(),
+            is_limited: ceilings.iter().any(|(_, ceiling)| !ceiling.is_unlimited()),
+            ceilings,
+            power: Draw::of(0, Vec::new(), &[]),
             units: vec![Line::default(); units as usize],
+            cores: view.nodes().iter().flat_map(|node| &node.spec.units).map(|unit| i64::from(unit.cores)).collect(),
             memory: vec![Line::default(); first_units.len()],
+            has_later: false,
+            versions: vec![0; first_units.len()],
             first_units,
             bounds: RefCell::default(),
         };
         let mut changes = Vec::new();
-        // A piece of the line never spans a change of the limits.
-        changes.extend(timeline.ceilings.iter().skip(1).map(|(at, _)| (*at, 0)));
         for (_, job) in view.active() {
             let (Some(assignment), Some(end)) = (job.assignment(), job.expected_end(view.now())) else { continue };
             timeline.occupy((&assignment.placement, assignment.alone), None, end);
             // The draw already contains the job; it only ends.
             changes.push((end, assignment.draw.mw().saturating_neg()));
         }
-        timeline.power = Line::of(view.draw().mw(), changes);
+        timeline.power = Draw::of(view.draw().mw(), changes, &timeline.ceilings);
         timeline
     }
 
@@ -119,6 +108,7 @@ impl<'a> Timeline<'a> {
     }
 
     fn occupy(&mut self, (placement, alone): (&[Part], bool), from: Option<Time>, to: Time) {
+        self.has_later |= from.is_some_and(|from| from > self.now);
         if alone {
             let runs = limo_model::runs(placement).into_iter();
             for node in runs.flat_map(|(first, count)| first.0..first.0.saturating_add(count)) {
@@ -133,7 +123,7 @@ impl<'a> Timeline<'a> {
             if memory > 0 {
                 self.memory[unit.node.0 as usize].add(from, to, memory);
             }
-            self.bound_again(unit);
+            self.versions[unit.node.0 as usize] += 1;
         }
     }
 
@@ -143,7 +133,7 @@ impl<'a> Timeline<'a> {
         for (unit, spec) in of.units() {
             if let Some(place) = self.place_of(unit) {
                 self.units[place].add(from, to, i64::from(spec.cores));
-                self.bound_again(unit);
+                self.versions[node.0 as usize] += 1;
             }
         }
     }
@@ -152,47 +142,44 @@ impl<'a> Timeline<'a> {
     pub(crate) fn plan(&mut self, choice: &Choice, at: Time) {
         let end = at + choice.estimate.duration.max(Span::from_ms(1));
         self.occupy((&choice.placement, choice.alone), Some(at), end);
-        self.power.add(Some(at), end, choice.estimate.power.mw());
+        // Without limits and prices nobody asks what is drawn later.
+        if at <= self.now || self.is_limited || self.view.prices().is_some() {
+            self.power.add(at, end, choice.estimate.power.mw());
+        }
     }
 
     /// Plans a suspended job to go on as soon as the limits leave room for it: nobody who comes later takes that room.
     pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span) {
         if let Some(at) = self.earliest_power(draw, self.now, rest) {
-            self.power.add(Some(at), at + rest, draw.mw());
+            self.power.add(at, at + rest, draw.mw());
         }
-    }
-
-    /// The upper limit at `at`, less the reserve.
-    pub(crate) fn ceiling(&self, at: Time) -> Power {
-        let next = self.ceilings.partition_point(|(from, _)| *from <= at);
-        self.ceilings.get(next.saturating_sub(1)).map_or(Power::MAX, |(_, ceiling)| *ceiling)
     }
 
     /// The expected draw at `at`.
     pub(crate) fn draw_at(&self, at: Time) -> Power {
-        Power::from_mw(self.power.pieces(at).next().map_or(0, |(_, _, level)| level))
+        Power::from_mw(self.power.pieces(at).next().map_or(0, |(_, level)| level))
     }
 
     /// The first time after now at which the expected draw is below `level`.
     pub(crate) fn first_below(&self, level: Power) -> Option<Time> {
-        self.power.pieces(self.now).skip(1).find(|(_, _, draw)| *draw < level.mw()).map(|(start, _, _)| start)
+        self.power.pieces(self.now).skip(1).find(|(_, draw)| *draw < level.mw()).map(|(start, _)| start)
     }
 
     /// The first time from `from` on at which the limits leave `need` for all of `span`.
     pub(crate) fn earliest_power(&self, need: Power, from: Time, span: Span) -> Option<Time> {
-        if self.ceilings.iter().all(|(_, ceiling)| ceiling.is_unlimited()) {
-            return Some(from);
-        }
-        self.power.earliest(from, span, |start, level| Power::from_mw(level) + need <= self.ceiling(start))
+        if self.is_limited { self.power.earliest(need, from, span) } else { Some(from) }
     }
 
     /// The first time from `from` on at which `need` is free on a node for all of `span`; `None` where it never is.
     pub(crate) fn earliest_on(&self, node: NodeId, need: &Need, from: Time, span: Span) -> Option<Time> {
-        let of = self.view.node(node)?;
-        let cores = i64::from(of.spec.units.get(usize::from(need.unit))?.cores) - i64::from(need.cores);
-        let memory = bytes(of.spec.memory) - need.memory;
-        let line = self.line(UnitId { node, unit: need.unit })?;
+        let place = self.place_of(UnitId { node, unit: need.unit })?;
+        let (line, cores) = (&self.units[place], self.cores[place] - i64::from(need.cores));
         let memory_line = self.memory.get(node.0 as usize)?;
+        if need.memory == 0 && !need.alone && memory_line.is_empty() {
+            return line.earliest(from, span, |_, used| used <= cores);
+        }
+        let of = self.view.node(node)?;
+        let memory = bytes(of.spec.memory) - need.memory;
         if need.alone {
             return self.earliest_alone(of, (from, span)).filter(|_| memory >= 0);
         }
@@ -225,35 +212,6 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Calls `each` with the first times from now on at which the nodes have so many cores of a unit free, for however
-    /// short a time: nothing fits before.
-    pub(crate) fn with_bounds<T>(&self, (unit, cores): (u16, u32), each: impl FnOnce(&Bounds) -> T) -> T {
-        let mut bounds = self.bounds.borrow_mut();
-        let found = bounds.entry((unit, cores)).or_insert_with(|| {
-            let nodes = 0..self.first_units.len() as u32;
-            Bounds::of(nodes.map(|node| self.bound(UnitId { node: NodeId(node), unit }, cores)).collect())
-        });
-        each(found)
-    }
-
-    fn bound(&self, unit: UnitId, cores: u32) -> Time {
-        let of = self.view.unit(unit).map(|(_, unit)| i64::from(unit.cores) - i64::from(cores));
-        let found = of
-            .zip(self.line(unit))
-            .and_then(|(most, line)| line.earliest(self.now, Span::from_ms(1), |_, used| used <= most));
-        found.unwrap_or(Time::MAX)
-    }
-
-    fn bound_again(&mut self, unit: UnitId) {
-        let mut bounds = std::mem::take(self.bounds.get_mut());
-        for ((of, cores), times) in &mut bounds {
-            if *of == unit.unit {
-                times.set(unit.node, self.bound(unit, *cores));
-            }
-        }
-        *self.bounds.get_mut() = bounds;
-    }
-
     /// The first time from `from` on at which a job on one unit fits for all of its duration; `None` where it never does.
     pub(crate) fn earliest(&self, choice: &Choice, from: Time, respect: Respect) -> Option<Time> {
         let part = choice.placement.first()?;
@@ -275,9 +233,7 @@ impl<'a> Timeline<'a> {
     /// The least that the upper limit leaves for `span` from now on.
     pub(crate) fn headroom_for(&self, span: Span) -> Power {
         let end = self.now + span.max(Span::from_ms(1));
-        let pieces = self.power.pieces(self.now).take_while(|(start, _, _)| *start < end);
-        let left = pieces.map(|(start, _, level)| self.ceiling(start) - Power::from_mw(level)).min();
-        left.unwrap_or(Power::MAX)
+        self.power.least_left(self.now, end)
     }
 }
 

@@ -92,9 +92,9 @@ impl Aim {
             return self.hold(desk);
         }
         let starts = desk.starts(composition, offers, now);
-        let ahead = desk.actual.draw_at(now) >= desk.view.band().low();
+        let ahead = || desk.actual.draw_at(now) >= desk.view.band().low();
         let lands = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
-        if !pressed && self.bottom && ahead && !starts.iter().any(lands) {
+        if !pressed && self.bottom && ahead() && !starts.iter().any(lands) {
             return self.hold(desk);
         }
         let verdict = self.choose(desk, &starts, pressed);

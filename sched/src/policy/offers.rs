@@ -30,12 +30,15 @@ struct Kind {
 /// What is known of an application on a unit of a class.
 type OnUnit = ((usize, u16), Rc<Looked>);
 
+/// What is known of an application and its size class, on the units of which somebody asked.
+type OnUnits = Rc<RefCell<Vec<OnUnit>>>;
+
 /// The nodes with units of each kind, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pools<'a> {
     kinds: BTreeMap<Kind, Vec<NodeId>>,
     /// What is known of applications and their size classes on the units of a class.
-    looked: RefCell<BTreeMap<(&'a str, &'a str), Vec<OnUnit>>>,
+    looked: RefCell<BTreeMap<(&'a str, &'a str), OnUnits>>,
 }
 
 impl<'a> Pools<'a> {
@@ -73,18 +76,21 @@ impl<'a> Pools<'a> {
         }
     }
 
-    /// What is known of a job's application on a unit of a class.
-    fn looked_up(&self, known: Known<'_>, request: &'a Request, (kind, unit): (&Kind, &UnitSpec)) -> Rc<Looked> {
-        let mut looked = self.looked.borrow_mut();
-        let units = looked.entry((&request.application, &request.size)).or_default();
-        let of = (kind.class, kind.unit);
-        if let Some((_, found)) = units.iter().find(|(unit, _)| *unit == of) {
-            return found.clone();
-        }
-        let found = Rc::new(Looked::up(known, request, unit));
-        units.push((of, found.clone()));
-        found
+    fn on_units(&self, request: &'a Request) -> OnUnits {
+        self.looked.borrow_mut().entry((&request.application, &request.size)).or_default().clone()
     }
+}
+
+/// What is known of a job's application on a unit of a class.
+fn looked_up(on: &OnUnits, known: Known<'_>, request: &Request, (kind, unit): (&Kind, &UnitSpec)) -> Rc<Looked> {
+    let mut units = on.borrow_mut();
+    let of = (kind.class, kind.unit);
+    if let Some((_, found)) = units.iter().find(|(unit, _)| *unit == of) {
+        return found.clone();
+    }
+    let found = Rc::new(Looked::up(known, request, unit));
+    units.push((of, found.clone()));
+    found
 }
 
 /// Nodes on which a part of a job could be, all with the same estimate.
@@ -147,7 +153,7 @@ struct Seat {
 
 /// Every way to run a job on the nodes of `pools`, free or not; with `caps`, also at every cap of which there is a profile.
 pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Vec<Offer> {
-    let known = Known::of(view.state());
+    let (known, on_units) = (Known::of(view.state()), pools.on_units(request));
     let mut ways: Vec<(&UnitSpec, Option<Power>, usize, Source)> = Vec::new();
     for (kind, nodes) in pools.kinds.iter().filter(|(_, nodes)| !nodes.is_empty()) {
         let class = view.index().classes.class(kind.class);
@@ -163,7 +169,7 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
         if named.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
-        let looked = pools.looked_up(known, request, (kind, unit));
+        let looked = looked_up(&on_units, known, request, (kind, unit));
         for (rank, (cap, whole)) in caps_of(&looked, request, kind, caps).into_iter().enumerate() {
             let taken = if whole || request.exclusive { unit.cores } else { cores };
             let alone = request.exclusive;
@@ -262,19 +268,20 @@ impl Offer {
 
     /// The first start from `ask.from` on at which all nodes fit for all of `ask.span`.
     pub fn find(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
-        let mut at = ask.from;
+        let powered = |draw: Power, at: Time| match ask.respect {
+            Respect::Resources => Some(at),
+            Respect::ResourcesAndBand => timeline.earliest_power(draw, at, ask.span),
+        };
+        // Nowhere it draws less than that: before then, no node need be asked.
+        let mut at = powered(self.estimate.power, ask.from).filter(|at| *at <= ask.latest)?;
         loop {
-            let seats = self.seats(timeline, pools, Ask { from: at, ..ask })?;
-            let next = seats[0].at;
+            let (seat, draw) = self.seated(timeline, pools, Ask { from: at, ..ask })?;
+            let next = seat.at;
             if next > ask.latest {
                 return None;
             }
-            let fits = match ask.respect {
-                Respect::Resources => next,
-                Respect::ResourcesAndBand => timeline.earliest_power(self.draw(&seats), next, ask.span)?,
-            };
+            let fits = powered(draw, next)?;
             if fits == next {
-                let seat = seats[0];
                 let first = (seat.node, self.sources[seat.source].kind.unit, self.rank);
                 return Some(Found { at: next, offer: self, ask: Ask { from: next, ..ask }, seat, first });
             }
@@ -282,11 +289,18 @@ impl Offer {
         }
     }
 
+    /// The first seat of the first start, apart from power, and what all of them draw.
+    fn seated(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
+        if self.nodes == 1 {
+            let seat = self.first_seat(timeline, pools, ask)?;
+            return Some((seat, self.sources[seat.source].each.power));
+        }
+        let seats = self.seats(timeline, pools, ask)?;
+        Some((seats[0], self.draw(&seats)))
+    }
+
     /// The seats of the first start, apart from power, in order of nodes.
     fn seats(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Vec<Seat>> {
-        if self.nodes == 1 {
-            return self.first_seat(timeline, pools, ask).map(|seat| vec![seat]);
-        }
         let mut at = ask.from;
         loop {
             let mut seats = self.all_seats(timeline, pools, Ask { from: at, ..ask });
@@ -315,29 +329,11 @@ impl Offer {
     fn first_seat(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Seat> {
         let mut best: Option<Seat> = None;
         for (index, source) in self.sources.iter().enumerate() {
-            let need = self.need(source, &ask);
-            timeline.with_bounds((need.unit, need.cores), |bounds| {
-                // Nothing is free before that.
-                if bounds.first > ask.latest || best.is_some_and(|best| best.at < bounds.first) {
-                    return;
-                }
-                for node in nodes_of(pools, source) {
-                    let bound = bounds.times.get(node.0 as usize).map_or(Time::MAX, |bound| (*bound).max(ask.from));
-                    if bound > ask.latest
-                        || bound == Time::MAX
-                        || best.is_some_and(|best| (best.at, best.node) < (bound, *node))
-                    {
-                        continue;
-                    }
-                    let Some(at) = timeline.earliest_on(*node, &need, ask.from, ask.span) else { continue };
-                    if best.is_none_or(|best| (at, *node) < (best.at, best.node)) {
-                        best = Some(Seat { at, node: *node, source: index });
-                    }
-                    if at == ask.from {
-                        break;
-                    }
-                }
-            });
+            let before = best.map_or((ask.latest, NodeId(u32::MAX)), |best| (best.at, best.node));
+            let (need, nodes) = (self.need(source, &ask), nodes_of(pools, source));
+            if let Some((at, node)) = timeline.first_on(nodes, &need, (ask.from, ask.span), before) {
+                best = Some(Seat { at, node, source: index });
+            }
         }
         best
     }

@@ -1,4 +1,4 @@
-//! A level that changes at known times: cores, bytes or watts that are taken. Knows nothing of what takes them.
+//! A level that changes at known times: cores or bytes that are taken. Knows nothing of what takes them.
 
 use limo_model::{Span, Time};
 
@@ -10,22 +10,6 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Of changes in any order, each the amount by which the level is another one from then on.
-    pub fn of(base: i64, mut changes: Vec<(Time, i64)>) -> Self {
-        changes.sort_unstable_by_key(|(at, _)| *at);
-        let mut line = Self { base, steps: Vec::with_capacity(changes.len()) };
-        let mut level = base;
-        for (at, amount) in changes {
-            // Sums are held at the ends of the range: what a node claims of itself must not wrap.
-            level = level.saturating_add(amount);
-            match line.steps.last_mut() {
-                Some(last) if last.0 == at => last.1 = level,
-                _ => line.steps.push((at, level)),
-            }
-        }
-        line
-    }
-
     pub fn is_empty(&self) -> bool {
         self.base == 0 && self.steps.is_empty()
     }
@@ -106,24 +90,22 @@ mod tests {
 
     #[test]
     fn levels_do_not_wrap() {
-        let mut line = Line::of(i64::MAX, vec![(at(5), 1), (at(5), i64::MAX)]);
+        let mut line = Line::default();
+        line.add(None, at(5), i64::MAX);
+        line.add(None, at(5), i64::MAX);
         line.add(Some(at(1)), at(9), i64::MAX);
-        assert!(line.pieces(at(0)).all(|(_, _, level)| level == i64::MAX));
+        assert!(line.pieces(at(0)).take_while(|(_, end, _)| *end <= at(9)).all(|(_, _, level)| level == i64::MAX));
     }
 
     proptest! {
         /// Against one level for each millisecond.
         #[test]
         fn a_line_is_its_levels(
-            changes in proptest::collection::vec((0_i64..20, -3_i64..4), 0..6),
             adds in proptest::collection::vec((proptest::option::of(0_i64..20), 1_i64..10, -3_i64..4), 0..6),
             asks in proptest::collection::vec((0_i64..20, 1_i64..8, -3_i64..6), 1..6),
         ) {
-            let mut line = Line::of(1, changes.iter().map(|(ms, amount)| (at(*ms), *amount)).collect());
-            let mut levels = [1_i64; 60];
-            for (ms, amount) in changes {
-                levels[ms as usize..].iter_mut().for_each(|level| *level += amount);
-            }
+            let mut line = Line::default();
+            let mut levels = [0_i64; 60];
             for (from, span, amount) in adds {
                 let to = from.unwrap_or(0) + span;
                 line.add(from.map(at), at(to), amount);

@@ -1,0 +1,278 @@
+//! The expected draw over time beside the upper limit less the reserve. Pieces lie in blocks that know the extremes of
+//! theirs, so that a search passes those that decide alike at once. Knows nothing of what draws.
+
+use limo_model::{Power, Span, Time};
+
+/// Pieces of a block before it is split: a search looks at as many blocks as at pieces of one, with some thousand of them.
+const MOST: usize = 64;
+
+/// From a time on until the next piece.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    at: Time,
+    /// Of the draw, in mW, without what was added to the whole block.
+    level: i64,
+    /// In mW.
+    ceiling: i64,
+}
+
+/// Pieces that follow each other; at least one.
+#[derive(Debug, Clone)]
+struct Block {
+    pieces: Vec<Piece>,
+    /// To be added to the level of each piece. No sum of the two leaves the range.
+    more: i64,
+    /// Of the levels, without `more`.
+    levels: (i64, i64),
+    /// Of ceilings less levels, without `more`.
+    left: (i128, i128),
+}
+
+impl Block {
+    fn of(pieces: Vec<Piece>) -> Self {
+        let mut block = Self { pieces, more: 0, levels: (0, 0), left: (0, 0) };
+        block.look();
+        block
+    }
+
+    /// Finds the extremes again.
+    fn look(&mut self) {
+        let (mut levels, mut left) = ((i64::MAX, i64::MIN), (i128::MAX, i128::MIN));
+        for piece in &self.pieces {
+            levels = (levels.0.min(piece.level), levels.1.max(piece.level));
+            let free = i128::from(piece.ceiling) - i128::from(piece.level);
+            left = (left.0.min(free), left.1.max(free));
+        }
+        (self.levels, self.left) = (levels, left);
+    }
+
+    /// Adds to the pieces from `first` to before `last`.
+    fn add(&mut self, first: usize, last: usize, amount: i64) {
+        let sum = self.more.checked_add(amount);
+        let sum =
+            sum.filter(|sum| self.levels.0.checked_add(*sum).is_some() && self.levels.1.checked_add(*sum).is_some());
+        if let Some(sum) = sum.filter(|_| first == 0 && last == self.pieces.len()) {
+            self.more = sum;
+            return;
+        }
+        let more = std::mem::take(&mut self.more);
+        self.pieces.iter_mut().for_each(|piece| piece.level += more);
+        // Sums are held at the ends of the range: what a node claims of itself must not wrap.
+        self.pieces[first..last].iter_mut().for_each(|piece| piece.level = piece.level.saturating_add(amount));
+        self.look();
+    }
+
+    fn start(&self) -> Time {
+        self.pieces[0].at
+    }
+}
+
+/// What is drawn from each step on, without an end, and what may be.
+#[derive(Debug, Clone)]
+pub(super) struct Draw {
+    blocks: Vec<Block>,
+}
+
+impl Draw {
+    /// `base` until the first of the changes, which come in any order, each the amount by which the draw is another one
+    /// from then on. `ceilings` are those from each time on; the first also holds before.
+    pub fn of(base: i64, mut changes: Vec<(Time, i64)>, ceilings: &[(Time, Power)]) -> Self {
+        changes.extend(ceilings.iter().skip(1).map(|(at, _)| (*at, 0)));
+        changes.sort_unstable_by_key(|(at, _)| *at);
+        let ceiling = |index: usize| ceilings.get(index).map_or(i64::MAX, |(_, ceiling)| ceiling.mw());
+        let mut pieces: Vec<Piece> = Vec::with_capacity(changes.len() + 1);
+        pieces.push(Piece { at: Time::from_unix_ms(i64::MIN), level: base, ceiling: ceiling(0) });
+        let (mut level, mut holds) = (base, 0);
+        for (at, amount) in changes {
+            level = level.saturating_add(amount);
+            while ceilings.get(holds + 1).is_some_and(|(from, _)| *from <= at) {
+                holds += 1;
+            }
+            let piece = Piece { at, level, ceiling: ceiling(holds) };
+            match pieces.last_mut() {
+                Some(last) if last.at == at => *last = piece,
+                _ => pieces.push(piece),
+            }
+        }
+        // Half full: others come between them.
+        Self { blocks: pieces.chunks(MOST / 2).map(|pieces| Block::of(pieces.to_vec())).collect() }
+    }
+
+    /// The piece at `at`: its block, and its place there.
+    fn place(&self, at: Time) -> (usize, usize) {
+        let block = self.blocks.partition_point(|block| block.start() <= at).saturating_sub(1);
+        let pieces = &self.blocks[block].pieces;
+        (block, pieces.partition_point(|piece| piece.at <= at).saturating_sub(1))
+    }
+
+    /// The place of the piece that begins at `at`; made where there is none.
+    fn cut(&mut self, at: Time) -> (usize, usize) {
+        let (of, place) = self.place(at);
+        let block = &mut self.blocks[of];
+        if block.pieces[place].at == at {
+            return (of, place);
+        }
+        block.pieces.insert(place + 1, Piece { at, ..block.pieces[place] });
+        if block.pieces.len() <= MOST {
+            return (of, place + 1);
+        }
+        let mut second = Block::of(block.pieces.split_off(MOST / 2));
+        second.more = block.more;
+        block.look();
+        self.blocks.insert(of + 1, second);
+        self.place(at)
+    }
+
+    /// Takes `amount` more from `from` until `to`, which is after it.
+    pub fn add(&mut self, from: Time, to: Time, amount: i64) {
+        self.cut(from);
+        let (last_block, last) = self.cut(to);
+        let (first_block, first) = self.place(from);
+        for of in first_block..=last_block {
+            let block = &mut self.blocks[of];
+            let begin = if of == first_block { first } else { 0 };
+            let end = if of == last_block { last } else { block.pieces.len() };
+            if begin < end {
+                block.add(begin, end, amount);
+            }
+        }
+    }
+
+    /// The pieces from `from` on: start and level.
+    pub fn pieces(&self, from: Time) -> impl Iterator<Item = (Time, i64)> {
+        let (first, place) = self.place(from);
+        self.blocks[first..].iter().enumerate().flat_map(move |(index, block)| {
+            let begin = if index == 0 { place } else { 0 };
+            let piece = move |piece: &Piece| (piece.at.max(from), piece.level + block.more);
+            block.pieces[begin..].iter().map(piece)
+        })
+    }
+
+    /// The first time from `from` on after which the ceiling leaves `need` for all of `span`.
+    pub fn earliest(&self, need: Power, from: Time, span: Span) -> Option<Time> {
+        let (first, place) = self.place(from);
+        // Where the room of the pieces before began; none where there is none.
+        let mut start: Option<Time> = None;
+        for (index, block) in self.blocks.iter().enumerate().skip(first) {
+            let begin = if index == first { place } else { 0 };
+            let enters = block.pieces[begin].at.max(from);
+            if start.is_some_and(|start| enters - start >= span) {
+                return start;
+            }
+            match block.all(need) {
+                Some(true) => start = start.or(Some(enters)),
+                Some(false) => start = None,
+                None => {
+                    for piece in &block.pieces[begin..] {
+                        let at = piece.at.max(from);
+                        if start.is_some_and(|start| at - start >= span) {
+                            return start;
+                        }
+                        let fits = Power::from_mw(piece.level + block.more) + need <= Power::from_mw(piece.ceiling);
+                        start = if fits { start.or(Some(at)) } else { None };
+                    }
+                }
+            }
+        }
+        start.filter(|start| Time::MAX - *start >= span)
+    }
+
+    /// The least that the ceiling leaves from `from` until before `to`; [`Power::MAX`] where it is not after that.
+    pub fn least_left(&self, from: Time, to: Time) -> Power {
+        let mut least = i128::from(i64::MAX);
+        let (first, place) = self.place(from);
+        for (index, block) in self.blocks.iter().enumerate().skip(first) {
+            let begin = if index == first { place } else { 0 };
+            if block.pieces[begin].at.max(from) >= to {
+                break;
+            }
+            let more = i128::from(block.more);
+            let is_whole = begin == 0 && self.blocks.get(index + 1).is_some_and(|next| next.start() < to);
+            if is_whole {
+                least = least.min(block.left.0 - more);
+                continue;
+            }
+            let pieces = block.pieces[begin..].iter().take_while(|piece| piece.at.max(from) < to);
+            let left = pieces.map(|piece| i128::from(piece.ceiling) - i128::from(piece.level) - more).min();
+            least = left.map_or(least, |left| left.min(least));
+        }
+        Power::from_mw(i64::try_from(least).unwrap_or(i64::MIN))
+    }
+}
+
+impl Block {
+    /// Whether `need` fits on all pieces, or on none; `None` where each has to be asked.
+    fn all(&self, need: Power) -> Option<bool> {
+        let more = i128::from(self.more);
+        let need = i128::from(need.mw());
+        let highest = i128::from(self.levels.1) + more + need;
+        if highest > i128::from(i64::MAX) {
+            // Where there is no limit, everything fits, even this.
+            return None;
+        }
+        if self.left.0 - more >= need {
+            return Some(true);
+        }
+        (self.left.1 - more < need).then_some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(ms: i64) -> Time {
+        Time::from_unix_ms(ms)
+    }
+
+    fn watts(mw: i64) -> Power {
+        Power::from_mw(mw)
+    }
+
+    #[test]
+    fn levels_do_not_wrap() {
+        let mut draw = Draw::of(i64::MAX, vec![(at(5), 1), (at(5), i64::MAX)], &[(at(0), watts(7))]);
+        draw.add(at(1), at(9), i64::MAX);
+        assert!(draw.pieces(at(0)).all(|(_, level)| level == i64::MAX));
+        assert_eq!(draw.earliest(watts(0), at(0), Span::from_ms(1)), None);
+        let boundless = Draw::of(i64::MAX, Vec::new(), &[(at(0), Power::MAX)]);
+        assert_eq!(boundless.earliest(watts(3), at(2), Span::from_ms(1)), Some(at(2)));
+    }
+
+    proptest! {
+        /// Against one level and one ceiling for each millisecond, with more pieces than a block has.
+        #[test]
+        fn a_draw_is_its_levels(
+            base in -5_i64..20,
+            changes in proptest::collection::vec((0_i64..400, -6_i64..4), 0..90),
+            tops in proptest::collection::vec((1_i64..400, 0_i64..25), 0..4),
+            adds in proptest::collection::vec((0_i64..400, 1_i64..90, -3_i64..6), 0..90),
+            asks in proptest::collection::vec((0_i64..400, 1_i64..80, -3_i64..20), 1..20),
+        ) {
+            let mut ceilings = vec![(at(0), watts(15))];
+            let tops: std::collections::BTreeMap<i64, i64> = tops.into_iter().collect();
+            ceilings.extend(tops.iter().map(|(ms, top)| (at(*ms), watts(*top))));
+            let mut levels = [base; 600];
+            for (ms, amount) in &changes {
+                levels[*ms as usize..].iter_mut().for_each(|level| *level += amount);
+            }
+            let mut draw = Draw::of(base, changes.iter().map(|(ms, amount)| (at(*ms), *amount)).collect(), &ceilings);
+            for (from, span, amount) in adds {
+                draw.add(at(from), at(from + span), amount);
+                levels[from as usize..(from + span) as usize].iter_mut().for_each(|level| *level += amount);
+            }
+            let top = |ms: i64| tops.range(..=ms).next_back().map_or(15, |(_, top)| *top);
+            let left: Vec<i64> = (0..600).map(|ms| top(ms) - levels[ms as usize]).collect();
+            for (from, span, need) in asks {
+                let fits = |start: i64| left[start as usize..(start + span) as usize].iter().all(|left| *left >= need);
+                let found = draw.earliest(watts(need), at(from), Span::from_ms(span));
+                prop_assert_eq!(found.map(Time::unix_ms), (from..510).find(|start| fits(*start)));
+                let least = left[from as usize..(from + span) as usize].iter().min().copied();
+                prop_assert_eq!(Some(draw.least_left(at(from), at(from + span)).mw()), least);
+                let level = draw.pieces(at(from)).next().map(|(_, level)| level);
+                prop_assert_eq!(level, Some(levels[from as usize]));
+            }
+        }
+    }
+}
