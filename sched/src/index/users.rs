@@ -67,7 +67,7 @@ impl Users {
 impl Held {
     pub fn take(&mut self, charge: &Charge) {
         self.jobs += 1;
-        self.cores = self.cores + u64::from(charge.cores);
+        self.cores += u64::from(charge.cores);
         self.energy += charge.energy;
     }
 
