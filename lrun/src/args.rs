@@ -17,6 +17,7 @@ use crate::warning::warning;
 
 use crate::export::Export;
 use crate::files::FileArgs;
+use crate::gres::GresArgs;
 use crate::priority::PriorityArgs;
 use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
@@ -37,6 +38,8 @@ pub struct Args {
     pub job: JobArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
+    #[command(flatten)]
+    pub accelerators: GresArgs,
     #[command(flatten)]
     pub tasks: TaskArgs,
     #[command(flatten)]

@@ -10,6 +10,7 @@ mod dry_run;
 mod export;
 mod farewell;
 mod files;
+mod gres;
 mod lines;
 mod link;
 mod priority;

@@ -115,7 +115,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         start_by: args.when.start_by,
         include: names(&args.resources.nodelist),
         exclude: names(&args.resources.exclude),
-        hardware: names(&args.resources.constraint),
+        hardware: crate::gres::hardware(args)?,
         variants,
         may_suspend: !args.power.no_suspend,
         may_requeue: args.power.requeue,
@@ -128,6 +128,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         reservation: args.resources.reservation.clone(),
         priority: args.priority.priority(),
         exclusive: args.resources.exclusive,
+        accelerators: args.accelerators.count(),
     })
 }
 

@@ -21,6 +21,8 @@ pub enum Set {
     InArray,
     /// In a task of an array from the lines of a file.
     WithLines,
+    /// On accelerators.
+    OnAccelerators,
     /// On emulated hardware that knows the application.
     OnEmulatedHardware,
 }
@@ -32,6 +34,7 @@ impl Set {
             Self::WithTimeLimit => "with a time limit",
             Self::InArray => "in a task of an array",
             Self::WithLines => "with `--each-line`",
+            Self::OnAccelerators => "on accelerators",
             Self::OnEmulatedHardware => "on emulated hardware that knows the application",
         }
     }
@@ -41,12 +44,16 @@ const fn always(name: &'static str, slurm: Option<&'static str>, meaning: &'stat
     Variable { name, meaning, set: Set::Always, slurm }
 }
 
+const fn on_accelerators(name: &'static str, slurm: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, meaning, set: Set::OnAccelerators, slurm: Some(slurm) }
+}
+
 const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str) -> Variable {
     Variable { name, meaning, set: Set::InArray, slurm: Some(slurm) }
 }
 
 /// In the order of the page.
-pub const VARIABLES: [Variable; 30] = [
+pub const VARIABLES: [Variable; 33] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
     always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
     always("LIMO_JOB_NODELIST", Some("SLURM_JOB_NODELIST"), "the names of its nodes, as a list of hosts"),
@@ -61,6 +68,17 @@ pub const VARIABLES: [Variable; 30] = [
     always("LIMO_NODE", Some("SLURMD_NODENAME"), "the name of this node"),
     always("LIMO_UNIT", None, "the units of this node that it has, with commas between them"),
     always("LIMO_HARDWARE", None, "the types of these units, in the same order"),
+    on_accelerators(
+        "LIMO_JOB_GPUS",
+        "SLURM_JOB_GPUS",
+        "which of the accelerators of this node it has, from 0, with commas between them",
+    ),
+    on_accelerators("CUDA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "the same, for CUDA: it finds no others"),
+    on_accelerators(
+        "CUDA_DEVICE_ORDER",
+        "CUDA_DEVICE_ORDER",
+        "`PCI_BUS_ID`: CUDA counts the accelerators as the node does",
+    ),
     always("LIMO_CPUS", None, "how many cores it has; the same as `LIMO_CPUS_ON_NODE`"),
     always("LIMO_CPUS_ON_NODE", Some("SLURM_CPUS_ON_NODE"), "how many cores of this node it has"),
     always("LIMO_CPUS_PER_TASK", Some("SLURM_CPUS_PER_TASK"), "how many cores each task has"),
@@ -91,7 +109,7 @@ pub const VARIABLES: [Variable; 30] = [
 
 /// Whether Limo sets a variable of this name, so that one that a job inherits from another means nothing.
 pub fn is_own(name: &[u8]) -> bool {
-    VARIABLES.iter().any(|variable| variable.name.as_bytes() == name)
+    name.starts_with(b"LIMO_") && VARIABLES.iter().any(|variable| variable.name.as_bytes() == name)
 }
 
 /// `docs/environment.md`.
@@ -123,9 +141,10 @@ mod tests {
     #[test]
     fn each_variable_stands_once() {
         for (index, variable) in VARIABLES.iter().enumerate() {
-            assert!(variable.name.starts_with("LIMO_"), "{}", variable.name);
+            let is_of_others = variable.set == Set::OnAccelerators && variable.name.starts_with("CUDA_");
+            assert!(variable.name.starts_with("LIMO_") || is_of_others, "{}", variable.name);
             assert!(VARIABLES[..index].iter().all(|other| other.name != variable.name), "{}", variable.name);
         }
-        assert!(is_own(b"LIMO_JOB_ID") && !is_own(b"LIMO_MASTER"));
+        assert!(is_own(b"LIMO_JOB_ID") && !is_own(b"LIMO_MASTER") && !is_own(b"CUDA_VISIBLE_DEVICES"));
     }
 }

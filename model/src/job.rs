@@ -76,6 +76,10 @@ pub struct Request {
     /// It has its nodes alone: it starts where no job is, and nobody else does while it is there.
     #[serde(default)]
     pub exclusive: bool,
+    /// Whole accelerators of one type on each of its nodes, on which its main command runs unless it brings a variant for
+    /// them. Without it a job has one unit of a node: its CPU, or an accelerator for which it brings a variant.
+    #[serde(default)]
+    pub accelerators: Option<NonZeroU32>,
 }
 
 /// As far as a priority can be raised or lowered: of the size of Slurm's adjustments by `--nice`.
@@ -118,6 +122,7 @@ impl Request {
             reservation: None,
             priority: 0,
             exclusive: false,
+            accelerators: None,
         }
     }
 }

@@ -56,6 +56,15 @@ pub struct Estimate {
     pub runs: u32,
 }
 
+impl Estimate {
+    /// Of a job that does the same on so many units at once.
+    pub fn times(self, units: usize) -> Self {
+        let units = i64::try_from(units).unwrap_or(i64::MAX);
+        let power = Power::from_mw(self.power.mw().saturating_mul(units));
+        Self { power, energy: Energy::from_mj(self.energy.mj().saturating_mul(units)), ..self }
+    }
+}
+
 impl fmt::Display for EstimateSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

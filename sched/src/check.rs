@@ -1,15 +1,16 @@
 //! Looks at a plan before anything of it is done. Knows the rules of the cluster, not the policies.
 
 mod power;
+mod several;
 mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, width};
+use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, runs, width};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::apply::{allows_node, allows_unit, bar, cores_on, obstacle};
+use crate::apply::{allows_node, allows_unit, bar, cores_on, obstacle, units_wanted};
 use crate::index::Classes;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
@@ -80,6 +81,8 @@ pub enum Violation {
     NodeTwice { job: JobId },
     #[error("job {job} asked for its nodes alone, and another one is there")]
     NotAlone { job: JobId },
+    #[error("job {job} does not get as many accelerators of one type on each of its nodes as it asked for")]
+    Accelerators { job: JobId },
 }
 
 /// Every rule that `plan` breaks; empty for a plan that may be executed.
@@ -143,14 +146,18 @@ fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violatio
     for part in &start.placement {
         one_part(view, (id, job), part, found);
     }
-    let nodes = width(&start.placement);
+    let several = units_wanted(&job.request) > 1;
+    let nodes = if several { several::nodes(&start.placement) } else { width(&start.placement) };
+    if several && !several::as_asked(view, &job.request, &start.placement) {
+        found.push(Violation::Accelerators { job: id });
+    }
     if !start.placement.is_empty() && nodes != job.request.nodes.get() {
         found.push(Violation::Nodes { job: id, nodes });
     }
     if job.request.exclusive && !is_alone(view, &start.placement) {
         found.push(Violation::NotAlone { job: id });
     }
-    if overlap(&start.placement) {
+    if !several && overlap(&start.placement) {
         found.push(Violation::NodeTwice { job: id });
     }
 }
@@ -164,7 +171,8 @@ fn is_alone(view: &View<'_>, placement: &[Part]) -> bool {
 /// The cores that a start takes of each unit: all of all units of nodes that a job has alone.
 fn taken<'a>(view: &View<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
     if view.job(start.job).is_some_and(|job| job.request.exclusive) {
-        let nodes = start.placement.iter().flat_map(Part::nodes).filter_map(|node| view.node(node));
+        let runs = runs(&start.placement).into_iter().flat_map(|(first, count)| first.0..first.0.saturating_add(count));
+        let nodes = runs.filter_map(|node| view.node(NodeId(node)));
         return nodes.flat_map(Node::units).map(|(unit, spec)| (unit, spec.cores)).collect();
     }
     start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cores))).collect()
@@ -207,7 +215,7 @@ fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut 
             found.push(Violation::Cap { job: id, cap });
         }
     }
-    if part.memory != job.request.memory {
+    if part.memory != job.request.memory && units_wanted(&job.request) == 1 {
         found.push(Violation::Memory { job: id, memory: part.memory });
     }
 }

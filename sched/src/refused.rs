@@ -91,10 +91,19 @@ pub enum Refused {
     NotInQuota { user: String, over: OverQuota },
     #[error("job {job} does not wait: only a waiting job has a priority")]
     HasNoPriority { job: JobId },
+    #[error(
+        "the job asks for {wanted} accelerators{} on each node: the most of one type that a node offers it are {offered} ({of}), on `{node}`",
+        typed(hardware)
+    )]
+    TooFewAccelerators { wanted: u32, hardware: String, node: String, offered: usize, of: String },
 }
 
 fn counted(cores: u32) -> String {
     if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
+}
+
+fn typed(hardware: &str) -> String {
+    if hardware.is_empty() { " of one type".into() } else { format!(" of {hardware}") }
 }
 
 fn asked(cores: Cores, memory: Memory) -> String {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use limo_model::{JobId, NodeId, Part, Power, Span, Time, UnitId};
 
+use crate::apply::units_like;
 use crate::view::{Choice, View};
 use bounds::Bounds;
 use draw::Draw;
@@ -32,6 +33,8 @@ pub(crate) struct Need {
     pub memory: i64,
     /// Every unit must be free of all jobs.
     pub alone: bool,
+    /// Where it is more than one: so many units of its type must be free of all jobs, whichever.
+    pub units: usize,
 }
 
 /// The plan of the cluster from now on.
@@ -183,6 +186,9 @@ impl<'a> Timeline<'a> {
         if need.alone {
             return self.earliest_alone(of, (from, span)).filter(|_| memory >= 0);
         }
+        if need.units > 1 {
+            return self.earliest_several(of, (need, memory), (from, span));
+        }
         if memory_line.is_empty() && memory >= 0 {
             return line.earliest(from, span, |_, used| used <= cores);
         }
@@ -212,11 +218,45 @@ impl<'a> Timeline<'a> {
         }
     }
 
+    /// The first time from `from` on at which so many units of a type are free together, and the memory, for all of `span`.
+    fn earliest_several(
+        &self,
+        node: &crate::state::Node,
+        (need, memory): (&Need, i64),
+        (from, span): (Time, Span),
+    ) -> Option<Time> {
+        let mut at = from;
+        loop {
+            let first = |unit: u16| self.line(UnitId { node: node.id, unit })?.earliest(at, span, |_, used| used <= 0);
+            let mut times: Vec<Time> = units_like(&node.spec.units, need.unit).filter_map(first).collect();
+            times.sort_unstable();
+            // Those that are free before may be taken by then: they are asked again.
+            let next = *times.get(need.units - 1)?;
+            let next = self.memory.get(node.id.0 as usize)?.earliest(next, span, |_, used| used <= memory)?;
+            if next == at {
+                return Some(at);
+            }
+            at = next;
+        }
+    }
+
+    /// The units of a node that a job gets which needs that, from `at` on for all of `span`: the first that are free.
+    pub(crate) fn units_at(&self, node: NodeId, need: &Need, (at, span): (Time, Span)) -> Vec<u16> {
+        let Some(of) = self.view.node(node).filter(|_| need.units > 1) else { return vec![need.unit] };
+        let is_free = |unit: &u16| {
+            let line = self.line(UnitId { node, unit: *unit });
+            line.and_then(|line| line.earliest(at, span, |_, used| used <= 0)) == Some(at)
+        };
+        units_like(&of.spec.units, need.unit).filter(is_free).take(need.units).collect()
+    }
+
     /// The first time from `from` on at which a job on one unit fits for all of its duration; `None` where it never does.
     pub(crate) fn earliest(&self, choice: &Choice, from: Time, respect: Respect) -> Option<Time> {
         let part = choice.placement.first()?;
         let span = choice.estimate.duration.max(Span::from_ms(1));
-        let need = Need { unit: part.unit.unit, cores: part.cores, memory: bytes(part.memory), alone: choice.alone };
+        let units = choice.placement.len();
+        let (unit, cores, memory) = (part.unit.unit, part.cores, bytes(part.memory));
+        let need = Need { unit, cores, memory, alone: choice.alone, units };
         let mut at = from;
         loop {
             let mut next = self.earliest_on(part.unit.node, &need, at, span)?;

@@ -1,10 +1,11 @@
 //! What policies and the checker see: the recorded state at one moment, read only.
 
 use limo_model::{
-    Band, Budget, Curve, Estimate, JobId, NodeId, Part, Placement, Power, Price, Request, Time, UnitId, UnitSpec,
+    Band, Budget, Curve, Estimate, JobId, Memory, NodeId, Part, Placement, Power, Price, Request, Time, UnitId,
+    UnitSpec,
 };
 
-use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied};
+use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied, units_like, units_wanted};
 use crate::estimate::{Known, known_caps, under_cap};
 use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
@@ -186,6 +187,10 @@ impl<'a> View<'a> {
                 if !allows_unit(request, unit) || cores > unit.cores || request.memory > node.spec.memory {
                     continue;
                 }
+                if units_wanted(request) > 1 {
+                    choices.extend(self.choice_of_several(request, (node, id, unit)));
+                    continue;
+                }
                 for cap in self.caps_for(request, (node, id, unit)) {
                     let placement = vec![Part { unit: id, count: 1, cores, memory: request.memory, cap }];
                     let estimate = under_cap(Known::of(self.state), request, unit, (cap, 1_000));
@@ -195,4 +200,30 @@ impl<'a> View<'a> {
         }
         choices
     }
+
+    /// The same on several units of a node at once, of the type of one of them: asked for at the first of the type.
+    fn choice_of_several(&self, request: &Request, (node, id, unit): (&Node, UnitId, &UnitSpec)) -> Option<Choice> {
+        let wanted = units_wanted(request);
+        let mut units: Vec<u16> = units_like(&node.spec.units, id.unit).collect();
+        if units.first() != Some(&id.unit) || units.len() < wanted {
+            return None;
+        }
+        units.sort_by_key(|unit| self.index().cores_used(UnitId { unit: *unit, ..id }) > 0);
+        units.truncate(wanted);
+        units.sort_unstable();
+        let placement = on_units((node.id, 1), &units, (cores_on(request, unit), request.memory)).collect();
+        let estimate = under_cap(Known::of(self.state), request, unit, (None, 1_000)).times(wanted);
+        Some(Choice { placement, estimate, alone: request.exclusive })
+    }
+}
+
+/// A job's parts on some units of a node, or of neighbours. The memory is the node's: only the first of them stands for it.
+pub(crate) fn on_units(
+    (node, count): (NodeId, u32),
+    units: &[u16],
+    (cores, memory): (u32, Memory),
+) -> impl Iterator<Item = Part> {
+    let memory = std::iter::once(memory).chain(std::iter::repeat(Memory::ZERO));
+    let part = move |(unit, memory)| Part { unit: UnitId { node, unit }, count, cores, memory, cap: None };
+    units.iter().copied().zip(memory).map(part)
 }

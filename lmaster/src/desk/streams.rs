@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, NodeId, Outcome, Time, width};
+use limo_model::{JobId, NodeId, Outcome, Time};
 use limo_proto::{AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToNode, StreamId, WINDOW, WindowSize};
 use limo_sched::{Event, JobEnd, Phase};
 
-use super::wide::{node_at, place_of};
+use super::wide::{node_at, nodes_in, place_of};
 use super::{Desk, Effect, Live, PeerId};
 
 /// How far one stream is. Offsets count the end of the stream as one more byte.
@@ -277,7 +277,7 @@ impl Desk {
     /// How many nodes have streams of the job.
     fn parts(&self, job: JobId) -> u32 {
         let over = || self.routes.routes.get(&job).map_or(0, |route| u32::try_from(route.over_on.len()).unwrap_or(0));
-        self.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, |own| width(&own.placement)))
+        self.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, nodes_in))
     }
 
     fn connect_output(&mut self, job: JobId, part: u32) {

@@ -26,6 +26,14 @@ pub(super) fn nodes_of(assignment: &Assignment) -> Vec<NodeId> {
     nodes
 }
 
+/// How many there are.
+pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
+    match &assignment.placement[..] {
+        [part] => part.count,
+        _ => u32::try_from(nodes_of(assignment).len()).unwrap_or(u32::MAX),
+    }
+}
+
 /// The node at this place among those of a job.
 pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
     match &assignment.placement[..] {

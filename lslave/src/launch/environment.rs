@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 
 use limo_model::environment::is_own;
-use limo_model::host_list;
+use limo_model::{UnitKind, host_list};
 use limo_proto::{DoExec, Launch, Share};
 
 use super::Surroundings;
@@ -28,7 +28,9 @@ pub(super) fn environment(
     let node = OsString::from(&around.spec.name);
     let spread = Spread::of(exec, &around.spec.name);
     let all = OsString::from(&spread.nodes);
-    let per_task = number(exec.placement.iter().map(|part| i64::from(part.cores)).sum::<i64>() / spread.here.max(1));
+    // The tasks of a job on accelerators share them.
+    let of_all: i64 = exec.placement.iter().map(|part| i64::from(part.cores)).sum();
+    let per_task = number((of_all / spread.here.max(1)).max(1));
     let mut own = vec![
         ("LIMO_JOB_ID", exec.job.to_string().into()),
         ("LIMO_JOB_NAME", OsString::from(&exec.name)),
@@ -68,13 +70,28 @@ pub(super) fn environment(
         ]);
         own.extend(task.entry.as_deref().map(|entry| ("LIMO_ARRAY_ENTRY", text(entry))));
     }
+    if let Some(ordinals) = ordinals(exec, around) {
+        own.extend([("LIMO_JOB_GPUS", ordinals.clone()), ("CUDA_VISIBLE_DEVICES", ordinals)]);
+        own.push(("CUDA_DEVICE_ORDER", "PCI_BUS_ID".into()));
+    }
     if let Some(end) = work_end {
         own.push(("LIMO_EMULATED_WORK_FD", number(end.as_raw_fd().into())));
     }
     // What means something in the job that submits this one would mean something else here.
-    let inherited = env.iter().filter(|(key, _)| !is_own(key));
-    let given = inherited.map(|(key, value)| (text(key), text(value)));
-    given.chain(own.into_iter().map(|(key, value)| (key.into(), value))).collect()
+    let is_set = |key: &[u8]| is_own(key) || own.iter().any(|(name, _)| name.as_bytes() == key);
+    let inherited = env.iter().filter(|(key, _)| !is_set(key));
+    let mut all: Vec<_> = inherited.map(|(key, value)| (text(key), text(value))).collect();
+    all.extend(own.into_iter().map(|(key, value)| (key.into(), value)));
+    all
+}
+
+/// Which of the node's accelerators the job has, from 0, with commas between them; `None` where it has none.
+fn ordinals(exec: &DoExec, around: &Surroundings) -> Option<OsString> {
+    let accelerators = (0_u16..).zip(&around.spec.units).filter(|(_, unit)| unit.kind == UnitKind::Accelerator);
+    let has = |unit: u16| exec.placement.iter().any(|part| part.unit.unit == unit);
+    let own = accelerators.enumerate().filter(|(_, (unit, _))| has(*unit));
+    let ordinals: Vec<String> = own.map(|(ordinal, _)| ordinal.to_string()).collect();
+    (!ordinals.is_empty()).then(|| ordinals.join(",").into())
 }
 
 /// Where the tasks of a job are, in the words of its environment.

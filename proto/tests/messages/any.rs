@@ -103,6 +103,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             reservation: deadline.map(|at| format!("r{}", at.unix_ms())),
             priority: if immediate { 10_000 } else { -7 },
             exclusive: immediate,
+            accelerators: immediate.then_some(std::num::NonZeroU32::MAX),
         },
     )
 }

@@ -1,14 +1,15 @@
 //! The life of a job: submitted, started, taken back, ended, cancelled.
 
-use limo_model::{Attempt, Cores, Energy, JobId, NodeId, Outcome, Request, Span, Time, UnitKind, Usage};
+use limo_model::{Attempt, Energy, JobId, NodeId, Outcome, Request, Span, Time, Usage};
 
+use super::fits::check_request;
 use super::nodes::{self, release};
 use super::{arrays, eligible, quota, rank, reservations};
 use crate::account::cost_of;
 use crate::estimate::Known;
 use crate::refused::Refused;
 use crate::round::{Account, Finished, JobEnd, StopReason};
-use crate::state::{Assignment, Job, Node, Phase, Running, State};
+use crate::state::{Assignment, Job, Phase, Running, State};
 
 /// Whether a submission can be recorded now: of a job, or of an array.
 pub(super) fn check_submission(
@@ -107,96 +108,6 @@ pub(crate) fn dequeue(state: &mut State, id: JobId) {
     state.index.untold.remove(id);
     if let Some((place, job)) = state.queue.remove(id).zip(state.jobs.get(id)) {
         state.index.shapes.remove(place, &job.request);
-    }
-}
-
-/// Refuses what no known node could ever run. While no node is known, everything may still become possible.
-pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refused> {
-    if state.nodes.iter().all(Node::is_removed) {
-        return Ok(());
-    }
-    if fits_somewhere(state, request) {
-        return Ok(());
-    }
-    let known = || state.nodes.iter().filter(|node| !node.is_removed());
-    let names = || known().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
-    let unknown = |name: &&String| !state.index.names.contains_key(name.as_str());
-    if let Some(name) = request.include.iter().find(unknown) {
-        return Err(Refused::UnknownNode { name: name.clone(), known: names() });
-    }
-    let allowed: Vec<&Node> = known().filter(|node| allows_node(request, node)).collect();
-    if allowed.is_empty() {
-        return Err(Refused::NoneLeft);
-    }
-    let units = || allowed.iter().flat_map(|node| node.units().map(move |(_, unit)| (*node, unit)));
-    if !units().any(|(_, unit)| allows_unit(request, unit)) {
-        let mut known: Vec<&str> = units().map(|(_, unit)| unit.hardware.as_str()).collect();
-        known.sort_unstable();
-        known.dedup();
-        let wanted = if request.hardware.is_empty() { request.variants.join("|") } else { request.hardware.join("|") };
-        return Err(Refused::NoHardware { wanted, known: known.join(", ") });
-    }
-    let fits = |(node, unit): (&Node, &limo_model::UnitSpec)| {
-        allows_unit(request, unit) && cores_on(request, unit) <= unit.cores && request.memory <= node.spec.memory
-    };
-    let wide = allowed.iter().filter(|node| node.units().any(|(_, unit)| fits((node, unit)))).count();
-    if wide >= request.nodes.get() as usize {
-        return Ok(());
-    }
-    if wide > 0 {
-        return Err(Refused::TooWide { nodes: request.nodes.get(), offered: wide });
-    }
-    let possible = units().filter(|(_, unit)| allows_unit(request, unit));
-    let largest = possible.max_by_key(|(node, unit)| (unit.cores, node.spec.memory));
-    largest.map_or(Ok(()), |(node, unit)| {
-        Err(Refused::TooLarge {
-            cores: request.cores,
-            memory: request.memory,
-            node: node.spec.name.clone(),
-            offered_cores: unit.cores,
-            offered_memory: node.spec.memory,
-        })
-    })
-}
-
-/// The quick answer for a request that does not name nodes: whether enough nodes are of a class that could run it.
-fn fits_somewhere(state: &State, request: &Request) -> bool {
-    if may_be_denied(request) {
-        return false;
-    }
-    let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
-    let classes = state.index.classes.all().iter();
-    let able = classes.filter(|class| request.memory <= class.memory && class.units.iter().any(fits));
-    able.map(|class| class.nodes.len()).sum::<usize>() >= request.nodes.get() as usize
-}
-
-pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
-    let named = |names: &[String]| names.contains(&node.spec.name);
-    (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
-}
-
-/// Whether a unit of the node could run the job, if nothing else were on it.
-pub(super) fn fits_node(request: &Request, node: &Node) -> bool {
-    let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
-    request.memory <= node.spec.memory && node.spec.units.iter().any(fits)
-}
-
-/// Whether there may be nodes that the job must not have: else [`allows_node`] need not be asked.
-pub(crate) fn may_be_denied(request: &Request) -> bool {
-    !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
-}
-
-/// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command.
-pub(crate) fn allows_unit(request: &Request, unit: &limo_model::UnitSpec) -> bool {
-    let constrained = request.hardware.is_empty() || request.hardware.contains(&unit.hardware);
-    constrained && (unit.kind == UnitKind::Cpu || request.variants.contains(&unit.hardware))
-}
-
-/// Cores that the job takes of a unit; an accelerator is taken whole.
-pub(crate) fn cores_on(request: &Request, unit: &limo_model::UnitSpec) -> u32 {
-    match unit.kind {
-        UnitKind::Cpu => request.cores.on(unit.cores),
-        UnitKind::Accelerator => Cores::All.on(unit.cores),
     }
 }
 

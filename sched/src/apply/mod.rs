@@ -2,6 +2,7 @@
 
 mod arrays;
 mod eligible;
+mod fits;
 mod jobs;
 mod known;
 mod nodes;
@@ -20,7 +21,10 @@ use crate::state::{Sleep, State};
 
 pub(crate) use arrays::{count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
-pub(crate) use jobs::{allows_node, allows_unit, check_request, cores_on, dequeue, may_be_denied, with_times};
+pub(crate) use fits::{
+    allows_node, allows_unit, check_request, cores_on, first_fit, may_be_denied, units_like, units_wanted,
+};
+pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take, wake};
 pub(crate) use quota::{next_turn, placed, turn};

@@ -4,7 +4,7 @@
 
 use limo_model::{Energy, JobId, Quota, Quotas, Request, Time};
 
-use super::{allows_unit, cores_on, eligible, jobs};
+use super::{allows_unit, cores_on, eligible, jobs, units_wanted};
 use crate::estimate::{Known, estimate};
 use crate::index::Users;
 use crate::refused::Refused;
@@ -53,8 +53,9 @@ fn need(state: &State, request: &Request) -> Charge {
     let able = || units.clone().filter(|unit| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores);
     let cores = able().map(|unit| cores_on(request, unit)).max().unwrap_or_else(|| request.cores.on(1));
     let energy = able().map(|unit| estimate(Known::of(state), request, unit, None).energy).max().unwrap_or_default();
-    let nodes = request.nodes.get();
-    Charge { cores: cores.saturating_mul(nodes), energy: energy.scaled(i64::from(nodes), 1) }
+    // On each node so many.
+    let parts = request.nodes.get().saturating_mul(u32::try_from(units_wanted(request)).unwrap_or(u32::MAX));
+    Charge { cores: cores.saturating_mul(parts), energy: energy.scaled(i64::from(parts), 1) }
 }
 
 /// What stands against a job beside so many jobs, cores and so much energy.

@@ -7,7 +7,7 @@
 
 use limo_model::{NodeId, Request, Reservation, Span, Time};
 
-use super::jobs::{allows_node, fits_node};
+use super::fits::{allows_node, fits_node};
 use crate::index::Index;
 use crate::refused::Refused;
 use crate::round::Wait;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use limo_model::{Cores, Memory, Request};
 
 use super::Classes;
-use crate::apply::{allows_unit, cores_on, may_be_denied};
+use crate::apply::{cores_on, first_fit, may_be_denied, units_wanted};
 use crate::estimate::{Known, estimate};
 use crate::structure::{Need, Waiting};
 
@@ -21,6 +21,7 @@ struct Key {
     variants: Vec<String>,
     reservation: Option<String>,
     exclusive: bool,
+    accelerators: Option<std::num::NonZeroU32>,
 }
 
 /// How a shape fits a class: on which unit, how many of its cores must be free, and how many are taken.
@@ -69,11 +70,12 @@ fn is_key(key: &Key, request: &Request) -> bool {
         && same(&key.variants, &request.variants)
         && key.reservation == request.reservation
         && key.exclusive == request.exclusive
+        && key.accelerators == request.accelerators
 }
 
 /// Only some nodes of a class may do.
 fn is_picky(request: &Request) -> bool {
-    request.memory > Memory::ZERO || may_be_denied(request) || request.exclusive
+    request.memory > Memory::ZERO || may_be_denied(request) || request.exclusive || request.accelerators.is_some()
 }
 
 fn key(request: &Request) -> Key {
@@ -86,14 +88,14 @@ fn key(request: &Request) -> Key {
         variants: request.variants.clone(),
         reservation: request.reservation.clone(),
         exclusive: request.exclusive,
+        accelerators: request.accelerators,
     }
 }
 
 /// In each class the first unit that the job may have. Whole memory is checked here, free memory with the node.
 fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
     let way = |(index, class): (usize, &super::Class)| {
-        let fits = |unit: &limo_model::UnitSpec| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores;
-        let unit = class.units.iter().position(fits).filter(|_| request.memory <= class.memory)?;
+        let unit = first_fit(request, &class.units).filter(|_| request.memory <= class.memory)?;
         let takes = cores_on(request, &class.units[unit]);
         let cores = if request.exclusive { class.units[unit].cores } else { takes };
         Some(Way { class: index, unit: u16::try_from(unit).unwrap_or(u16::MAX), cores, takes })
@@ -202,5 +204,6 @@ fn need(known: Known<'_>, classes: &Classes, ways: &[Way], request: &Request) ->
     let unit = |way: &Way| &classes.class(way.class).units[usize::from(way.unit)];
     let each = ways.iter().map(|way| estimate(known, request, unit(way), None).power).min().unwrap_or_default();
     let span = request.time_limit.unwrap_or(known.default_duration);
-    Need { parts: request.nodes.get(), span: span.ms(), power: each.scaled(i64::from(request.nodes.get()), 1).mw() }
+    let units = i64::from(request.nodes.get()).saturating_mul(i64::try_from(units_wanted(request)).unwrap_or(i64::MAX));
+    Need { parts: request.nodes.get(), span: span.ms(), power: each.mw().saturating_mul(units) }
 }

@@ -4,13 +4,15 @@
 //! not enough nodes of any one hardware it gets what there is, uncapped. It gets the first nodes that are free together,
 //! in order; neighbours become one part. Decides nothing about when and whether.
 
+mod several;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use limo_model::{Estimate, NodeId, Part, Placement, Power, Request, Span, Time, UnitId, UnitSpec};
+use limo_model::{Estimate, NodeId, Part, Power, Request, Span, Time, UnitSpec};
 
-use crate::apply::{allows_unit, cores_on};
+use crate::apply::{allows_unit, cores_on, units_wanted};
 use crate::estimate::{Known, Looked};
 use crate::state::Node;
 use crate::timeline::{Need, Respect, Timeline, bytes};
@@ -154,6 +156,7 @@ struct Seat {
 /// Every way to run a job on the nodes of `pools`, free or not; with `caps`, also at every cap of which there is a profile.
 pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Vec<Offer> {
     let (known, on_units) = (Known::of(view.state()), pools.on_units(request));
+    let units = units_wanted(request);
     let mut ways: Vec<(&UnitSpec, Option<Power>, usize, Source)> = Vec::new();
     for (kind, nodes) in pools.kinds.iter().filter(|(_, nodes)| !nodes.is_empty()) {
         let class = view.index().classes.class(kind.class);
@@ -166,6 +169,10 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
             let allowed = |id: &NodeId| view.node(*id).is_some_and(|node| view.may_use(request, node));
             nodes.iter().copied().filter(allowed).collect()
         });
+        let named = match units {
+            1 => named,
+            _ => several::nodes(view, pools, request, kind),
+        };
         if named.as_ref().is_some_and(Vec::is_empty) {
             continue;
         }
@@ -173,8 +180,8 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
         for (rank, (cap, whole)) in caps_of(&looked, request, kind, caps).into_iter().enumerate() {
             let taken = if whole || request.exclusive { unit.cores } else { cores };
             let alone = request.exclusive;
-            let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone };
-            let each = looked.under_cap(known, request, unit, cap);
+            let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone, units };
+            let each = looked.under_cap(known, request, unit, cap).times(units);
             let source = Source { kind: *kind, named: named.clone(), need, cores, total: unit.cores, each };
             ways.push((unit, cap, rank, source));
         }
@@ -214,9 +221,12 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
 }
 
 /// The caps at which a job can be put on a unit, and whether it must then have been left by others: with them it has the
-/// cap that there is. Alone, it goes without one or with each of which there is a profile. A job on several nodes needs
+/// cap that there is. Over several units it is never capped. Alone, it goes without one or with each of which there is a profile. A job on several nodes needs
 /// the same cap everywhere, so it may wait until the others are gone; so does one that has its nodes alone.
 fn caps_of(looked: &Looked, request: &Request, kind: &Kind, caps: bool) -> Vec<(Option<Power>, bool)> {
+    if units_wanted(request) > 1 {
+        return vec![(None, false)];
+    }
     if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1 && !request.exclusive) {
         return vec![(cap, false)];
     }
@@ -291,7 +301,7 @@ impl Offer {
 
     /// The first seat of the first start, apart from power, and what all of them draw.
     fn seated(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
-        if self.nodes == 1 {
+        if self.nodes == 1 && self.sources.iter().all(|source| source.need.units == 1) {
             let seat = self.first_seat(timeline, pools, ask)?;
             return Some((seat, self.sources[seat.source].each.power));
         }
@@ -367,19 +377,7 @@ impl Found<'_> {
             1 => vec![self.seat],
             _ => offer.seats(timeline, pools, self.ask)?,
         };
-        let mut placement = Placement::new();
-        let mut last: Option<(usize, UnitId)> = None;
-        for seat in &seats {
-            let Source { kind, cores, .. } = &offer.sources[seat.source];
-            let unit = UnitId { node: seat.node, unit: kind.unit };
-            // Neighbours of one class are one part; so they have the same cores.
-            let before = UnitId { node: NodeId(seat.node.0.wrapping_sub(1)), ..unit };
-            match placement.last_mut().filter(|_| last == Some((kind.class, before))) {
-                Some(part) => part.count += 1,
-                None => placement.push(Part { unit, count: 1, cores: *cores, memory: offer.memory, cap: offer.cap }),
-            }
-            last = Some((kind.class, unit));
-        }
+        let placement = several::placement(offer, timeline, &seats, &self.ask);
         let each = || seats.iter().map(|seat| offer.sources[seat.source].each);
         let duration = each().map(|each| each.duration).max().unwrap_or_default();
         let (power, energy) = (each().map(|each| each.power).sum(), each().map(|each| each.energy).sum());

@@ -9,7 +9,7 @@ use limo_model::{Memory, Meter, NodeSpec, Power, Span, UnitKind, UnitSpec};
 use limo_sched::{Event, Options, Preset};
 use proptest::prelude::*;
 
-/// Three nodes, the last with an accelerator; profiles for two of three applications.
+/// Three nodes, the last with two accelerators; profiles for two of three applications.
 fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     let mut world = World::new(preset, options);
     for index in 0..3_usize {
@@ -24,7 +24,8 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
         let mut units =
             vec![unit("cpu", HARDWARE[index.min(1)], UnitKind::Cpu, 2 + u32::try_from(index).expect("small"))];
         if index == 2 {
-            units.push(unit("gpu", HARDWARE[2], UnitKind::Accelerator, 1));
+            units.push(unit("gpu0", HARDWARE[2], UnitKind::Accelerator, 1));
+            units.push(unit("gpu1", HARDWARE[2], UnitKind::Accelerator, 1));
         }
         let memory = Memory::from_bytes(2);
         let spec = NodeSpec {

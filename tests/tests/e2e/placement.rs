@@ -1,6 +1,6 @@
-//! Where jobs are put: nodes that they have alone.
+//! Where jobs are put: nodes that they have alone, and GPUs.
 
-use limo_tests::{Cluster, until};
+use limo_tests::{Cluster, Setup, finish, until};
 
 #[test]
 fn an_exclusive_job_has_its_node_alone() {
@@ -28,4 +28,87 @@ fn an_exclusive_job_has_its_node_alone() {
     until("it has begun", || (submitter.read("one") == "1\n").then_some(()));
     submitter.lrun(&["-I", "true"]).failed("every unit that can run it is taken");
     submitter.lq(&["cancel", &one.to_string()]).succeeded();
+}
+
+/// One node of 8 cores with two GPUs, each an `a100`.
+fn two_gpus() -> Cluster {
+    let hardware = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/newcomer.toml");
+    Setup::default().node("n1", &["--hardware", hardware]).start()
+}
+
+#[test]
+fn jobs_on_gpus_run_side_by_side_or_wait_for_all_that_they_ask_for() {
+    let cluster = two_gpus();
+    let submitter = cluster.submitter();
+    for policy in ["limo", "fifo", "limo-prototype", "easy", "conservative"] {
+        submitter.lconf(&["set", "policy", policy]).succeeded();
+        let show = |file: &str| format!("echo $CUDA_VISIBLE_DEVICES/$LIMO_JOB_GPUS/$LIMO_UNIT > {file}; sleep 1000");
+        let begun = |file: &str, expected: &str| {
+            until(&format!("{policy}: {file} is {expected}"), || (submitter.read(file) == expected).then_some(()));
+            std::fs::remove_file(submitter.path(file)).expect("an own file");
+        };
+        let one = submitter.detach(&["--gres", "gpu:1", "sh", "-c", &show("one")]);
+        begun("one", "0/0/gpu0\n");
+        let other = submitter.detach(&["--gpus", "1", "sh", "-c", &show("other")]);
+        begun("other", "1/1/gpu1\n");
+        let both = submitter.detach(&["--gres", "gpu:a100:2", "sh", "-c", &show("both")]);
+        until("it is told why it waits", || (submitter.job(both)["wait_kind"] == "resources").then_some(()));
+        submitter.lrun(&["-I", "--gpus", "2", "true"]).failed("refused, since it could not start at once");
+        // The first that ends makes no room for two.
+        submitter.lq(&["cancel", &other.to_string()]).succeeded();
+        until("it is over", || (submitter.state(other) == "cancelled").then_some(()));
+        assert_eq!(submitter.state(both), "waiting", "{policy}");
+        submitter.lq(&["cancel", &one.to_string()]).succeeded();
+        begun("both", "0,1/0,1/gpu0,gpu1\n");
+        submitter.lrun(&["-I", "--gpus", "a100", "true"]).failed("refused, since it could not start at once");
+        submitter.lq(&["cancel", &both.to_string()]).succeeded();
+        // Its output is whole, and its exit code its own.
+        let ran = submitter.lrun(&["--gpus", "2", "sh", "-c", "echo $LIMO_HARDWARE; exit 7"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(7), "a100,a100\n"), "{policy}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn several_tasks_share_the_gpus_of_their_node() {
+    let cluster = two_gpus();
+    let submitter = cluster.submitter();
+    let show = ["-n", "4", "--gpus", "2", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES $LIMO_NNODES $LIMO_CPUS_PER_TASK"];
+    assert_eq!(submitter.lrun(&show).succeeded(), "0,1 1 1\n".repeat(4));
+}
+
+#[test]
+fn a_job_that_has_no_gpu_is_told_of_none() {
+    let cluster = two_gpus();
+    let submitter = cluster.submitter();
+    let shows = |options: &[&str]| {
+        let show = [options, &["sh", "-c", "echo ${CUDA_VISIBLE_DEVICES-none}:${LIMO_JOB_GPUS-none}"]].concat();
+        let mut command = submitter.command("lrun", &show);
+        command.env("CUDA_VISIBLE_DEVICES", "5").env("LIMO_JOB_GPUS", "5");
+        finish(command.spawn().expect("a program that is built")).succeeded()
+    };
+    // What the user sets is the user's business, where there is nothing to tell.
+    assert_eq!(shows(&[]), "5:none\n");
+    assert_eq!(shows(&["--gres", "gpu"]), "0:0\n");
+}
+
+#[test]
+fn gpus_that_no_node_has_are_refused() {
+    let cluster = two_gpus();
+    let submitter = cluster.submitter();
+    let refused = |options: &[&str], why: &str| {
+        submitter.lrun(&[options, &["true"]].concat()).failed(why);
+    };
+    let most = "on each node: the most of one type that a node offers it are 2 (a100), on `n1`";
+    refused(&["--gres", "gpu:3"], &format!("the job asks for 3 accelerators of one type {most}"));
+    refused(&["--gpus", "a100:4"], &format!("the job asks for 4 accelerators of a100 {most}"));
+    refused(&["--gres", "gpu:k80:1"], "no node has the hardware k80 (hardware: a100, epyc-9354p)");
+    refused(&["--gpus", "epyc-9354p:1"], "no node has the hardware epyc-9354p (hardware: a100, epyc-9354p)");
+    refused(&["-N", "2", "--gpus", "2"], "the job asks for 2 nodes: 1 could run a part of it");
+    refused(&["--gpus", "a100:1", "-C", "k80"], "--constraint k80 leaves out `a100`");
+    refused(&["--gres", "gpu:0"], "`0` is not a number of accelerators: 1 or more");
+    refused(&["--gres", "gpu:a100:x"], "`x` is not a number of accelerators: 1 or more");
+    refused(&["--gres", "nic:1"], "only accelerators can be asked for, e.g. `gpu:2`");
+    refused(&["--gpus", "0"], "`0` is not a number of accelerators: 1 or more");
+    refused(&["--gres", "gpu:1", "--gpus", "1"], "cannot be used with");
+    refused(&["--gres", "gpu:1", "-c", "2"], "cannot be used with");
 }

@@ -6,11 +6,12 @@ use std::ops::Range;
 use limo_model::{NodeId, Part, Placement, Span, UnitId};
 
 use super::reservation::Reservation;
+use crate::apply::{units_like, units_wanted};
 use crate::index::{Class, Shape, Way};
 use crate::options::Allocation;
 use crate::state::{Job, Sleep};
 use crate::structure::Bits;
-use crate::view::View;
+use crate::view::{View, on_units};
 
 /// The most nodes that a job of the shape could have now: one that would be over before the reservation, and one that
 /// would not. Bounds; the second is exact where all units are taken whole.
@@ -23,16 +24,26 @@ pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &Reservation) ->
     }
     let longest = |free: &Bits| free.runs().map(|run| run.len() as u32).max().unwrap_or(0);
     shape.ways.iter().fold((0, 0), |(before, beside), way| {
-        let mut free = free(view, way);
+        let mut free = free(view, way, None);
         let all = longest(&free);
         reservation.remove_from(way.class, &mut free);
         (before.max(all), beside.max(longest(&free)))
     })
 }
 
-/// Free positions of a class, awake or asleep.
-pub(super) fn free(view: &View<'_>, way: &Way) -> Bits {
+/// Free positions of a class, awake or asleep: those that have room for the job, where it asks for accelerators.
+pub(super) fn free(view: &View<'_>, way: &Way, job: Option<&Job>) -> Bits {
     let class = view.index().classes.class(way.class);
+    if let Some(job) = job.filter(|job| job.request.accelerators.is_some()) {
+        let mut free = class.asleep.clone();
+        free.grow(class.nodes.len() as u32);
+        let is_usable = |at: &u32| class.levels.first().is_some_and(|levels| levels.is_usable(*at));
+        let has_room = |at: &u32| free_units(view, job, (way, class.nodes[*at as usize]), |_| 0).is_some();
+        (0..class.nodes.len() as u32).filter(|at| is_usable(at) && has_room(at)).for_each(|at| {
+            free.insert(at);
+        });
+        return free;
+    }
     let mut scratch = Bits::new(class.nodes.len() as u32);
     let levels = class.levels.get(usize::from(way.unit));
     let mut free = levels.map(|levels| levels.members(way.cores, &mut scratch).clone()).unwrap_or_else(|| Bits::new(0));
@@ -58,6 +69,9 @@ pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Optio
     }
     if view.options().allocation == Allocation::Contiguous {
         return neighbours(view, shape, job, reservation);
+    }
+    if job.request.accelerators.is_some() {
+        return accelerators(view, shape, job, wanted);
     }
     if shape.is_picky {
         return picked(view, shape, job, wanted);
@@ -86,6 +100,48 @@ fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Rang
         let unit = UnitId { node, unit: way.unit };
         placement.push(Part { unit, count, cores: way.takes, memory: job.request.memory, cap: None });
     });
+}
+
+/// The units of a way's type that are free on a node, as many as the job wants: `more` cores of each count as free, too.
+pub(super) fn free_units(
+    view: &View<'_>,
+    job: &Job,
+    (way, node): (&Way, NodeId),
+    more: impl Fn(UnitId) -> u32,
+) -> Option<Vec<u16>> {
+    let units = &view.node(node)?.spec.units;
+    let is_free = |unit: &u16| {
+        let id = UnitId { node, unit: *unit };
+        view.index().cores_used(id).saturating_sub(more(id)) == 0
+    };
+    let wanted = units_wanted(&job.request);
+    let free: Vec<u16> = units_like(units, way.unit).filter(is_free).take(wanted).collect();
+    (free.len() == wanted).then_some(free)
+}
+
+/// For jobs that ask for accelerators: which of them are free is another question on each node.
+fn accelerators(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Option<Placement> {
+    let mut placement = Placement::new();
+    let mut missing = wanted;
+    for asleep in [false, true] {
+        for way in &shape.ways {
+            let class = view.index().classes.class(way.class);
+            for at in free(view, way, Some(job)).iter().filter(|at| class.asleep.contains(*at) == asleep) {
+                let node = class.nodes[at as usize];
+                if missing > 0 && may_have(view, job, node) {
+                    add_units(view, &mut placement, job, (way, node));
+                    missing -= 1;
+                }
+            }
+        }
+    }
+    (missing == 0).then_some(placement)
+}
+
+/// The job's accelerators on a node that has room for it.
+fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node): (&Way, NodeId)) {
+    let units = free_units(view, job, (way, node), |_| 0).unwrap_or_default();
+    placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory)));
 }
 
 /// For jobs that ask for memory, name nodes or want them alone: each node is asked.
@@ -118,7 +174,9 @@ pub(super) fn picked_count(view: &View<'_>, shape: &Shape, job: &Job) -> u32 {
     let mut count = 0;
     for way in &shape.ways {
         let class = view.index().classes.class(way.class);
-        free(view, way).iter().for_each(|at| count += u32::from(may_have(view, job, class.nodes[at as usize])));
+        free(view, way, Some(job))
+            .iter()
+            .for_each(|at| count += u32::from(may_have(view, job, class.nodes[at as usize])));
     }
     count
 }
@@ -138,7 +196,7 @@ fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Re
     let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
     for way in &shape.ways {
         let class = view.index().classes.class(way.class);
-        let mut free = free(view, way);
+        let mut free = free(view, way, Some(job));
         if shape.is_picky {
             let unfit: Vec<u32> = free.iter().filter(|at| !may_have(view, job, class.nodes[*at as usize])).collect();
             unfit.into_iter().for_each(|at| {
@@ -152,7 +210,12 @@ fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Re
         }
         if let Some(first) = free.first_run(wanted) {
             let mut placement = Placement::new();
-            add(&mut placement, class, way, job, first..first + wanted);
+            match job.request.accelerators {
+                None => add(&mut placement, class, way, job, first..first + wanted),
+                Some(_) => (first..first + wanted).for_each(|at| {
+                    add_units(view, &mut placement, job, (way, class.nodes[at as usize]));
+                }),
+            }
             return Some(placement);
         }
     }

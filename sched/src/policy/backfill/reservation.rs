@@ -6,6 +6,7 @@ use std::ops::Range;
 use limo_model::{JobId, Part, Placement, Power, Span, Time, UnitId};
 
 use super::{Candidate, Desk, place};
+use crate::apply::units_like;
 use crate::index::{Freed, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
@@ -34,6 +35,8 @@ pub(super) struct Reservation {
     gains: BTreeMap<UnitId, u32>,
     /// Whether it wants its nodes alone.
     alone: bool,
+    /// Whether it wants any of the accelerators of a type.
+    any: bool,
 }
 
 /// The future, end by end.
@@ -97,6 +100,7 @@ impl Reservation {
             run: run.filter(|_| found),
             gains: walk.gains,
             alone: head.job.request.exclusive,
+            any: head.job.request.accelerators.is_some(),
         }
     }
 
@@ -153,7 +157,7 @@ impl Reservation {
     /// Cores that it gives back by then, on units that it has in part.
     fn gain(&mut self, view: &View<'_>, (placement, alone): (&Placement, bool)) {
         let cores = |unit| view.unit(unit).map(|(_, unit)| unit.cores);
-        if alone || self.alone {
+        if alone || self.alone || self.any {
             return kept(view, placement, alone)
                 .for_each(|(unit, cores)| *self.gains.entry(unit).or_default() += cores);
         }
@@ -173,6 +177,12 @@ impl Reservation {
         if alone || self.alone {
             // All of a node is lost to whoever wants it alone, and by whoever has it alone.
             return if self.ways(view).iter().any(|way| way.class == class) { part.count } else { 0 };
+        }
+        if self.any {
+            // Whichever it has of them, there may be too few left then.
+            let units = &classes.class(class).units;
+            let meet = |way: &Way| way.class == class && units_like(units, way.unit).any(|unit| unit == part.unit.unit);
+            return if self.ways(view).iter().any(meet) { part.count } else { 0 };
         }
         let Some(way) = self.ways(view).iter().find(|way| way.class == class && way.unit == part.unit.unit) else {
             return 0;
@@ -214,7 +224,7 @@ impl<'a> Walk<'a> {
     fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
         let contiguous = view.options().allocation == Allocation::Contiguous;
         let free: Option<Vec<Bits>> =
-            contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way)).collect());
+            contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way, Some(head.job))).collect());
         let count =
             if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
         Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run: None }
@@ -260,7 +270,7 @@ impl<'a> Walk<'a> {
 
     fn end(&mut self, id: JobId, release: &Freed) {
         self.freed += release.power;
-        if self.head.job.request.exclusive {
+        if self.wants_several() {
             return self.end_by_node(id);
         }
         let way = |class, unit| self.head.shape.ways.iter().find(|way| way.class == class && way.unit == unit);
@@ -293,9 +303,9 @@ impl<'a> Walk<'a> {
         let Some(assignment) = self.view.job(id).and_then(|job| job.assignment()) else { return };
         for (unit, cores) in kept(&self.view, &assignment.placement, assignment.alone) {
             let Some((class, position)) = classes.place_of(unit.node) else { continue };
-            let alone = self.head.job.request.exclusive;
+            let any = self.wants_several();
             let ways = &self.head.shape.ways;
-            let way = ways.iter().position(|way| way.class == class && (alone || way.unit == unit.unit));
+            let way = ways.iter().position(|way| way.class == class && (any || way.unit == unit.unit));
             let Some(index) = way else { continue };
             let before = self.is_free(unit, &ways[index]);
             *self.gains.entry(unit).or_default() += cores;
@@ -308,6 +318,11 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether more than one unit of a node counts for the first job.
+    fn wants_several(&self) -> bool {
+        self.head.job.request.exclusive || self.head.job.request.accelerators.is_some()
+    }
+
     /// Whether the first job could have the node of a unit, as far as its cores go.
     fn is_free(&self, unit: UnitId, way: &Way) -> bool {
         let free = |unit: UnitId, cores: u32| {
@@ -317,6 +332,10 @@ impl<'a> Walk<'a> {
         let Some((node, spec)) = self.view.unit(unit) else { return false };
         if self.head.job.request.exclusive {
             return node.units().all(|(unit, spec)| free(unit, spec.cores) >= spec.cores);
+        }
+        if self.head.job.request.accelerators.is_some() {
+            let more = |unit: UnitId| self.gains.get(&unit).copied().unwrap_or(0);
+            return place::free_units(&self.view, self.head.job, (way, unit.node), more).is_some();
         }
         free(unit, spec.cores) >= way.cores
     }

@@ -75,6 +75,8 @@ pub struct Ask {
     pub takes: i64,
     /// It wants its nodes alone.
     pub exclusive: bool,
+    /// Accelerators of each node; 0 where it asks for none.
+    pub accelerators: u32,
     /// What must be so before it may run: mostly nothing. With a number for each that needs one.
     pub conditions: (u8, u8),
     /// Which of two reservations it is to run in: mostly none.
@@ -97,7 +99,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let reservation = proptest::option::weighted(0.15, 0..2_u8);
     let after = (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>());
     let more = (any::<bool>(), 0..5_u8, after, reservation, priority());
-    let more = (more, proptest::bool::weighted(0.1));
+    let accelerators = prop_oneof![8 => Just(0), 2 => 1..=2_u32];
+    let more = (more, (proptest::bool::weighted(0.1), accelerators));
     (0..3_u8, size, times, proptest::bool::weighted(0.1), more).prop_map(
         |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, more)| Ask {
             app,
@@ -115,7 +118,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             conditions: more.0.2,
             reservation: more.0.3,
             priority: more.0.4,
-            exclusive: more.1,
+            exclusive: more.1.0,
+            accelerators: more.1.1,
         },
     )
 }
@@ -269,6 +273,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         filler: ask.gives == 4,
         priority: ask.priority,
         exclusive: ask.exclusive,
+        accelerators: std::num::NonZeroU32::new(ask.accelerators),
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },

@@ -126,6 +126,8 @@ impl Run {
             }
         }
         let mut draw = Power::ZERO;
+        // A job over several units of a node has it once.
+        alone.dedup();
         for node in alone {
             for (id, unit) in core.node(node).expect("a node").units() {
                 assert_eq!(

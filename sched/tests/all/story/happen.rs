@@ -148,9 +148,16 @@ impl Story {
                 Command::Start { job, placement, .. } => {
                     let part = placement[0];
                     let node = self.world.core.node(part.unit.node).expect("a node").spec();
-                    let unit = if part.unit.unit == 0 { String::new() } else { format!("/{}", node.units[1].name) };
+                    // Of a job over several units of each node, the first node's speak for all.
+                    let here = placement.iter().filter(|other| other.unit.node == part.unit.node);
+                    let names =
+                        here.map(|part| node.units[usize::from(part.unit.unit)].name.as_str()).collect::<Vec<_>>();
+                    let unit = if part.unit.unit == 0 { String::new() } else { format!("/{}", names.join("+")) };
                     let cap = part.cap.map_or(String::new(), |cap| format!(" cap {cap}"));
-                    let nodes = self.runs(placement.iter().map(|part| (part.unit.node, part.count)));
+                    let nodes = match names.len() {
+                        1 => self.runs(placement.iter().map(|part| (part.unit.node, part.count))),
+                        _ => self.runs(limo_model::runs(placement)),
+                    };
                     format!("start {} {nodes}{unit}{cap}", self.name_of(*job))
                 }
                 Command::Cap { node, caps, .. } => {

@@ -197,7 +197,7 @@ impl Story {
         self.apply(Event::BudgetsSet { budgets, by: "root".into() });
     }
 
-    /// `idle=10W [cores=4] [hardware=cpu] [memory=1G] [gpu=HARDWARE] [caps=8W-60W]
+    /// `idle=10W [cores=4] [hardware=cpu] [memory=1G] [gpu=HARDWARE] [gpus=HARDWARE,HARDWARE] [caps=8W-60W]
     /// [asleep=5W down=6s@101W up=2min@125W]`
     fn node(&mut self, name: &str, words: &[&str]) {
         let given = fields(words);
@@ -214,6 +214,9 @@ impl Story {
         let mut units = vec![unit("cpu", &value("hardware", "cpu"), UnitKind::Cpu, parse(&value("cores", "1")))];
         if let Some(hardware) = given.get("gpu") {
             units.push(unit("gpu", hardware, UnitKind::Accelerator, 1));
+        }
+        for (index, hardware) in given.get("gpus").iter().flat_map(|text| text.split(',')).enumerate() {
+            units.push(unit(&format!("gpu{index}"), hardware, UnitKind::Accelerator, 1));
         }
         self.hardware.extend(units.iter().map(|unit| unit.hardware.clone()));
         let memory: Memory = parse(&value("memory", "1G"));
@@ -307,6 +310,7 @@ impl Story {
             reservation: given.get("reservation").map(|text| (*text).to_owned()),
             priority: given.get("priority").map_or(0, |text| parse(text)),
             exclusive: given.contains_key("exclusive"),
+            accelerators: given.get("gpus").map(|text| parse(text)),
         };
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
         let submitted = self.world.apply(match tasks.clone() {

@@ -1,0 +1,91 @@
+//! Jobs that ask for several accelerators of each node: broken plans are found, and what no node has is refused.
+
+use std::num::NonZeroU32;
+
+use limo_model::{
+    Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power, Request, Span, Time, UnitId,
+    UnitKind, UnitSpec,
+};
+use limo_sched::{Core, Event, Options, Plan, Preset, Start, Violation, check};
+
+const NOW: Time = Time::from_unix_ms(1_000);
+
+/// Two nodes with a CPU, a p4 and three k80.
+fn core() -> Core {
+    let mut core = Core::new(NOW, Preset::Fifo, Options::default());
+    let unit = |index: usize, hardware: &str| UnitSpec {
+        name: format!("unit{index}"),
+        hardware: hardware.into(),
+        kind: if index == 0 { UnitKind::Cpu } else { UnitKind::Accelerator },
+        cores: if index == 0 { 4 } else { 1 },
+        nameplate: Power::from_watts(10),
+        caps: None,
+    };
+    for name in ["n0", "n1"] {
+        let units = ["cpu", "p4", "k80", "k80", "k80"].iter().enumerate().map(|(index, of)| unit(index, of)).collect();
+        let memory = Memory::from_bytes(10);
+        let spec = NodeSpec { name: name.into(), units, memory, idle: Power::ZERO, meter: Meter::None, rest: None };
+        core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
+    }
+    core
+}
+
+fn request(accelerators: u32, nodes: u32) -> Request {
+    Request {
+        accelerators: NonZeroU32::new(accelerators),
+        nodes: NonZeroU32::new(nodes).expect("at least one"),
+        memory: Memory::from_bytes(6),
+        ..Request::one_core("a")
+    }
+}
+
+#[test]
+fn a_job_gets_as_many_accelerators_of_each_node_as_it_asked_for() {
+    let job = JobId(1);
+    let mut core = core();
+    core.apply(NOW, &Event::Submitted { job, request: Box::new(request(2, 2)) }).expect("a job");
+    let on = |unit: u16, memory: u64| {
+        let unit = UnitId { node: NodeId(0), unit };
+        Part { unit, count: 2, cores: 1, memory: Memory::from_bytes(memory), cap: None }
+    };
+    let check = |placement: Vec<Part>, expected: &[Violation]| {
+        let (duration, power, source) = (Span::from_secs(60), Power::from_watts(5), EstimateSource::Nameplate);
+        let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
+        let plan = Plan { starts: vec![Start { job, placement, estimate }], ..Plan::default() };
+        assert_eq!(check(&core.view(NOW), &plan), expected, "{plan:?}");
+    };
+    let wrong = || Violation::Accelerators { job };
+    check(vec![on(2, 6), on(4, 0)], &[]);
+    check(vec![on(2, 6)], &[wrong()]);
+    check(vec![on(2, 6), on(3, 0), on(4, 0)], &[wrong()]);
+    check(vec![on(1, 6), on(2, 0)], &[wrong()]);
+    // The memory is asked of the node, not of each accelerator, and not of none.
+    check(vec![on(2, 0), on(3, 0)], &[wrong()]);
+    check(vec![on(2, 6), on(3, 4)], &[wrong()]);
+    check(vec![on(2, 6), Part { count: 1, ..on(3, 0) }], &[wrong()]);
+    let first = Part { count: 1, ..on(2, 6) };
+    check(vec![first, Part { count: 1, ..on(3, 0) }], &[Violation::Nodes { job, nodes: 1 }]);
+    check(vec![on(0, 6), on(2, 0)], &[Violation::NotAllowed { job }, Violation::Accelerators { job }]);
+}
+
+#[test]
+fn what_no_node_has_is_refused() {
+    let mut core = core();
+    let mut check = |request: Request, expected: Result<(), &str>| {
+        let submitted = Event::Submitted { job: core.next_job(), request: Box::new(request) };
+        let refused = core.apply(NOW, &submitted).map_err(|refused| refused.to_string());
+        assert_eq!(refused, expected.map_err(str::to_owned));
+    };
+    let typed = |accelerators, hardware: &str| Request { hardware: vec![hardware.into()], ..request(accelerators, 1) };
+    check(request(3, 2), Ok(()));
+    check(typed(1, "p4"), Ok(()));
+    let most = "on each node: the most of one type that a node offers it are";
+    let four = format!("the job asks for 4 accelerators of one type {most} 3 (k80), on `n0`");
+    check(request(4, 1), Err(&four));
+    let on_n1 = Request { include: vec!["n1".into()], ..request(4, 1) };
+    check(on_n1, Err(&four.replace("`n0`", "`n1`")));
+    check(typed(2, "p4"), Err(&format!("the job asks for 2 accelerators of p4 {most} 1 (p4), on `n0`")));
+    check(typed(1, "a100"), Err("no node has the hardware a100 (hardware: cpu, k80, p4)"));
+    check(typed(1, "cpu"), Err("no node has the hardware cpu (hardware: cpu, k80, p4)"));
+    check(request(3, 3), Err("the job asks for 3 nodes: 2 could run a part of it"));
+}
