@@ -111,7 +111,7 @@ mod tests {
         let of = |more: &[&str]| {
             let line = [&["lrun"], more, &["true"]].concat();
             let args = Args::try_parse_from(line).expect("a command line");
-            hardware(&args).map_err(|error| error.to_string())
+            hardware(&args).map_err(|error| error.message)
         };
         assert_eq!(of(&["--gpus", "2", "-C", "a100|k80"]), Ok(vec!["a100".to_owned(), "k80".to_owned()]));
         assert_eq!(of(&["--gpus", "k80:2", "-C", "a100|k80"]), Ok(vec!["k80".to_owned()]));
