@@ -56,6 +56,7 @@ impl Core {
             wake_at: None,
             spending: Spending::default(),
             reservations: BTreeMap::new(),
+            boundaries_seen: None,
             index: Index::default(),
             ranking: Default::default(),
             over_quota: Default::default(),

@@ -64,6 +64,9 @@ pub struct State {
     /// Those that are not over, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) reservations: BTreeMap<String, Reservation>,
+    /// Begins and ends of reservations until then are known; the others are still to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) boundaries_seen: Option<Time>,
     /// What can be found again from all the others: not part of a snapshot.
     #[serde(skip)]
     pub(crate) index: Index,

@@ -178,7 +178,7 @@ impl<'a> Timeline<'a> {
         let place = self.place_of(UnitId { node, unit: need.unit })?;
         let (line, cores) = (&self.units[place], self.cores[place] - i64::from(need.cores));
         let memory_line = self.memory.get(node.0 as usize)?;
-        if need.memory == 0 && !need.alone && memory_line.is_empty() {
+        if need.memory == 0 && !need.alone && need.units == 1 && memory_line.is_empty() {
             return line.earliest(from, span, |_, used| used <= cores);
         }
         let of = self.view.node(node)?;

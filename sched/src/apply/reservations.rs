@@ -176,6 +176,7 @@ pub(super) fn pass(state: &mut State, now: Time) {
         due = true;
     }
     if due {
+        state.boundaries_seen = Some(now);
         state.dirty = true;
         state.index.memo = None;
         let before = state.reservations.len();
@@ -188,19 +189,21 @@ pub(super) fn pass(state: &mut State, now: Time) {
 
 /// Finds again what follows from the reservations.
 fn renew(state: &mut State, now: Time) {
+    state.boundaries_seen = (!state.reservations.is_empty()).then_some(now);
     let mut index = std::mem::take(&mut state.index);
-    note(&mut index, state, now);
+    note(&mut index, state);
     index.queue_again(state);
     state.index = index;
 }
 
-/// Which nodes are reserved, and when that changes after `now`.
-pub(crate) fn note(index: &mut Index, state: &State, now: Time) {
+/// Which nodes are reserved, and when that changes.
+pub(crate) fn note(index: &mut Index, state: &State) {
     index.reserved.clear();
     index.boundaries.clear();
+    let is_ahead = |at: &Time| state.boundaries_seen.is_none_or(|seen| *at > seen);
     for (name, of) in &state.reservations {
         let nodes = of.nodes.iter().filter_map(|node| index.names.get(node));
         index.reserved.extend(nodes.map(|node| (*node, name.clone())));
-        index.boundaries.extend([of.from, of.until].into_iter().filter(|at| *at > now));
+        index.boundaries.extend([of.from, of.until].into_iter().filter(is_ahead));
     }
 }

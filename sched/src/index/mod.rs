@@ -128,7 +128,7 @@ impl Index {
                 }
             }
         }
-        crate::apply::note(&mut index, state, now);
+        crate::apply::note(&mut index, state);
         index.queue_again(state);
         index.blocked = Blocked::of(state);
         index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
