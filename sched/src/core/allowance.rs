@@ -4,6 +4,7 @@
 use limo_model::{Energy, Money, Price, Span, Time, UsedUp, WhenUsed};
 
 use crate::account::cost_of;
+use crate::apply::with_times;
 use crate::round::{Command, StopReason};
 use crate::state::{Job, Phase, State};
 
@@ -14,12 +15,11 @@ const COST_AGAIN: Span = Span::from_ms(1_000);
 pub(super) fn used_up(state: &mut State, now: Time) -> Vec<Command> {
     let mut commands = Vec::new();
     for id in state.index.allowed.iter().copied().collect::<Vec<_>>() {
-        let used_up = state.jobs.get(id).and_then(|job| of(state, job, now));
-        let Some(job) = state.jobs.get_mut(id).filter(|_| used_up.is_some()) else { continue };
-        let (Some(used_up), Some(allowance)) = (used_up, job.request.allowance) else { continue };
+        let found = state.jobs.get(id).and_then(|job| Some((job.request.allowance?, of(state, job, now)?)));
+        let Some((allowance, used_up)) = found else { continue };
         match allowance.when_used {
             WhenUsed::Stop => {
-                crate::apply::with_times(state, id, |job| {
+                with_times(state, id, |job| {
                     if let Some(assignment) = job.assignment_mut() {
                         assignment.stop = Some((StopReason::UsedUp { used_up }, false));
                     }
@@ -27,7 +27,7 @@ pub(super) fn used_up(state: &mut State, now: Time) -> Vec<Command> {
                 state.index.to_stop.insert(id);
             }
             WhenUsed::Warn => {
-                crate::apply::with_times(state, id, |job| {
+                with_times(state, id, |job| {
                     if let Some((assignment, running)) = job.running_mut() {
                         running.used_up = Some(used_up);
                         commands.push(Command::UsedUp { job: id, attempt: assignment.attempt, used_up });
