@@ -18,6 +18,7 @@ pub const BALLAST_BYTES: u64 = 1 << 20;
 /// Free room that is asked for before the ballast is written: what is left then must not be nothing.
 const ROOM_NEEDED: u64 = 2 * BALLAST_BYTES;
 
+#[derive(Clone)]
 pub(crate) struct Ballast {
     dir: PathBuf,
     present: Arc<AtomicBool>,

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::thread;
 
 use limo_model::{Drawn, JobId, Time};
 use sqlx::ConnectOptions;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::backup::{self, BackupError};
 use crate::batch::{Batch, FinishedRow, Recovered};
@@ -27,13 +27,14 @@ use crate::writer::{Queued, Request, Writer};
 /// Batches that may wait before [`Journal::room`] waits too: four transactions, so that the writer never runs dry.
 pub const QUEUE_ROOM: usize = 4 * crate::writer::GROUP;
 
-/// The journal of one master. All methods take `&self`; dropping it writes what is queued and then closes the file.
+/// The journal of one master. All methods take `&self`; dropping it writes what is queued and then closes the file, while the
+/// runtime lives.
 pub struct Journal {
     requests: UnboundedSender<Request>,
     questions: UnboundedSender<Question>,
     room: Arc<Semaphore>,
     ballast: Arc<AtomicBool>,
-    closed: oneshot::Receiver<()>,
+    serving: JoinHandle<()>,
     path: PathBuf,
 }
 
@@ -50,30 +51,24 @@ impl Future for Pending {
 }
 
 impl Journal {
-    /// Opens the journal in `dir`, which is made where it is missing, and reads the state on disk.
+    /// Opens the journal in `dir`, which is made where it is missing, and reads the state on disk. Writes and reads from a task of
+    /// its own on the tokio runtime of the caller.
     ///
     /// # Errors
     /// [`OpenError`] where another master uses `dir`, it is on a network file system, or the file is damaged, not a
     /// journal, or newer than this program.
     pub async fn open(dir: &Path) -> Result<(Self, Recovered), OpenError> {
+        let path = dir.join(schema::FILE);
+        let (writer, recovered) = Writer::open(dir).await?;
+        let conn = schema::reading(&path).connect().await.map_err(|error| OpenError::from_sqlite(&error, &path))?;
         let (requests, requested) = unbounded_channel();
         let (questions, asked) = unbounded_channel();
-        let (opened, opening) = oneshot::channel();
-        let (closing, closed) = oneshot::channel();
-        let dir = dir.to_owned();
-        let failed = |source| OpenError::Directory { dir: dir.clone(), source };
-        let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
-        let place = dir.clone();
-        let work = move || {
-            runtime.block_on(serve(place, requested, asked, opened));
-            drop(closing);
-        };
-        thread::Builder::new().name("journal".into()).spawn(work).map_err(failed)?;
-        let gone = || OpenError::Database { path: dir.join(schema::FILE), detail: "its thread ended".into() };
-        let (recovered, ballast) = opening.await.map_err(|_| gone())??;
+        let ballast = writer.ballast.presence();
+        let serving = tokio::spawn(async {
+            tokio::join!(writer.serve(requested), reader::serve(conn, asked));
+        });
         let room = Arc::new(Semaphore::new(QUEUE_ROOM));
-        let path = dir.join(schema::FILE);
-        Ok((Self { requests, questions, room, ballast, closed, path }, recovered))
+        Ok((Self { requests, questions, room, ballast, serving, path }, recovered))
     }
 
     /// Queues a batch. The order of calls is the order on disk; the answer comes when the batch is durable, or when it
@@ -225,34 +220,9 @@ impl Journal {
 
     /// Writes what is queued, closes the file and gives the directory free.
     pub async fn close(self) {
-        let Self { requests, questions, closed, .. } = self;
+        let Self { requests, questions, serving, .. } = self;
         drop((requests, questions));
-        // The other end is dropped when all is done; there is nothing to receive.
-        let _ = closed.await;
-    }
-}
-
-type Opened = Result<(Recovered, Arc<AtomicBool>), OpenError>;
-
-/// The life of the journal's thread.
-async fn serve(
-    dir: PathBuf,
-    requests: UnboundedReceiver<Request>,
-    questions: UnboundedReceiver<Question>,
-    opened: oneshot::Sender<Opened>,
-) {
-    let path = dir.join(schema::FILE);
-    let both = async {
-        let (writer, recovered) = Writer::open(&dir).await?;
-        let conn = schema::reading(&path).connect().await.map_err(|error| OpenError::from_sqlite(&error, &path))?;
-        Ok((writer, recovered, conn))
-    };
-    match both.await {
-        Ok((writer, recovered, conn)) => {
-            // Where the opener has gone, the senders have too, and both end at once.
-            let _ = opened.send(Ok((recovered, writer.ballast.presence())));
-            tokio::join!(writer.serve(requests), reader::serve(conn, questions));
-        }
-        Err(error) => drop(opened.send(Err(error))),
+        // It is not cancelled, and where it panicked there is nothing more to close.
+        let _ = serving.await;
     }
 }

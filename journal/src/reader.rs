@@ -1,4 +1,4 @@
-//! Answers questions from a connection of its own, which cannot write. On the journal's thread too, so that a caller who
+//! Answers questions from a connection of its own, which cannot write. In the journal's task too, so that a caller who
 //! loses interest leaves no half-read statement behind.
 
 use limo_model::{Drawn, JobId, Time};

@@ -1,4 +1,4 @@
-//! The one writer: takes what is queued, commits it in one transaction, answers. Lives on a thread of its own, so that
+//! The one writer: takes what is queued, commits it in one transaction, answers. Lives in a task of its own, so that
 //! a caller who loses interest cancels nothing. Does not decide what is written.
 
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl Writer {
                     }
                     Request::RestoreBallast(answer) => {
                         self.commit(std::mem::take(&mut group)).await;
-                        let _ = answer.send(self.ballast.restore());
+                        let _ = answer.send(self.restore_ballast().await);
                     }
                 }
             }
@@ -92,6 +92,12 @@ impl Writer {
         {
             tracing::warn!(%error, "closing the journal");
         }
+    }
+
+    /// Waits for the disk elsewhere: others use this thread.
+    async fn restore_ballast(&self) -> Result<(), BallastError> {
+        let ballast = self.ballast.clone();
+        tokio::task::spawn_blocking(move || ballast.restore()).await.unwrap_or(Err(BallastError::Closed))
     }
 
     async fn commit(&mut self, group: Vec<Queued>) {
@@ -248,10 +254,16 @@ fn insert(script: &mut Script, batch: &Batch, seq: &mut i64) -> Result<(), Inser
     Ok(())
 }
 
+/// A key that is taken already is not stored a second time: whoever used it twice will not find this job by it, and nobody
+/// else's commit fails.
 fn insert_submission(script: &mut Script, submission: &Submission) -> Result<(), InsertError> {
     script
-        .add("INSERT INTO submissions VALUES (?, ?, ?, ?)")
+        .add(
+            "INSERT INTO submissions VALUES \
+             (?, iif(EXISTS (SELECT 1 FROM submissions WHERE key = ?), randomblob(16), ?), ?, ?)",
+        )
         .bind(number(submission.job.0)?)
+        .bind(submission.key.as_slice())
         .bind(submission.key.as_slice())
         .bind(submission.uid)
         .bind(submission.launch.as_slice());

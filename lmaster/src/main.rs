@@ -52,7 +52,7 @@ fn run(cli: Cli) -> Result<()> {
     }
     let log = logging::start(settings.log_format, &settings.log)?;
     // One thread: everything that arrives is for the desk, and to wake another thread takes longer than to read a frame. The
-    // journal and the profile database have threads of their own.
+    // connections to the journal and the profile database have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
     let result = runtime.block_on(serve::run(cli, settings, log));
     // A read that the kernel holds keeps no master.

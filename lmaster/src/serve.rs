@@ -60,8 +60,8 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     for device in devices {
         tokio::spawn(meters::watch(device, inputs.clone()));
     }
-    let mut shell =
-        Shell { desk, store, lives, keeper, inputs, nodes: HashMap::new(), clients: HashMap::new(), next_peer: 0 };
+    let (nodes, clients) = (HashMap::new(), HashMap::new());
+    let mut shell = Shell { desk, store, lives, keeper, inputs, nodes, clients, next_peer: 0, to_write: false };
     let sources = Sources {
         from_store,
         from_peers,
@@ -171,6 +171,8 @@ struct Shell {
     nodes: HashMap<PeerId, (Link<MasterToNode>, Place)>,
     clients: HashMap<PeerId, (Link<MasterToClient>, Place)>,
     next_peer: u64,
+    /// Whether the journal was given something that it has not looked at yet.
+    to_write: bool,
 }
 
 impl Shell {
@@ -191,6 +193,10 @@ impl Shell {
                 Happened::Stop => return sources.from_store,
             }
             for _ in 0..AT_ONCE {
+                if std::mem::take(&mut self.to_write) {
+                    // The journal writes from this thread: the disk is to be at work while more is taken in.
+                    tokio::task::yield_now().await;
+                }
                 let more = sources.from_store.try_recv().or_else(|_| sources.from_peers.try_recv());
                 let Ok(input) = more else { break };
                 self.step(now, input);
@@ -270,7 +276,10 @@ impl Shell {
                 tracing::warn!(peer = peer.0, reason, "hung up");
                 self.hang_up(peer);
             }
-            Effect::Commit(batch) => self.store.commit(*batch),
+            Effect::Commit(batch) => {
+                self.store.commit(*batch);
+                self.to_write = true;
+            }
             Effect::Recover => self.store.recover(),
             Effect::RestoreBallast => self.store.restore_ballast(),
             Effect::Ask(ticket, question) => self.store.ask(ticket, question),

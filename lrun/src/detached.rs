@@ -16,12 +16,12 @@ struct AcceptedJson {
     id: u64,
 }
 
-/// Returns when the job is on the master's disk, or over where that is waited for. A broken connection is made again, and the job handed in with the same
-/// key, so that it is one job.
+/// Returns when the job is on the master's disk, or over where that is waited for. A broken connection is made again, and
+/// the job handed in with the same key, so that it is one job.
 ///
 /// # Errors
 /// Where the master refuses it or stays away.
-pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
+pub async fn run(mut exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
     let (master, patience) = (master.master, reconnect.reconnect_timeout);
     let mut link = Link::open(master.clone(), patience).await?;
     let mut told = how.quiet;
@@ -29,6 +29,7 @@ pub async fn run(exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: Re
         match link.next().await {
             LinkEvent::Connected => {
                 link.send(Frame::Message(ClientToMaster::SendExec(Box::new(exec.clone()))));
+                exec.again = true;
             }
             LinkEvent::Heard(Frame::Message(MasterToClient::Accepted { job })) => break job,
             LinkEvent::Heard(Frame::Message(MasterToClient::Refused { reason, hint })) => {

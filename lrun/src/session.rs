@@ -172,7 +172,11 @@ impl Session {
     fn connected(&mut self) {
         self.connected = true;
         let first = match self.job {
-            None => ClientToMaster::SendExec(Box::new(self.exec.clone())),
+            None => {
+                let exec = self.exec.clone();
+                self.exec.again = true;
+                ClientToMaster::SendExec(Box::new(exec))
+            }
             Some(job) => {
                 let mut offsets = self.streams.offsets();
                 self.attaching = true;

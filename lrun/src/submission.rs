@@ -69,7 +69,7 @@ pub fn build(args: &Args, work: Work, around: Surroundings) -> Result<SendExec, 
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(|error| Failure::new(format_args!("cannot draw a random key: {error}")))?;
     let carried = work.carried.as_ref().map(|file| (work.argv[0].clone(), file.len()));
-    let exec = SendExec { key, request: request(args, &work)?, launch: launch(args, work, around)? };
+    let exec = SendExec { key, request: request(args, &work)?, launch: launch(args, work, around)?, again: false };
     let frame = Frame::Message(ClientToMaster::SendExec(Box::new(exec.clone())));
     match frame.encode() {
         Ok(body) if body.len() <= BODY_LIMIT => Ok(exec),

@@ -118,6 +118,9 @@ pub struct SendExec {
     pub request: Request,
     /// `uid` is filled in by the master.
     pub launch: Launch,
+    /// Whether it may have been sent before with this key: then the master looks for its job. One that was, and does not
+    /// say so, becomes another job where the first is over.
+    pub again: bool,
 }
 
 /// To a client.

@@ -1,6 +1,6 @@
 //! What is acknowledged is there, in order, and nothing is written on top of a hole.
 
-use limo_journal::{Batch, CommitError, FinishedQuery, GROUP, History, Journal, QUEUE_ROOM, Recovered};
+use limo_journal::{Batch, CommitError, FinishedQuery, GROUP, History, Journal, QUEUE_ROOM, Recovered, Submission};
 use limo_model::JobId;
 
 use crate::{accepted, entry, finished, key, reopen, run, submission};
@@ -22,6 +22,25 @@ fn order_of_calls_is_order_on_disk_whatever_is_awaited() {
         assert_eq!(recovered.entries, (1..=count).map(entry).collect::<Vec<_>>());
         assert_eq!(recovered.live, (1..=count).map(submission).collect::<Vec<_>>());
         assert!(recovered.generation > empty.generation);
+        journal.close().await;
+    });
+}
+
+#[test]
+fn a_key_that_is_taken_stays_with_the_job_that_took_it_and_harms_no_other() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        journal.commit(accepted(generation, 1)).await.expect("committed");
+        let again = Submission { key: key(1), uid: 1001, ..submission(2) };
+        let batch = Batch { submissions: vec![again, submission(3)], ..accepted(generation, 2) };
+        journal.commit(batch).await.expect("committed");
+        assert_eq!(journal.job_of_key(&key(1)).await.expect("readable"), Some((JobId(1), 1000)));
+        assert_eq!(journal.job_of_key(&key(3)).await.expect("readable"), Some((JobId(3), 1000)));
+        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let live = recovered.live.iter().map(|live| (live.job, live.uid, live.key == key(live.job.0)));
+        let expected = [(JobId(1), 1000, true), (JobId(2), 1001, false), (JobId(3), 1000, true)];
+        assert_eq!(live.collect::<Vec<_>>(), expected);
         journal.close().await;
     });
 }
@@ -99,12 +118,6 @@ fn a_key_finds_its_job_also_when_the_job_is_long_over() {
         assert_eq!(journal.finished_job(JobId(1)).await, Ok(Some(finished(1))));
         assert_eq!(journal.finished_job(JobId(3)).await, Ok(None));
         assert_eq!(journal.finished_job(JobId(u64::MAX)).await, Ok(None));
-        // The same key for another job is a fault of the master, and is not written.
-        let twice = journal.commit(Batch {
-            submissions: vec![limo_journal::Submission { key: key(1), ..submission(9) }],
-            ..accepted(recovered.generation, 9)
-        });
-        assert!(matches!(twice.await, Err(CommitError::Database { .. })));
         journal.close().await;
     });
 }

@@ -15,7 +15,7 @@ use limo_model::{Energy, JobId, Money, Time};
 use limo_sched::Event;
 use sqlx::{ConnectOptions, Connection};
 
-/// Runs a test on a runtime of one thread; the journal has its own.
+/// Runs a test on a runtime of one thread, which the journal shares with it.
 fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test)
 }

@@ -59,7 +59,10 @@ impl Desk {
                 None,
             );
         }
-        self.ask(peer, Question::Key(exec.key), Asked::Submission(peer, exec));
+        if exec.again {
+            return self.ask(peer, Question::Key(exec.key), Asked::Submission(peer, exec));
+        }
+        self.with_dependencies(peer, Wanted::Submission(exec));
     }
 
     /// The same submission again: its answer got lost.
@@ -94,7 +97,7 @@ impl Desk {
             // Handed in on two connections at once.
             return self.submitted_before(peer, job);
         }
-        let SendExec { key, mut request, mut launch } = exec;
+        let SendExec { key, mut request, mut launch, again: _ } = exec;
         if let Err(error) = request.settle(self.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }

@@ -256,5 +256,5 @@ pub fn exec(key: u8) -> ClientToMaster {
         io: Io::Attached,
         ..Launch::default()
     };
-    ClientToMaster::SendExec(Box::new(SendExec { key: [key; 16], request, launch }))
+    ClientToMaster::SendExec(Box::new(SendExec { key: [key; 16], request, launch, again: false }))
 }

@@ -21,7 +21,7 @@ fn exec() -> SendExec {
         io: Io::Attached,
         ..Launch::default()
     };
-    SendExec { key: [7; 16], request, launch }
+    SendExec { key: [7; 16], request, launch, again: false }
 }
 
 /// A session at a time that the test sets, in milliseconds.
@@ -83,11 +83,11 @@ fn finished(outcome: Outcome) -> MasterToClient {
 #[test]
 fn an_unanswered_submission_is_handed_in_again_with_its_key() {
     let mut story = Story::new();
-    let submission = [sent(ClientToMaster::SendExec(Box::new(exec())))];
-    assert_eq!(story.step(Input::Connected), submission);
+    let submission = |again| [sent(ClientToMaster::SendExec(Box::new(SendExec { again, ..exec() })))];
+    assert_eq!(story.step(Input::Connected), submission(false));
     assert_eq!(story.step(Input::Broken), [Effect::Say(News::Away)]);
     assert_eq!(story.step(Input::Broken), [], "once is enough");
-    assert_eq!(story.step(Input::Connected), submission);
+    assert_eq!(story.step(Input::Connected), submission(true));
 }
 
 #[test]

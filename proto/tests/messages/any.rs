@@ -290,8 +290,9 @@ pub fn change() -> impl Strategy<Value = Change> {
 
 pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
     prop_oneof![
-        (any::<[u8; 16]>(), request(), launch())
-            .prop_map(|(key, request, launch)| ClientToMaster::SendExec(Box::new(SendExec { key, request, launch }))),
+        (any::<[u8; 16]>(), request(), launch(), any::<bool>()).prop_map(|(key, request, launch, again)| {
+            ClientToMaster::SendExec(Box::new(SendExec { key, request, launch, again }))
+        }),
         (ids(), any::<[u8; 16]>(), any::<u64>()).prop_map(|((job, _), key, offset)| ClientToMaster::Attach {
             job,
             key,

@@ -30,7 +30,7 @@ impl Caller {
             io: Io::Detached,
             ..Launch::default()
         };
-        let exec = SendExec { key, request, launch };
+        let exec = SendExec { key, request, launch, again: false };
         Ok(self.connection.writer.send(&Frame::Message(ClientToMaster::SendExec(Box::new(exec)))).await?)
     }
 

@@ -1,8 +1,11 @@
 //! How fast jobs are taken in, what a million tasks take, and what a crash takes. No node is there: nothing runs.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -27,6 +30,12 @@ const CLIENTS: usize = 16;
 /// What one write of the comparison has: a page of the journal.
 const PAGE: usize = 4096;
 
+/// About the bytes of a submission.
+const SUBMISSION: usize = 1300;
+
+/// And of its answer.
+const ANSWER: usize = 16;
+
 /// Submissions, each answered before the next is sent, and writes to the same disk, in turns.
 pub async fn submissions(site: &Site) -> Result<Part> {
     let place = place()?;
@@ -34,11 +43,12 @@ pub async fn submissions(site: &Site) -> Result<Part> {
     let mut part =
         Part::new("submissions", "jobs accepted a second: each is on disk before its number is told", SUBMISSIONS);
     let count = site.so_many(400);
-    let (mut disk, mut one, mut many) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut disk, mut bare, mut one, mut many) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut process, mut other) = (Vec::new(), Vec::new());
     let mut caller = Caller::connect(cluster.address()).await?;
     for _ in 0..5 {
         disk.push(sync_rate(&cluster.state_dir(), count)?);
+        bare.push(served_rate(&cluster.state_dir(), count)?);
         let begin = Instant::now();
         for _ in 0..count {
             caller.submit().await?;
@@ -57,8 +67,10 @@ pub async fn submissions(site: &Site) -> Result<Part> {
         }
     }
     part.row("disk_per_s", "write of 4 KiB and fdatasync in the same directory", median(&disk));
+    part.row("served_per_s", "the same by a server that does only that, for each request over loopback", median(&bare));
     part.row("one_connection_per_s", "one after the other over one connection", median(&one));
     part.aim("one_to_disk_ratio", "share of the disk", (median(&one) / median(&disk), Aim::AtLeast(0.8)));
+    part.row("one_to_served_ratio", "share of that server", median(&one) / median(&bare));
     let label = format!("{CLIENTS} connections at once, each one after the other");
     part.aim("clients_per_s", label, (median(&many), Aim::AtLeast(1000.0)));
     part.row("process_per_s", "one after the other by `lrun --detach`, a process each", median(&process));
@@ -68,19 +80,56 @@ pub async fn submissions(site: &Site) -> Result<Part> {
     Ok(part)
 }
 
-/// Writes that end a file and are on disk before the next, each second.
-fn sync_rate(dir: &Path, count: usize) -> Result<f64> {
+/// A file to be written page after page, each on disk before the next; gone when this is dropped.
+fn file_of_pages(dir: &Path) -> Result<File> {
     let path = dir.join("bench.tmp");
     let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path);
     let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-    let page = [b'x'; PAGE];
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+fn write_page(file: &File, index: usize) -> std::io::Result<()> {
+    file.write_all_at(&[b'x'; PAGE], (index * PAGE) as u64)?;
+    file.sync_data()
+}
+
+/// Writes that end a file and are on disk before the next, each second.
+fn sync_rate(dir: &Path, count: usize) -> Result<f64> {
+    let file = file_of_pages(dir)?;
     let begin = Instant::now();
     for index in 0..count {
-        file.write_all_at(&page, (index * PAGE) as u64)?;
-        file.sync_data()?;
+        write_page(&file, index)?;
+    }
+    Ok(count as f64 / begin.elapsed().as_secs_f64())
+}
+
+/// The same for each request that a server takes and answers: what no durable submission over loopback can be above.
+fn served_rate(dir: &Path, count: usize) -> Result<f64> {
+    let file = file_of_pages(dir)?;
+    let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on loopback")?;
+    let address = listener.local_addr()?;
+    let server = thread::spawn(move || -> std::io::Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        stream.set_nodelay(true)?;
+        let mut request = [0; SUBMISSION];
+        for index in 0..count {
+            stream.read_exact(&mut request)?;
+            write_page(&file, index)?;
+            stream.write_all(&[b'x'; ANSWER])?;
+        }
+        Ok(())
+    });
+    let mut stream = TcpStream::connect(address).context("cannot connect over loopback")?;
+    stream.set_nodelay(true)?;
+    let mut answer = [0; ANSWER];
+    let begin = Instant::now();
+    for _ in 0..count {
+        stream.write_all(&[b'x'; SUBMISSION])?;
+        stream.read_exact(&mut answer)?;
     }
     let rate = count as f64 / begin.elapsed().as_secs_f64();
-    std::fs::remove_file(&path)?;
+    server.join().unwrap_or(Ok(())).context("the server broke")?;
     Ok(rate)
 }
 

@@ -124,15 +124,16 @@ impl World {
     fn submit(&mut self) {
         if self.next_key < 30 {
             self.pending.insert(self.next_key);
-            self.hand_in(self.next_key);
+            self.hand_in(self.next_key, false);
             self.next_key += 1;
         }
     }
 
-    fn hand_in(&mut self, key: u8) {
+    fn hand_in(&mut self, key: u8, again: bool) {
         // The same each time it is handed in.
         let nodes = NonZeroU32::new(u32::from(key) % 3 + 1).filter(|_| self.wide);
         let submission = exec_with(key, |exec| {
+            exec.again = again;
             exec.launch.io = Io::Detached;
             exec.launch.parallel = nodes.map(|_| Parallel::default());
             let cores = Cores::Count(NonZeroU32::MIN);
@@ -287,7 +288,7 @@ impl World {
         (self.bench.slow_disk, self.bench.slow_answers) = (true, true);
         self.client = self.bench.client(7);
         for key in self.pending.clone() {
-            self.hand_in(key);
+            self.hand_in(key, true);
         }
     }
 

@@ -129,9 +129,9 @@ fn what_is_asked_before_a_failure_is_served_after_it() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     (bench.slow_disk, bench.slow_answers) = (true, true);
-    bench.say(client, exec(1));
+    bench.say(client, exec_again(1));
     bench.answer_one();
-    bench.say(client, exec(2));
+    bench.say(client, exec_again(2));
     full(&mut bench);
     // First the lookup, then the state.
     assert!(matches!(bench.answers[0], Input::Answered(..)) && matches!(bench.answers[1], Input::Recovered(_)));
@@ -149,7 +149,7 @@ fn a_journal_that_cannot_be_read_back_is_tried_again() {
     let client = bench.client(7);
     let job = bench.submit(client, 1);
     (bench.slow_disk, bench.slow_answers) = (true, true);
-    bench.say(client, exec(2));
+    bench.say(client, exec_again(2));
     bench.answer_one();
     full(&mut bench);
     bench.heard(client);

@@ -146,8 +146,7 @@ fn a_job_that_ends_while_the_journal_is_asked_is_looked_up_too() {
     bench.heard(owner);
     bench.slow_answers = true;
     bench.say(owner, on(3, Condition::AfterOk, &[first, second.0]));
-    // The key, then what became of the first one.
-    bench.answer_one();
+    // What became of the first one is asked.
     bench.report(node, ended(second, attempt, 5));
     bench.heard(owner);
     bench.answer_one();

@@ -101,7 +101,7 @@ fn the_same_submission_again_is_the_same_job() {
     bench.input(Input::Gone(first));
     // Before it is on disk, after that, and after the job is over.
     let second = bench.client(7);
-    bench.say(second, exec(1));
+    bench.say(second, exec_again(1));
     assert!(bench.heard(second).is_empty(), "accepted before it is on disk");
     bench.slow_disk = false;
     bench.commit();
@@ -112,10 +112,10 @@ fn the_same_submission_again_is_the_same_job() {
     bench.report(node, NodeToMaster::Started { job: JobId(1), attempt: Attempt(1) });
     bench.report(node, ended(JobId(1), Attempt(1), 0));
     let third = bench.client(7);
-    bench.say(third, exec(1));
+    bench.say(third, exec_again(1));
     assert_eq!(words(&bench.heard(third)), ["Accepted", "Finished"]);
     let thief = bench.client(8);
-    bench.say(thief, exec(1));
+    bench.say(thief, exec_again(1));
     assert_eq!(refusal(bench.heard(thief).first()), "the submission key belongs to a job of another user");
     assert_eq!(bench.jobs().len(), 1);
 }

@@ -28,6 +28,11 @@ pub fn exec(key: u8) -> ClientToMaster {
     exec_with(key, |_| ())
 }
 
+/// The same submission, sent another time.
+pub fn exec_again(key: u8) -> ClientToMaster {
+    exec_with(key, |exec| exec.again = true)
+}
+
 /// A submission; its key is sixteen times `key`.
 pub fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster {
     let request = Request { user: "somebody else".into(), name: "cg".into(), ..Request::one_core("cg") };
@@ -41,7 +46,7 @@ pub fn exec_with(key: u8, change: impl FnOnce(&mut SendExec)) -> ClientToMaster 
         io: Io::Attached,
         ..Launch::default()
     };
-    let mut exec = SendExec { key: [key; 16], request, launch };
+    let mut exec = SendExec { key: [key; 16], request, launch, again: false };
     change(&mut exec);
     ClientToMaster::SendExec(Box::new(exec))
 }
