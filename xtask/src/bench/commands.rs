@@ -124,17 +124,20 @@ pub async fn stdio(site: &Site) -> Result<Part> {
     std::fs::write(&file, vec![b'x'; bytes]).with_context(|| format!("cannot write {}", file.display()))?;
     let what = format!("{} MB through `lrun -Q cat`, there and back", bytes / 1_000_000);
     let mut part = Part::new("stdio", what, STDIO);
-    let (mut limit, mut limo, mut other) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut limit, mut piped, mut limo, mut other) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..site.so_many(5).max(2) {
         limit.push(relay::mb_per_s(bytes)?);
+        piped.push(relay::piped_mb_per_s(bytes)?);
         limo.push(bytes as f64 / 1e3 / cat_ms(cluster.client("lrun").args(["-Q", "cat"]), &file)?);
         if let Some(slurm) = &site.slurm {
             other.push(bytes as f64 / 1e3 / cat_ms(slurm.command("srun").args(["-Q", "cat"]), &file)?);
         }
     }
     part.row("relay_mb_per_s", "a relay over loopback, two hops there and two back", median(&limit));
+    part.row("piped_mb_per_s", "the same with `cat` at its far end and a pipe home", median(&piped));
     part.row("lrun_mb_per_s", "lrun -Q cat", median(&limo));
     part.aim("lrun_to_relay_ratio", "share of the relay", (median(&limo) / median(&limit), Aim::AtLeast(0.6)));
+    part.row("lrun_to_piped_ratio", "share of the relay with pipes", median(&limo) / median(&piped));
     if let Some(slurm) = &site.slurm {
         part.row("srun_mb_per_s", format!("srun -Q cat ({})", slurm.version), median(&other));
     }
@@ -148,7 +151,7 @@ fn cat_ms(command: &mut Command, file: &std::path::Path) -> Result<f64> {
     let begin = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot run {:?}", command.get_program()))?;
     let mut out = child.stdout.take().context("stdout is not there")?;
-    let came = std::io::copy(&mut out, &mut std::io::sink())?;
+    let came = relay::read_all(&mut out)? as u64;
     let status = child.wait()?;
     let took = begin.elapsed().as_secs_f64() * 1000.0;
     ensure!(status.success() && came == expected, "{came} of {expected} bytes came back ({status})");

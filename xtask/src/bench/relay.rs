@@ -1,9 +1,10 @@
-//! The limit of stdio through Limo: the same bytes over loopback from this process to a relay, on to an end that sends them
+//! The limits of stdio through Limo: the same bytes over loopback from this process to a relay, on to an end that sends them
 //! back, and the same way home. Threads that block, the buffers of a pipe, no protocol.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::thread;
+use std::io::{self, PipeWriter, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{ChildStdin, Command, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -11,18 +12,56 @@ use anyhow::{Context, Result, ensure};
 /// What one read of a full pipe gives.
 const BUFFER: usize = 64 * 1024;
 
-/// Megabytes a second that come back.
+/// Megabytes a second that come back over two hops and two hops home.
 ///
 /// # Errors
 /// Where loopback does not work.
 pub fn mb_per_s(bytes: usize) -> Result<f64> {
-    let (end, relay) = (listen()?, listen()?);
-    let (end_address, relay_address) = (end.local_addr()?, relay.local_addr()?);
+    let (end, relay) = relayed()?;
     let echo = thread::spawn(move || -> io::Result<()> {
         let (stream, _) = end.accept()?;
         pass(stream.try_clone()?, stream)
     });
-    let between = thread::spawn(move || -> io::Result<()> {
+    let stream = TcpStream::connect(relay).context("cannot connect over loopback")?;
+    stream.set_nodelay(true)?;
+    let rate = there_and_back(bytes, stream.try_clone()?, stream)?;
+    joined(echo)?;
+    Ok(rate)
+}
+
+/// The same where `cat` is at the far end, between two pipes, and a third leads home: as they are to a job and from `lrun`.
+///
+/// # Errors
+/// Where loopback or `cat` do not work.
+pub fn piped_mb_per_s(bytes: usize) -> Result<f64> {
+    let (end, relay) = relayed()?;
+    let far = thread::spawn(move || -> io::Result<()> {
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (stdin, stdout) = cat.stdin.take().zip(cat.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
+        let (stream, _) = end.accept()?;
+        stream.set_nodelay(true)?;
+        let there = stream.try_clone()?;
+        let there = thread::spawn(move || pass(there, stdin));
+        pass(stdout, stream)?;
+        cat.wait()?;
+        joined(there)
+    });
+    let stream = TcpStream::connect(relay).context("cannot connect over loopback")?;
+    stream.set_nodelay(true)?;
+    let ((back, to_here), home) = (io::pipe()?, stream.try_clone()?);
+    let home = thread::spawn(move || pass(home, to_here));
+    let rate = there_and_back(bytes, stream, back)?;
+    joined(far)?;
+    joined(home)?;
+    Ok(rate)
+}
+
+/// The far end, and the address of a relay to it, which takes one connection.
+fn relayed() -> Result<(TcpListener, std::net::SocketAddr)> {
+    let (end, relay) = (listen()?, listen()?);
+    let (end_address, relay_address) = (end.local_addr()?, relay.local_addr()?);
+    // It ends with its connections, and where one breaks the bytes are missing at the end.
+    thread::spawn(move || -> io::Result<()> {
         let (near, _) = relay.accept()?;
         let far = TcpStream::connect(end_address)?;
         far.set_nodelay(true)?;
@@ -30,11 +69,13 @@ pub fn mb_per_s(bytes: usize) -> Result<f64> {
         let (back, home) = (far.try_clone()?, near.try_clone()?);
         let back = thread::spawn(move || pass(back, home));
         pass(near, far)?;
-        back.join().unwrap_or(Ok(()))
+        joined(back)
     });
-    let stream = TcpStream::connect(relay_address).context("cannot connect over loopback")?;
-    stream.set_nodelay(true)?;
-    let mut out = stream.try_clone()?;
+    Ok((end, relay_address))
+}
+
+/// Writes so many bytes into `out` while as many come out of `back`; megabytes a second.
+fn there_and_back(bytes: usize, mut out: TcpStream, mut back: impl Read) -> Result<f64> {
     let begin = Instant::now();
     let writer = thread::spawn(move || -> io::Result<()> {
         let piece = vec![b'x'; BUFFER];
@@ -44,20 +85,11 @@ pub fn mb_per_s(bytes: usize) -> Result<f64> {
             out.write_all(&piece[..count])?;
             left -= count;
         }
-        out.shutdown(std::net::Shutdown::Write)
+        out.end()
     });
-    let mut came = 0;
-    let (mut stream, mut buffer) = (stream, vec![0; BUFFER]);
-    loop {
-        match stream.read(&mut buffer)? {
-            0 => break,
-            count => came += count,
-        }
-    }
+    let came = read_all(&mut back)?;
     let took = begin.elapsed().as_secs_f64();
-    for thread in [writer, between, echo] {
-        thread.join().unwrap_or(Ok(())).context("the relay broke")?;
-    }
+    joined(writer)?;
     ensure!(came == bytes, "{came} of {bytes} bytes came back");
     Ok(bytes as f64 / 1e6 / took)
 }
@@ -66,12 +98,53 @@ fn listen() -> Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0").context("cannot listen on loopback")
 }
 
+/// So many bytes until the end.
+///
+/// # Errors
+/// Where they cannot be read.
+pub fn read_all(from: &mut impl Read) -> io::Result<usize> {
+    let (mut came, mut buffer) = (0, vec![0; BUFFER]);
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(came),
+            count => came += count,
+        }
+    }
+}
+
+fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the relay panicked")))
+}
+
+/// What can be told that nothing more comes.
+trait End: Write + Sized {
+    fn end(self) -> io::Result<()>;
+}
+
+impl End for TcpStream {
+    fn end(self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+}
+
+impl End for PipeWriter {
+    fn end(self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl End for ChildStdin {
+    fn end(self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Until the end, which is passed on.
-fn pass(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
+fn pass(mut from: impl Read, mut to: impl End) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER];
     loop {
         match from.read(&mut buffer)? {
-            0 => return to.shutdown(std::net::Shutdown::Write),
+            0 => return to.end(),
             count => to.write_all(&buffer[..count])?,
         }
     }
@@ -82,5 +155,6 @@ mod tests {
     #[test]
     fn every_byte_comes_back() {
         assert!(super::mb_per_s(1_000_001).expect("loopback") > 0.0);
+        assert!(super::piped_mb_per_s(1_000_001).expect("loopback and cat") > 0.0);
     }
 }
