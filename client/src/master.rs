@@ -186,6 +186,9 @@ pub(crate) fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
     for piece in pieces.into_iter().rev() {
         match (piece, &mut last) {
             (Answer::Jobs(before), Answer::Jobs(after)) => drop(after.splice(0..0, before)),
+            (Answer::JobsUpTo { jobs: before, .. }, Answer::JobsUpTo { jobs: after, .. }) => {
+                drop(after.splice(0..0, before));
+            }
             (Answer::Profiles(before), Answer::Profiles(after)) => drop(after.splice(0..0, before)),
             (Answer::Nodes(before), Answer::Nodes(after)) => drop(after.splice(0..0, before)),
             (Answer::Selected(before), Answer::Selected(after)) => drop(after.splice(0..0, before)),

@@ -1,5 +1,7 @@
 //! Several questions over one connection: what a command needs that asks about many jobs, or asks again and again.
 
+use std::collections::BTreeMap;
+
 use limo_model::{Drawn, JobId, Time};
 use limo_proto::{
     Answer, BackupReport, Change, ClientToMaster, EnergyQuery, EnergyReport, Explanation, Finished, Frame, JobFilter,
@@ -95,9 +97,32 @@ impl Session {
         jobs(self.ask(Query::Wait(ids)).await?)
     }
 
-    /// Waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones.
+    /// Waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones, by number.
     pub async fn jobs(&mut self, filter: JobFilter, ended: u32) -> Result<Vec<JobReport>, AskError> {
-        jobs(self.ask(Query::Jobs { filter, ended }).await?)
+        Ok(self.jobs_up_to(filter, ended, usize::MAX).await?.0)
+    }
+
+    /// The same, until there are at least `enough`; and whether there are more.
+    pub async fn jobs_up_to(
+        &mut self,
+        filter: JobFilter,
+        ended: u32,
+        enough: usize,
+    ) -> Result<(Vec<JobReport>, bool), AskError> {
+        let (mut found, mut from) = (BTreeMap::new(), JobId(0));
+        loop {
+            let (jobs, next) = match self.ask(Query::Jobs { filter: filter.clone(), from, ended }).await? {
+                Answer::Jobs(jobs) => (jobs, None),
+                Answer::JobsUpTo { jobs, next } => (jobs, Some(next)),
+                other => return Err(unexpected(&other)),
+            };
+            // A job that ended since it was told of is told of again.
+            found.extend(jobs.into_iter().map(|job| (job.job, job)));
+            match next.filter(|next| *next > from) {
+                Some(next) if found.len() < enough => from = next,
+                more => return Ok((found.into_values().collect(), more.is_some())),
+            }
+        }
     }
 
     /// Finished jobs, newest first, and whether there are more.

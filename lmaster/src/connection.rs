@@ -57,7 +57,9 @@ impl Outgoing for MasterToClient {
     fn weight(&self) -> usize {
         let (Self::Answer(answer) | Self::Piece(answer)) = self else { return 1024 };
         match answer.as_ref() {
-            Answer::Jobs(jobs) => 512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>(),
+            Answer::Jobs(jobs) | Answer::JobsUpTo { jobs, .. } => {
+                512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>()
+            }
             Answer::Explanation(explanation) => 1024 + 256 * explanation.candidates.len(),
             Answer::Nodes(nodes) => 512 + nodes.iter().map(|node| 512 + 256 * node.units.len()).sum::<usize>(),
             Answer::Profiles(profiles) => 512 + 256 * profiles.len(),

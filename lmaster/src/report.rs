@@ -312,6 +312,7 @@ const NUMBERS: usize = 65_536;
 pub fn pieces(answer: Answer) -> (Vec<Answer>, Answer) {
     match answer {
         Answer::Jobs(list) => cut(list, PIECE, Answer::Jobs),
+        Answer::JobsUpTo { jobs, next } => cut(jobs, PIECE, |jobs| Answer::JobsUpTo { jobs, next }),
         Answer::Nodes(list) => cut(list, PIECE, Answer::Nodes),
         Answer::Profiles(list) => cut(list, PIECE, Answer::Profiles),
         Answer::Selected(list) => cut(list, NUMBERS, Answer::Selected),

@@ -182,9 +182,11 @@ pub enum MasterToClient {
 /// A question; each is answered by one [`Answer`] or `Refused`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Query {
-    /// Waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones that do.
+    /// Waiting and running jobs that pass the filter, from number `from` on, and behind the last of them up to `ended` of the
+    /// newest finished ones that do. Where there are too many for one answer, it is `JobsUpTo`.
     Jobs {
         filter: JobFilter,
+        from: JobId,
         ended: u32,
     },
     Job(JobId),
@@ -262,6 +264,11 @@ pub enum Answer {
     /// By name.
     Reservations(Vec<(String, Reservation)>),
     Users(Box<UsersReport>),
+    /// Jobs below number `next`, from which on there are more to be asked for.
+    JobsUpTo {
+        jobs: Vec<JobReport>,
+        next: JobId,
+    },
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).

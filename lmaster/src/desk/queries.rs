@@ -16,6 +16,9 @@ use crate::report;
 /// Most finished jobs in one answer: some megabytes. A longer history is asked for in several.
 const HISTORY_PAGE: u32 = 1_000;
 
+/// Most jobs that are looked at for one answer: some megabytes, and a few milliseconds in which nobody else is served.
+const JOBS_PAGE: usize = 2_000;
+
 /// A client that waits until jobs are over.
 #[derive(Debug)]
 pub(super) struct Waiter {
@@ -27,7 +30,7 @@ pub(super) struct Waiter {
 impl Desk {
     pub(super) fn query(&mut self, peer: PeerId, query: Query) {
         match query {
-            Query::Jobs { filter, ended } => self.jobs(peer, filter, ended),
+            Query::Jobs { filter, from, ended } => self.jobs(peer, (filter, from), ended),
             Query::Job(id) => match self.core.job(id) {
                 Some(job) => self.list(peer, vec![self.job_report(id, job)], Vec::new()),
                 None => self.ask(peer, Question::Jobs(vec![id]), Asked::Job(peer, id)),
@@ -72,19 +75,26 @@ impl Desk {
         self.after_read(After::Answer(peer, MasterToClient::Answer(Box::new(answer))));
     }
 
-    fn jobs(&mut self, peer: PeerId, filter: JobFilter, ended: u32) {
+    fn jobs(&mut self, peer: PeerId, (filter, from): (JobFilter, JobId), ended: u32) {
         // A report costs more than a look at whose the job is.
         let may_pass = |job: &limo_sched::Job| {
             let among = |list: &[String], value: &String| list.is_empty() || list.contains(value);
             among(&filter.users, &job.request.user) && among(&filter.names, &job.request.name)
         };
-        let live = self.core.jobs().filter(|(id, job)| !self.is_folded(*id, job) && may_pass(job));
-        let reports = live.map(|(id, job)| self.job_report(id, job)).filter(|report| filter.passes(report)).collect();
+        let live = self.core.jobs().skip_while(|(id, _)| *id < from);
+        let mut live = live.filter(|(id, job)| !self.is_folded(*id, job) && may_pass(job));
+        let reports = live.by_ref().take(JOBS_PAGE).map(|(id, job)| self.job_report(id, job));
+        let jobs: Vec<JobReport> = reports.filter(|report| filter.passes(report)).collect();
+        let next = live.next().map(|(next, _)| next);
+        drop(live);
+        if let Some(next) = next {
+            return self.say(peer, Answer::JobsUpTo { jobs, next });
+        }
         if ended > 0 {
             let finished = Finished { filter, since: None, until: None, after: None, limit: ended };
-            self.ask(peer, Question::History(finished), Asked::List(peer, reports));
+            self.ask(peer, Question::History(finished), Asked::List(peer, jobs));
         } else {
-            self.list(peer, reports, Vec::new());
+            self.list(peer, jobs, Vec::new());
         }
     }
 

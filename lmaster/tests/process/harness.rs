@@ -216,7 +216,7 @@ impl Client {
     }
 
     pub async fn jobs(&mut self) -> Vec<JobReport> {
-        match self.ask(Query::Jobs { filter: JobFilter::default(), ended: 1000 }).await {
+        match self.ask(Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1000 }).await {
             Answer::Jobs(jobs) => jobs,
             other => panic!("{other:?}"),
         }

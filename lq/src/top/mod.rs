@@ -25,6 +25,9 @@ const EVERY: Duration = Duration::from_secs(1);
 /// A master to which a look is work is looked at more rarely: at most this part of the time goes into looks.
 const AT_MOST: u32 = 10;
 
+/// So many jobs nobody looks through, and a queue of all sizes costs the master and the line no more than these.
+const ENOUGH: usize = 10_000;
+
 /// What of the past is shown at once.
 const PAST_MIN: i64 = 30;
 
@@ -94,12 +97,12 @@ async fn look(session: Session, master: Master, looks: Sender<Look>) {
 async fn round(session: &mut Session, past: bool) -> Result<state::Seen, limo_client::AskError> {
     let status = session.status().await?;
     let nodes = session.nodes().await?;
-    let jobs = session.jobs(JobFilter::default(), 0).await?;
+    let (jobs, more) = session.jobs_up_to(JobFilter::default(), 0, ENOUGH).await?;
     let past = if past {
         let from = status.now - limo_model::Span::from_secs(PAST_MIN * 60);
         session.readings((from, Time::MAX)).await?
     } else {
         Vec::new()
     };
-    Ok(state::Seen { status, nodes, jobs, past })
+    Ok(state::Seen { status, nodes, jobs, more, past })
 }

@@ -15,7 +15,9 @@ use crate::columns::{SortKey, sort};
 pub struct Seen {
     pub status: Status,
     pub nodes: Vec<NodeReport>,
+    /// The first ones by number, and whether there are more.
     pub jobs: Vec<JobReport>,
+    pub more: bool,
     /// What the cluster drew before, by intervals; in the first look.
     pub past: Vec<Drawn>,
 }

@@ -31,7 +31,7 @@ fn top(waiting: u64) -> Top {
     let past = vec![minute(5, 20), minute(4, 40), minute(2, 60), minute(1, 55)];
     let status = limo_proto::Status { waiting, nodes_up: 1, nodes: 2, ..status() };
     let now = status.now;
-    top.looked(Ok(Seen { status, nodes: vec![node("n1"), away], jobs, past }), now);
+    top.looked(Ok(Seen { status, nodes: vec![node("n1"), away], jobs, more: false, past }), now);
     top
 }
 
@@ -62,6 +62,14 @@ fn a_small_screen() {
 #[test]
 fn a_large_screen() {
     assert_eq!(screen(&mut top(9), 200, 50), include_str!("screens/200x50.txt"));
+}
+
+#[test]
+fn a_queue_that_is_not_shown_whole() {
+    let mut top = top(3);
+    top.seen.as_mut().expect("a look").more = true;
+    let text = screen(&mut top, 80, 24);
+    assert!(text.ends_with("s sort: jobid  r reverse  u user: all  (first 5 jobs)\n"), "{text}");
 }
 
 #[test]
@@ -150,7 +158,7 @@ fn the_past() {
             draw: Power::from_watts(watts),
             ..status()
         };
-        Ok(Seen { status, nodes: Vec::new(), jobs: Vec::new(), past: Vec::new() })
+        Ok(Seen { status, nodes: Vec::new(), jobs: Vec::new(), more: false, past: Vec::new() })
     };
     top.looked(look(1, 60), Time::from_unix_ms(0));
     top.looked(look(2, 70), Time::from_unix_ms(0));

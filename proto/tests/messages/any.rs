@@ -306,7 +306,7 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
         request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(Box::new(request))))),
         (text(), any::<u32>()).prop_map(|(name, ended)| {
             let filter = JobFilter { names: vec![name], ..JobFilter::default() };
-            ClientToMaster::Ask(Box::new(Query::Jobs { filter, ended }))
+            ClientToMaster::Ask(Box::new(Query::Jobs { filter, from: JobId(u64::from(ended)), ended }))
         }),
         text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(node)))),
         (ids(), any::<u16>())

@@ -120,6 +120,46 @@ fn the_same_submission_again_is_the_same_job() {
     assert_eq!(bench.jobs().len(), 1);
 }
 
+/// The numbers of one answer, and where to go on.
+fn page(bench: &mut Bench, client: PeerId, from: u64) -> (Vec<u64>, Option<JobId>) {
+    bench.heard(client);
+    let query = Query::Jobs { filter: JobFilter::default(), from: JobId(from), ended: 0 };
+    bench.say(client, ClientToMaster::Ask(Box::new(query)));
+    let (mut numbers, mut next) = (Vec::new(), None);
+    for message in bench.heard(client) {
+        let (MasterToClient::Piece(part) | MasterToClient::Answer(part)) = message else { panic!("{message:?}") };
+        let jobs = match *part {
+            Answer::JobsUpTo { jobs, next: at } => {
+                next = Some(at);
+                jobs
+            }
+            Answer::Jobs(jobs) => jobs,
+            other => panic!("{other:?}"),
+        };
+        numbers.extend(jobs.iter().map(|job| job.job.0));
+    }
+    (numbers, next)
+}
+
+#[test]
+fn a_long_queue_is_told_in_pages() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    bench.slow_disk = true;
+    for number in 0..2_005_u64 {
+        let submission = exec_with(1, |exec| {
+            exec.key[..8].copy_from_slice(&number.to_le_bytes());
+            exec.launch.io = Io::Detached;
+        });
+        bench.say(client, submission);
+    }
+    bench.slow_disk = false;
+    bench.commit();
+    assert_eq!(page(&mut bench, client, 0), ((1..=2_000).collect(), Some(JobId(2_001))));
+    assert_eq!(page(&mut bench, client, 2_001), ((2_001..=2_005).collect(), None));
+    assert_eq!(page(&mut bench, client, 6), ((6..=2_005).collect(), None), "as many as one answer takes");
+}
+
 #[test]
 fn cancelling_a_waiting_job_ends_it() {
     let mut bench = Bench::new();

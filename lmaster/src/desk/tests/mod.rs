@@ -325,7 +325,7 @@ impl Bench {
 
     fn jobs(&mut self) -> Vec<JobReport> {
         let client = self.client(0);
-        let answer = self.ask(client, Query::Jobs { filter: JobFilter::default(), ended: 1000 });
+        let answer = self.ask(client, Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1000 });
         let MasterToClient::Answer(answer) = answer else { panic!("{answer:?}") };
         let Answer::Jobs(jobs) = *answer else { panic!("{answer:?}") };
         jobs
