@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::args::HowArgs;
 use crate::farewell::farewell;
 use crate::link::{Link, LinkEvent};
-use crate::pumps::{Piece, Report, read_stdin, write_output};
+use crate::pumps::{Output, Report, read_stdin};
 use crate::session::{Effect, Input, Leave, Session};
 use crate::signals;
 use crate::terminal::{self, Keys};
@@ -21,8 +21,8 @@ use crate::voice::Voice;
 struct Pumps {
     /// Started when the job takes its first byte.
     stdin: Option<mpsc::Receiver<bytes::Bytes>>,
-    stdout: std::sync::mpsc::Sender<Piece>,
-    stderr: std::sync::mpsc::Sender<Piece>,
+    stdout: Output,
+    stderr: Output,
 }
 
 /// Submits the job, passes everything through and returns its exit code.
@@ -53,8 +53,8 @@ pub async fn follow(
     let (reports, mut written) = mpsc::unbounded_channel();
     let mut pumps = Pumps {
         stdin: None,
-        stdout: write_output(Channel::Stdout, reports.clone()),
-        stderr: write_output(Channel::Stderr, reports),
+        stdout: Output::new(Channel::Stdout, reports.clone()),
+        stderr: Output::new(Channel::Stderr, reports),
     };
     let begun = Instant::now();
     let leave = 'session: loop {
@@ -85,9 +85,8 @@ pub async fn follow(
             for effect in effects {
                 match effect {
                     Effect::Send(frame) => link.send(frame),
-                    // A pump ends only with this process.
-                    Effect::Write(Channel::Stderr, part, bytes) => drop(pumps.stderr.send((part, bytes))),
-                    Effect::Write(_, part, bytes) => drop(pumps.stdout.send((part, bytes))),
+                    Effect::Write(Channel::Stderr, part, bytes) => pumps.stderr.write((part, bytes)),
+                    Effect::Write(_, part, bytes) => pumps.stdout.write((part, bytes)),
                     Effect::Say(news) => voice.say(&news, patience.0),
                     Effect::Reconnect => more.extend(session.step(begun.elapsed(), input_of(link.hang_up()))),
                     Effect::StopSelf => {

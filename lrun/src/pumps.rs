@@ -74,8 +74,34 @@ fn ready(fd: std::os::fd::BorrowedFd<'_>, flags: PollFlags) {
 /// A piece of output, of one of the job's nodes. An empty one is the end.
 pub type Piece = (u32, Bytes);
 
-/// Starts to write stdout or stderr.
-pub fn write_output(channel: Channel, reports: mpsc::UnboundedSender<Report>) -> blocking::Sender<Piece> {
+/// Writes stdout or stderr, from a thread that is started when there is something to write.
+pub struct Output {
+    channel: Channel,
+    reports: mpsc::UnboundedSender<Report>,
+    pieces: Option<blocking::Sender<Piece>>,
+}
+
+impl Output {
+    pub fn new(channel: Channel, reports: mpsc::UnboundedSender<Report>) -> Self {
+        Self { channel, reports, pieces: None }
+    }
+
+    /// Queues a piece; what becomes of it is reported.
+    pub fn write(&mut self, piece: Piece) {
+        let (part, bytes) = &piece;
+        if bytes.is_empty() && self.pieces.is_none() {
+            // Most commands say nothing on one of the two. Whom reports are for is gone only with this process.
+            let _ = self.reports.send(Report::Written(self.channel, *part, 1));
+            return;
+        }
+        let (channel, reports) = (self.channel, &self.reports);
+        let pieces = self.pieces.get_or_insert_with(|| start(channel, reports.clone()));
+        // The thread ends only with this process.
+        let _ = pieces.send(piece);
+    }
+}
+
+fn start(channel: Channel, reports: mpsc::UnboundedSender<Report>) -> blocking::Sender<Piece> {
     let (pieces, taken) = blocking::channel::<Piece>();
     thread::spawn(move || {
         let mut blocked = false;
