@@ -1,20 +1,20 @@
 //! Turns an assignment into a process that runs as its submitter would have run it. Waits for nobody's end.
 //!
-//! Names of users, groups and files are resolved before the fork, where allocating is allowed (`steps` has what follows
-//! it).
+//! Names of users, groups and files are resolved before there is a process, where allocating is allowed (`child` and `steps`
+//! have what follows).
 
 mod carried;
+mod child;
 mod environment;
 mod several;
 mod steps;
 
 use std::ffi::OsStr;
-use std::io::{self, PipeWriter, Read};
+use std::fs::OpenOptions;
+use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use limo_model::{FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames, Io, Launch};
@@ -22,6 +22,7 @@ use nix::unistd::Pid;
 use thiserror::Error;
 
 pub use carried::remove as remove_carried;
+use child::{Failed, Program};
 use environment::environment;
 use steps::{Identity, Step, Steps, identity};
 
@@ -112,68 +113,60 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     let program_path = carried.as_ref().map_or(OsStr::from_bytes(program), |path| path.as_os_str());
     let files = launch.file_names(&facts(exec, around.spec, 0));
     let several = several::prepare(exec, around.spec, (program_path, arguments), &files)?;
-    let mut command = match &several {
-        Some(plan) => several::command(plan),
-        None => Command::new(program_path),
-    };
-    if several.is_none() {
-        command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
-    }
     // Both ends are close-on-exec: no other job inherits one, and the job itself only that which it is given below.
     let pipe = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?;
     let (work_end, work) = pipe.unzip();
-    command.env_clear().envs(environment(exec, around, work_end.as_ref()));
+    let env = environment(exec, around, work_end.as_ref());
+    let own_argv = std::iter::once(program_path).chain(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
+    let child = match several.as_ref().map(several::program) {
+        Some((path, argv)) => Program::new(path, argv.into_iter(), env)?,
+        None => Program::new(program_path, own_argv.map(OsStr::to_owned), env)?,
+    };
     let own = several.as_ref().map_or(&files, |several| &several.own);
-    let terminal = stdio(&mut command, launch, &files, identity.as_ref())?;
-    let (mut failure, report) = io::pipe().map_err(LaunchError::Spawn)?;
+    let (stdio, pipes) = stdio(launch, &files, identity.as_ref())?;
     let kept = [work_end.as_ref().map(AsRawFd::as_raw_fd), several.as_ref().map(|several| several.plan.as_raw_fd())];
     let keep = several.as_ref().map_or([false; 2], |several| several.keep);
-    let steps = Steps::prepare(exec, (own, keep), identity, (kept, report.as_raw_fd()))?;
-    // SAFETY: `Steps::run` only makes system calls that are safe after a fork, and allocates nothing.
-    unsafe { command.pre_exec(move || steps.run()) };
-    // While this waits for the exec, nothing else of the daemon's loop runs, so nobody else collects the child.
-    let spawned = command.spawn();
-    drop((report, work_end));
-    match spawned {
-        Ok(mut child) => {
-            let pipes = (launch.io == Io::Attached).then(|| Pipes {
-                stdin: child.stdin.take().map(OwnedFd::from),
-                stdout: child.stdout.take().map(OwnedFd::from),
-                stderr: child.stderr.take().map(OwnedFd::from),
-                terminal,
-            });
-            // A process number is positive and fits.
-            Ok(Process { leader: Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)), pipes, work })
-        }
-        Err(source) => {
-            let mut step = [0];
-            let failed = failure.read(&mut step).is_ok_and(|count| count == 1).then(|| Step::from(step[0]));
-            if several.is_some() && failed.is_none() {
-                return Err(LaunchError::Spawn(source));
-            }
-            Err(explain(failed, source, (exec, own), (program, carried.is_some())))
-        }
+    let steps = Steps::prepare(exec, (own, keep), identity, kept)?;
+    match child::spawn(&child, &stdio, &steps) {
+        Ok(leader) => Ok(Process { leader, pipes, work }),
+        Err(Failed::Step(step, source)) => Err(explain_step(step, source, (exec, own))),
+        Err(Failed::Exec(source)) if several.is_none() => Err(explain(source, (program, carried.is_some()))),
+        Err(Failed::Exec(source) | Failed::Spawn(source)) => Err(LaunchError::Spawn(source)),
     }
 }
 
-/// Where the child's streams go until its files are opened. Returns the daemon's side of its terminal, where it has one.
+/// Where the child's streams go until its files are opened, and the daemon's side of those that it keeps.
 fn stdio(
-    command: &mut Command,
     launch: &Launch,
     files: &FileNames,
     identity: Option<&Identity>,
-) -> Result<Option<OwnedFd>, LaunchError> {
+) -> Result<([OwnedFd; 3], Option<Pipes>), LaunchError> {
     let attached = launch.io == Io::Attached;
     if let Some(size) = launch.terminal.filter(|_| attached) {
         let step = |source| LaunchError::Step { what: "make a terminal".into(), source };
         let terminal::Pair { ours, jobs } =
             terminal::open(size, identity.map(|identity| identity.owner().0)).map_err(step)?;
-        command.stdin(jobs.try_clone().map_err(step)?).stdout(jobs.try_clone().map_err(step)?).stderr(jobs);
-        return Ok(Some(ours));
+        let again = || jobs.try_clone().map_err(step);
+        let ends = [again()?, again()?, again()?];
+        return Ok((ends, Some(Pipes { stdin: None, stdout: None, stderr: None, terminal: Some(ours) })));
     }
-    let stdio = |file: &Option<_>| if attached && file.is_none() { Stdio::piped() } else { Stdio::null() };
-    command.stdin(stdio(&files.stdin)).stdout(stdio(&files.stdout)).stderr(stdio(&files.stderr));
-    Ok(None)
+    let (stdin, to_stdin) = match attached && files.stdin.is_none() {
+        true => io::pipe().map(|(read, write)| (read.into(), Some(write.into()))),
+        false => null().map(|null| (null, None)),
+    }
+    .map_err(LaunchError::Spawn)?;
+    let output = |file: &Option<Vec<u8>>| match attached && file.is_none() {
+        true => io::pipe().map(|(read, write)| (OwnedFd::from(write), Some(OwnedFd::from(read)))),
+        false => null().map(|null| (null, None)),
+    };
+    let (stdout, from_stdout) = output(&files.stdout).map_err(LaunchError::Spawn)?;
+    let (stderr, from_stderr) = output(&files.stderr).map_err(LaunchError::Spawn)?;
+    let pipes = Pipes { stdin: to_stdin, stdout: from_stdout, stderr: from_stderr, terminal: None };
+    Ok(([stdin, stdout, stderr], attached.then_some(pipes)))
+}
+
+fn null() -> io::Result<OwnedFd> {
+    OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from)
 }
 
 /// What the names of the files may hold, of the task at `place` of those here.
@@ -184,35 +177,34 @@ fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec, place: u32) -> FileFacts<'a> 
     FileFacts { job: *job, name, user, node: &spec.name, node_index, task: first.saturating_add(place), array }
 }
 
-fn explain(
-    step: Option<Step>,
-    source: io::Error,
-    (exec, files): (&DoExec, &FileNames),
-    (program, carried): (&[u8], bool),
-) -> LaunchError {
-    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+/// Why the program itself was not started.
+fn explain(source: io::Error, (program, carried): (&[u8], bool)) -> LaunchError {
+    let command = shown(program);
+    match source.kind() {
+        io::ErrorKind::NotFound if carried => LaunchError::NoInterpreter { file: command },
+        io::ErrorKind::NotFound => LaunchError::NotFound { command },
+        _ => LaunchError::NotExecutable { command, source },
+    }
+}
+
+fn explain_step(step: Step, source: io::Error, (exec, files): (&DoExec, &FileNames)) -> LaunchError {
     let open = |file: &Option<Vec<u8>>| {
         let file = OsStr::from_bytes(file.as_deref().unwrap_or_default());
         format!("open {}", Path::new(OsStr::from_bytes(&exec.launch.cwd)).join(file).display())
     };
     let what = match step {
-        None => {
-            let command = shown(program);
-            return match source.kind() {
-                io::ErrorKind::NotFound if carried => LaunchError::NoInterpreter { file: command },
-                io::ErrorKind::NotFound => LaunchError::NotFound { command },
-                io::ErrorKind::InvalidInput if source.raw_os_error().is_none() => LaunchError::Nul,
-                _ => LaunchError::NotExecutable { command, source },
-            };
-        }
-        Some(Step::Session) => "start a session".to_owned(),
-        Some(Step::Identity) => format!("become user id {}", exec.launch.uid),
-        Some(Step::Directory) => format!("enter the directory {}", shown(&exec.launch.cwd)),
-        Some(Step::Stdin) => open(&files.stdin),
-        Some(Step::Stdout) => open(&files.stdout),
-        Some(Step::Stderr) => open(&files.stderr),
-        Some(Step::Terminal) => "take up the terminal".to_owned(),
-        Some(Step::Kept) => "hand over the end of its work".to_owned(),
+        Step::Session => "start a session".to_owned(),
+        Step::Identity => format!("become user id {}", exec.launch.uid),
+        Step::Directory => format!("enter the directory {}", shown(&exec.launch.cwd)),
+        Step::Stdin => open(&files.stdin),
+        Step::Stdout => open(&files.stdout),
+        Step::Stderr => open(&files.stderr),
+        Step::Terminal => "take up the terminal".to_owned(),
+        Step::Kept => "hand over what it inherits".to_owned(),
     };
     LaunchError::Step { what, source }
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

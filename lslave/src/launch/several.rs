@@ -5,8 +5,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use limo_model::{FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames};
@@ -67,8 +65,6 @@ pub(super) fn prepare(
 }
 
 /// This program again; the path leads to it even where its file was replaced or is out of the user's reach.
-pub(super) fn command(several: &Several) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(NAME).arg(OsString::from(several.plan.as_raw_fd().to_string()));
-    command
+pub(super) fn program(several: &Several) -> (&'static OsStr, [OsString; 2]) {
+    (OsStr::new("/proc/self/exe"), [NAME.into(), several.plan.as_raw_fd().to_string().into()])
 }

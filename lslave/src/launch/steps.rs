@@ -1,10 +1,10 @@
-//! What the child does between fork and exec. Only system calls that are safe there: no allocation, no lock.
+//! What the child does before it becomes the program. Only system calls that are safe there: no allocation, no lock, and
+//! nothing that reaches other threads of the daemon, whose memory it still shares (`super::child`).
 //!
 //! The child drops its privileges itself: groups, then user, then umask and directory, then its files, so that whatever
 //! it touches it touches as the submitter.
 
 use std::ffi::CString;
-use std::io;
 use std::os::fd::RawFd;
 
 use limo_proto::{DoExec, FileNames, Io};
@@ -12,6 +12,7 @@ use nix::libc;
 use nix::unistd::{Uid, User, geteuid, getgrouplist};
 
 use super::LaunchError;
+use super::child::errno;
 use crate::tasks::share;
 
 /// Whom the job runs as; `None` where the daemon already is that user.
@@ -40,11 +41,10 @@ impl Identity {
     }
 }
 
-/// Which step failed. It comes as one byte through the report pipe: an errno alone does not say it.
+/// Which step failed: an errno alone does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(super) enum Step {
-    Session = 1,
+    Session,
     Identity,
     Directory,
     Stdin,
@@ -54,13 +54,7 @@ pub(super) enum Step {
     Kept,
 }
 
-impl From<u8> for Step {
-    fn from(byte: u8) -> Self {
-        use Step::{Directory, Identity, Kept, Stderr, Stdin, Stdout, Terminal};
-        let all = [Identity, Directory, Stdin, Stdout, Stderr, Terminal, Kept];
-        all.into_iter().find(|step| *step as u8 == byte).unwrap_or(Self::Session)
-    }
-}
+type Done = Result<(), (Step, libc::c_int)>;
 
 pub(super) struct Steps {
     identity: Option<Identity>,
@@ -76,7 +70,6 @@ pub(super) struct Steps {
     kept: [Option<RawFd>; 2],
     /// Whether the command runs the job's tasks, whose signals it must not take for its own, from its first instruction on.
     several: bool,
-    report: RawFd,
 }
 
 impl Steps {
@@ -86,7 +79,7 @@ impl Steps {
         exec: &DoExec,
         (files, keep): (&FileNames, [bool; 2]),
         identity: Option<Identity>,
-        (kept, report): ([Option<RawFd>; 2], RawFd),
+        kept: [Option<RawFd>; 2],
     ) -> Result<Self, LaunchError> {
         let text = |bytes: &Vec<u8>| CString::new(bytes.clone()).map_err(|_| LaunchError::Nul);
         let file = |name: &Option<Vec<u8>>| name.as_ref().map(text).transpose();
@@ -99,17 +92,16 @@ impl Steps {
             terminal: exec.launch.terminal.is_some() && exec.launch.io == Io::Attached,
             kept,
             several: share(exec).is_some(),
-            report,
         })
     }
 
-    /// Runs in the child after the fork: only system calls, no allocation, no lock.
-    pub(super) fn run(&self) -> io::Result<()> {
+    /// Runs in the child: only system calls, no allocation, no lock. All signals are blocked until it is done.
+    pub(super) fn run(&self) -> Done {
         // SAFETY: every pointer is to memory of this process that lives until the call returns.
         unsafe {
-            self.check(Step::Session, libc::setsid() >= 0)?;
+            check(Step::Session, libc::setsid() >= 0)?;
             if self.terminal {
-                self.check(Step::Terminal, libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) == 0)?;
+                check(Step::Terminal, libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) == 0)?;
             }
             // What the daemon ignores, the job would ignore too; numbers that cannot be set are refused, harmlessly.
             for signal in 1..=libc::SIGRTMAX() {
@@ -117,12 +109,14 @@ impl Steps {
             }
             if let Some(identity) = &self.identity {
                 let Identity { uid, gid, groups } = identity;
-                self.check(Step::Identity, libc::setgroups(groups.len(), groups.as_ptr()) == 0)?;
-                self.check(Step::Identity, libc::setresgid(*gid, *gid, *gid) == 0)?;
-                self.check(Step::Identity, libc::setresuid(*uid, *uid, *uid) == 0)?;
+                // The C library's own would ask all threads of the daemon to become the user, too.
+                let done = |result: libc::c_long| check(Step::Identity, result == 0);
+                done(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
+                done(libc::syscall(libc::SYS_setresgid, *gid, *gid, *gid))?;
+                done(libc::syscall(libc::SYS_setresuid, *uid, *uid, *uid))?;
             }
             libc::umask(self.umask);
-            self.check(Step::Directory, libc::chdir(self.directory.as_ptr()) == 0)?;
+            check(Step::Directory, libc::chdir(self.directory.as_ptr()) == 0)?;
             let [stdin, stdout, stderr] = &self.files;
             if let Some(name) = stdin {
                 self.read_from(name)?;
@@ -134,13 +128,13 @@ impl Steps {
                 self.write_to(Step::Stderr, (name, self.keep[1]), libc::STDERR_FILENO)?;
             }
             for kept in self.kept.into_iter().flatten() {
-                self.check(Step::Kept, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
+                check(Step::Kept, libc::fcntl(kept, libc::F_SETFD, 0) == 0)?;
             }
-            if self.several {
-                let mut all = std::mem::zeroed();
-                libc::sigfillset(&raw mut all);
-                let blocked = libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-                self.check(Step::Kept, blocked == 0)?;
+            if !self.several {
+                let mut none = std::mem::zeroed();
+                libc::sigemptyset(&raw mut none);
+                let let_in = libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+                check(Step::Kept, let_in == 0)?;
             }
         }
         Ok(())
@@ -149,21 +143,21 @@ impl Steps {
     /// Makes stdin read a file.
     ///
     /// # Safety
-    /// Only between fork and exec.
-    unsafe fn read_from(&self, name: &CString) -> io::Result<()> {
+    /// Only in the child.
+    unsafe fn read_from(&self, name: &CString) -> Done {
         // SAFETY: as in `redirect`; a read of no byte touches no memory.
         unsafe {
             self.redirect(Step::Stdin, name, libc::O_RDONLY, libc::STDIN_FILENO)?;
             // It opens, and only reading it says that it is a directory.
-            self.check(Step::Stdin, libc::read(libc::STDIN_FILENO, std::ptr::null_mut(), 0) == 0)
+            check(Step::Stdin, libc::read(libc::STDIN_FILENO, std::ptr::null_mut(), 0) == 0)
         }
     }
 
     /// Makes the descriptor `onto` write to a file.
     ///
     /// # Safety
-    /// Only between fork and exec.
-    unsafe fn write_to(&self, step: Step, (name, keep): (&CString, bool), onto: RawFd) -> io::Result<()> {
+    /// Only in the child.
+    unsafe fn write_to(&self, step: Step, (name, keep): (&CString, bool), onto: RawFd) -> Done {
         let truncate = if keep { 0 } else { libc::O_TRUNC };
         // Appending in any case, so that two descriptors of one file do not write over each other.
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
@@ -174,27 +168,20 @@ impl Steps {
     /// Puts a file in the place of the descriptor `onto`.
     ///
     /// # Safety
-    /// Only between fork and exec.
-    unsafe fn redirect(&self, step: Step, name: &CString, flags: libc::c_int, onto: RawFd) -> io::Result<()> {
+    /// Only in the child.
+    unsafe fn redirect(&self, step: Step, name: &CString, flags: libc::c_int, onto: RawFd) -> Done {
         // Without O_NONBLOCK a FIFO of that name, which anybody may make, would stop the daemon until somebody opens it.
         let open = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
         // SAFETY: `name` lives until the calls return, and `onto` is a descriptor of this process.
         unsafe {
             let fd = libc::open(name.as_ptr(), open, 0o666);
-            self.check(step, fd >= 0)?;
-            self.check(step, libc::fcntl(fd, libc::F_SETFL, flags & libc::O_APPEND) == 0)?;
-            self.check(step, libc::dup2(fd, onto) == onto)
+            check(step, fd >= 0)?;
+            check(step, libc::fcntl(fd, libc::F_SETFL, flags & libc::O_APPEND) == 0)?;
+            check(step, libc::dup2(fd, onto) == onto)
         }
     }
+}
 
-    fn check(&self, step: Step, done: bool) -> io::Result<()> {
-        if done {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        let byte = step as u8;
-        // SAFETY: one byte of this stack frame into a pipe that the parent has open.
-        unsafe { libc::write(self.report, (&raw const byte).cast(), 1) };
-        Err(error)
-    }
+fn check(step: Step, done: bool) -> Done {
+    if done { Ok(()) } else { Err((step, errno())) }
 }
