@@ -52,8 +52,8 @@ impl Program {
         let paths = places(program.as_bytes(), path.unwrap_or(USUAL_PATH)).into_iter().map(text);
         let mut seen = HashSet::new();
         let last = env.iter().rev().filter(|(key, _)| seen.insert(key));
-        let mut env = last.map(|(key, value)| text([key.as_bytes(), b"=", value.as_bytes()].concat()));
-        let mut env = env.by_ref().collect::<Result<Vec<_>, _>>()?;
+        let env = last.map(|(key, value)| text([key.as_bytes(), b"=", value.as_bytes()].concat()));
+        let mut env = env.collect::<Result<Vec<_>, _>>()?;
         env.reverse();
         Ok(Self {
             paths: paths.collect::<Result<_, _>>()?,
@@ -99,11 +99,8 @@ struct Birth<'a> {
 pub(super) fn spawn(program: &Program, stdio: &[OwnedFd; 3], steps: &Steps) -> Result<Pid, Failed> {
     let list = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect::<Vec<_>>();
     let (argv, env) = (list(&program.argv), list(&program.env));
-    let mut shell_argv =
-        [SHELL.as_ptr(), ptr::null()].into_iter().chain(argv.iter().skip(1).copied()).collect::<Vec<_>>();
-    if program.argv.is_empty() {
-        shell_argv.push(ptr::null());
-    }
+    let arguments = list(program.argv.get(1..).unwrap_or_default());
+    let mut shell_argv = [vec![SHELL.as_ptr(), ptr::null()], arguments].concat();
     let mut birth = Birth {
         paths: &program.paths,
         argv: &argv,

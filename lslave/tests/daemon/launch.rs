@@ -128,6 +128,27 @@ async fn commands_are_found_as_the_submitter_would() {
     assert_eq!(node.read_all(1, Channel::Stdout).await, "found me\n");
 }
 
+/// What `execvp(3)` does with what it finds.
+#[tokio::test]
+async fn a_file_that_cannot_be_executed_is_passed_over_and_one_without_an_interpreter_is_for_the_shell() {
+    let (mut node, daemon) = node().await;
+    for (dir, mode) in [("first", 0o644), ("second", 0o755)] {
+        fs::create_dir(daemon.path(dir)).expect("made");
+        let tool = daemon.path(&format!("{dir}/limo-test-tool"));
+        fs::write(&tool, format!("echo {dir} $0 $1\n")).expect("written");
+        fs::set_permissions(&tool, fs::Permissions::from_mode(mode)).expect("set");
+    }
+    let job = |job: u64, path: &str| {
+        let mut exec = exec(job, &["limo-test-tool", "me"]);
+        exec.launch.cwd = daemon.dir.path().to_str().expect("UTF-8").into();
+        exec.launch.env = vec![(b"PATH".to_vec(), path.into())];
+        exec
+    };
+    node.run(job(1, "first:second")).await;
+    assert_eq!(node.read_all(1, Channel::Stdout).await, "second second/limo-test-tool me\n");
+    check(&mut node, job(2, "first"), 126, "cannot execute limo-test-tool: Permission denied").await;
+}
+
 #[tokio::test]
 async fn a_variant_replaces_the_command_on_its_hardware() {
     let master = Master::new().await;
