@@ -4,6 +4,8 @@
 mod bounds;
 mod draw;
 mod line;
+mod powered;
+mod seats;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,6 +17,8 @@ use crate::view::{Choice, View};
 use bounds::Bounds;
 use draw::Draw;
 use line::Line;
+use powered::Powered;
+use seats::Seats;
 
 /// Which limits a start has to respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub(crate) enum Respect {
 }
 
 /// What must be free on a node for a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Need {
     pub unit: u16,
     /// Free cores of that unit.
@@ -59,6 +63,9 @@ pub(crate) struct Timeline<'a> {
     versions: Vec<u32>,
     /// Made when they are asked for. They only spare a look at nodes that are taken.
     bounds: RefCell<BTreeMap<bounds::Key, Bounds>>,
+    /// Made when the same is asked for again.
+    seats: RefCell<BTreeMap<seats::Key, Option<Seats>>>,
+    powered: RefCell<Powered>,
 }
 
 pub(crate) fn bytes(memory: limo_model::Memory) -> i64 {
@@ -88,6 +95,8 @@ impl<'a> Timeline<'a> {
             versions: vec![0; first_units.len()],
             first_units,
             bounds: RefCell::default(),
+            seats: RefCell::default(),
+            powered: RefCell::default(),
         };
         let mut changes = Vec::new();
         for (_, job) in view.active() {
@@ -147,14 +156,22 @@ impl<'a> Timeline<'a> {
         self.occupy((&choice.placement, choice.alone), Some(at), end);
         // Without limits and prices nobody asks what is drawn later.
         if at <= self.now || self.is_limited || self.view.prices().is_some() {
-            self.power.add(at, end, choice.estimate.power.mw());
+            self.add_draw((at, end), choice.estimate.power);
         }
     }
 
     /// Plans a suspended job to go on as soon as the limits leave room for it: nobody who comes later takes that room.
     pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span) {
-        if let Some(at) = self.earliest_power(draw, self.now, rest) {
-            self.power.add(at, at + rest, draw.mw());
+        if let Some(at) = self.earliest_power(draw, (self.now, Time::MAX), rest) {
+            self.add_draw((at, at + rest), draw);
+        }
+    }
+
+    fn add_draw(&mut self, (from, to): (Time, Time), draw: Power) {
+        self.power.add(from, to, draw.mw());
+        if draw < Power::ZERO {
+            // What had no room may have it now.
+            self.powered.get_mut().forget();
         }
     }
 
@@ -168,9 +185,25 @@ impl<'a> Timeline<'a> {
         self.power.pieces(self.now).skip(1).find(|(_, draw)| *draw < level.mw()).map(|(start, _)| start)
     }
 
-    /// The first time from `from` on at which the limits leave `need` for all of `span`.
-    pub(crate) fn earliest_power(&self, need: Power, from: Time, span: Span) -> Option<Time> {
-        if self.is_limited { self.power.earliest(need, from, span) } else { Some(from) }
+    /// The first time from `from` on at which the limits leave `need` for all of `span`; perhaps none where it is after
+    /// `latest`.
+    pub(crate) fn earliest_power(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
+        match self.is_limited {
+            true => self.powered.borrow_mut().earliest(&self.power, need, (from, latest), span),
+            false => Some(from),
+        }
+    }
+
+    /// Whether the limits leave `need` now, for however short.
+    pub(crate) fn has_power_now(&self, need: Power) -> bool {
+        !self.is_limited || self.power.earliest(need, (self.now, self.now), Span::from_ms(1)).is_some()
+    }
+
+    /// Cores of a unit that are free now.
+    pub(crate) fn free_now(&self, node: NodeId, unit: u16) -> Option<i64> {
+        let place = self.place_of(UnitId { node, unit })?;
+        let (_, _, taken) = self.units[place].pieces(self.now).next()?;
+        Some(self.cores[place] - taken)
     }
 
     /// The first time from `from` on at which `need` is free on a node for all of `span`; `None` where it never is.
@@ -261,7 +294,7 @@ impl<'a> Timeline<'a> {
         loop {
             let mut next = self.earliest_on(part.unit.node, &need, at, span)?;
             if respect == Respect::ResourcesAndBand {
-                next = self.earliest_power(choice.estimate.power, next, span)?;
+                next = self.earliest_power(choice.estimate.power, (next, Time::MAX), span)?;
             }
             if next == at {
                 return Some(at);

@@ -5,6 +5,7 @@
 //! in order; neighbours become one part. Decides nothing about when and whether.
 
 mod several;
+mod ways;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use crate::estimate::{Known, Looked};
 use crate::state::Node;
 use crate::timeline::{Need, Respect, Timeline, bytes};
 use crate::view::{Choice, View};
+
+pub(super) use ways::{Against, AllWays, Room, Ways};
 
 /// What units have in common that are alike, apart from when they are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -280,7 +283,7 @@ impl Offer {
     pub fn find(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
         let powered = |draw: Power, at: Time| match ask.respect {
             Respect::Resources => Some(at),
-            Respect::ResourcesAndBand => timeline.earliest_power(draw, at, ask.span),
+            Respect::ResourcesAndBand => timeline.earliest_power(draw, (at, ask.latest), ask.span),
         };
         // Nowhere it draws less than that: before then, no node need be asked.
         let mut at = powered(self.estimate.power, ask.from).filter(|at| *at <= ask.latest)?;
@@ -290,7 +293,8 @@ impl Offer {
             if next > ask.latest {
                 return None;
             }
-            let fits = powered(draw, next)?;
+            // Of what was asked already it need not be asked again.
+            let fits = if next == at && draw == self.estimate.power { next } else { powered(draw, next)? };
             if fits == next {
                 let first = (seat.node, self.sources[seat.source].kind.unit, self.rank);
                 return Some(Found { at: next, offer: self, ask: Ask { from: next, ..ask }, seat, first });

@@ -6,7 +6,7 @@ use limo_model::{NodeId, Span, Time, UnitId};
 use super::{Need, Timeline};
 
 /// Nodes that are passed together: about the root of the thousand that a cluster has.
-const BLOCK: u32 = 32;
+pub(super) const BLOCK: u32 = 32;
 
 /// Bounds are kept for few lengths of time, each 16 times the one before, since each has to ask all nodes: profiles of
 /// one cluster mostly are of the same two or three.
@@ -20,20 +20,20 @@ pub(super) type Key = (u16, u32, u32);
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
     /// By node; the end of time where it never has.
-    times: Vec<Time>,
+    pub times: Vec<Time>,
     /// By node, how often something was put on it when it was asked; none before.
-    asked: Vec<Option<u32>>,
+    pub asked: Vec<Option<u32>>,
     /// By block of nodes, the first of their times.
-    blocks: Vec<Time>,
+    pub blocks: Vec<Time>,
 }
 
 impl Bounds {
-    fn new(nodes: usize, now: Time) -> Self {
+    pub fn new(nodes: usize, now: Time) -> Self {
         let blocks = nodes.div_ceil(BLOCK as usize);
         Self { times: vec![now; nodes], asked: vec![None; nodes], blocks: vec![now; blocks] }
     }
 
-    fn look(&mut self, block: usize) {
+    pub fn look(&mut self, block: usize) {
         let first = block * BLOCK as usize;
         let end = (first + BLOCK as usize).min(self.times.len());
         self.blocks[block] = self.times[first..end].iter().copied().min().unwrap_or(Time::MAX);
@@ -48,13 +48,22 @@ impl Timeline<'_> {
         nodes: &[NodeId],
         need: &Need,
         (from, span): (Time, Span),
+        best: (Time, NodeId),
+    ) -> Option<(Time, NodeId)> {
+        self.first_seat(nodes, need, (from, span), best)
+            .unwrap_or_else(|| self.first_by_bounds(nodes, need, (from, span), best))
+    }
+
+    fn first_by_bounds(
+        &self,
+        nodes: &[NodeId],
+        need: &Need,
+        (from, span): (Time, Span),
         mut best: (Time, NodeId),
     ) -> Option<(Time, NodeId)> {
-        // What only becomes less is free for long where it is free at all.
-        let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
+        let key @ (_, _, power) = self.key(need, span);
         let mut all = self.bounds.borrow_mut();
-        let bounds =
-            all.entry((need.unit, need.cores, power)).or_insert_with(|| Bounds::new(self.first_units.len(), self.now));
+        let bounds = all.entry(key).or_insert_with(|| Bounds::new(self.first_units.len(), self.now));
         let (mut found, mut rest, mut end) = (None, nodes, 0);
         while let Some(first) = rest.first() {
             let block = (first.0 / BLOCK) as usize;
@@ -101,6 +110,12 @@ impl Timeline<'_> {
             }
         }
         found
+    }
+
+    pub(super) fn key(&self, need: &Need, span: Span) -> Key {
+        // What only becomes less is free for long where it is free at all.
+        let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
+        (need.unit, need.cores, power)
     }
 
     fn bound(&self, unit: UnitId, cores: u32, power: u32) -> Time {

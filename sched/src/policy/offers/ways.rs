@@ -1,0 +1,145 @@
+//! The ways to run jobs, found once for all jobs that ask for the same, and what stands against them. Holds as long as
+//! nothing is put on a node. Decides nothing.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use limo_model::{Cores, Memory, Power, Request, Span};
+
+use super::{Offer, Pools, offers};
+use crate::timeline::{Respect, Timeline};
+use crate::view::View;
+
+/// Every way to run a job.
+#[derive(Debug)]
+pub(in crate::policy) struct Ways {
+    offers: Vec<Offer>,
+    /// What stands against a start now while nothing is started.
+    pub against: OnceCell<Against>,
+}
+
+/// What stands against a start now, apart from jobs that are planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::policy) enum Against {
+    Room,
+    Band {
+        needs: Power,
+        left: Power,
+    },
+    /// Only jobs before it.
+    Others,
+}
+
+impl Deref for Ways {
+    type Target = [Offer];
+
+    fn deref(&self) -> &[Offer] {
+        &self.offers
+    }
+}
+
+/// All that ways depend on but the time limit: jobs with the same have the same ways.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Asked<'a> {
+    cores: Cores,
+    nodes: NonZeroU32,
+    memory: Memory,
+    accelerators: Option<NonZeroU32>,
+    exclusive: bool,
+    application: &'a str,
+    size: &'a str,
+    hardware: &'a [String],
+    variants: &'a [String],
+    /// Where there may be nodes that the job must not have, all that says which.
+    named: Option<(&'a [String], &'a [String], Option<&'a str>, &'a str)>,
+}
+
+/// By time limit.
+#[derive(Debug, Default)]
+struct ByLimit {
+    /// Those of all whose limit is at least that: profiles say that the job is over by then, wherever it runs.
+    longer: Option<(Span, Rc<Ways>)>,
+    exactly: BTreeMap<Option<Span>, Rc<Ways>>,
+}
+
+/// The ways that were found for the jobs of a plan.
+#[derive(Debug, Default)]
+pub(in crate::policy) struct AllWays<'a>(RefCell<BTreeMap<Asked<'a>, ByLimit>>);
+
+impl<'a> AllWays<'a> {
+    /// Every way to run the job on the nodes of `pools`, which are the same as when it was asked before.
+    pub fn of(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Rc<Ways> {
+        let is_named = view.may_be_denied(request);
+        let asked = Asked {
+            cores: request.cores,
+            nodes: request.nodes,
+            memory: request.memory,
+            accelerators: request.accelerators,
+            exclusive: request.exclusive,
+            application: &request.application,
+            size: &request.size,
+            hardware: &request.hardware,
+            variants: &request.variants,
+            named: is_named.then(|| {
+                (&request.include[..], &request.exclude[..], request.reservation.as_deref(), &request.user[..])
+            }),
+        };
+        let mut all = self.0.borrow_mut();
+        let known = all.entry(asked).or_default();
+        if let Some((longest, ways)) = &known.longer
+            && request.time_limit.is_some_and(|limit| limit >= *longest)
+        {
+            return ways.clone();
+        }
+        if let Some(ways) = known.exactly.get(&request.time_limit) {
+            return ways.clone();
+        }
+        let ways = Rc::new(Ways { offers: offers(view, pools, request, caps), against: OnceCell::new() });
+        known.exactly.insert(request.time_limit, ways.clone());
+        // Which nodes may be had depends on the limit where some are reserved; and which are alike where it shortens runs.
+        let is_plain = !is_named && request.nodes.get() == 1;
+        let longest = ways.iter().map(|offer| offer.estimate.duration).max();
+        if let Some((longest, limit)) = longest.zip(request.time_limit)
+            && is_plain
+            && limit > longest
+        {
+            known.longer = Some((longest, ways.clone()));
+        }
+        ways
+    }
+
+    /// Something was put on nodes.
+    pub fn forget(&mut self) {
+        self.0.get_mut().clear();
+    }
+}
+
+/// The most that nodes have free now, by class and unit.
+pub(in crate::policy) struct Room(BTreeMap<(usize, u16), i64>);
+
+impl Room {
+    pub fn of(pools: &Pools<'_>, timeline: &Timeline<'_>) -> Self {
+        let mut free = BTreeMap::new();
+        for (kind, nodes) in &pools.kinds {
+            let here = nodes.iter().filter_map(|node| timeline.free_now(*node, kind.unit)).max();
+            let most: &mut i64 = free.entry((kind.class, kind.unit)).or_default();
+            *most = here.map_or(*most, |here| here.max(*most));
+        }
+        Self(free)
+    }
+}
+
+impl Offer {
+    /// Whether it could be that a job starts on this way now: where not, it does not, however few jobs are planned.
+    pub fn may_begin(&self, timeline: &Timeline<'_>, room: &Room, respect: Respect) -> bool {
+        let has_room = self.sources.iter().any(|source| {
+            let most = room.0.get(&(source.kind.class, source.kind.unit));
+            // Of several units it may get others of the type.
+            source.need.units > 1 || most.is_some_and(|most| i64::from(source.need.cores) <= *most)
+        });
+        has_room && (respect == Respect::Resources || timeline.has_power_now(self.estimate.power))
+    }
+}
