@@ -59,8 +59,12 @@ pub(crate) struct Timeline<'a> {
     memory: Vec<Line>,
     /// Whether anything begins after now.
     has_later: bool,
+    /// By node, its class.
+    class_of: Vec<u32>,
     /// By node, how often something was put on it.
     versions: Vec<u32>,
+    /// By node, whether anything begins there after now.
+    later: Vec<bool>,
     /// Made when they are asked for. They only spare a look at nodes that are taken.
     bounds: RefCell<BTreeMap<bounds::Key, Bounds>>,
     /// Made when the same is asked for again.
@@ -82,6 +86,8 @@ impl<'a> Timeline<'a> {
         };
         let first_units: Vec<u32> = view.nodes().iter().map(&mut first).collect();
         let ceilings = ceilings(view);
+        let classes = &view.index().classes;
+        let class = |node| classes.place_of(node).map_or(u32::MAX, |(class, _)| class as u32);
         let mut timeline = Self {
             view: *view,
             now: view.now(),
@@ -92,7 +98,9 @@ impl<'a> Timeline<'a> {
             cores: view.nodes().iter().flat_map(|node| &node.spec.units).map(|unit| i64::from(unit.cores)).collect(),
             memory: vec![Line::default(); first_units.len()],
             has_later: false,
+            class_of: view.nodes().iter().map(|node| class(node.id)).collect(),
             versions: vec![0; first_units.len()],
+            later: vec![false; first_units.len()],
             first_units,
             bounds: RefCell::default(),
             seats: RefCell::default(),
@@ -120,7 +128,6 @@ impl<'a> Timeline<'a> {
     }
 
     fn occupy(&mut self, (placement, alone): (&[Part], bool), from: Option<Time>, to: Time) {
-        self.has_later |= from.is_some_and(|from| from > self.now);
         if alone {
             let runs = limo_model::runs(placement).into_iter();
             for node in runs.flat_map(|(first, count)| first.0..first.0.saturating_add(count)) {
@@ -135,8 +142,16 @@ impl<'a> Timeline<'a> {
             if memory > 0 {
                 self.memory[unit.node.0 as usize].add(from, to, memory);
             }
-            self.versions[unit.node.0 as usize] += 1;
+            self.touch(unit.node, from);
         }
+    }
+
+    /// Something is put on a node.
+    fn touch(&mut self, node: NodeId, from: Option<Time>) {
+        let is_later = from.is_some_and(|from| from > self.now);
+        self.has_later |= is_later;
+        self.later[node.0 as usize] |= is_later;
+        self.versions[node.0 as usize] += 1;
     }
 
     /// A node that one job has alone. No memory of it is left to anybody either, since nobody can be there.
@@ -145,7 +160,7 @@ impl<'a> Timeline<'a> {
         for (unit, spec) in of.units() {
             if let Some(place) = self.place_of(unit) {
                 self.units[place].add(from, to, i64::from(spec.cores));
-                self.versions[node.0 as usize] += 1;
+                self.touch(node, from);
             }
         }
     }
@@ -202,8 +217,7 @@ impl<'a> Timeline<'a> {
     /// Cores of a unit that are free now.
     pub(crate) fn free_now(&self, node: NodeId, unit: u16) -> Option<i64> {
         let place = self.place_of(UnitId { node, unit })?;
-        let (_, _, taken) = self.units[place].pieces(self.now).next()?;
-        Some(self.cores[place] - taken)
+        Some(self.cores[place] - self.units[place].level(self.now))
     }
 
     /// The first time from `from` on at which `need` is free on a node for all of `span`; `None` where it never is.

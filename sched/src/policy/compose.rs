@@ -377,8 +377,8 @@ impl<'a> Desk<'a> {
         self.actual.plan(&choice, now);
         self.planned.plan(&choice, now);
         self.started += choice.estimate.power;
-        self.pools.take(&self.view, &choice.placement);
-        self.ways.forget();
+        let others = self.pools.take(&self.view, &choice.placement);
+        self.ways.forget(others);
         self.plan.starts.push(Start { job: id, placement: choice.placement, estimate: choice.estimate });
     }
 }

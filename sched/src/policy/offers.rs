@@ -62,8 +62,9 @@ impl<'a> Pools<'a> {
         pools
     }
 
-    /// A job is put on these units: from now on they have its cap.
-    pub fn take(&mut self, view: &View<'_>, placement: &[Part]) {
+    /// A job is put on these units: from now on they have its cap. Whether there are other kinds of units now.
+    pub fn take(&mut self, view: &View<'_>, placement: &[Part]) -> bool {
+        let mut others = false;
         for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
             let Some((class, _)) = view.index().classes.place_of(unit.node) else { continue };
             let of = |kind: &Kind| kind.class == class && kind.unit == unit.unit;
@@ -74,11 +75,14 @@ impl<'a> Pools<'a> {
                 continue;
             }
             nodes.remove(at);
+            others |= nodes.is_empty();
             let nodes = self.kinds.entry(Kind { shared: Some(cap), ..kind }).or_default();
+            others |= nodes.is_empty();
             if let Err(at) = nodes.binary_search(&unit.node) {
                 nodes.insert(at, unit.node);
             }
         }
+        others
     }
 
     fn on_units(&self, request: &'a Request) -> OnUnits {

@@ -6,11 +6,11 @@ use limo_model::{NodeId, Span, Time, UnitId};
 use super::{Need, Timeline};
 
 /// Nodes that are passed together: about the root of the thousand that a cluster has.
-pub(super) const BLOCK: u32 = 32;
+pub(super) const BLOCK: usize = 32;
 
-/// Bounds are kept for few lengths of time, each 16 times the one before, since each has to ask all nodes: profiles of
+/// Bounds are kept for few lengths of time, each 4 times the one before, since each has to ask all nodes: profiles of
 /// one cluster mostly are of the same two or three.
-const STEP: u32 = 4;
+const STEP: u32 = 2;
 
 /// A unit of the nodes, how many of its cores must be free, and for how long: at least two to the power of that, in ms.
 pub(super) type Key = (u16, u32, u32);
@@ -23,26 +23,13 @@ pub(super) struct Bounds {
     pub times: Vec<Time>,
     /// By node, how often something was put on it when it was asked; none before.
     pub asked: Vec<Option<u32>>,
-    /// By block of nodes, the first of their times.
-    pub blocks: Vec<Time>,
-}
-
-impl Bounds {
-    pub fn new(nodes: usize, now: Time) -> Self {
-        let blocks = nodes.div_ceil(BLOCK as usize);
-        Self { times: vec![now; nodes], asked: vec![None; nodes], blocks: vec![now; blocks] }
-    }
-
-    pub fn look(&mut self, block: usize) {
-        let first = block * BLOCK as usize;
-        let end = (first + BLOCK as usize).min(self.times.len());
-        self.blocks[block] = self.times[first..end].iter().copied().min().unwrap_or(Time::MAX);
-    }
+    /// By class and block of nodes, the first of the times of its nodes.
+    blocks: Vec<Time>,
 }
 
 impl Timeline<'_> {
-    /// Of these nodes, which are in order, the one that has `need` free first for all of `span` from `from` on, of equal
-    /// ones the first, and when. None where that is not before `best`.
+    /// Of these nodes, which are in order and of one class, the one that has `need` free first for all of `span` from `from`
+    /// on, of equal ones the first, and when. None where that is not before `best`.
     pub(crate) fn first_on(
         &self,
         nodes: &[NodeId],
@@ -50,38 +37,32 @@ impl Timeline<'_> {
         (from, span): (Time, Span),
         best: (Time, NodeId),
     ) -> Option<(Time, NodeId)> {
-        self.first_seat(nodes, need, (from, span), best)
-            .unwrap_or_else(|| self.first_by_bounds(nodes, need, (from, span), best))
+        let class = *self.class_of.get(nodes.first()?.0 as usize)? as usize;
+        self.first_seat((nodes, class), need, (from, span), best)
+            .unwrap_or_else(|| self.first_by_bounds((nodes, class), need, (from, span), best))
     }
 
-    fn first_by_bounds(
+    pub(super) fn first_by_bounds(
         &self,
-        nodes: &[NodeId],
+        (nodes, class): (&[NodeId], usize),
         need: &Need,
         (from, span): (Time, Span),
         mut best: (Time, NodeId),
     ) -> Option<(Time, NodeId)> {
         let key @ (_, _, power) = self.key(need, span);
         let mut all = self.bounds.borrow_mut();
-        let bounds = all.entry(key).or_insert_with(|| Bounds::new(self.first_units.len(), self.now));
-        let (mut found, mut rest, mut end) = (None, nodes, 0);
-        while let Some(first) = rest.first() {
-            let block = (first.0 / BLOCK) as usize;
-            let next = first.0 - first.0 % BLOCK + BLOCK;
-            // Mostly there are as many in each block.
-            let is_end = end > 0 && rest.get(end).is_none_or(|node| node.0 >= next);
-            if !(is_end && rest.get(end - 1).is_some_and(|node| node.0 < next)) {
-                end = rest[..rest.len().min(BLOCK as usize)].partition_point(|node| node.0 < next);
-            }
-            let (here, others) = rest.split_at(end);
-            rest = others;
-            if bounds.blocks.get(block).is_none_or(|bound| ((*bound).max(from), *first) >= best) {
+        let bounds = all.entry(key).or_insert_with(|| self.new_bounds());
+        let (count, mut found) = (self.class_of.len().div_ceil(BLOCK), None);
+        for block in 0..count {
+            let begin = (block * BLOCK) as u32;
+            if (bounds.blocks[class * count + block].max(from), NodeId(begin)) >= best {
                 continue;
             }
-            let mut is_later = false;
+            let here = in_block(nodes, begin);
+            let mut is_later = here.is_empty();
             for node in here {
                 let place = node.0 as usize;
-                if (bounds.times[place].max(from), *node) >= best {
+                if bounds.times[place] == Time::MAX || (bounds.times[place].max(from), *node) >= best {
                     continue;
                 }
                 if bounds.asked[place] != Some(self.versions[place]) {
@@ -89,27 +70,52 @@ impl Timeline<'_> {
                     bounds.times[place] = self.bound(UnitId { node: *node, unit: need.unit }, need.cores, power);
                     is_later = true;
                 }
-                let bound = bounds.times[place];
-                if bound == Time::MAX || (bound.max(from), *node) >= best {
+                let bound = bounds.times[place].max(from);
+                if bound == Time::MAX || (bound, *node) >= best {
                     continue;
                 }
-                let Some(at) = self.earliest_on(*node, need, from, span) else { continue };
-                if (at, *node) < best {
+                let at =
+                    if self.only_ends(place, need) { Some(bound) } else { self.earliest_on(*node, need, from, span) };
+                if let Some(at) = at.filter(|at| (*at, *node) < best) {
                     best = (at, *node);
                     found = Some(best);
                 }
-                if at == from {
+                if at == Some(from) {
                     break;
                 }
             }
             if is_later {
-                bounds.look(block);
+                bounds.blocks[class * count + block] = self.first_time(&bounds.times, class, block);
             }
             if found.is_some_and(|(at, _)| at == from) {
                 break;
             }
         }
         found
+    }
+
+    /// Whether what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
+    /// than cores: a bound is exact then.
+    pub(super) fn only_ends(&self, place: usize, need: &Need) -> bool {
+        !self.later[place] && need.memory == 0 && !need.alone && need.units == 1 && self.memory[place].is_empty()
+    }
+
+    fn new_bounds(&self) -> Bounds {
+        let nodes = self.class_of.len();
+        let classes = self.view.index().classes.len();
+        Bounds {
+            times: vec![self.now; nodes],
+            asked: vec![None; nodes],
+            blocks: vec![self.now; nodes.div_ceil(BLOCK) * classes],
+        }
+    }
+
+    /// The first of the times of the nodes of a class in a block.
+    pub(super) fn first_time(&self, times: &[Time], class: usize, block: usize) -> Time {
+        let first = block * BLOCK;
+        let end = (first + BLOCK).min(times.len());
+        let both = times[first..end].iter().zip(&self.class_of[first..end]);
+        both.fold(Time::MAX, |least, (time, of)| if *of as usize == class { least.min(*time) } else { least })
     }
 
     pub(super) fn key(&self, need: &Need, span: Span) -> Key {
@@ -126,4 +132,11 @@ impl Timeline<'_> {
         });
         found.unwrap_or(Time::MAX)
     }
+}
+
+/// Of nodes in order those of the block that begins there.
+pub(super) fn in_block(nodes: &[NodeId], begin: u32) -> &[NodeId] {
+    let rest = &nodes[nodes.partition_point(|node| node.0 < begin)..];
+    let most = &rest[..rest.len().min(BLOCK)];
+    &most[..most.partition_point(|node| node.0 - begin < BLOCK as u32)]
 }

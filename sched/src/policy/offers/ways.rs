@@ -1,5 +1,4 @@
-//! The ways to run jobs, found once for all jobs that ask for the same, and what stands against them. Holds as long as
-//! nothing is put on a node. Decides nothing.
+//! The ways to run jobs, found once for all jobs that ask for the same, and what stands against them. Decides nothing.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -111,9 +110,12 @@ impl<'a> AllWays<'a> {
         ways
     }
 
-    /// Something was put on nodes.
-    pub fn forget(&mut self) {
-        self.0.get_mut().clear();
+    /// Something was put on nodes; `others`: so that there are other kinds of units now. A job on one unit of any node
+    /// depends on nothing else.
+    pub fn forget(&mut self, others: bool) {
+        let one = NonZeroU32::MIN;
+        let is_plain = |asked: &Asked<'_>| asked.nodes == one && asked.accelerators.is_none_or(|count| count == one);
+        self.0.get_mut().retain(|asked, _| !others && is_plain(asked) && asked.named.is_none());
     }
 }
 
