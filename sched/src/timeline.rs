@@ -5,7 +5,6 @@ mod bounds;
 mod draw;
 mod line;
 mod powered;
-mod seats;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +17,6 @@ use bounds::Bounds;
 use draw::Draw;
 use line::Line;
 use powered::Powered;
-use seats::Seats;
 
 /// Which limits a start has to respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +65,6 @@ pub(crate) struct Timeline<'a> {
     later: Vec<bool>,
     /// Made when they are asked for. They only spare a look at nodes that are taken.
     bounds: RefCell<BTreeMap<bounds::Key, Bounds>>,
-    /// Made when the same is asked for again.
-    seats: RefCell<BTreeMap<seats::Key, Option<Seats>>>,
     powered: RefCell<Powered>,
 }
 
@@ -103,7 +99,6 @@ impl<'a> Timeline<'a> {
             later: vec![false; first_units.len()],
             first_units,
             bounds: RefCell::default(),
-            seats: RefCell::default(),
             powered: RefCell::default(),
         };
         let mut changes = Vec::new();

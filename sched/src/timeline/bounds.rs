@@ -12,17 +12,32 @@ pub(super) const BLOCK: usize = 32;
 /// one cluster mostly are of the same two or three.
 const STEP: u32 = 2;
 
-/// A unit of the nodes, how many of its cores must be free, and for how long: at least two to the power of that, in ms.
-pub(super) type Key = (u16, u32, u32);
+/// For starts after now, the least time after which other bounds are kept: what is planned before a start must not be
+/// taken for room that there is, and jobs mostly are longer than a few minutes.
+const LEAST: i64 = 1 << 18;
+
+const NEVER: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// Of the nodes.
+    unit: u16,
+    /// So many of its cores must be free.
+    cores: u32,
+    /// For at least two to the power of that, in ms.
+    power: u32,
+    /// From then on.
+    since: Time,
+}
 
 /// When each node has that for the first time. What is put on nodes only makes it later, so a bound stays one, and is
 /// looked at again when somebody comes by.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
     /// By node; the end of time where it never has.
-    pub times: Vec<Time>,
-    /// By node, how often something was put on it when it was asked; none before.
-    pub asked: Vec<Option<u32>>,
+    times: Vec<Time>,
+    /// By node, how often something was put on it when it was asked; [`NEVER`] before.
+    asked: Vec<u32>,
     /// By class and block of nodes, the first of the times of its nodes.
     blocks: Vec<Time>,
 }
@@ -35,23 +50,12 @@ impl Timeline<'_> {
         nodes: &[NodeId],
         need: &Need,
         (from, span): (Time, Span),
-        best: (Time, NodeId),
-    ) -> Option<(Time, NodeId)> {
-        let class = *self.class_of.get(nodes.first()?.0 as usize)? as usize;
-        self.first_seat((nodes, class), need, (from, span), best)
-            .unwrap_or_else(|| self.first_by_bounds((nodes, class), need, (from, span), best))
-    }
-
-    pub(super) fn first_by_bounds(
-        &self,
-        (nodes, class): (&[NodeId], usize),
-        need: &Need,
-        (from, span): (Time, Span),
         mut best: (Time, NodeId),
     ) -> Option<(Time, NodeId)> {
-        let key @ (_, _, power) = self.key(need, span);
+        let class = *self.class_of.get(nodes.first()?.0 as usize)? as usize;
+        let key = self.key(need, (from, span));
         let mut all = self.bounds.borrow_mut();
-        let bounds = all.entry(key).or_insert_with(|| self.new_bounds());
+        let bounds = all.entry(key).or_insert_with(|| self.new_bounds(key.since));
         let (count, mut found) = (self.class_of.len().div_ceil(BLOCK), None);
         for block in 0..count {
             let begin = (block * BLOCK) as u32;
@@ -65,9 +69,9 @@ impl Timeline<'_> {
                 if bounds.times[place] == Time::MAX || (bounds.times[place].max(from), *node) >= best {
                     continue;
                 }
-                if bounds.asked[place] != Some(self.versions[place]) {
-                    bounds.asked[place] = Some(self.versions[place]);
-                    bounds.times[place] = self.bound(UnitId { node: *node, unit: need.unit }, need.cores, power);
+                if bounds.asked[place] != self.versions[place] {
+                    bounds.asked[place] = self.versions[place];
+                    bounds.times[place] = self.bound(*node, &key);
                     is_later = true;
                 }
                 let bound = bounds.times[place].max(from);
@@ -96,46 +100,49 @@ impl Timeline<'_> {
 
     /// Whether what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
     /// than cores: a bound is exact then.
-    pub(super) fn only_ends(&self, place: usize, need: &Need) -> bool {
+    fn only_ends(&self, place: usize, need: &Need) -> bool {
         !self.later[place] && need.memory == 0 && !need.alone && need.units == 1 && self.memory[place].is_empty()
     }
 
-    fn new_bounds(&self) -> Bounds {
+    fn new_bounds(&self, since: Time) -> Bounds {
         let nodes = self.class_of.len();
         let classes = self.view.index().classes.len();
         Bounds {
-            times: vec![self.now; nodes],
-            asked: vec![None; nodes],
-            blocks: vec![self.now; nodes.div_ceil(BLOCK) * classes],
+            times: vec![since; nodes],
+            asked: vec![NEVER; nodes],
+            blocks: vec![since; nodes.div_ceil(BLOCK) * classes],
         }
     }
 
     /// The first of the times of the nodes of a class in a block.
-    pub(super) fn first_time(&self, times: &[Time], class: usize, block: usize) -> Time {
+    fn first_time(&self, times: &[Time], class: usize, block: usize) -> Time {
         let first = block * BLOCK;
         let end = (first + BLOCK).min(times.len());
         let both = times[first..end].iter().zip(&self.class_of[first..end]);
         both.fold(Time::MAX, |least, (time, of)| if *of as usize == class { least.min(*time) } else { least })
     }
 
-    pub(super) fn key(&self, need: &Need, span: Span) -> Key {
+    fn key(&self, need: &Need, (from, span): (Time, Span)) -> Key {
         // What only becomes less is free for long where it is free at all.
         let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
-        (need.unit, need.cores, power)
+        let every = Span::from_ms(LEAST.max(1 << power));
+        let passed = (from - self.now).max(Span::ZERO).ms() / every.ms();
+        let since = if self.has_later { self.now + every.scaled(passed, 1) } else { self.now };
+        Key { unit: need.unit, cores: need.cores, power, since }
     }
 
-    fn bound(&self, unit: UnitId, cores: u32, power: u32) -> Time {
-        let span = Span::from_ms(1 << power);
-        let found = self.place_of(unit).and_then(|place| {
-            let most = self.cores[place] - i64::from(cores);
-            self.units[place].earliest(self.now, span, |_, used| used <= most)
+    fn bound(&self, node: NodeId, key: &Key) -> Time {
+        let span = Span::from_ms(1 << key.power);
+        let found = self.place_of(UnitId { node, unit: key.unit }).and_then(|place| {
+            let most = self.cores[place] - i64::from(key.cores);
+            self.units[place].earliest(key.since, span, |_, used| used <= most)
         });
         found.unwrap_or(Time::MAX)
     }
 }
 
 /// Of nodes in order those of the block that begins there.
-pub(super) fn in_block(nodes: &[NodeId], begin: u32) -> &[NodeId] {
+fn in_block(nodes: &[NodeId], begin: u32) -> &[NodeId] {
     let rest = &nodes[nodes.partition_point(|node| node.0 < begin)..];
     let most = &rest[..rest.len().min(BLOCK)];
     &most[..most.partition_point(|node| node.0 - begin < BLOCK as u32)]
