@@ -1,6 +1,8 @@
 //! Lower bounds of when nodes are free, so that a search for the first one looks at few of them. Decides nothing: each
 //! node that could be the first is asked itself.
 
+use std::collections::BTreeMap;
+
 use limo_model::{NodeId, Span, Time, UnitId};
 
 use super::{Need, Timeline};
@@ -55,15 +57,22 @@ impl Timeline<'_> {
         let class = *self.class_of.get(nodes.first()?.0 as usize)? as usize;
         let key = self.key(need, (from, span));
         let mut all = self.bounds.borrow_mut();
-        let bounds = all.entry(key).or_insert_with(|| self.new_bounds(key.since));
-        let (count, mut found) = (self.class_of.len().div_ceil(BLOCK), None);
-        for block in 0..count {
-            let begin = (block * BLOCK) as u32;
-            if (bounds.blocks[class * count + block].max(from), NodeId(begin)) >= best {
+        if !all.contains_key(&key) {
+            let bounds = self.new_bounds(&all, &key);
+            all.insert(key, bounds);
+        }
+        let bounds = all.get_mut(&key)?;
+        let count = self.class_of.len().div_ceil(BLOCK);
+        let (mut found, mut rest, mut end) = (None, nodes, 0);
+        while let Some(first) = rest.first() {
+            let block = first.0 as usize / BLOCK;
+            end = in_block(rest, block, end);
+            let (here, others) = rest.split_at(end);
+            rest = others;
+            if (bounds.blocks[class * count + block].max(from), *first) >= best {
                 continue;
             }
-            let here = in_block(nodes, begin);
-            let mut is_later = here.is_empty();
+            let mut is_later = false;
             for node in here {
                 let place = node.0 as usize;
                 if bounds.times[place] == Time::MAX || (bounds.times[place].max(from), *node) >= best {
@@ -104,14 +113,20 @@ impl Timeline<'_> {
         !self.later[place] && need.memory == 0 && !need.alone && need.units == 1 && self.memory[place].is_empty()
     }
 
-    fn new_bounds(&self, since: Time) -> Bounds {
+    /// What other bounds for as many cores tell of these: they are of a shorter time, or of any where things only end.
+    fn new_bounds(&self, all: &BTreeMap<Key, Bounds>, key: &Key) -> Bounds {
         let nodes = self.class_of.len();
         let classes = self.view.index().classes.len();
-        Bounds {
-            times: vec![since; nodes],
-            asked: vec![NEVER; nodes],
-            blocks: vec![since; nodes.div_ceil(BLOCK) * classes],
-        }
+        let blocks = vec![key.since; nodes.div_ceil(BLOCK) * classes];
+        let least = Key { power: 0, since: self.now, ..*key };
+        let known = all.range(least..).next().filter(|(of, _)| of.unit == key.unit && of.cores == key.cores);
+        let Some((of, known)) = known.filter(|(of, _)| of.since <= key.since) else {
+            return Bounds { times: vec![key.since; nodes], asked: vec![NEVER; nodes], blocks };
+        };
+        let is_shorter = of.power <= key.power;
+        let time = |place: usize| if is_shorter || !self.later[place] { known.times[place] } else { key.since };
+        let asked = |place: usize| if self.later[place] { NEVER } else { known.asked[place] };
+        Bounds { times: (0..nodes).map(time).collect(), asked: (0..nodes).map(asked).collect(), blocks }
     }
 
     /// The first of the times of the nodes of a class in a block.
@@ -141,9 +156,12 @@ impl Timeline<'_> {
     }
 }
 
-/// Of nodes in order those of the block that begins there.
-fn in_block(nodes: &[NodeId], begin: u32) -> &[NodeId] {
-    let rest = &nodes[nodes.partition_point(|node| node.0 < begin)..];
-    let most = &rest[..rest.len().min(BLOCK)];
-    &most[..most.partition_point(|node| node.0 - begin < BLOCK as u32)]
+/// How many of these nodes, which are in order, are in the block of the first. Mostly there are as many in each block.
+fn in_block(nodes: &[NodeId], block: usize, guess: usize) -> usize {
+    let is_here = |node: &NodeId| node.0 as usize / BLOCK == block;
+    let is_end = nodes.get(guess).is_none_or(|node| !is_here(node));
+    if guess > 0 && is_end && nodes.get(guess - 1).is_some_and(is_here) {
+        return guess;
+    }
+    nodes[..nodes.len().min(BLOCK)].partition_point(is_here)
 }
