@@ -5,6 +5,8 @@ mod bounds;
 mod draw;
 mod line;
 mod powered;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

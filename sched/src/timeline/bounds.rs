@@ -69,27 +69,29 @@ impl Timeline<'_> {
             end = in_block(rest, block, end);
             let (here, others) = rest.split_at(end);
             rest = others;
-            if (bounds.blocks[class * count + block].max(from), *first) >= best {
+            if !is_before((bounds.blocks[class * count + block].max(from), *first), best) {
                 continue;
             }
             let mut is_later = false;
             for node in here {
                 let place = node.0 as usize;
-                if bounds.times[place] == Time::MAX || (bounds.times[place].max(from), *node) >= best {
+                let mut bound = bounds.times[place];
+                if bound == Time::MAX || !is_before((bound.max(from), *node), best) {
                     continue;
                 }
                 if bounds.asked[place] != self.versions[place] {
-                    bounds.asked[place] = self.versions[place];
-                    bounds.times[place] = self.bound(*node, &key);
+                    bound = self.bound(*node, &key);
+                    (bounds.asked[place], bounds.times[place]) = (self.versions[place], bound);
                     is_later = true;
+                    if bound == Time::MAX || !is_before((bound.max(from), *node), best) {
+                        continue;
+                    }
                 }
-                let bound = bounds.times[place].max(from);
-                if bound == Time::MAX || (bound, *node) >= best {
-                    continue;
-                }
-                let at =
-                    if self.only_ends(place, need) { Some(bound) } else { self.earliest_on(*node, need, from, span) };
-                if let Some(at) = at.filter(|at| (*at, *node) < best) {
+                let at = match self.only_ends(place, need) {
+                    true => Some(bound.max(from)),
+                    false => self.earliest_on(*node, need, from, span),
+                };
+                if let Some(at) = at.filter(|at| is_before((*at, *node), best)) {
                     best = (at, *node);
                     found = Some(best);
                 }
@@ -154,6 +156,11 @@ impl Timeline<'_> {
         });
         found.unwrap_or(Time::MAX)
     }
+}
+
+/// The order of pairs, in a form that costs two comparisons: each node that is passed pays for it.
+fn is_before((at, node): (Time, NodeId), (best, other): (Time, NodeId)) -> bool {
+    at.unix_ms() < best.unix_ms() || (at.unix_ms() == best.unix_ms() && node.0 < other.0)
 }
 
 /// How many of these nodes, which are in order, are in the block of the first. Mostly there are as many in each block.

@@ -145,3 +145,87 @@ impl Offer {
         has_room && (respect == Respect::Resources || timeline.has_power_now(self.estimate.power))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Options, Preset};
+    use crate::{Core, Event};
+    use limo_model::{
+        EstimateSource, Meter, NodeId, NodeSpec, Part, Profile, ProfileKey, Time, UnitId, UnitKind, UnitSpec,
+    };
+    use proptest::prelude::*;
+
+    const NOW: Time = Time::from_unix_ms(1_000);
+
+    /// Two types of hardware in turns; runs of one of two applications are known, also under a cap.
+    fn core() -> Core {
+        let mut core = Core::new(NOW, Preset::Limo, Options::default());
+        let caps = Some((Power::from_watts(5), Power::from_watts(60)));
+        for index in 0..6 {
+            let unit = UnitSpec {
+                name: "cpu".into(),
+                hardware: ["slow", "fast"][index % 2].into(),
+                kind: UnitKind::Cpu,
+                cores: 4,
+                nameplate: Power::from_watts(30),
+                caps,
+            };
+            let (memory, idle) = (Memory::from_bytes(2), Power::ZERO);
+            let spec =
+                NodeSpec { name: format!("n{index}"), units: vec![unit], memory, idle, meter: Meter::None, rest: None };
+            core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
+        }
+        for (hardware, cap, secs) in
+            [("slow", None, 200), ("fast", None, 100), ("fast", Some(Power::from_watts(8)), 150)]
+        {
+            let key = ProfileKey { application: "a".into(), size: String::new(), hardware: hardware.into(), cap };
+            let (power, duration, source) = (Power::from_watts(10), Span::from_secs(secs), EstimateSource::Learned);
+            let energy = power * duration;
+            let profile = Some(Profile { duration, power, energy, spread_permille: 0, runs: 3, source });
+            core.apply(NOW, &Event::ProfileSet { key, profile, by: "root".into() }).expect("a profile");
+        }
+        core
+    }
+
+    fn request() -> impl Strategy<Value = Request> {
+        let limit = prop_oneof![Just(None), (90..260_i64).prop_map(Some), Just(Some(100)), Just(Some(200))];
+        let named = prop_oneof![4 => Just(""), 1 => Just("n1")];
+        let many = prop_oneof![3 => Just(1_u32), 1 => 2..=4_u32];
+        (any::<bool>(), 1..=4_u32, limit, named, (many, any::<bool>(), 0..4_u64)).prop_map(
+            |(known, cores, limit, named, (nodes, exclusive, memory))| Request {
+                cores: Cores::Count(NonZeroU32::new(cores).expect("at least one")),
+                nodes: NonZeroU32::new(nodes).expect("at least one"),
+                time_limit: limit.map(Span::from_secs),
+                exclude: [named].iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()).collect(),
+                exclusive: exclusive && cores == 1,
+                memory: Memory::from_bytes(memory),
+                ..Request::one_core(if known { "a" } else { "b" }.to_owned())
+            },
+        )
+    }
+
+    proptest! {
+        /// They are those that are found anew, also after something was put on nodes.
+        #[test]
+        fn ways_that_are_known_are_the_ways_that_there_are(
+            requests in proptest::collection::vec(request(), 1..60),
+            puts in proptest::collection::vec((0..60_usize, 0..6_u32, any::<bool>()), 0..8),
+        ) {
+            let core = core();
+            let view = core.view(NOW);
+            let mut pools = Pools::of(&view, |_| true);
+            let mut all = AllWays::default();
+            for (index, request) in requests.iter().enumerate() {
+                for (_, node, capped) in puts.iter().filter(|(at, ..)| *at == index) {
+                    let (unit, memory) = (UnitId { node: NodeId(*node), unit: 0 }, Memory::ZERO);
+                    let cap = capped.then(|| Power::from_watts(8));
+                    let others = pools.take(&view, &[Part { unit, count: 1, cores: 1, memory, cap }]);
+                    all.forget(others);
+                }
+                let known = all.of(&view, &pools, request, true);
+                prop_assert_eq!(format!("{:?}", known.offers), format!("{:?}", offers(&view, &pools, request, true)));
+            }
+        }
+    }
+}
