@@ -72,7 +72,8 @@ impl Timeline<'_> {
             if !is_before((bounds.blocks[class * count + block].max(from), *first), best) {
                 continue;
             }
-            let mut is_later = false;
+            // Nobody has looked at the block yet.
+            let mut is_later = bounds.blocks[class * count + block] == key.since;
             for node in here {
                 let place = node.0 as usize;
                 let mut bound = bounds.times[place];
@@ -160,7 +161,7 @@ impl Timeline<'_> {
 
 /// The order of pairs, in a form that costs two comparisons: each node that is passed pays for it.
 fn is_before((at, node): (Time, NodeId), (best, other): (Time, NodeId)) -> bool {
-    at.unix_ms() < best.unix_ms() || (at.unix_ms() == best.unix_ms() && node.0 < other.0)
+    at < best || (at == best && node < other)
 }
 
 /// How many of these nodes, which are in order, are in the block of the first. Mostly there are as many in each block.

@@ -52,9 +52,12 @@ struct Asked<'a> {
     size: &'a str,
     hardware: &'a [String],
     variants: &'a [String],
-    /// Where there may be nodes that the job must not have, all that says which.
-    named: Option<(&'a [String], &'a [String], Option<&'a str>, &'a str)>,
+    /// Where there may be nodes that the job must not have.
+    named: Option<Named<'a>>,
 }
+
+/// All that says which nodes a job may have: included, excluded, its reservation, its user.
+type Named<'a> = (&'a [String], &'a [String], Option<&'a str>, &'a str);
 
 /// By time limit.
 #[derive(Debug, Default)]
