@@ -1,7 +1,9 @@
 //! What a round costs with 1,000 nodes and 100,000 waiting jobs: the cluster is full, one job ends, a round follows.
 //!
-//! `cargo bench -p limo-sched --bench round [-- PRESET]`. Prints the mean of the rounds in time on the processor, beside
-//! what it should be, the longest, and the memory that the process has then. Not a test: nothing here fails because a machine is slow.
+//! `cargo bench -p limo-sched --bench round [-- PRESET... MIX...]`; a mix is one of `alike`, `different`, `unlimited` and
+//! `limited`. Prints the mean of the rounds in time on the processor, beside what it should be, the longest, a digest of
+//! all that the rounds said, which is the same for programs that plan the same, and the memory that the process has then.
+//! Not a test: nothing here fails because a machine is slow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -19,6 +21,10 @@ const ROUNDS: usize = 300;
 /// What a round should cost at most: one follows each end of a job, and 200 of them in a second are then one core's work.
 const AIM: Duration = Duration::from_millis(5);
 
+/// Of the digest FNV-1a, with 64 bits.
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x100_0000_01b3;
+
 /// The same numbers on every machine.
 struct Dice(u64);
 
@@ -34,6 +40,7 @@ struct Cluster {
     now: Time,
     attempts: BTreeMap<JobId, Attempt>,
     ends: BTreeSet<(Time, JobId)>,
+    digest: u64,
 }
 
 impl Cluster {
@@ -67,7 +74,7 @@ impl Cluster {
         }
         let limits = Curve::constant(Band::new(Power::ZERO, high).expect("a band"));
         core.apply(now, &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
-        Self { core, now, attempts: BTreeMap::new(), ends: BTreeSet::new() }
+        Self { core, now, attempts: BTreeMap::new(), ends: BTreeSet::new(), digest: FNV }
     }
 
     fn submit(&mut self, dice: &mut Dice, alike: bool) {
@@ -86,6 +93,8 @@ impl Cluster {
 
     fn obey(&mut self, round: &Round, dice: &mut Dice) {
         assert_eq!(round.violations, []);
+        let text = serde_json::to_vec(round).expect("a round");
+        self.digest = text.iter().fold(self.digest, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(FNV_PRIME));
         for command in &round.commands {
             if let Command::Start { job, attempt, estimate, .. } = command {
                 self.core.apply(self.now, &Event::Started { job: *job, attempt: *attempt }).expect("assigned");
@@ -132,10 +141,11 @@ fn measure(preset: Preset, alike: bool, high: Power) {
     let started: usize = rounds.iter().map(|(_, commands)| commands).sum();
     let (active, waiting) = (cluster.core.active(), cluster.core.waiting());
     println!(
-        "{preset:<15} {:<9} {:<9} mean {mean:>10.1?}  (aim {AIM:?}: {})  longest {longest:>10.1?}  first {filled:>10.1?}  started {started}  {active} run  {waiting} wait  {} MiB",
+        "{preset:<15} {:<9} {:<9} mean {mean:>10.1?}  (aim {AIM:?}: {})  longest {longest:>10.1?}  first {filled:>10.1?}  started {started}  digest {:016x}  {active} run  {waiting} wait  {} MiB",
         if alike { "alike" } else { "different" },
         if high.is_unlimited() { "no limit" } else { "a limit" },
         if mean < AIM { "reached" } else { "MISSED" },
+        cluster.digest,
         resident() >> 20,
     );
 }
@@ -154,11 +164,18 @@ fn resident() -> u64 {
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let presets = Preset::ALL.into_iter().filter(|preset| named.is_empty() || named.contains(&preset.to_string()));
-    for preset in presets {
+    let is_named = |word: &str| named.iter().any(|name| name == word);
+    // Of words that exclude each other none is the same as all.
+    let among = |words: &[&str], word: &str| is_named(word) || !words.iter().any(|word| is_named(word));
+    let presets = Preset::ALL.map(Preset::name);
+    for preset in Preset::ALL.into_iter().filter(|preset| among(&presets, preset.name())) {
         for alike in [true, false] {
             for high in [Power::MAX, Power::from_watts(130_000)] {
-                measure(preset, alike, high);
+                let jobs = if alike { "alike" } else { "different" };
+                let limit = if high.is_unlimited() { "unlimited" } else { "limited" };
+                if among(&["alike", "different"], jobs) && among(&["unlimited", "limited"], limit) {
+                    measure(preset, alike, high);
+                }
             }
         }
     }

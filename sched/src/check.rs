@@ -126,7 +126,7 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         // A plan that starts something is followed by another one; what was told stays told until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
         // Likewise one that changes something about jobs that run.
-        _ if plan.steers() => Vec::new(),
+        _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
         true => view.untold().map(|(job, _)| job).filter(is_missing).collect(),
         false => view.queue().map(|(job, _)| job).filter(is_missing).collect(),
     };

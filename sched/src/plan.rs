@@ -20,6 +20,9 @@ pub struct Plan {
     pub refusals: Vec<(JobId, Wait)>,
     /// Why each other job that was looked at waits.
     pub waits: Vec<(JobId, Wait)>,
+    /// Whether it left off once it was clear that nobody else starts: why the others wait is told by the plan that follows
+    /// one which starts or refuses something.
+    pub is_unfinished: bool,
     /// When the plan could become another one without any event.
     pub wake_at: Option<Time>,
     /// Free nodes to put to sleep: runs of neighbours, each the first and how many.
@@ -31,6 +34,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether another plan follows at once, which tells why jobs wait.
+    pub(crate) fn is_followed(&self) -> bool {
+        !self.starts.is_empty() || !self.refusals.is_empty()
+    }
+
     /// Whether it changes something about jobs that run.
     pub(crate) fn steers(&self) -> bool {
         !(self.caps.is_empty() && self.suspends.is_empty() && self.resumes.is_empty() && self.requeues.is_empty())

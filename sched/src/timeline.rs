@@ -4,6 +4,9 @@
 mod bounds;
 mod draw;
 mod line;
+mod powered;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,6 +18,7 @@ use crate::view::{Choice, View};
 use bounds::Bounds;
 use draw::Draw;
 use line::Line;
+use powered::Powered;
 
 /// Which limits a start has to respect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub(crate) enum Respect {
 }
 
 /// What must be free on a node for a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Need {
     pub unit: u16,
     /// Free cores of that unit.
@@ -55,10 +59,15 @@ pub(crate) struct Timeline<'a> {
     memory: Vec<Line>,
     /// Whether anything begins after now.
     has_later: bool,
+    /// By node, its class.
+    class_of: Vec<u32>,
     /// By node, how often something was put on it.
     versions: Vec<u32>,
+    /// By node, whether anything begins there after now.
+    later: Vec<bool>,
     /// Made when they are asked for. They only spare a look at nodes that are taken.
     bounds: RefCell<BTreeMap<bounds::Key, Bounds>>,
+    powered: RefCell<Powered>,
 }
 
 pub(crate) fn bytes(memory: limo_model::Memory) -> i64 {
@@ -75,6 +84,8 @@ impl<'a> Timeline<'a> {
         };
         let first_units: Vec<u32> = view.nodes().iter().map(&mut first).collect();
         let ceilings = ceilings(view);
+        let classes = &view.index().classes;
+        let class = |node| classes.place_of(node).map_or(u32::MAX, |(class, _)| class as u32);
         let mut timeline = Self {
             view: *view,
             now: view.now(),
@@ -85,9 +96,12 @@ impl<'a> Timeline<'a> {
             cores: view.nodes().iter().flat_map(|node| &node.spec.units).map(|unit| i64::from(unit.cores)).collect(),
             memory: vec![Line::default(); first_units.len()],
             has_later: false,
+            class_of: view.nodes().iter().map(|node| class(node.id)).collect(),
             versions: vec![0; first_units.len()],
+            later: vec![false; first_units.len()],
             first_units,
             bounds: RefCell::default(),
+            powered: RefCell::default(),
         };
         let mut changes = Vec::new();
         for (_, job) in view.active() {
@@ -111,7 +125,6 @@ impl<'a> Timeline<'a> {
     }
 
     fn occupy(&mut self, (placement, alone): (&[Part], bool), from: Option<Time>, to: Time) {
-        self.has_later |= from.is_some_and(|from| from > self.now);
         if alone {
             let runs = limo_model::runs(placement).into_iter();
             for node in runs.flat_map(|(first, count)| first.0..first.0.saturating_add(count)) {
@@ -126,8 +139,16 @@ impl<'a> Timeline<'a> {
             if memory > 0 {
                 self.memory[unit.node.0 as usize].add(from, to, memory);
             }
-            self.versions[unit.node.0 as usize] += 1;
+            self.touch(unit.node, from);
         }
+    }
+
+    /// Something is put on a node.
+    fn touch(&mut self, node: NodeId, from: Option<Time>) {
+        let is_later = from.is_some_and(|from| from > self.now);
+        self.has_later |= is_later;
+        self.later[node.0 as usize] |= is_later;
+        self.versions[node.0 as usize] += 1;
     }
 
     /// A node that one job has alone. No memory of it is left to anybody either, since nobody can be there.
@@ -136,7 +157,7 @@ impl<'a> Timeline<'a> {
         for (unit, spec) in of.units() {
             if let Some(place) = self.place_of(unit) {
                 self.units[place].add(from, to, i64::from(spec.cores));
-                self.versions[node.0 as usize] += 1;
+                self.touch(node, from);
             }
         }
     }
@@ -147,14 +168,22 @@ impl<'a> Timeline<'a> {
         self.occupy((&choice.placement, choice.alone), Some(at), end);
         // Without limits and prices nobody asks what is drawn later.
         if at <= self.now || self.is_limited || self.view.prices().is_some() {
-            self.power.add(at, end, choice.estimate.power.mw());
+            self.add_draw((at, end), choice.estimate.power);
         }
     }
 
     /// Plans a suspended job to go on as soon as the limits leave room for it: nobody who comes later takes that room.
     pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span) {
-        if let Some(at) = self.earliest_power(draw, self.now, rest) {
-            self.power.add(at, at + rest, draw.mw());
+        if let Some(at) = self.earliest_power(draw, (self.now, Time::MAX), rest) {
+            self.add_draw((at, at + rest), draw);
+        }
+    }
+
+    fn add_draw(&mut self, (from, to): (Time, Time), draw: Power) {
+        self.power.add(from, to, draw.mw());
+        if draw < Power::ZERO {
+            // What had no room may have it now.
+            self.powered.get_mut().forget();
         }
     }
 
@@ -168,9 +197,24 @@ impl<'a> Timeline<'a> {
         self.power.pieces(self.now).skip(1).find(|(_, draw)| *draw < level.mw()).map(|(start, _)| start)
     }
 
-    /// The first time from `from` on at which the limits leave `need` for all of `span`.
-    pub(crate) fn earliest_power(&self, need: Power, from: Time, span: Span) -> Option<Time> {
-        if self.is_limited { self.power.earliest(need, from, span) } else { Some(from) }
+    /// The first time from `from` on at which the limits leave `need` for all of `span`; perhaps none where it is after
+    /// `latest`.
+    pub(crate) fn earliest_power(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
+        match self.is_limited {
+            true => self.powered.borrow_mut().earliest(&self.power, need, (from, latest), span),
+            false => Some(from),
+        }
+    }
+
+    /// Whether the limits leave `need` now, for however short.
+    pub(crate) fn has_power_now(&self, need: Power) -> bool {
+        !self.is_limited || self.power.earliest(need, (self.now, self.now), Span::from_ms(1)).is_some()
+    }
+
+    /// Cores of a unit that are free now.
+    pub(crate) fn free_now(&self, node: NodeId, unit: u16) -> Option<i64> {
+        let place = self.place_of(UnitId { node, unit })?;
+        Some(self.cores[place] - self.units[place].level(self.now))
     }
 
     /// The first time from `from` on at which `need` is free on a node for all of `span`; `None` where it never is.
@@ -261,7 +305,7 @@ impl<'a> Timeline<'a> {
         loop {
             let mut next = self.earliest_on(part.unit.node, &need, at, span)?;
             if respect == Respect::ResourcesAndBand {
-                next = self.earliest_power(choice.estimate.power, next, span)?;
+                next = self.earliest_power(choice.estimate.power, (next, Time::MAX), span)?;
             }
             if next == at {
                 return Some(at);

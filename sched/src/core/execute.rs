@@ -31,7 +31,7 @@ pub(super) fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool
         plan = rejected(state, &plan);
     }
     name_reservations(state, now, &mut plan);
-    let more = !plan.starts.is_empty() || !plan.refusals.is_empty();
+    let more = plan.is_followed();
     if more {
         plan.waits.clear();
         plan.sleeps.clear();

@@ -1,11 +1,13 @@
 //! Order x admission x placement x caps: the parts of which the presets are made, and the one loop that runs them.
 //!
-//! The loop goes through the queue once. Each job is started, or gets a reason to wait; with [`Order::Conservative`] it
+//! The loop goes through the queue once, or until nobody else can start where another plan follows. Each job is started, or gets a reason to wait; with [`Order::Conservative`] it
 //! also gets a planned start, which no later job may delay. Decides nothing about the price: that is [`super::limo`].
+
+use std::rc::Rc;
 
 use limo_model::{JobId, Power, Request, Span, Time};
 
-use super::offers::{Ask, Found, Offer, Pools, offers};
+use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways, offers};
 use super::{Policy, limo, prototype};
 use crate::apply::draw_if_on;
 use crate::plan::{Plan, Start};
@@ -89,8 +91,12 @@ pub(super) struct Desk<'a> {
     pub holder: Option<JobId>,
     /// Nodes that take jobs, with what this plan has put on them.
     pools: Pools<'a>,
+    /// The ways of the jobs that were looked at, on these nodes.
+    ways: AllWays<'a>,
     /// What the jobs that this plan starts add to the draw.
     started: Power,
+    /// Whether anybody hears why the job at hand waits.
+    tells: bool,
     plan: Plan,
 }
 
@@ -108,15 +114,33 @@ impl Policy for Composition {
             reserved: Vec::new(),
             holder: None,
             pools: Pools::of(view, |node| node.is_available(view.now())),
+            ways: AllWays::default(),
             started: Power::ZERO,
+            tells: true,
             plan: Plan::default(),
         };
         let aim = limo::Aim::of(view, self);
         // Fillers come after all others: they take what is left over.
         let (fillers, jobs): (Vec<_>, Vec<_>) = view.queue().partition(|(_, job)| job.request.filler);
-        for (id, job) in jobs.into_iter().chain(fillers) {
-            let verdict = self.decide(&desk, &aim, (id, job));
-            desk.record(self, (id, job), verdict);
+        let jobs = [jobs, fillers].concat();
+        // Whether something was started or refused since it was asked whether anybody else can start.
+        let mut is_new = false;
+        for (index, (id, job)) in jobs.iter().enumerate() {
+            desk.tells = job.request.immediate || !desk.plan.is_followed();
+            let verdict = self.decide(&desk, &aim, (*id, job));
+            let waits = !matches!(verdict, Verdict::Start(_));
+            desk.record(self, (*id, job), verdict);
+            is_new |= !waits || job.request.immediate;
+            if is_new && waits {
+                is_new = false;
+                if desk.nobody_else(self, &jobs[index + 1..]) {
+                    desk.plan.is_unfinished = true;
+                    break;
+                }
+            }
+        }
+        if desk.plan.is_followed() {
+            return desk.plan;
         }
         // A start planned for the end of a running job needs no waking: that end is an event.
         let times = [next_change(view), aim.look_again(&desk, self)];
@@ -151,8 +175,8 @@ fn next_change(view: &View<'_>) -> Option<Time> {
 
 impl Composition {
     fn decide<'a>(&self, desk: &Desk<'a>, aim: &limo::Aim, (id, job): (JobId, &'a Job)) -> Verdict {
-        let offers = desk.offers(self, &job.request);
-        if offers.is_empty() {
+        let ways = desk.ways(self, &job.request);
+        if ways.is_empty() {
             return Verdict::Wait { wait: Wait::NoNode, holds: false };
         }
         if self.order == Order::Strict
@@ -161,9 +185,9 @@ impl Composition {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
         match (self.admission, self.placement) {
-            (Admission::Prototype, _) => desk.by_algorithm_3_3(&offers),
-            (_, Placement::ByPrice) => aim.decide(desk, self, (id, job), &offers),
-            (_, Placement::FirstFit) => desk.first_fit(self, &offers),
+            (Admission::Prototype, _) => desk.by_algorithm_3_3(&ways),
+            (_, Placement::ByPrice) => aim.decide(desk, self, (id, job), &ways),
+            (_, Placement::FirstFit) => desk.first_fit(self, &ways),
         }
     }
 
@@ -182,8 +206,24 @@ impl Composition {
 
 impl<'a> Desk<'a> {
     /// Every way to run the job on nodes that take jobs.
-    pub(super) fn offers(&self, composition: &Composition, request: &'a Request) -> Vec<Offer> {
-        composition.offers(&self.view, &self.pools, request)
+    pub(super) fn ways(&self, composition: &Composition, request: &'a Request) -> Rc<Ways> {
+        self.ways.of(&self.view, &self.pools, request, composition.caps == Caps::FromProfile)
+    }
+
+    /// Whether this plan is over once it has started or refused somebody: none of those behind can start now, since there
+    /// is nothing free or no power, and none wants to be refused.
+    fn nobody_else(&self, composition: &Composition, behind: &[(JobId, &'a Job)]) -> bool {
+        if !self.plan.is_followed() || behind.iter().any(|(_, job)| job.request.immediate) {
+            return false;
+        }
+        if composition.order == Order::Strict && self.holder.is_some() {
+            return true;
+        }
+        let (room, respect) = (Room::of(&self.pools, &self.planned), composition.respect());
+        let may_begin = |request: &'a Request| {
+            self.ways(composition, request).iter().any(|offer| offer.may_begin(&self.planned, &room, respect))
+        };
+        !behind.iter().any(|(_, job)| may_begin(&job.request))
     }
 
     /// The draw as limo-2018's prototype knows it, with what this plan has started.
@@ -227,14 +267,14 @@ impl<'a> Desk<'a> {
         found
     }
 
-    fn first_fit(&self, composition: &Composition, offers: &[Offer]) -> Verdict {
+    fn first_fit(&self, composition: &Composition, ways: &Ways) -> Verdict {
         let now = self.view.now();
-        let starts = self.starts(composition, offers, now);
+        let starts = self.starts(composition, ways, now);
         let first = starts.iter().min_by_key(|found| found.at);
         if let Some(choice) = first.filter(|found| found.at == now).and_then(|found| self.choice(found)) {
             return Verdict::Start(choice);
         }
-        self.later(composition, offers, first)
+        self.later(composition, ways, first)
     }
 
     /// The first time from `from` on at which the job delays nothing that is running or planned, on one way.
@@ -261,8 +301,8 @@ impl<'a> Desk<'a> {
     }
 
     /// The verdict for a job whose best start is `best`, which is not now.
-    pub(super) fn later(&self, composition: &Composition, offers: &[Offer], best: Option<&Found<'_>>) -> Verdict {
-        let wait = self.obstacle(composition, offers, best.map(|found| found.at));
+    pub(super) fn later(&self, composition: &Composition, ways: &Ways, best: Option<&Found<'_>>) -> Verdict {
+        let wait = self.obstacle(composition, ways, best.map(|found| found.at));
         match best.and_then(|found| Some((found.at, self.choice(found)?))) {
             Some((at, choice)) => Verdict::Later { choice, at, wait },
             None => Verdict::Wait { wait, holds: composition.order == Order::Strict },
@@ -270,10 +310,25 @@ impl<'a> Desk<'a> {
     }
 
     /// What stands against starting on any way now; `until` is when the job is expected to start.
-    pub(super) fn obstacle(&self, composition: &Composition, offers: &[Offer], until: Option<Time>) -> Wait {
+    pub(super) fn obstacle(&self, composition: &Composition, ways: &Ways, until: Option<Time>) -> Wait {
+        if !self.tells {
+            return Wait::Resources { until };
+        }
+        let against = match self.plan.starts.is_empty() {
+            true => *ways.against.get_or_init(|| self.against(composition, ways)),
+            false => self.against(composition, ways),
+        };
+        match (against, self.reserved.first()) {
+            (Against::Band { needs, left }, _) => Wait::Band { needs, left, until },
+            (Against::Others, Some(first)) => Wait::Behind { job: first.job, until: Some(first.at) },
+            (Against::Room | Against::Others, _) => Wait::Resources { until },
+        }
+    }
+
+    fn against(&self, composition: &Composition, offers: &[Offer]) -> Against {
         let free = self.fit_now(&self.actual, offers, Respect::Resources, false);
         let Some(least) = free.iter().map(|found| found.offer).min_by_key(|offer| offer.estimate.power) else {
-            return Wait::Resources { until };
+            return Against::Room;
         };
         let now = self.view.now();
         let powered = |offer: &Offer| {
@@ -282,12 +337,9 @@ impl<'a> Desk<'a> {
         };
         if composition.admission == Admission::Band && !free.iter().any(|found| powered(found.offer)) {
             let left = self.actual.headroom_for(least.estimate.duration).at_least_zero();
-            return Wait::Band { needs: least.estimate.power, left, until };
+            return Against::Band { needs: least.estimate.power, left };
         }
-        match self.reserved.first() {
-            Some(first) => Wait::Behind { job: first.job, until: Some(first.at) },
-            None => Wait::Resources { until },
-        }
+        Against::Others
     }
 
     fn record(&mut self, composition: &Composition, (id, job): (JobId, &Job), verdict: Verdict) {
@@ -314,7 +366,10 @@ impl<'a> Desk<'a> {
                 wait
             }
         };
-        self.plan.waits.push((id, wait));
+        match self.tells {
+            true => self.plan.waits.push((id, wait)),
+            false => self.plan.is_unfinished = true,
+        }
     }
 
     fn start(&mut self, id: JobId, choice: Choice) {
@@ -322,7 +377,8 @@ impl<'a> Desk<'a> {
         self.actual.plan(&choice, now);
         self.planned.plan(&choice, now);
         self.started += choice.estimate.power;
-        self.pools.take(&self.view, &choice.placement);
+        let others = self.pools.take(&self.view, &choice.placement);
+        self.ways.forget(others);
         self.plan.starts.push(Start { job: id, placement: choice.placement, estimate: choice.estimate });
     }
 }

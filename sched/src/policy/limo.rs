@@ -22,7 +22,7 @@
 use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
-use super::offers::{Ask, Found, Offer, Pools};
+use super::offers::{Ask, Found, Offer, Pools, Ways};
 use super::weigh::{patience, weigh};
 use crate::options::{Mode, Preempt};
 use crate::round::Wait;
@@ -74,51 +74,51 @@ impl Aim {
         desk: &Desk<'_>,
         composition: &Composition,
         (_, job): (JobId, &Job),
-        offers: &[Offer],
+        ways: &Ways,
     ) -> Verdict {
         let now = desk.view.now();
         if job.request.filler {
-            return self.fill(desk, composition, offers);
+            return self.fill(desk, composition, ways);
         }
-        let pressed = job.request.immediate || self.pressed_at(job, offers) <= now;
+        let pressed = job.request.immediate || self.pressed_at(job, ways) <= now;
         if !pressed && let Some(holder) = desk.holder {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
         let flexible = job.request.deadline.is_some() || job.request.start_by.is_some();
         if !pressed && flexible && desk.view.prices().is_some() {
-            return cheapest(desk, composition, job, offers);
+            return cheapest(desk, composition, job, ways);
         }
         if !pressed && self.bottom && desk.holds_lower_limit() {
             return self.hold(desk);
         }
-        let starts = desk.starts(composition, offers, now);
+        let starts = desk.starts(composition, ways, now);
         let ahead = || desk.actual.draw_at(now) >= desk.view.band().low();
         let lands = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
         if !pressed && self.bottom && ahead() && !starts.iter().any(lands) {
             return self.hold(desk);
         }
         let verdict = self.choose(desk, &starts, pressed);
-        verdict.or_else(|| until_the_fall(desk, composition, job, offers)).unwrap_or_else(|| {
+        verdict.or_else(|| until_the_fall(desk, composition, job, ways)).unwrap_or_else(|| {
             let first = starts.iter().min_by_key(|found| (found.at, found.offer.estimate.energy));
-            desk.later(composition, offers, first)
+            desk.later(composition, ways, first)
         })
     }
 
     /// A job that only serves to hold the lower limit: it starts where the draw is below it, and where it needs most
     /// power, so that few of them are enough.
-    fn fill(&self, desk: &Desk<'_>, composition: &Composition, offers: &[Offer]) -> Verdict {
+    fn fill(&self, desk: &Desk<'_>, composition: &Composition, ways: &Ways) -> Verdict {
         let now = desk.view.now();
         if desk.holds_lower_limit() {
             let (draw, low) = (desk.actual.draw_at(now), desk.view.band().low());
             return Verdict::Wait { wait: Wait::Filler { draw, low }, holds: false };
         }
-        let starts = desk.starts(composition, offers, now);
+        let starts = desk.starts(composition, ways, now);
         let fits = starts.iter().filter(|found| found.at == now);
         let most =
             fits.max_by_key(|found| (found.offer.estimate.power, std::cmp::Reverse((found.first.0, found.first.1))));
         match most.and_then(|found| desk.choice(found)) {
             Some(choice) => Verdict::Start(choice),
-            None => Verdict::Wait { wait: desk.obstacle(composition, offers, None), holds: false },
+            None => Verdict::Wait { wait: desk.obstacle(composition, ways, None), holds: false },
         }
     }
 
@@ -185,8 +185,8 @@ impl Aim {
         let view = &desk.view;
         let pressed_at = |job: &'a Job| {
             // Where it could run matters only for a deadline.
-            let offers = job.request.deadline.map(|_| desk.offers(composition, &job.request)).unwrap_or_default();
-            self.pressed_at(job, &offers)
+            let ways = job.request.deadline.map(|_| desk.ways(composition, &job.request));
+            self.pressed_at(job, ways.as_deref().map_or(&[], |ways| ways))
         };
         let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
         let below = desk.actual.first_below(view.band().low()).filter(|_| self.bottom && desk.holder.is_some());
@@ -241,10 +241,10 @@ fn latest_start(request: &Request, offer: &Offer) -> Option<Time> {
 
 /// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
 /// the one with least energy. Candidates are the earliest possible start and every later change of the price.
-fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, offers: &[Offer]) -> Verdict {
+fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) -> Verdict {
     let (now, prices) = (desk.view.now(), desk.view.prices());
     let mut best: Option<((Money, Time, Energy), Found<'_>)> = None;
-    for offer in offers {
+    for offer in ways.iter() {
         let latest = latest_start(&job.request, offer).unwrap_or(now);
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
         for from in std::iter::once(now).chain(steps.filter(|at| now < *at && *at <= latest)) {
@@ -258,10 +258,10 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, offers: &[Off
             }
         }
     }
-    let starts = desk.starts(composition, offers, now);
+    let starts = desk.starts(composition, ways, now);
     let soonest = starts.iter().min_by_key(|found| found.at);
-    let Some(found) = best.map(|(_, found)| found) else { return desk.later(composition, offers, soonest) };
-    let Some(choice) = desk.choice(&found) else { return desk.later(composition, offers, soonest) };
+    let Some(found) = best.map(|(_, found)| found) else { return desk.later(composition, ways, soonest) };
+    let Some(choice) = desk.choice(&found) else { return desk.later(composition, ways, soonest) };
     let at = found.at;
     let wait = match (prices, soonest) {
         _ if at == now => return Verdict::Start(choice),
@@ -269,7 +269,7 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, offers: &[Off
         (Some(prices), Some(possible)) if possible.at == now => {
             Wait::Price { now: *prices.at(now), then: *prices.at(at), at }
         }
-        _ => desk.obstacle(composition, offers, Some(at)),
+        _ => desk.obstacle(composition, ways, Some(at)),
     };
     Verdict::Later { choice, at, wait }
 }

@@ -5,6 +5,7 @@
 //! in order; neighbours become one part. Decides nothing about when and whether.
 
 mod several;
+mod ways;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use crate::estimate::{Known, Looked};
 use crate::state::Node;
 use crate::timeline::{Need, Respect, Timeline, bytes};
 use crate::view::{Choice, View};
+
+pub(super) use ways::{Against, AllWays, Room, Ways};
 
 /// What units have in common that are alike, apart from when they are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,8 +62,9 @@ impl<'a> Pools<'a> {
         pools
     }
 
-    /// A job is put on these units: from now on they have its cap.
-    pub fn take(&mut self, view: &View<'_>, placement: &[Part]) {
+    /// A job is put on these units: from now on they have its cap. Whether there are other kinds of units now.
+    pub fn take(&mut self, view: &View<'_>, placement: &[Part]) -> bool {
+        let mut others = false;
         for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
             let Some((class, _)) = view.index().classes.place_of(unit.node) else { continue };
             let of = |kind: &Kind| kind.class == class && kind.unit == unit.unit;
@@ -71,11 +75,14 @@ impl<'a> Pools<'a> {
                 continue;
             }
             nodes.remove(at);
+            others |= nodes.is_empty();
             let nodes = self.kinds.entry(Kind { shared: Some(cap), ..kind }).or_default();
+            others |= nodes.is_empty();
             if let Err(at) = nodes.binary_search(&unit.node) {
                 nodes.insert(at, unit.node);
             }
         }
+        others
     }
 
     fn on_units(&self, request: &'a Request) -> OnUnits {
@@ -280,7 +287,7 @@ impl Offer {
     pub fn find(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
         let powered = |draw: Power, at: Time| match ask.respect {
             Respect::Resources => Some(at),
-            Respect::ResourcesAndBand => timeline.earliest_power(draw, at, ask.span),
+            Respect::ResourcesAndBand => timeline.earliest_power(draw, (at, ask.latest), ask.span),
         };
         // Nowhere it draws less than that: before then, no node need be asked.
         let mut at = powered(self.estimate.power, ask.from).filter(|at| *at <= ask.latest)?;
@@ -290,7 +297,8 @@ impl Offer {
             if next > ask.latest {
                 return None;
             }
-            let fits = powered(draw, next)?;
+            // Of what was asked already it need not be asked again.
+            let fits = if next == at && draw == self.estimate.power { next } else { powered(draw, next)? };
             if fits == next {
                 let first = (seat.node, self.sources[seat.source].kind.unit, self.rank);
                 return Some(Found { at: next, offer: self, ask: Ask { from: next, ..ask }, seat, first });

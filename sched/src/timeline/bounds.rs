@@ -1,19 +1,36 @@
 //! Lower bounds of when nodes are free, so that a search for the first one looks at few of them. Decides nothing: each
 //! node that could be the first is asked itself.
 
+use std::collections::BTreeMap;
+
 use limo_model::{NodeId, Span, Time, UnitId};
 
 use super::{Need, Timeline};
 
 /// Nodes that are passed together: about the root of the thousand that a cluster has.
-const BLOCK: u32 = 32;
+pub(super) const BLOCK: usize = 32;
 
-/// Bounds are kept for few lengths of time, each 16 times the one before, since each has to ask all nodes: profiles of
+/// Bounds are kept for few lengths of time, each 4 times the one before, since each has to ask all nodes: profiles of
 /// one cluster mostly are of the same two or three.
-const STEP: u32 = 4;
+const STEP: u32 = 2;
 
-/// A unit of the nodes, how many of its cores must be free, and for how long: at least two to the power of that, in ms.
-pub(super) type Key = (u16, u32, u32);
+/// For starts after now, the least time after which other bounds are kept: what is planned before a start must not be
+/// taken for room that there is, and jobs mostly are longer than a few minutes.
+const LEAST: i64 = 1 << 18;
+
+const NEVER: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// Of the nodes.
+    unit: u16,
+    /// So many of its cores must be free.
+    cores: u32,
+    /// For at least two to the power of that, in ms.
+    power: u32,
+    /// From then on.
+    since: Time,
+}
 
 /// When each node has that for the first time. What is put on nodes only makes it later, so a bound stays one, and is
 /// looked at again when somebody comes by.
@@ -21,28 +38,15 @@ pub(super) type Key = (u16, u32, u32);
 pub(super) struct Bounds {
     /// By node; the end of time where it never has.
     times: Vec<Time>,
-    /// By node, how often something was put on it when it was asked; none before.
-    asked: Vec<Option<u32>>,
-    /// By block of nodes, the first of their times.
+    /// By node, how often something was put on it when it was asked; [`NEVER`] before.
+    asked: Vec<u32>,
+    /// By class and block of nodes, the first of the times of its nodes.
     blocks: Vec<Time>,
 }
 
-impl Bounds {
-    fn new(nodes: usize, now: Time) -> Self {
-        let blocks = nodes.div_ceil(BLOCK as usize);
-        Self { times: vec![now; nodes], asked: vec![None; nodes], blocks: vec![now; blocks] }
-    }
-
-    fn look(&mut self, block: usize) {
-        let first = block * BLOCK as usize;
-        let end = (first + BLOCK as usize).min(self.times.len());
-        self.blocks[block] = self.times[first..end].iter().copied().min().unwrap_or(Time::MAX);
-    }
-}
-
 impl Timeline<'_> {
-    /// Of these nodes, which are in order, the one that has `need` free first for all of `span` from `from` on, of equal
-    /// ones the first, and when. None where that is not before `best`.
+    /// Of these nodes, which are in order and of one class, the one that has `need` free first for all of `span` from `from`
+    /// on, of equal ones the first, and when. None where that is not before `best`.
     pub(crate) fn first_on(
         &self,
         nodes: &[NodeId],
@@ -50,51 +54,54 @@ impl Timeline<'_> {
         (from, span): (Time, Span),
         mut best: (Time, NodeId),
     ) -> Option<(Time, NodeId)> {
-        // What only becomes less is free for long where it is free at all.
-        let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
+        let class = *self.class_of.get(nodes.first()?.0 as usize)? as usize;
+        let key = self.key(need, (from, span));
         let mut all = self.bounds.borrow_mut();
-        let bounds =
-            all.entry((need.unit, need.cores, power)).or_insert_with(|| Bounds::new(self.first_units.len(), self.now));
+        if !all.contains_key(&key) {
+            let bounds = self.new_bounds(&all, &key);
+            all.insert(key, bounds);
+        }
+        let bounds = all.get_mut(&key)?;
+        let count = self.class_of.len().div_ceil(BLOCK);
         let (mut found, mut rest, mut end) = (None, nodes, 0);
         while let Some(first) = rest.first() {
-            let block = (first.0 / BLOCK) as usize;
-            let next = first.0 - first.0 % BLOCK + BLOCK;
-            // Mostly there are as many in each block.
-            let is_end = end > 0 && rest.get(end).is_none_or(|node| node.0 >= next);
-            if !(is_end && rest.get(end - 1).is_some_and(|node| node.0 < next)) {
-                end = rest[..rest.len().min(BLOCK as usize)].partition_point(|node| node.0 < next);
-            }
+            let block = first.0 as usize / BLOCK;
+            end = in_block(rest, block, end);
             let (here, others) = rest.split_at(end);
             rest = others;
-            if bounds.blocks.get(block).is_none_or(|bound| ((*bound).max(from), *first) >= best) {
+            if !is_before((bounds.blocks[class * count + block].max(from), *first), best) {
                 continue;
             }
-            let mut is_later = false;
+            // Nobody has looked at the block yet.
+            let mut is_later = bounds.blocks[class * count + block] == key.since;
             for node in here {
                 let place = node.0 as usize;
-                if (bounds.times[place].max(from), *node) >= best {
+                let mut bound = bounds.times[place];
+                if bound == Time::MAX || !is_before((bound.max(from), *node), best) {
                     continue;
                 }
-                if bounds.asked[place] != Some(self.versions[place]) {
-                    bounds.asked[place] = Some(self.versions[place]);
-                    bounds.times[place] = self.bound(UnitId { node: *node, unit: need.unit }, need.cores, power);
+                if bounds.asked[place] != self.versions[place] {
+                    bound = self.bound(*node, &key);
+                    (bounds.asked[place], bounds.times[place]) = (self.versions[place], bound);
                     is_later = true;
+                    if bound == Time::MAX || !is_before((bound.max(from), *node), best) {
+                        continue;
+                    }
                 }
-                let bound = bounds.times[place];
-                if bound == Time::MAX || (bound.max(from), *node) >= best {
-                    continue;
-                }
-                let Some(at) = self.earliest_on(*node, need, from, span) else { continue };
-                if (at, *node) < best {
+                let at = match self.only_ends(place, need) {
+                    true => Some(bound.max(from)),
+                    false => self.earliest_on(*node, need, from, span),
+                };
+                if let Some(at) = at.filter(|at| is_before((*at, *node), best)) {
                     best = (at, *node);
                     found = Some(best);
                 }
-                if at == from {
+                if at == Some(from) {
                     break;
                 }
             }
             if is_later {
-                bounds.look(block);
+                bounds.blocks[class * count + block] = self.first_time(&bounds.times, class, block);
             }
             if found.is_some_and(|(at, _)| at == from) {
                 break;
@@ -103,12 +110,66 @@ impl Timeline<'_> {
         found
     }
 
-    fn bound(&self, unit: UnitId, cores: u32, power: u32) -> Time {
-        let span = Span::from_ms(1 << power);
-        let found = self.place_of(unit).and_then(|place| {
-            let most = self.cores[place] - i64::from(cores);
-            self.units[place].earliest(self.now, span, |_, used| used <= most)
+    /// Whether what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
+    /// than cores: a bound is exact then.
+    fn only_ends(&self, place: usize, need: &Need) -> bool {
+        !self.later[place] && need.memory == 0 && !need.alone && need.units == 1 && self.memory[place].is_empty()
+    }
+
+    /// What other bounds for as many cores tell of these: they are of a shorter time, or of any where things only end.
+    fn new_bounds(&self, all: &BTreeMap<Key, Bounds>, key: &Key) -> Bounds {
+        let nodes = self.class_of.len();
+        let classes = self.view.index().classes.len();
+        let blocks = vec![key.since; nodes.div_ceil(BLOCK) * classes];
+        let least = Key { power: 0, since: self.now, ..*key };
+        let known = all.range(least..).next().filter(|(of, _)| of.unit == key.unit && of.cores == key.cores);
+        let Some((of, known)) = known.filter(|(of, _)| of.since <= key.since) else {
+            return Bounds { times: vec![key.since; nodes], asked: vec![NEVER; nodes], blocks };
+        };
+        let is_shorter = of.power <= key.power;
+        let time = |place: usize| if is_shorter || !self.later[place] { known.times[place] } else { key.since };
+        let asked = |place: usize| if self.later[place] { NEVER } else { known.asked[place] };
+        Bounds { times: (0..nodes).map(time).collect(), asked: (0..nodes).map(asked).collect(), blocks }
+    }
+
+    /// The first of the times of the nodes of a class in a block.
+    fn first_time(&self, times: &[Time], class: usize, block: usize) -> Time {
+        let first = block * BLOCK;
+        let end = (first + BLOCK).min(times.len());
+        let both = times[first..end].iter().zip(&self.class_of[first..end]);
+        both.fold(Time::MAX, |least, (time, of)| if *of as usize == class { least.min(*time) } else { least })
+    }
+
+    fn key(&self, need: &Need, (from, span): (Time, Span)) -> Key {
+        // What only becomes less is free for long where it is free at all.
+        let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
+        let every = Span::from_ms(LEAST.max(1 << power));
+        let passed = (from - self.now).max(Span::ZERO).ms() / every.ms();
+        let since = if self.has_later { self.now + every.scaled(passed, 1) } else { self.now };
+        Key { unit: need.unit, cores: need.cores, power, since }
+    }
+
+    fn bound(&self, node: NodeId, key: &Key) -> Time {
+        let span = Span::from_ms(1 << key.power);
+        let found = self.place_of(UnitId { node, unit: key.unit }).and_then(|place| {
+            let most = self.cores[place] - i64::from(key.cores);
+            self.units[place].earliest(key.since, span, |_, used| used <= most)
         });
         found.unwrap_or(Time::MAX)
     }
+}
+
+/// The order of pairs, in a form that costs two comparisons: each node that is passed pays for it.
+fn is_before((at, node): (Time, NodeId), (best, other): (Time, NodeId)) -> bool {
+    at < best || (at == best && node < other)
+}
+
+/// How many of these nodes, which are in order, are in the block of the first. Mostly there are as many in each block.
+fn in_block(nodes: &[NodeId], block: usize, guess: usize) -> usize {
+    let is_here = |node: &NodeId| node.0 as usize / BLOCK == block;
+    let is_end = nodes.get(guess).is_none_or(|node| !is_here(node));
+    if guess > 0 && is_end && nodes.get(guess - 1).is_some_and(is_here) {
+        return guess;
+    }
+    nodes[..nodes.len().min(BLOCK)].partition_point(is_here)
 }

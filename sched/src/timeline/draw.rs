@@ -148,8 +148,9 @@ impl Draw {
         })
     }
 
-    /// The first time from `from` on after which the ceiling leaves `need` for all of `span`.
-    pub fn earliest(&self, need: Power, from: Time, span: Span) -> Option<Time> {
+    /// The first time from `from` on after which the ceiling leaves `need` for all of `span`; none where it is after
+    /// `latest`.
+    pub fn earliest(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
         let (first, place) = self.place(from);
         // Where the room of the pieces before began; none where there is none.
         let mut start: Option<Time> = None;
@@ -159,6 +160,9 @@ impl Draw {
             if start.is_some_and(|start| enters - start >= span) {
                 return start;
             }
+            if start.is_none() && enters > latest {
+                return None;
+            }
             match block.all(need) {
                 Some(true) => start = start.or(Some(enters)),
                 Some(false) => start = None,
@@ -167,6 +171,9 @@ impl Draw {
                         let at = piece.at.max(from);
                         if start.is_some_and(|start| at - start >= span) {
                             return start;
+                        }
+                        if start.is_none() && at > latest {
+                            return None;
                         }
                         let fits = Power::from_mw(piece.level + block.more) + need <= Power::from_mw(piece.ceiling);
                         start = if fits { start.or(Some(at)) } else { None };
@@ -235,9 +242,9 @@ mod tests {
         let mut draw = Draw::of(i64::MAX, vec![(at(5), 1), (at(5), i64::MAX)], &[(at(0), watts(7))]);
         draw.add(at(1), at(9), i64::MAX);
         assert!(draw.pieces(at(0)).all(|(_, level)| level == i64::MAX));
-        assert_eq!(draw.earliest(watts(0), at(0), Span::from_ms(1)), None);
+        assert_eq!(draw.earliest(watts(0), (at(0), Time::MAX), Span::from_ms(1)), None);
         let boundless = Draw::of(i64::MAX, Vec::new(), &[(at(0), Power::MAX)]);
-        assert_eq!(boundless.earliest(watts(3), at(2), Span::from_ms(1)), Some(at(2)));
+        assert_eq!(boundless.earliest(watts(3), (at(2), Time::MAX), Span::from_ms(1)), Some(at(2)));
     }
 
     proptest! {
@@ -266,8 +273,10 @@ mod tests {
             let left: Vec<i64> = (0..600).map(|ms| top(ms) - levels[ms as usize]).collect();
             for (from, span, need) in asks {
                 let fits = |start: i64| left[start as usize..(start + span) as usize].iter().all(|left| *left >= need);
-                let found = draw.earliest(watts(need), at(from), Span::from_ms(span));
+                let earliest = |latest| draw.earliest(watts(need), (at(from), latest), Span::from_ms(span));
+                let found = earliest(Time::MAX);
                 prop_assert_eq!(found.map(Time::unix_ms), (from..510).find(|start| fits(*start)));
+                prop_assert_eq!(earliest(at(from)).filter(|found| *found == at(from)), found.filter(|found| *found == at(from)));
                 let least = left[from as usize..(from + span) as usize].iter().min().copied();
                 prop_assert_eq!(Some(draw.least_left(at(from), at(from + span)).mw()), least);
                 let level = draw.pieces(at(from)).next().map(|(_, level)| level);

@@ -38,6 +38,12 @@ impl Line {
         }
     }
 
+    /// What is taken at a time.
+    pub fn level(&self, at: Time) -> i64 {
+        let next = self.steps.iter().take_while(|(step, _)| *step <= at);
+        next.last().map_or(self.base, |(_, level)| *level)
+    }
+
     /// The pieces from `from` on: start, end, level. The last one never ends.
     pub fn pieces(&self, from: Time) -> impl Iterator<Item = (Time, Time, i64)> {
         let next = self.steps.partition_point(|(at, _)| *at <= from);

@@ -89,6 +89,19 @@ fn each_job_once_and_with_a_reason() {
     let (one, two, three, nine) = (JobId(1), JobId(2), JobId(3), JobId(9));
     let wait = || Wait::Resources { until: None };
     check_broken(|plan| plan.waits.clear(), &[Violation::NoReason { job: two }]);
+    // Unless another plan follows that tells it.
+    let leaves_off = |plan: &mut Plan| {
+        plan.waits.clear();
+        plan.is_unfinished = true;
+    };
+    check_broken(leaves_off, &[]);
+    let starts_nothing = |plan: &mut Plan| {
+        leaves_off(plan);
+        plan.starts.clear();
+        plan.refusals.clear();
+    };
+    let nobody = [one, two, three].map(|job| Violation::NoReason { job });
+    check_broken(starts_nothing, &nobody);
     check_broken(|plan| plan.waits.push((one, wait())), &[Violation::Twice { job: one }]);
     check_broken(|plan| plan.waits.push((nine, wait())), &[Violation::NotWaiting { job: nine }]);
     check_broken(|plan| plan.refusals.append(&mut plan.waits), &[Violation::RefusedPatient { job: two }]);

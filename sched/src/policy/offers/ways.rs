@@ -1,0 +1,234 @@
+//! The ways to run jobs, found once for all jobs that ask for the same, and what stands against them. Decides nothing.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use limo_model::{Cores, Memory, Power, Request, Span};
+
+use super::{Offer, Pools, offers};
+use crate::timeline::{Respect, Timeline};
+use crate::view::View;
+
+/// Every way to run a job.
+#[derive(Debug)]
+pub(in crate::policy) struct Ways {
+    offers: Vec<Offer>,
+    /// What stands against a start now while nothing is started.
+    pub against: OnceCell<Against>,
+}
+
+/// What stands against a start now, apart from jobs that are planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::policy) enum Against {
+    Room,
+    Band {
+        needs: Power,
+        left: Power,
+    },
+    /// Only jobs before it.
+    Others,
+}
+
+impl Deref for Ways {
+    type Target = [Offer];
+
+    fn deref(&self) -> &[Offer] {
+        &self.offers
+    }
+}
+
+/// All that ways depend on but the time limit: jobs with the same have the same ways.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Asked<'a> {
+    cores: Cores,
+    nodes: NonZeroU32,
+    memory: Memory,
+    accelerators: Option<NonZeroU32>,
+    exclusive: bool,
+    application: &'a str,
+    size: &'a str,
+    hardware: &'a [String],
+    variants: &'a [String],
+    /// Where there may be nodes that the job must not have.
+    named: Option<Named<'a>>,
+}
+
+/// All that says which nodes a job may have: included, excluded, its reservation, its user.
+type Named<'a> = (&'a [String], &'a [String], Option<&'a str>, &'a str);
+
+/// By time limit.
+#[derive(Debug, Default)]
+struct ByLimit {
+    /// Those of all whose limit is at least that: profiles say that the job is over by then, wherever it runs.
+    longer: Option<(Span, Rc<Ways>)>,
+    exactly: BTreeMap<Option<Span>, Rc<Ways>>,
+}
+
+/// The ways that were found for the jobs of a plan.
+#[derive(Debug, Default)]
+pub(in crate::policy) struct AllWays<'a>(RefCell<BTreeMap<Asked<'a>, ByLimit>>);
+
+impl<'a> AllWays<'a> {
+    /// Every way to run the job on the nodes of `pools`, which are the same as when it was asked before.
+    pub fn of(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Rc<Ways> {
+        let is_named = view.may_be_denied(request);
+        let asked = Asked {
+            cores: request.cores,
+            nodes: request.nodes,
+            memory: request.memory,
+            accelerators: request.accelerators,
+            exclusive: request.exclusive,
+            application: &request.application,
+            size: &request.size,
+            hardware: &request.hardware,
+            variants: &request.variants,
+            named: is_named.then(|| {
+                (&request.include[..], &request.exclude[..], request.reservation.as_deref(), &request.user[..])
+            }),
+        };
+        let mut all = self.0.borrow_mut();
+        let known = all.entry(asked).or_default();
+        if let Some((longest, ways)) = &known.longer
+            && request.time_limit.is_some_and(|limit| limit >= *longest)
+        {
+            return ways.clone();
+        }
+        if let Some(ways) = known.exactly.get(&request.time_limit) {
+            return ways.clone();
+        }
+        let ways = Rc::new(Ways { offers: offers(view, pools, request, caps), against: OnceCell::new() });
+        known.exactly.insert(request.time_limit, ways.clone());
+        // Which nodes may be had depends on the limit where some are reserved; and which are alike where it shortens runs.
+        let is_plain = !is_named && request.nodes.get() == 1;
+        let longest = ways.iter().map(|offer| offer.estimate.duration).max();
+        if let Some((longest, limit)) = longest.zip(request.time_limit)
+            && is_plain
+            && limit > longest
+        {
+            known.longer = Some((longest, ways.clone()));
+        }
+        ways
+    }
+
+    /// Something was put on nodes; `others`: so that there are other kinds of units now. A job on one unit of any node
+    /// depends on nothing else.
+    pub fn forget(&mut self, others: bool) {
+        let one = NonZeroU32::MIN;
+        let is_plain = |asked: &Asked<'_>| asked.nodes == one && asked.accelerators.is_none_or(|count| count == one);
+        self.0.get_mut().retain(|asked, _| !others && is_plain(asked) && asked.named.is_none());
+    }
+}
+
+/// The most that nodes have free now, by class and unit.
+pub(in crate::policy) struct Room(BTreeMap<(usize, u16), i64>);
+
+impl Room {
+    pub fn of(pools: &Pools<'_>, timeline: &Timeline<'_>) -> Self {
+        let mut free = BTreeMap::new();
+        for (kind, nodes) in &pools.kinds {
+            let here = nodes.iter().filter_map(|node| timeline.free_now(*node, kind.unit)).max();
+            let most: &mut i64 = free.entry((kind.class, kind.unit)).or_default();
+            *most = here.map_or(*most, |here| here.max(*most));
+        }
+        Self(free)
+    }
+}
+
+impl Offer {
+    /// Whether it could be that a job starts on this way now: where not, it does not, however few jobs are planned.
+    pub fn may_begin(&self, timeline: &Timeline<'_>, room: &Room, respect: Respect) -> bool {
+        let has_room = self.sources.iter().any(|source| {
+            let most = room.0.get(&(source.kind.class, source.kind.unit));
+            // Of several units it may get others of the type.
+            source.need.units > 1 || most.is_some_and(|most| i64::from(source.need.cores) <= *most)
+        });
+        has_room && (respect == Respect::Resources || timeline.has_power_now(self.estimate.power))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Options, Preset};
+    use crate::{Core, Event};
+    use limo_model::{
+        EstimateSource, Meter, NodeId, NodeSpec, Part, Profile, ProfileKey, Time, UnitId, UnitKind, UnitSpec,
+    };
+    use proptest::prelude::*;
+
+    const NOW: Time = Time::from_unix_ms(1_000);
+
+    /// Two types of hardware in turns; runs of one of two applications are known, also under a cap.
+    fn core() -> Core {
+        let mut core = Core::new(NOW, Preset::Limo, Options::default());
+        let caps = Some((Power::from_watts(5), Power::from_watts(60)));
+        for index in 0..6 {
+            let unit = UnitSpec {
+                name: "cpu".into(),
+                hardware: ["slow", "fast"][index % 2].into(),
+                kind: UnitKind::Cpu,
+                cores: 4,
+                nameplate: Power::from_watts(30),
+                caps,
+            };
+            let (memory, idle) = (Memory::from_bytes(2), Power::ZERO);
+            let spec =
+                NodeSpec { name: format!("n{index}"), units: vec![unit], memory, idle, meter: Meter::None, rest: None };
+            core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
+        }
+        for (hardware, cap, secs) in
+            [("slow", None, 200), ("fast", None, 100), ("fast", Some(Power::from_watts(8)), 150)]
+        {
+            let key = ProfileKey { application: "a".into(), size: String::new(), hardware: hardware.into(), cap };
+            let (power, duration, source) = (Power::from_watts(10), Span::from_secs(secs), EstimateSource::Learned);
+            let energy = power * duration;
+            let profile = Some(Profile { duration, power, energy, spread_permille: 0, runs: 3, source });
+            core.apply(NOW, &Event::ProfileSet { key, profile, by: "root".into() }).expect("a profile");
+        }
+        core
+    }
+
+    fn request() -> impl Strategy<Value = Request> {
+        let limit = prop_oneof![Just(None), (90..260_i64).prop_map(Some), Just(Some(100)), Just(Some(200))];
+        let named = prop_oneof![4 => Just(""), 1 => Just("n1")];
+        let many = prop_oneof![3 => Just(1_u32), 1 => 2..=4_u32];
+        (any::<bool>(), 1..=4_u32, limit, named, (many, any::<bool>(), 0..4_u64)).prop_map(
+            |(known, cores, limit, named, (nodes, exclusive, memory))| Request {
+                cores: Cores::Count(NonZeroU32::new(cores).expect("at least one")),
+                nodes: NonZeroU32::new(nodes).expect("at least one"),
+                time_limit: limit.map(Span::from_secs),
+                exclude: [named].iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()).collect(),
+                exclusive: exclusive && cores == 1,
+                memory: Memory::from_bytes(memory),
+                ..Request::one_core(if known { "a" } else { "b" }.to_owned())
+            },
+        )
+    }
+
+    proptest! {
+        /// They are those that are found anew, also after something was put on nodes.
+        #[test]
+        fn ways_that_are_known_are_the_ways_that_there_are(
+            requests in proptest::collection::vec(request(), 1..60),
+            puts in proptest::collection::vec((0..60_usize, 0..6_u32, any::<bool>()), 0..8),
+        ) {
+            let core = core();
+            let view = core.view(NOW);
+            let mut pools = Pools::of(&view, |_| true);
+            let mut all = AllWays::default();
+            for (index, request) in requests.iter().enumerate() {
+                for (_, node, capped) in puts.iter().filter(|(at, ..)| *at == index) {
+                    let (unit, memory) = (UnitId { node: NodeId(*node), unit: 0 }, Memory::ZERO);
+                    let cap = capped.then(|| Power::from_watts(8));
+                    let others = pools.take(&view, &[Part { unit, count: 1, cores: 1, memory, cap }]);
+                    all.forget(others);
+                }
+                let known = all.of(&view, &pools, request, true);
+                prop_assert_eq!(format!("{:?}", known.offers), format!("{:?}", offers(&view, &pools, request, true)));
+            }
+        }
+    }
+}
