@@ -6,7 +6,8 @@
 //! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
 //! `default_duration`. A job is planned within one class of nodes.
 //! Ignores: power, price, budgets, deadlines. Plans count cores: where jobs take parts of nodes, or neighbours only,
-//! the cores may be free and no node be, and the job then starts later than planned; memory is asked at the start only.
+//! the cores may be free and no node be, and the job then starts later than planned; memory is asked at the start only. A job
+//! that must not have what is free now is planned from the next end on; one that reservations keep away is not planned.
 //! Cost: jobs looked at (at most `depth`) x running and planned jobs. Options: `allocation`, `default_duration`, `depth`,
 //! `rest`.
 
