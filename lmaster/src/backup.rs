@@ -109,3 +109,26 @@ fn copied(from: &Path, to: &Path, name: &Path) -> io::Result<Option<(BackupFile,
     let name = name.to_string_lossy().into_owned();
     Ok(Some((BackupFile { name, bytes: bytes.len() as u64 }, file)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_large_file_comes_in_parts() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let content: Vec<u8> = (0..2 * BACKUP_PART + 7).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        File::create(dir.path().join("journal.db")).expect("made").write_all(&content).expect("written");
+        let copies = Copies { files: vec![opened(dir.path(), "journal.db").expect("there")] };
+        let part = |offset: u64| copies.part(0, offset);
+        let parts: Vec<Vec<u8>> = [0, BACKUP_PART, 2 * BACKUP_PART].map(|at| part(at).expect("readable")).into();
+        let sizes: Vec<u64> = parts.iter().map(|part| part.len() as u64).collect();
+        assert_eq!((sizes, parts.concat() == content), (vec![BACKUP_PART, BACKUP_PART, 7], true));
+        assert!(part(2 * BACKUP_PART + 7).expect("its end").is_empty());
+        let beyond = part(2 * BACKUP_PART + 8).expect_err("beyond").to_string();
+        assert_eq!(beyond, format!("journal.db has no byte {}", 2 * BACKUP_PART + 8));
+        assert_eq!(copies.part(1, 0).expect_err("one file").to_string(), "the backup has no file 1");
+    }
+}

@@ -58,3 +58,46 @@ async fn newest(journal: &Journal) -> Result<Option<ChangeRow>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use limo_journal::{Batch, ChangeItem};
+    use limo_model::Time;
+    use limo_sched::ModeSetting;
+
+    use super::*;
+    use crate::changed::Back;
+
+    fn row(subject: &str, can_undo: bool, undo_of: Option<u64>) -> ChangeRow {
+        let back = can_undo.then_some(Back::Mode { old: ModeSetting::Auto, new: ModeSetting::Low });
+        let changed = Changed { subject: subject.into(), old: String::new(), new: String::new(), back };
+        let item = ChangeItem { subject: subject.into(), body: serde_json::to_string(&changed).expect("JSON") };
+        ChangeRow { number: 0, at: Time::from_unix_ms(0), by: "root".into(), undo_of, items: vec![item] }
+    }
+
+    #[tokio::test]
+    async fn what_can_be_undone_may_be_pages_back() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
+        let generation = recovered.generation;
+        // The first row of the second page.
+        let others = (0..PAGE).map(|_| row("job 7", false, None));
+        let changes = std::iter::once(row("mode", true, None)).chain(others).collect();
+        journal.commit(Batch { generation, changes, ..Batch::default() }).await.expect("written");
+        let found = to_undo(&journal, None).await.expect("readable").expect("one");
+        assert_eq!((found.row.number, found.since), (1, vec![None]));
+        let undo = u64::from(PAGE) + 2;
+        let changes = vec![row("mode", true, Some(1))];
+        journal.commit(Batch { generation, changes, ..Batch::default() }).await.expect("written");
+        assert_eq!(
+            to_undo(&journal, None).await.expect("readable"),
+            None,
+            "it was undone, and that is no change to undo"
+        );
+        let since = |number: u64| to_undo(&journal, Some(number));
+        assert_eq!(since(1).await.expect("readable").expect("one").since, [Some(undo)]);
+        assert_eq!(since(undo).await.expect("readable").expect("one").since, [None]);
+        assert_eq!(since(undo + 1).await.expect("readable"), None);
+        journal.close().await;
+    }
+}

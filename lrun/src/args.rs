@@ -212,11 +212,29 @@ pub struct HowArgs {
     pub quiet: bool,
 }
 
+/// What is said of new jobs only. A structure of options is a group of its name.
+const NEW_JOBS: [&str; 14] = [
+    "command",
+    "JobArgs",
+    "ResourceArgs",
+    "GresArgs",
+    "TaskArgs",
+    "WhenArgs",
+    "PowerArgs",
+    "PriorityArgs",
+    "ScriptArgs",
+    "FileArgs",
+    "ArrayArgs",
+    "unattended",
+    "dry_run",
+    "json",
+];
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "General")]
 pub struct TakingArgs {
     /// In place of a new job: the streams of one whose lrun is gone (see `lq attach`)
-    #[arg(long, value_name = "JOB", conflicts_with_all = ["command", "script", "wrap"], hide = true)]
+    #[arg(long, value_name = "JOB", conflicts_with_all = NEW_JOBS, hide = true)]
     pub attach: Option<JobId>,
     /// With --attach: also from an lrun that is there
     #[arg(long, requires = "attach", conflicts_with = "command", hide = true)]
@@ -320,6 +338,40 @@ mod tests {
         assert!(!args.how.json);
         let args = Args::try_parse_from(["lrun", "--", "-c"]).expect("a command line");
         assert_eq!(args.command, ["-c"]);
+    }
+
+    #[test]
+    fn who_attaches_says_nothing_of_a_new_job() {
+        for option in [
+            "--job-name=a",
+            "--size=1",
+            "-c2",
+            "--exclusive",
+            "--gres=gpu:1",
+            "-n2",
+            "-l",
+            "-t1h",
+            "-I",
+            "--requeue",
+            "--energy-limit=1kWh",
+            "--priority=1",
+            "--nice",
+            "--wrap=true",
+            "-oout",
+            "--pty",
+            "--array=1-2",
+            "--detach",
+            "-W",
+            "--dry-run",
+            "--json",
+        ] {
+            let refused = Args::try_parse_from(["lrun", "--attach", "7", option]).expect_err(option).to_string();
+            let name = option.split('=').next().unwrap_or(option);
+            assert!(refused.contains("'--attach <JOB>' cannot be used with"), "{option}: {refused}");
+            assert!(!name.starts_with("--") || refused.contains(name), "{option}: {refused}");
+        }
+        let line = ["lrun", "--attach", "7", "--take", "-v", "--master", "a:1", "--reconnect-timeout", "1s"];
+        assert_eq!(Args::try_parse_from(line).expect("a command line").taking.attach, Some(JobId(7)));
     }
 
     #[test]

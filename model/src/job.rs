@@ -221,6 +221,12 @@ pub fn runs(placement: &[Part]) -> Vec<(NodeId, u32)> {
     runs.into_iter().map(|(first, count)| (NodeId(first), count)).collect()
 }
 
+/// The nodes of a placement, each once, in ascending order.
+pub fn nodes(placement: &[Part]) -> impl Iterator<Item = NodeId> {
+    let of_run = |(first, count): (NodeId, u32)| (first.0..first.0.saturating_add(count)).map(NodeId);
+    runs(placement).into_iter().flat_map(of_run)
+}
+
 /// How an attempt to run a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -296,10 +302,13 @@ mod tests {
         let check = |parts: &[Part], expected: &[(u32, u32)]| {
             let expected: Vec<_> = expected.iter().map(|(first, count)| (NodeId(*first), *count)).collect();
             assert_eq!(runs(parts), expected);
+            let each = expected.iter().flat_map(|(first, count)| (first.0..first.0 + count).map(NodeId));
+            assert_eq!(nodes(parts).collect::<Vec<_>>(), each.collect::<Vec<_>>());
         };
         check(&[part(5, 0, 2), part(1, 0, 1)], &[(1, 1), (5, 2)]);
         check(&[part(1, 1, 3), part(1, 2, 3), part(4, 1, 1)], &[(1, 4)]);
         check(&[part(1, 1, 3), part(2, 2, 1), part(3, 0, 3)], &[(1, 5)]);
+        check(&[part(1, 1, 3), part(2, 2, 1)], &[(1, 3)]);
         check(&[], &[]);
     }
 

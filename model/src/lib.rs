@@ -35,7 +35,7 @@ pub use drawn::Drawn;
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use host_list::host_list;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
-pub use job::{Cores, Outcome, PRIORITY_LIMIT, Part, Placement, Request, Usage, Warning, runs, width};
+pub use job::{Cores, Outcome, PRIORITY_LIMIT, Part, Placement, Request, Usage, Warning, nodes, runs, width};
 pub use memory::Memory;
 pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;

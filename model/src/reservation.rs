@@ -26,3 +26,23 @@ impl Reservation {
         self.from < other.until && other.from < self.until
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_begins_when_the_other_ends_is_no_overlap() {
+        let of = |from: i64, until: i64| {
+            let (from, until) = (Time::from_unix_ms(from), Time::from_unix_ms(until));
+            Reservation { nodes: Vec::new(), from, until, users: Vec::new(), reason: String::new() }
+        };
+        let check = |one: Reservation, other: Reservation, expected: bool| {
+            assert_eq!((one.overlaps(&other), other.overlaps(&one)), (expected, expected), "{one:?}, {other:?}");
+        };
+        check(of(1, 3), of(3, 5), false);
+        check(of(1, 4), of(3, 5), true);
+        check(of(1, 9), of(3, 5), true);
+        check(of(1, 2), of(3, 5), false);
+    }
+}

@@ -158,11 +158,14 @@ mod tests {
         let on_two = |tasks| Spread { nodes: Some(count(2)), ..spread(tasks, 3) };
         check(on_two(3), &[1], Ok((2, 6)));
         check(on_two(1), &[8, 8], Err("2 nodes for 1 tasks: each node needs one"));
+        check(on_two(2), &[8, 8], Ok((2, 3)));
         let few = |tasks| Spread { per_node: Some(count(2)), ..spread(tasks, 1) };
         check(few(5), &[8, 8, 8], Ok((3, 2)));
         let crowded = "6 tasks on 2 nodes are 3 on one of them: at most 2 were asked for";
         check(Spread { nodes: Some(count(2)), ..few(6) }, &[8, 8], Err(crowded));
+        check(Spread { nodes: Some(count(2)), ..few(4) }, &[8, 8], Ok((2, 2)));
         check(Spread { cores: Cores::All, ..spread(6, 1) }, &[2], Ok((1, 99)));
+        check(spread(SPREAD_LIMIT, 1), &[], Ok((1, SPREAD_LIMIT)));
         check(spread(SPREAD_LIMIT + 1, 1), &[8], Err("100001 tasks are too many: the limit is 100000"));
     }
 }

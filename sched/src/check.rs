@@ -6,7 +6,7 @@ mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, runs, width};
+use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, nodes, width};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -171,8 +171,7 @@ fn is_alone(view: &View<'_>, placement: &[Part]) -> bool {
 /// The cores that a start takes of each unit: all of all units of nodes that a job has alone.
 fn taken<'a>(view: &View<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
     if view.job(start.job).is_some_and(|job| job.request.exclusive) {
-        let runs = runs(&start.placement).into_iter().flat_map(|(first, count)| first.0..first.0.saturating_add(count));
-        let nodes = runs.filter_map(|node| view.node(NodeId(node)));
+        let nodes = nodes(&start.placement).filter_map(|node| view.node(node));
         return nodes.flat_map(Node::units).map(|(unit, spec)| (unit, spec.cores)).collect();
     }
     start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cores))).collect()

@@ -149,9 +149,9 @@ pub enum Wait {
     Dependency { job: JobId, condition: Condition },
     /// Until this earlier job of the same user and name is over.
     Singleton { job: JobId },
-    /// It might last into a reservation of every node that it may have, of which this is the first.
+    /// It might last into reservations of so many nodes that too few are left for it; this is the first of them.
     Reserved { node: String, reservation: String, from: Time, until: Time },
-    /// Its own reservation begins then; or is no more, where there is no time.
+    /// Its own reservation begins then. Where there is no time it is no more, or has none left for the job, or for its user.
     Reservation { reservation: String, from: Option<Time> },
     /// Its user's quota has no room for it.
     Quota(OverQuota),
@@ -339,7 +339,9 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Reservation { reservation, from: Some(from) } => {
                 write!(f, "{reservation} begins at {}", (self.clock)(*from))
             }
-            Wait::Reservation { reservation, from: None } => write!(f, "{reservation} is over"),
+            Wait::Reservation { reservation, from: None } => {
+                write!(f, "the job cannot run in {reservation} any more")
+            }
             Wait::Quota(over) => f.write_str(&over.shown(over.until().map(&self.clock))),
         }
     }

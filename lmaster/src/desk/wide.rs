@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, width};
+use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, nodes};
 use limo_proto::{MasterToNode, Share};
 use limo_sched::{Assignment, Event, PartEnd, Phase, joined};
 
@@ -20,17 +20,14 @@ use super::{Desk, Live, PeerId};
 
 /// The nodes of a job, each once, in the order of its tasks.
 pub(super) fn nodes_of(assignment: &Assignment) -> Vec<NodeId> {
-    let mut nodes: Vec<NodeId> = assignment.placement.iter().flat_map(|part| part.nodes()).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes
+    nodes(&assignment.placement).collect()
 }
 
 /// How many there are.
 pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
     match &assignment.placement[..] {
         [part] => part.count,
-        _ => u32::try_from(nodes_of(assignment).len()).unwrap_or(u32::MAX),
+        _ => u32::try_from(nodes(&assignment.placement).count()).unwrap_or(u32::MAX),
     }
 }
 
@@ -38,7 +35,7 @@ pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
 pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
     match &assignment.placement[..] {
         [part] => part.nodes().nth(place as usize),
-        _ => nodes_of(assignment).get(place as usize).copied(),
+        _ => nodes(&assignment.placement).nth(place as usize),
     }
 }
 
@@ -46,7 +43,7 @@ pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
 pub(super) fn place_of(assignment: &Assignment, node: NodeId) -> Option<u32> {
     match &assignment.placement[..] {
         [part] => part.is_on(node).then(|| node.0 - part.unit.node.0),
-        _ => nodes_of(assignment).iter().position(|own| *own == node).and_then(|place| u32::try_from(place).ok()),
+        _ => nodes(&assignment.placement).position(|own| own == node).and_then(|place| u32::try_from(place).ok()),
     }
 }
 
@@ -54,7 +51,7 @@ pub(super) fn place_of(assignment: &Assignment, node: NodeId) -> Option<u32> {
 fn is_wide(assignment: &Assignment) -> bool {
     match &assignment.placement[..] {
         [part] => part.count > 1,
-        placement => width(placement) > 1 && nodes_of(assignment).len() > 1,
+        placement => nodes(placement).nth(1).is_some(),
     }
 }
 

@@ -97,6 +97,15 @@ mod tests {
     }
 
     #[test]
+    fn labels_are_as_wide_as_the_last_of_them() {
+        let label = |task, total| String::from_utf8(Lines::of_task(task, total, true).take(b"a\n")).expect("UTF-8");
+        assert_eq!(
+            [label(0, 1), label(9, 10), label(9, 11), label(7, 1_000)],
+            ["0: a\n", "9: a\n", " 9: a\n", "  7: a\n"]
+        );
+    }
+
+    #[test]
     fn a_line_that_is_too_long_is_passed_on_in_pieces() {
         let long = "x".repeat(LINE_LIMIT + 1);
         let labelled = format!(" 7: {long}");

@@ -157,3 +157,26 @@ pub(crate) fn rank(state: &mut State, now: Time) {
     state.ranking.mixed = is_mixed || state.queue.is_ranked();
     (state.ranking.due, state.ranking.at) = (false, Some(now));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Core, Options, Preset};
+
+    #[test]
+    fn the_longer_a_queue_is_the_longer_it_is_between_two_rankings() {
+        let now = Time::from_unix_ms(1_000);
+        let mut state = Core::new(now, Preset::Fifo, Options::default()).view(now).state().clone();
+        (state.ranking.due, state.ranking.at) = (true, Some(now));
+        let mut check = |jobs: usize, expected: Option<Span>| {
+            while state.queue.len() < jobs {
+                state.queue.insert(JobId(state.queue.len() as u64 + 1));
+            }
+            assert_eq!(rank_at(&state), expected.map(|span| now + span), "{jobs} jobs");
+        };
+        check(FEW, None);
+        check(FEW + 1, Some(INSTANT));
+        check(MANY, Some(INSTANT));
+        check(MANY + 1, Some(PAUSE));
+    }
+}

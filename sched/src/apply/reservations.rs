@@ -51,21 +51,31 @@ pub(crate) fn is_reserved(state: &State, node: NodeId) -> bool {
     state.index.reserved.range((node, String::new())..).next().is_some_and(|(id, _)| *id == node)
 }
 
-/// Why a job waits for whom there is no room, where reservations alone keep it from every node that it may have.
+/// Why a job waits for whom there is no room, where reservations alone leave too few of the nodes that could run it.
 pub(crate) fn reason(state: &State, now: Time, request: &Request) -> Option<Wait> {
     if let Some(name) = &request.reservation {
-        let from = state.reservations.get(name).map(|of| of.from);
-        let waits = from.is_none_or(|from| now < from);
+        let from = state.reservations.get(name).map(|of| of.from).filter(|from| now < *from);
+        let may_have = |node: &Node| bar(state, now, request, node) != Some(name);
+        let waits = from.is_some() || !state.nodes.iter().any(may_have);
         return waits.then(|| Wait::Reservation { reservation: name.clone(), from });
     }
     if state.reservations.is_empty() {
         return None;
     }
     let able = |node: &&Node| node.is_available(now) && allows_node(request, node) && fits_node(request, node);
-    let mut first = None;
+    let (mut able_to, mut may_have, mut first) = (0, 0, None);
     for node in state.nodes.iter().filter(able) {
-        let name = bar(state, now, request, node)?;
-        first.get_or_insert((node, name));
+        able_to += 1;
+        match bar(state, now, request, node) {
+            Some(name) => drop(first.get_or_insert((node, name))),
+            None => may_have += 1,
+        }
+        if may_have >= request.nodes.get() {
+            return None;
+        }
+    }
+    if able_to < request.nodes.get() {
+        return None;
     }
     let (node, name) = first?;
     let of = state.reservations.get(name)?;

@@ -50,3 +50,20 @@ impl Used {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_before_counts_half_beside_what_is_used_now() {
+        let half_life = Span::from_secs(60);
+        let fairshare = Fairshare { half_life, ..Fairshare::default() };
+        let at = |seconds: i64| Time::from_unix_ms(seconds * 1_000);
+        let mut used = Used { at: at(0), ..Used::default() };
+        used.count(at(0), [1_000, 8], half_life);
+        used.count(at(60), [100, 1], half_life);
+        assert_eq!((used.counted, used.counted(&fairshare, at(60))), ([600, 5], 600));
+        assert_eq!(used.counted(&fairshare, at(120)), 300);
+    }
+}

@@ -2,7 +2,7 @@
 
 use limo_feeds::grid::{Failsafe, Limit, Word};
 use limo_model::Curve;
-use limo_proto::{Change, GridState, Status};
+use limo_proto::{Change, GridState, Status, Undo};
 use limo_sched::Event;
 
 use super::*;
@@ -114,9 +114,17 @@ fn the_operators_band_stays_known_beside_the_grids() {
     let narrowed = Band::new(Power::from_watts(10), Power::from_watts(50)).expect("a band");
     let bands = |bench: &mut Bench| (bench.status().band, bench.status().own_band);
     assert_eq!(bands(&mut bench), (narrowed, Some(own)));
-    // Over a crash, and where the source is taken out of the configuration.
+    // Over a crash, where it is set back and again, and where the source is taken out of the configuration.
     let mut bench = bench.killed();
     assert_eq!(bands(&mut bench), (narrowed, Some(own)));
+    let grids = Band::new(Power::ZERO, Power::from_watts(50)).expect("a band");
+    for expected in [grids, narrowed] {
+        let root = bench.client(0);
+        let number = bench.disk.changes.iter().rfind(|row| row.by == "user0").map(|row| row.number);
+        let undo = Undo { number, force: false, dry_run: false };
+        bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Undo(undo))));
+        assert_eq!(bench.status().band, expected);
+    }
     assert_eq!(bench.status().grid[0].state, GridState::Ok, "the heartbeat counts from the start");
     bench.disk.sources.clear();
     let mut bench = bench.killed();

@@ -14,6 +14,7 @@ mod history;
 mod jobs;
 mod meters;
 mod nodes;
+mod parts;
 mod probes;
 mod readings;
 mod restarts;
@@ -21,6 +22,9 @@ mod samples;
 mod select;
 mod steer;
 mod streams;
+mod taking;
+mod undo;
+mod users;
 mod wide;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};

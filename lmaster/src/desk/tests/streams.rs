@@ -62,7 +62,16 @@ fn only_the_ends_of_a_stream_use_it() {
     let other = it.bench.node("n2");
     it.bench.input(Input::Node(other, Frame::Data(data(it.job, Channel::Stdout, 0, b"x"))));
     assert!(it.bench.data.is_empty());
+    it.bench.input(Input::Client(it.client, Frame::Data(data(it.job, Channel::Stdin, 0, b"x"))));
+    let taken = |offset| NodeToMaster::StreamAck { stream: StreamId::new(it.job, Channel::Stdin), offset };
+    it.bench.report(other, taken(1));
+    it.bench.report(it.node, taken(2));
+    assert!(it.bench.heard(it.client).is_empty(), "one has nothing of it, and so much was not sent");
     it.bench.input(Input::Client(it.client, Frame::Data(data(it.job, Channel::Stdout, 0, b"x"))));
+    assert_eq!(it.bench.closed, [(it.client, "a client sent output of job 1".to_owned())]);
+    let mut it = running();
+    let stream = StreamId { part: 1, ..StreamId::new(it.job, Channel::Stdin) };
+    it.bench.input(Input::Client(it.client, Frame::Data(Data { stream, ..data(it.job, Channel::Stdin, 0, b"x") })));
     assert_eq!(it.bench.closed, [(it.client, "a client sent output of job 1".to_owned())]);
 }
 

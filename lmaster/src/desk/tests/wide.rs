@@ -5,22 +5,22 @@ use limo_proto::{AttemptState, Change, Channel, JobState, Parallel, StreamId};
 
 use super::*;
 
-const JOB: JobId = JobId(1);
-const ATTEMPT: Attempt = Attempt(1);
+pub const JOB: JobId = JobId(1);
+pub const ATTEMPT: Attempt = Attempt(1);
 
 /// A job over three nodes, which have been told of it.
-struct Wide {
-    bench: Bench,
-    nodes: Vec<PeerId>,
-    client: PeerId,
+pub struct Wide {
+    pub bench: Bench,
+    pub nodes: Vec<PeerId>,
+    pub client: PeerId,
 }
 
-fn spread(nodes: u32) -> Spread {
+pub fn spread(nodes: u32) -> Spread {
     let count = |count: u32| NonZeroU32::new(count).expect("at least one");
     Spread { tasks: count(nodes), cores: Cores::Count(NonZeroU32::MIN), nodes: Some(count(nodes)), per_node: None }
 }
 
-fn wide(parallel: Parallel) -> Wide {
+pub fn wide(parallel: Parallel) -> Wide {
     let mut bench = Bench::new();
     let operator = bench.client(0);
     bench.say(operator, ClientToMaster::ChangeConf(Box::new(Change::Policy(Preset::Easy))));
@@ -44,28 +44,28 @@ fn wide(parallel: Parallel) -> Wide {
 }
 
 impl Wide {
-    fn ack(&mut self, index: usize) {
+    pub fn ack(&mut self, index: usize) {
         self.bench.report(self.nodes[index], NodeToMaster::JobAck { job: JOB, attempt: ATTEMPT });
     }
 
-    fn started(&mut self, index: usize) {
+    pub fn started(&mut self, index: usize) {
         self.bench.report(self.nodes[index], NodeToMaster::Started { job: JOB, attempt: ATTEMPT });
     }
 
-    fn ended(&mut self, index: usize, code: u8) {
+    pub fn ended(&mut self, index: usize, code: u8) {
         self.bench.report(self.nodes[index], ended(JOB, ATTEMPT, code));
     }
 
-    fn orders(&mut self, index: usize) -> Vec<String> {
+    pub fn orders(&mut self, index: usize) -> Vec<String> {
         words(&self.bench.orders(self.nodes[index]))
     }
 
-    fn state(&mut self) -> JobState {
+    pub fn state(&mut self) -> JobState {
         self.bench.jobs()[0].state
     }
 
     /// Runs on all three, and nobody has anything left to hear.
-    fn running(parallel: Parallel) -> Self {
+    pub fn running(parallel: Parallel) -> Self {
         let mut it = wide(parallel);
         (0..3).for_each(|index| it.ack(index));
         (0..3).for_each(|index| it.started(index));
@@ -77,13 +77,13 @@ impl Wide {
     }
 
     /// The same after a `kill -9` of the master; no node is there yet.
-    fn killed(self) -> Self {
+    pub fn killed(self) -> Self {
         let mut bench = self.bench.killed();
         let client = bench.client(7);
         Self { bench, nodes: Vec::new(), client }
     }
 
-    fn back(&mut self, name: &str, state: Option<AttemptState>) -> Vec<String> {
+    pub fn back(&mut self, name: &str, state: Option<AttemptState>) -> Vec<String> {
         let report =
             |state| AttemptReport { job: JOB, attempt: ATTEMPT, state, stdin_offset: 5, kept: Default::default() };
         let peer = self.bench.node_with(name, "boot", state.map(report).into_iter().collect());

@@ -6,13 +6,14 @@
 //! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
 //! `default_duration`. A job is planned within one class of nodes.
 //! Ignores: power, price, budgets, deadlines. Plans count cores: where jobs take parts of nodes, or neighbours only,
-//! the cores may be free and no node be, and the job then starts later than planned; memory is asked at the start only.
+//! the cores may be free and no node be, and the job then starts later than planned; memory is asked at the start only. A job
+//! that must not have what is free now is planned from the next end on; one that reservations keep away is not planned.
 //! Cost: jobs looked at (at most `depth`) x running and planned jobs. Options: `allocation`, `default_duration`, `depth`,
 //! `rest`.
 
 use limo_model::{JobId, Span, Time};
 
-use super::{estimate, place, rest};
+use super::{estimate, is_kept_away, place, rest};
 use crate::index::{Class, Shape};
 use crate::plan::{Plan, Start};
 use crate::policy::Policy;
@@ -33,7 +34,9 @@ impl Policy for Conservative {
         let mut plan = Plan::default();
         let (mut first, mut last): (Option<JobId>, Option<JobId>) = (None, None);
         for (id, job) in view.queue() {
-            let planned = planned(view, &mut profiles, job);
+            // It takes nothing from those behind it, who need not wait for it.
+            let is_kept_away = is_kept_away(view, job);
+            let planned = if is_kept_away { None } else { planned(view, &mut profiles, job) };
             if let Some((Ok(start), _)) = &planned {
                 let start = Start { job: id, ..start.clone() };
                 return Plan { starts: vec![start], ..Plan::default() };
@@ -43,7 +46,7 @@ impl Policy for Conservative {
                 (Some((_, until)), Some(first)) if until.is_none() => Wait::Behind { job: first, until },
                 (Some((_, until)), _) => Wait::Resources { until },
             };
-            first = first.or(Some(id));
+            first = first.or(Some(id).filter(|_| !is_kept_away));
             last = Some(id);
             match job.request.immediate {
                 true => plan.refusals.push((id, wait)),
@@ -72,11 +75,16 @@ fn planned(view: &View<'_>, profiles: &mut [Profile], job: &Job) -> Option<(Resu
         Some((at, way.class, cores(way.cores)))
     });
     // Wider than any class: it may still fit over several of them, once it is its turn.
-    let Some((at, class, cores)) = earliest.min() else { return Some((start(view, shape, job).ok_or(()), None)) };
-    if at <= now
-        && let Some(start) = start(view, shape, job)
-    {
-        return Some((Ok(start), None));
+    let Some((mut at, class, cores)) = earliest.min() else { return Some((start(view, shape, job).ok_or(()), None)) };
+    if at <= now {
+        if let Some(start) = start(view, shape, job) {
+            return Some((Ok(start), None));
+        }
+        // What is free now it must not have: others may, until some job ends.
+        if view.may_be_denied(&job.request) {
+            let Some(later) = profiles[class].earliest_after(1, cores, span) else { return Some((Err(()), None)) };
+            at = later;
+        }
     }
     profiles[class].take(cores, at, at + span);
     Some((Err(()), Some(at).filter(|at| *at > now)))
@@ -140,8 +148,13 @@ impl Profile {
 
     /// The first time from now on after which `cores` are free for all of `span`.
     fn earliest(&self, cores: i64, span: Span) -> Option<Time> {
+        self.earliest_after(0, cores, span)
+    }
+
+    /// The same from so many steps later on.
+    fn earliest_after(&self, steps: usize, cores: i64, span: Span) -> Option<Time> {
         let mut start: Option<Time> = None;
-        for (index, (at, free)) in self.0.iter().enumerate() {
+        for (index, (at, free)) in self.0.iter().enumerate().skip(steps) {
             if *free < cores {
                 start = None;
                 continue;
@@ -181,5 +194,6 @@ mod tests {
         check(&profile, 3, 101, Some(200));
         check(&profile, 2, 1_000, Some(0));
         check(&profile, 10, 1, Some(200));
+        assert_eq!(profile.earliest_after(1, 2, Span::from_secs(1_000)), Some(at(100)));
     }
 }

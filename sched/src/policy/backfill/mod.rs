@@ -117,11 +117,27 @@ impl<'a> Desk<'a> {
         self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
     }
 
-    /// The first job in the queue that could ever run on a node that is known.
+    /// The first job in the queue that could ever run on a node that is known, and is not kept away by reservations: who
+    /// waits for one holds back nobody. Not more than `depth` are asked for that.
     fn first(&self) -> Option<Candidate<'a>> {
+        let mut from = 0;
+        for _ in 0..self.view.options().depth {
+            let first = self.first_from(from)?;
+            if !is_kept_away(&self.view, first.job) {
+                return Some(first);
+            }
+            from = first.place + 1;
+        }
+        self.first_from(from)
+    }
+
+    fn first_from(&self, from: u64) -> Option<Candidate<'a>> {
         let shapes = self.view.index().shapes.all().iter().filter(|shape| !shape.ways.is_empty());
-        let firsts = shapes.filter_map(|shape| shape.waiting.first().map(|first| (first.0, first.1, shape)));
-        let (key, need, shape) = firsts.min_by_key(|(key, _, _)| *key)?;
+        let first = |shape: &'a Shape| {
+            let first = if from == 0 { shape.waiting.first() } else { shape.waiting.next(from, |_| true) };
+            first.map(|first| (first.0, first.1, shape))
+        };
+        let (key, need, shape) = shapes.filter_map(first).min_by_key(|(key, _, _)| *key)?;
         self.candidate(shape, (key, need))
     }
 
@@ -238,6 +254,8 @@ impl<'a> Desk<'a> {
         for (id, job) in view.untold() {
             let wait = match id == memo.head {
                 true => wait.clone(),
+                // Who keeps it away is named by whoever executes the plan.
+                false if is_kept_away(&view, job) => Wait::NoNode,
                 false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: memo.head, until }),
             };
             if job.request.immediate {
@@ -280,6 +298,11 @@ impl<'a> Desk<'a> {
         let end = job.request.time_limit.map(|limit| self.view.now() + limit);
         self.gate.obstacle(Power::from_mw(need.power), end, until)
     }
+}
+
+/// Whether reservations keep a job from running now, whatever is free.
+fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
+    crate::apply::reason(view.state(), view.now(), &job.request).is_some()
 }
 
 /// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum

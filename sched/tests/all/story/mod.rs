@@ -80,7 +80,6 @@ fn prices(words: &[&str]) -> Curve<Price> {
     Curve::new(steps, fields(words).get("until").map(|at| clock(at))).expect("a curve")
 }
 
-/// `10@2min`
 /// `[may-use=0.01kWh] [may-cost=0.01EUR] [only-warn]`
 fn allowance(given: &BTreeMap<&str, &str>) -> Option<Allowance> {
     let (energy, cost) = (given.get("may-use").map(|text| parse(text)), given.get("may-cost").map(|text| parse(text)));
@@ -88,6 +87,7 @@ fn allowance(given: &BTreeMap<&str, &str>) -> Option<Allowance> {
     (energy.is_some() || cost.is_some()).then_some(Allowance { energy, cost, when_used })
 }
 
+/// `10@2min`
 fn warning((signal, before): (&str, &str)) -> Warning {
     Warning { signal: parse(signal), before: parse(before) }
 }
