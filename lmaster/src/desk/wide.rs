@@ -224,7 +224,8 @@ impl Desk {
         }
         // A job that has ended on all its nodes has begun, if any of them has.
         let begun = !self.gathered(job, attempt).begun.is_empty();
-        if begun && self.is_starting(job) {
+        let unread = self.is_starting(job);
+        if begun && unread {
             self.must(Event::Started { job, attempt });
         }
         let Some(assignment) = self.assignment(job, attempt) else { return };
@@ -236,6 +237,10 @@ impl Desk {
         self.routes.over(job, nodes);
         self.gathered.remove(&job);
         self.must(Event::Ended { job, attempt, outcome, usage });
+        if unread {
+            // Nobody was asked for output before all had begun.
+            self.connect_ends(job);
+        }
     }
 
     /// Whether a part of a job has ended so that the others must not go on.

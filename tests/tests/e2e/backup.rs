@@ -23,6 +23,10 @@ fn a_queue_is_restored_from_a_backup() {
     let held: Vec<u64> = (0..3).map(|_| submitter.detach(&["-H", "true"])).collect();
     let profile = ["profile", "set", "cg", "xeon", "--duration", "10min", "--power", "41.5W"];
     submitter.lconf(&profile).succeeded();
+    // What was left of a backup before, and of a file that was about to be replaced.
+    fs::create_dir(cluster.state_dir().join("backup")).expect("made");
+    fs::write(cluster.state_dir().join("backup/journal.db"), "half").expect("written");
+    fs::write(cluster.state_dir().join("nodes/n1.json.new"), "half").expect("written");
     let said = submitter.lconf(&["backup", "limo.tar"]).succeeded();
     assert!(said.starts_with("limo.tar: ") && said.contains(" files, "), "{said}");
     let archive = submitter.path("limo.tar");
@@ -35,6 +39,7 @@ fn a_queue_is_restored_from_a_backup() {
     for name in ["journal.db", "profiles.db", "nodes/", "nodes/n1.json"] {
         assert!(names.iter().any(|found| found == name), "{name} in {names:?}");
     }
+    assert!(!names.iter().any(|found| found.ends_with(".new")), "{names:?}");
     // What comes after the backup is not in it.
     submitter.lconf(&["set", "limits", "none", "6kW"]).succeeded();
     cluster.terminate_node("n1");

@@ -162,6 +162,8 @@ mod tests {
         check("submissions_per_s", 1234.5, "1234/s");
         check("journal_bytes", 7.0, "7 B");
         check("survivors", 30.0, "30");
+        check("lrun_ms", 10.0, "10.0 ms");
+        check("lrun_ms", 100.0, "100 ms");
         check("beside_ratio", 0.816, "0.82");
     }
 
@@ -171,8 +173,12 @@ mod tests {
         part.row("plain_ms", "plain", 1.0);
         part.aim("above_ms", "above", (5.5, Aim::AtMost(5.0)));
         part.aim("share_ratio", "share", (0.9, Aim::AtLeast(0.8)));
+        part.aim("most_s", "most", (2.0, Aim::AtMost(2.0)));
+        part.aim("least_per_s", "least", (3.0, Aim::AtLeast(3.0)));
+        part.aim("below_per_s", "below", (2.0, Aim::AtLeast(3.0)));
         let text = part.text();
         assert!(text.contains("5.50 ms   aim: at most 5.00 ms  MISSED\n"), "{text}");
+        assert_eq!(text.matches("MISSED").count(), 2, "{text}");
         assert!(text.contains("0.90   aim: at least 0.80\n") && text.contains("elsewhere: X: 9 ms"), "{text}");
         let json = part.json();
         assert_eq!(json["aims"]["above_ms"], json!({ "at_most": 5.0, "reached": false }));
@@ -181,6 +187,7 @@ mod tests {
 
     #[test]
     fn quantiles() {
+        assert_eq!((quantile(&[1.0, 2.0], 1000), quantile(&[4.0, 2.0, 3.0, 1.0], 499)), (2.0, 2.0));
         assert_eq!((median(&[3.0, 1.0, 2.0]), quantile(&[1.0, 2.0], 990), median(&[])), (2.0, 2.0, 0.0));
     }
 }

@@ -118,3 +118,49 @@ pub fn raise_open_files() -> Result<u64> {
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).context("cannot raise the limit of open files")?;
     Ok(hard)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::time::TimeValLike;
+
+    use super::*;
+
+    #[test]
+    fn what_a_process_used_is_what_the_kernel_counts() {
+        let used_ms = || {
+            let usage = getrusage(UsageWho::RUSAGE_SELF).expect("own");
+            (usage.user_time().num_milliseconds(), usage.system_time().num_milliseconds())
+        };
+        let (mut zero, mut buffer) = (fs::File::open("/dev/zero").expect("there"), vec![1; 1 << 20]);
+        while used_ms().0 < 250 {
+            assert!((0..1 << 16).fold(0_u32, |sum, at| sum.wrapping_mul(31) ^ at) != 1);
+        }
+        while used_ms().1 < 250 {
+            zero.read_exact(&mut buffer).expect("endless");
+        }
+        let (user, system) = used_ms();
+        let difference = cpu_s(std::process::id()).expect("own") - (user + system) as f64 / 1e3;
+        assert!((-0.1..10.0).contains(&difference), "{difference} s beside {user} ms and {system} ms");
+        let resident = resident_bytes(std::process::id()).expect("own");
+        assert!(resident > buffer.len() as f64 && resident < 4e9, "{resident} bytes");
+        assert!(resident_bytes(u32::MAX).is_err() && cpu_s(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn the_ballast_of_a_journal_is_not_counted() {
+        let dir = place().expect("a directory");
+        for (name, bytes) in [("journal.db", 10), ("journal.db-wal", 20), ("ballast", 1_000)] {
+            fs::write(dir.path().join(name), vec![0; bytes]).expect("written");
+        }
+        assert_eq!(dir_bytes(dir.path()).expect("readable"), 30.0);
+    }
+
+    #[test]
+    fn a_command_that_fails_took_no_time() {
+        assert!(took_ms(Command::new("sleep").arg("0.01")).expect("it succeeds") >= 10.0);
+        assert!(took_ms(&mut Command::new("false")).is_err());
+    }
+}

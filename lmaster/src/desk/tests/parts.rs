@@ -98,6 +98,17 @@ fn the_rest_of_the_output_comes_from_where_it_is() {
 }
 
 #[test]
+fn all_are_asked_for_output_where_nothing_but_their_ends_is_heard() {
+    let mut it = let_go(Parallel::default()).killed();
+    let attach = ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: vec![(0, 0), (0, 0)] };
+    it.bench.say(it.client, attach);
+    for name in ["n1", "n2", "n3"] {
+        it.back(name, Some(AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() }));
+    }
+    assert_eq!((it.orders(0), it.orders(1)), (vec!["ReadFrom".to_owned()], vec!["ReadFrom".to_owned()]));
+}
+
+#[test]
 fn stdin_goes_on_when_the_node_of_which_nothing_is_known_is_over() {
     let mut it = Wide::running(Parallel::default()).killed();
     let attach = ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: vec![(0, 0), (0, 0)] };
