@@ -80,7 +80,7 @@ fn live_job(core: &Core, submission: Submission) -> Result<Option<(JobId, Live)>
         return Ok(None);
     };
     let launch = Launch::decode_stored(&launch).with_context(|| format!("the submission of job {job} is damaged"))?;
-    Ok(Some((job, Live { job, key, uid, request, launch })))
+    Ok(Some((job, Live::new((job, key, uid), request, launch))))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Time, Usage};
-use limo_proto::{AttemptReport, AttemptState, DoExec, Launch, MasterToNode};
+use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
 use super::commit::After;
@@ -130,7 +130,7 @@ impl Desk {
             placement: placed_on(assignment, *nodes.get(index)?),
             time_limit: live.request.time_limit,
             restarts: self.core.job(job).map_or(0, |job| job.restarts),
-            launch: Launch { array: None, ..live.launch.clone() },
+            launch: live.launch_of_one(),
             task: live.task(job),
             share: self.share(job, live, (nodes, index)),
         })

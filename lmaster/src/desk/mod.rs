@@ -18,6 +18,7 @@ mod feeds;
 mod grid;
 mod history;
 mod hold;
+mod live;
 mod meters;
 mod nodes;
 mod probes;
@@ -37,8 +38,8 @@ mod wide;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_feeds::grid::Arbiter;
-use limo_model::{Attempt, Band, Energy, JobId, NodeId, Power, ProfileKey, Request, Span, Time};
-use limo_proto::{Launch, SubmissionKey};
+use limo_model::{Attempt, Band, Energy, JobId, NodeId, Power, ProfileKey, Span, Time};
+use limo_proto::SubmissionKey;
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
 use crate::budget::Metering;
@@ -55,6 +56,8 @@ pub use feeds::News;
 use grid::Grid;
 use history::Actor;
 pub use history::Found;
+use live::Environments;
+pub use live::Live;
 use meters::Metered;
 use nodes::{Link, NodePeer};
 use probes::Probe;
@@ -134,17 +137,6 @@ pub struct Initial {
     pub mode: ModeSetting,
 }
 
-/// An accepted job until its end is on disk: what the core does not keep.
-#[derive(Debug, Clone)]
-pub struct Live {
-    /// Its number; of an array its own.
-    pub job: JobId,
-    pub key: SubmissionKey,
-    pub uid: u32,
-    pub request: Request,
-    pub launch: Launch,
-}
-
 pub struct Desk {
     core: Core,
     metering: Metering,
@@ -156,6 +148,7 @@ pub struct Desk {
     now: Time,
     settings: Settings,
     live: BTreeMap<JobId, Live>,
+    environments: Environments,
     keys: HashMap<SubmissionKey, JobId>,
     nodes: HashMap<PeerId, NodePeer>,
     /// The connection of each registered node.
@@ -202,6 +195,7 @@ impl Desk {
             own_readings: HashMap::new(),
             settings,
             live: BTreeMap::new(),
+            environments: Environments::default(),
             keys: HashMap::new(),
             nodes: HashMap::new(),
             connected: BTreeMap::new(),
@@ -305,7 +299,9 @@ impl Desk {
     }
 
     /// Makes `live` what holds: at the start, and after a commit that failed.
-    fn take_up(&mut self, live: BTreeMap<JobId, Live>) {
+    fn take_up(&mut self, mut live: BTreeMap<JobId, Live>) {
+        self.environments = Environments::default();
+        live.values_mut().for_each(|live| self.environments.share(live));
         self.keys = live.iter().map(|(id, live)| (live.key, *id)).collect();
         self.live = live;
         self.routes.take_up(&self.live, self.now + self.settings.orphan_grace);

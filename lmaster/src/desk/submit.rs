@@ -125,7 +125,9 @@ impl Desk {
         }
         self.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
         let attached = launch.io == Io::Attached;
-        self.live.insert(job, Live { job, key, uid: caller.uid, request, launch });
+        let mut live = Live::new((job, key, caller.uid), request, launch);
+        self.environments.share(&mut live);
+        self.live.insert(job, live);
         self.keys.insert(key, job);
         if attached {
             self.routes.attach(job, peer, &[]);

@@ -22,7 +22,7 @@ impl Desk {
             let hint = format!("lq logs -f {job}");
             return self.refuse(peer, format!("job {job} is detached: its output goes to files"), Some(&hint));
         }
-        let exec = SendExec { key: live.key, request: live.request.clone(), launch: live.launch.clone(), again: true };
+        let exec = SendExec { key: live.key, request: live.request.clone(), launch: live.launch_of_one(), again: true };
         let Some(streams) = self.positions(job) else {
             return self.refuse(peer, format!("job {job} is being cancelled, because its lrun went away"), None);
         };
