@@ -148,11 +148,12 @@ pub async fn round(site: &Site) -> Result<Part> {
     let all = rounds(&log)?;
     let took = &all[filled.min(all.len())..];
     ensure!(!took.is_empty(), "the master did not say how long its rounds took");
-    part.row("round_median_us", "a round, with the step around it, as the master measures it", median(took));
-    part.row("round_p99_us", "the same, 99 of 100", quantile(took, 990));
+    let round = "a round, with the step around it, as the master measures it";
+    part.aim("round_median_ms", round, (median(took) / 1000.0, Aim::AtMost(5.0)));
+    part.row("round_p99_ms", "the same, 99 of 100", quantile(took, 990) / 1000.0);
     part.row("end_cpu_us", "CPU of the master for each end and what follows", used / delays.len() as f64 * 1e6);
     part.row("ended_median_ms", "from an end until it and what follows of it are on disk", median(&delays));
-    part.row("resident_mib", "memory of the master", resident_bytes(cluster.master_pid())? / f64::from(1 << 20));
+    part.aim("resident_mb", "memory of the master", (resident_bytes(cluster.master_pid())? / 1e6, Aim::AtMost(200.0)));
     crowd.stop();
     Ok(part)
 }
