@@ -106,6 +106,8 @@ type Started = (Time, JobId, Placement);
 struct Truth<'a> {
     world: World,
     case: &'a Case,
+    /// Whether prices change while jobs run.
+    changes: bool,
     budgets: Budgets,
     /// By job, what it draws in percent of what is believed.
     draws: Vec<i64>,
@@ -124,7 +126,9 @@ impl<'a> Truth<'a> {
         let meter = budgets.iter().next().map(|budget| budget.from);
         let spent = vec![0; budgets.iter().count()];
         let (draws, started) = (Vec::new(), Vec::new());
-        Self { world, case, budgets, draws, spent, used: 0, read: 0, meter, started }
+        // A cap has no account: what prices that change take away from jobs that run is not made up for.
+        let changes = preset != Preset::Powercap;
+        Self { world, case, changes, budgets, draws, spent, used: 0, read: 0, meter, started }
     }
 
     /// Nodes draw two watts less than they are believed to when idle.
@@ -213,8 +217,13 @@ impl<'a> Truth<'a> {
             (at, job.clone())
         };
         let mut jobs: std::collections::VecDeque<(Time, Job)> = self.case.jobs.iter().map(submit).collect();
-        // Prices come before the third, the sixth and so on of the jobs.
-        let mut prices = self.case.prices.iter();
+        // Prices come before the third, the sixth and so on of the jobs, or once before all.
+        let mut prices = self.case.prices.iter().take(if self.changes { usize::MAX } else { 1 });
+        if !self.changes
+            && let Some(eur) = prices.next()
+        {
+            self.price(eur);
+        }
         let mut steps = 0;
         self.rounds();
         loop {
