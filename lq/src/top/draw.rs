@@ -210,7 +210,7 @@ fn text_lines(text: &str) -> Vec<Line<'static>> {
 
 fn keys_line(top: &Top) -> Paragraph<'static> {
     let cut = top.seen.as_ref().filter(|seen| seen.more);
-    let cut = cut.map_or_else(String::new, |seen| format!("  (first {} jobs)", seen.jobs.len()));
+    let cut = cut.map_or_else(String::new, |seen| format!("  (first {})", seen.jobs.len()));
     let text = match (&top.typing, top.user.is_empty()) {
         (Some(_), _) => format!("user: {}_  (Enter keeps it, Esc takes it back)", plain(&top.user)),
         (None, true) => format!("q quit  up/down scroll  s sort: {}  r reverse  u user: all", top.order_in_words()),

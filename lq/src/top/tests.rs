@@ -69,7 +69,7 @@ fn a_queue_that_is_not_shown_whole() {
     let mut top = top(3);
     top.seen.as_mut().expect("a look").more = true;
     let text = screen(&mut top, 80, 24);
-    assert!(text.ends_with("s sort: jobid  r reverse  u user: all  (first 5 jobs)\n"), "{text}");
+    assert!(text.ends_with("s sort: jobid  r reverse  u user: all  (first 5)\n"), "{text}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use nix::unistd::Pid;
 use super::LaunchError;
 use super::steps::{Step, Steps};
 
-/// For the calls of the steps, of which the deepest needs some hundred bytes, and the loader's, which has another.
+/// Of the child, until it is the program: the deepest of its calls needs some hundred bytes.
 const STACK: usize = 64 << 10;
 
 /// Where programs are looked for by a job that has no `PATH`, as `execvp(3)` does.
