@@ -103,7 +103,7 @@ impl Core {
         apply::settle(state, now);
         apply::begin_due(state, now);
         apply::turn(state, now);
-        let counted = apply::count_tasks(state, now, 0);
+        let mut counted = apply::count_tasks(state, now, 0);
         let used = allowance::used_up(state, now);
         let mut round = Round {
             now,
@@ -124,17 +124,19 @@ impl Core {
         if state.dirty || [state.wake_at, rank_at].into_iter().flatten().any(|at| at <= now) {
             state.dirty = false;
             // Until a plan starts nothing more: its reasons for waiting then know of everything that was started.
-            apply::make_tasks(state, now);
-            apply::rank(state, now);
-            while plan_once(state, now, &mut round) {
+            loop {
                 apply::make_tasks(state, now);
                 apply::rank(state, now);
+                if !plan_once(state, now, &mut round) {
+                    break;
+                }
+                // Tasks may have been refused: others come in their place, and what waited for the array may begin.
+                counted = apply::count_tasks(state, now, counted);
             }
             let steered = look_again(&View::new(state, now));
             state.wake_at = [state.wake_at, steered].into_iter().flatten().min();
         }
         round.waits.extend(apply::tell_blocked(state, now));
-        apply::count_tasks(state, now, counted);
         round.wake_at = next_time(state, now);
         round.finished = std::mem::take(&mut state.finished);
         round

@@ -29,14 +29,7 @@ impl Desk {
 
     /// Whether the core has this job, or will make this task a job.
     pub(super) fn is_known(&self, job: JobId) -> bool {
-        self.core.job(job).is_some() || self.is_coming(job)
-    }
-
-    /// Whether a task will become a job.
-    fn is_coming(&self, job: JobId) -> bool {
-        let coming =
-            |(own, array): (JobId, &Array)| array.place_of(own, job).is_some_and(|place| array.is_coming(place));
-        self.core.array_of(job).is_some_and(coming)
+        self.core.job(job).is_some() || self.core.state().is_coming(job)
     }
 
     /// The jobs that are these tasks of an array whose tasks are `all`. With `live` those that are not over; one that is
@@ -52,7 +45,7 @@ impl Desk {
             let place = all.place(number).ok_or_else(|| format!("array {own} has no task {number}: it has {all}"))?;
             let job = Array::job_at(own, place);
             match purpose {
-                Purpose::Tell { live: true } if self.is_coming(job) => {
+                Purpose::Tell { live: true } if self.core.state().is_coming(job) => {
                     return Err(format!(
                         "task {number} of array {own} has not become a job yet: name the array, {own}"
                     ));

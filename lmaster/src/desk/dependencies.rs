@@ -38,10 +38,10 @@ impl Desk {
         }
         let mut over = BTreeSet::new();
         for Dependency { job, .. } in wanted.dependencies() {
-            let allowed = match self.live_of(job).zip(self.core.job(job)) {
-                Some(_) => self.may_steer(peer, job),
-                None if job.0 == 0 || job >= self.core.next_job() => Err(format!("there is no job {job}")),
-                None => {
+            let allowed = match self.is_known(job) {
+                true => self.may_steer(peer, job),
+                false if job.0 == 0 || job >= self.core.next_job() => Err(format!("there is no job {job}")),
+                false => {
                     over.insert(job);
                     Ok(())
                 }

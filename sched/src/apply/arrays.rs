@@ -1,5 +1,7 @@
 //! Arrays: their tasks become jobs as their turn comes, and are counted as they end.
 
+use std::collections::BTreeMap;
+
 use limo_model::{JobId, Outcome, Request, Tasks, Time};
 
 use super::jobs::{cancel_requested, check_submission, dequeue, enqueue, new_job};
@@ -28,11 +30,22 @@ pub(super) fn submitted(
     Ok(())
 }
 
+/// The array that a job is a task of.
+pub(crate) fn array_of(arrays: &BTreeMap<JobId, Array>, job: JobId) -> Option<(JobId, &Array)> {
+    let (own, array) = arrays.range(..job).next_back()?;
+    array.place_of(*own, job).map(|_| (*own, array))
+}
+
 impl State {
+    /// Whether a task will become a job.
+    pub fn is_coming(&self, job: JobId) -> bool {
+        let coming = |(own, array): (JobId, &Array)| Some(array.is_coming(array.place_of(own, job)?));
+        self.array_of(job).and_then(coming).unwrap_or(false)
+    }
+
     /// The array that a job is a task of, and its number.
     pub(crate) fn array_of(&self, job: JobId) -> Option<(JobId, &Array)> {
-        let (own, array) = self.arrays.range(..job).next_back()?;
-        array.place_of(*own, job).map(|_| (*own, array))
+        array_of(&self.arrays, job)
     }
 
     pub(crate) fn array_of_mut(&mut self, job: JobId) -> Option<(JobId, &mut Array)> {
@@ -105,11 +118,12 @@ pub(super) fn cancelled(state: &mut State, now: Time, own: JobId, by: &str) {
     unmake_tasks(state, now, own);
     let Some(array) = state.arrays.get_mut(&own) else { return };
     array.cancelled_by.get_or_insert_with(|| by.to_owned());
-    let (first, beyond) = (Array::job_at(own, 0), Array::job_at(own, array.made));
+    let [first, beyond, last] = [0, array.made, array.tasks.count() - 1].map(|place| Array::job_at(own, place));
     for id in (first.0..beyond.0).map(JobId) {
         // Those that are over are no jobs any more.
         let _ = cancel_requested(state, now, id, by);
     }
+    eligible::never(state, now, beyond..=last);
     // Else it is over after the last of its tasks that began.
     if state.arrays.get(&own).is_some_and(Array::is_over) {
         end(state, now, own);
@@ -135,6 +149,7 @@ pub(super) fn drop_task(state: &mut State, now: Time, id: JobId, by: &str) -> Re
         steady: false,
         tasks: None,
     });
+    eligible::never(state, now, id..=id);
     Ok(())
 }
 

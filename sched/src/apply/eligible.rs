@@ -2,6 +2,7 @@
 //! earlier job of its name is left where it wants to be the only one. A job that may not is `blocked`: no policy sees it.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use limo_model::{Condition, Dependency, JobId, Request, Time};
 
@@ -23,7 +24,8 @@ pub(super) fn check(state: &State, request: &Request) -> Result<(), Refused> {
             return Err(Refused::BeforeBegin { what, at: at.unix_ms(), begin: begin.unix_ms() });
         }
     }
-    match conditions.dependencies.iter().find(|on| state.jobs.get(on.job).is_none()) {
+    let is_there = |job| state.jobs.get(job).is_some() || state.is_coming(job);
+    match conditions.dependencies.iter().find(|on| !is_there(on.job)) {
         Some(on) => Err(Refused::NoSuchJob { job: on.job }),
         None => Ok(()),
     }
@@ -65,7 +67,7 @@ fn condition(state: &State, now: Time, id: JobId) -> Option<Wait> {
 pub(super) fn block(state: &mut State, now: Time, id: JobId) -> bool {
     let Some(job) = state.jobs.get(id) else { return false };
     if wants_to_be_alone(&job.request) {
-        state.index.blocked.know_names(&state.jobs);
+        state.index.blocked.know_names(&state.jobs, &state.arrays);
     }
     if condition(state, now, id).is_none() && quota::make_room(state, now, id) {
         return false;
@@ -147,6 +149,8 @@ pub(crate) fn tell_blocked(state: &mut State, now: Time) -> Vec<(JobId, Wait)> {
         let array = state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
         match array.and_then(|own| Some((own, state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
+            // It is held itself, and was told that.
+            Some((own, _)) if state.blocked.contains(own) => {}
             Some((own, job)) if job.phase != Phase::Waiting(Some(wait.clone())) => {
                 job.phase = Phase::Waiting(Some(wait.clone()));
                 told_now.push((own, wait));
@@ -172,29 +176,42 @@ pub(super) fn begun(state: &mut State, now: Time, id: JobId) {
 /// A job is over, and no longer in the state. Those that waited for that may run; those that can never run any more are
 /// over too, and what depends on them.
 pub(crate) fn over(state: &mut State, now: Time, (id, request): (JobId, &Request), end: &JobEnd) {
-    quota::gone(state, now, id, &request.user);
-    let mut unmet = VecDeque::from(follow(state, now, (id, request), Became::of(end)));
+    let unmet = gone(state, now, (id, request), Became::of(end));
+    end_unmet(state, now, unmet);
+}
+
+/// Tasks of these numbers will not become jobs.
+pub(super) fn never(state: &mut State, now: Time, tasks: RangeInclusive<JobId>) {
+    for id in state.index.blocked.awaited(tasks) {
+        let unmet = follow(state, now, id, Became::Cancelled);
+        end_unmet(state, now, unmet);
+    }
+}
+
+type Unmet = Vec<(JobId, Dependency, Became)>;
+
+fn end_unmet(state: &mut State, now: Time, unmet: Unmet) {
+    let mut unmet = VecDeque::from(unmet);
     while let Some((id, dependency, became)) = unmet.pop_front() {
         unblock(state, id);
         let Some(job) = state.jobs.remove(id) else { continue };
         state.arrays.remove(&id);
         let end = JobEnd::Unmet { dependency, became };
-        quota::gone(state, now, id, &job.request.user);
-        unmet.extend(follow(state, now, (id, &job.request), Became::of(&end)));
+        unmet.extend(gone(state, now, (id, &job.request), Became::of(&end)));
         state.finished.push(Finished::before_start(id, &job, now, end));
     }
 }
 
 /// Returns those for which this can never become right.
-fn follow(
-    state: &mut State,
-    now: Time,
-    (id, request): (JobId, &Request),
-    became: Became,
-) -> Vec<(JobId, Dependency, Became)> {
+fn gone(state: &mut State, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
+    quota::gone(state, now, id, &request.user);
     if let Some(next) = state.index.blocked.gone(id, request) {
         reconsider(state, now, next);
     }
+    follow(state, now, id, became)
+}
+
+fn follow(state: &mut State, now: Time, id: JobId, became: Became) -> Unmet {
     let mut unmet = Vec::new();
     for dependent in state.index.blocked.dependents_of(id) {
         let Some(job) = state.jobs.get_mut(dependent) else { continue };

@@ -99,14 +99,15 @@ pub(super) fn queue(state: &mut State, now: Time, id: JobId) {
     }
 }
 
-/// Takes a job that no longer waits out of where it waited.
+/// Takes a job that no longer waits out of where it waited, if it does: one that starts does not.
 pub(crate) fn dequeue(state: &mut State, id: JobId) {
     if state.blocked.contains(id) {
         return eligible::unblock(state, id);
     }
+    let Some(place) = state.queue.remove(id) else { return };
     arrays::unqueued(state, id);
     state.index.untold.remove(id);
-    if let Some((place, job)) = state.queue.remove(id).zip(state.jobs.get(id)) {
+    if let Some(job) = state.jobs.get(id) {
         state.index.shapes.remove(place, &job.request);
     }
 }

@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::refused::Refused;
 use crate::state::{Sleep, State};
 
-pub(crate) use arrays::{count_tasks, make_tasks};
+pub(crate) use arrays::{array_of, count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use fits::{
     allows_node, allows_unit, check_request, cores_on, first_fit, may_be_denied, units_like, units_wanted,

@@ -143,8 +143,10 @@ fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
             round.waits.push((id, wait));
             continue;
         }
-        // Why its first task waits is said of the array; the others only wait for the same a little longer.
+        // Why its first task waits is said of the array; the others only wait for the same a little longer. One that is held
+        // itself was told that.
         if let Some((own, _)) = state.array_of(id)
+            && !state.blocked.contains(own)
             && arrays.insert(own)
             && tell(state, own, &wait)
         {

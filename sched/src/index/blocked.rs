@@ -1,10 +1,12 @@
 //! What jobs wait for that may not run yet: times, other jobs, earlier jobs of their name. Decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use limo_model::{JobId, Request, Time};
 
-use crate::state::{Job, Phase, State};
+use crate::apply::array_of;
+use crate::state::{Array, Job, Phase, State};
 use crate::structure::{JobMap, JobSet};
 
 #[derive(Debug, Clone, Default)]
@@ -13,7 +15,7 @@ pub(crate) struct Blocked {
     begins: BTreeSet<(Time, JobId)>,
     /// A job, and one that waits for what becomes of it.
     dependents: BTreeSet<(JobId, JobId)>,
-    /// Jobs that are not over by user and by name, from when on one of them wanted to be alone: most clusters never have
+    /// Jobs that are not over, but no tasks of arrays, by user and by name, from when on one of them wanted to be alone: most clusters never have
     /// such a job.
     names: Option<BTreeMap<String, BTreeMap<String, BTreeSet<JobId>>>>,
     /// Blocked jobs whose reason may be another one than they were told.
@@ -30,7 +32,7 @@ impl Blocked {
                 blocked.untold.remove(id);
             }
             if wants_to_be_alone(&job.request) {
-                blocked.know_names(&state.jobs);
+                blocked.know_names(&state.jobs, &state.arrays);
             }
         }
         blocked
@@ -69,15 +71,23 @@ impl Blocked {
         self.dependents.range(all).map(|(_, dependent)| *dependent).collect()
     }
 
+    /// Those of these jobs that others wait for.
+    pub fn awaited(&self, jobs: RangeInclusive<JobId>) -> BTreeSet<JobId> {
+        let all = (*jobs.start(), JobId(0))..=(*jobs.end(), JobId(u64::MAX));
+        // An empty range of numbers is none of pairs.
+        if jobs.is_empty() { BTreeSet::new() } else { self.dependents.range(all).map(|(job, _)| *job).collect() }
+    }
+
     pub fn no_longer_depends(&mut self, dependent: JobId, on: JobId) {
         self.dependents.remove(&(on, dependent));
     }
 
-    /// Gathers the names of all jobs, where that was not done yet.
-    pub fn know_names(&mut self, jobs: &JobMap<Box<Job>>) {
+    /// Gathers the names of all jobs, where that was not done yet. An array has its name for all of its tasks.
+    pub fn know_names(&mut self, jobs: &JobMap<Box<Job>>, arrays: &BTreeMap<JobId, Array>) {
         if self.names.is_none() {
             self.names = Some(BTreeMap::new());
-            jobs.iter().for_each(|(id, job)| self.known(id, &job.request));
+            let own = jobs.iter().filter(|(id, _)| array_of(arrays, *id).is_none());
+            own.for_each(|(id, job)| self.known(id, &job.request));
         }
     }
 

@@ -2,6 +2,8 @@
 
 pub mod run;
 
+use std::num::NonZeroU32;
+
 use crate::world::World;
 use limo_model::{
     Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Reservation,
@@ -82,6 +84,8 @@ pub struct Ask {
     /// Which of two reservations it is to run in: mostly none.
     pub reservation: Option<u8>,
     pub priority: i32,
+    /// As many tasks, and how many at a time where that is not 0: mostly it is no array.
+    pub tasks: Option<(NonZeroU32, u32)>,
 }
 
 /// Mostly none; of few, so that some are equal.
@@ -100,7 +104,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
     let after = (prop_oneof![2 => Just(0), 1 => 1..8_u8], any::<u8>());
     let more = (any::<bool>(), 0..5_u8, after, reservation, priority());
     let accelerators = prop_oneof![8 => Just(0), 2 => 1..=2_u32];
-    let more = (more, (proptest::bool::weighted(0.1), accelerators));
+    let tasks = proptest::option::weighted(0.2, (1..6_u32, 0..3_u32));
+    let more = (more, (proptest::bool::weighted(0.1), accelerators, tasks));
     (0..3_u8, size, times, proptest::bool::weighted(0.1), more).prop_map(
         |(app, (nodes, cores, memory, named), (limit, deadline, start_by, takes), immediate, more)| Ask {
             app,
@@ -120,6 +125,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             priority: more.0.4,
             exclusive: more.1.0,
             accelerators: more.1.1,
+            tasks: more.1.2.and_then(|(count, limit)| Some((NonZeroU32::new(count)?, limit))),
         },
     )
 }

@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{
-    Band, Condition, Conditions, Curve, Dependency, Energy, JobId, NodeId, Part, Power, Quotas, Request, Span, Time,
-    UnitId,
-};
+use limo_model::{Band, Curve, Energy, JobId, NodeId, Part, Power, Quotas, Span, Time, UnitId};
 use limo_sched::{Allocation, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::{Step, USERS, budgets, config, request, reservation};
+use super::{Step, USERS, budgets, config, reservation};
 use crate::world::World;
 
 /// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
@@ -36,6 +33,7 @@ pub fn keeps_the_rules(
 }
 
 mod again;
+mod asks;
 mod settings;
 
 struct Run {
@@ -212,58 +210,16 @@ impl Run {
         jobs.get(usize::from(number) % jobs.len().max(1)).copied()
     }
 
-    /// One of the kinds of conditions, or two of them; 0 is none.
-    fn conditions(&self, (kind, number): (u8, u8)) -> Option<Box<Conditions>> {
-        let on = |condition| self.job(number).map(|job| Dependency { condition, job });
-        let condition = Condition::ALL[usize::from(kind % 4)];
-        let conditions = match kind {
-            0 => return None,
-            1 => Conditions { hold: true, ..Conditions::default() },
-            2 => Conditions { singleton: true, ..Conditions::default() },
-            3 => {
-                let begin = Some(self.world.now + Span::from_secs(4 * i64::from(number)));
-                Conditions { begin, singleton: number % 2 == 0, ..Conditions::default() }
-            }
-            _ => Conditions { dependencies: on(condition).into_iter().collect(), ..Conditions::default() },
-        };
-        Some(Box::new(conditions))
-    }
-
-    /// Nobody runs of whom something is still awaited.
-    fn check_conditions(&self) {
-        for (id, job) in self.world.core.jobs() {
-            let conditions = job.request.conditions.as_deref().cloned().unwrap_or_default();
-            let too_soon = conditions.begin.is_some_and(|begin| begin > self.world.now);
-            let same = |of: &Job| of.request.name == job.request.name && of.request.user == job.request.user;
-            let alone = |(other, of): (JobId, &Job)| other >= id || !same(of);
-            let is_free =
-                job.after.is_empty() && !too_soon && (!conditions.singleton || self.world.core.jobs().all(alone));
-            let stops = job.assignment().is_some_and(|assignment| assignment.stop.is_some());
-            assert!(is_free || matches!(job.phase, Phase::Waiting(Some(_))), "job {id} may not run: {job:?}");
-            assert!(
-                job.held.is_none() || stops || matches!(job.phase, Phase::Waiting(Some(_))),
-                "job {id} is held: {job:?}"
-            );
-        }
-    }
-
     fn happen(&mut self, step: &Step) {
         let by = || "root".to_owned();
         let now = self.world.now;
         // Whether an event is possible at this moment is the core's business.
         let _ = match step {
-            Step::Submit(ask) => {
-                let job = self.world.core.next_job();
-                self.world.takes.insert(job, Span::from_secs(ask.takes));
-                if ask.takes % 4 == 0 {
-                    self.world.fails.insert(job);
-                }
-                let conditions = self.conditions(ask.conditions);
-                self.world
-                    .apply(Event::Submitted { job, request: Box::new(Request { conditions, ..request(now, ask) }) })
-            }
+            Step::Submit(ask) => self.submit(ask),
             Step::Cancel(index) => {
-                let Some(job) = self.job(*index) else { return };
+                // Also a task that is no job yet, or one that is over.
+                let any = || JobId(u64::from(*index) % self.world.core.next_job().0);
+                let Some(job) = (if index % 4 == 0 { Some(any()) } else { self.job(*index) }) else { return };
                 self.world.apply(Event::CancelRequested { job, by: by() })
             }
             Step::Hold(index) => {

@@ -105,10 +105,11 @@ impl World {
             }
             // A job that reaches its limit as it ends by itself ends in its turn.
             Command::Stop { job, .. } if self.ends.contains(&(self.now, *job)) => {}
+            // The master takes back what no node has begun.
+            Command::Stop { job, attempt, .. } if !self.tasks.contains_key(job) => self.take_back(*job, *attempt),
             Command::Stop { job, attempt, .. } => {
                 self.tasks.remove(job);
                 self.ends.retain(|(_, id)| id != job);
-                self.held.retain(|(_, id), _| id != job);
                 self.end(*job, *attempt, Outcome::Signaled(15));
             }
             Command::Cap { node, generation, caps } if self.capless.contains(node) => {
