@@ -73,6 +73,10 @@ pub(crate) fn make_tasks(state: &mut State, now: Time) {
             let Some(array) = state.arrays.get_mut(&own) else { break };
             let id = Array::job_at(own, array.make_next());
             state.jobs.insert(id, Box::new(task.clone()));
+            if state.queue.last().is_some_and(|last| last > id) {
+                // Others behind it were looked at already.
+                state.index.memo = None;
+            }
             enqueue(state, now, id);
             // The next one is made when there is room for this one.
             if state.over_quota.contains(id) {

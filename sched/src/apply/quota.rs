@@ -154,13 +154,15 @@ fn tell_again(state: &mut State, id: JobId, wait: Wait) {
     }
 }
 
-/// A blocked job no longer waits for room.
+/// A blocked job no longer waits for room; where it is a task, the next one may.
 pub(super) fn leave_line(state: &mut State, id: JobId) {
-    if state.over_quota.remove(id)
-        && let Some((users, job)) = state.index.users.as_mut().zip(state.jobs.get(id))
-    {
+    if !state.over_quota.remove(id) {
+        return;
+    }
+    if let Some((users, job)) = state.index.users.as_mut().zip(state.jobs.get(id)) {
         users.entry(&job.request.user).waiting.remove(&(-job.request.priority, id));
     }
+    state.index.hungry.extend(state.array_of(id).map(|(own, _)| own));
 }
 
 /// A job no longer runs, and is not about to.
@@ -272,7 +274,6 @@ pub(super) fn set(state: &mut State, now: Time, quotas: &Quotas) -> Result<(), R
             job.phase = Phase::Waiting(None);
         }
         jobs::enqueue(state, now, id);
-        state.index.hungry.extend(state.array_of(id).map(|(own, _)| own));
     }
     Ok(())
 }
