@@ -89,6 +89,8 @@ pub enum Refused {
     NeverInQuota { user: String, over: OverQuota },
     #[error("the quota of user {user} leaves no room for the job now: {}", over.shown(None))]
     NotInQuota { user: String, over: OverQuota },
+    #[error("the job cannot start at once: at least {depth} jobs are before it, and no more are looked at")]
+    TooFarBack { depth: u32 },
     #[error("job {job} does not wait: only a waiting job has a priority")]
     HasNoPriority { job: JobId },
     #[error(

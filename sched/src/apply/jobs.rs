@@ -27,10 +27,24 @@ pub(super) fn check_submission(
         }
     }
     check_request(state, request)?;
+    check_depth(state, request)?;
     reservations::check(state, now, request)?;
     rank::check_priority(request.priority)?;
     eligible::check(state, request)?;
     quota::check(state, now, request, tasks)
+}
+
+/// Refuses what is to start at once behind as many jobs as the policy looks at.
+fn check_depth(state: &State, request: &Request) -> Result<(), Refused> {
+    let depth = state.settings.options.depth;
+    if !request.immediate || state.settings.preset.starts_one_by_one() {
+        return Ok(());
+    }
+    let last = state.queue.iter().nth(depth.saturating_sub(1) as usize).and_then(|id| state.jobs.get(id));
+    match last {
+        Some(last) if last.request.priority >= request.priority => Err(Refused::TooFarBack { depth }),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Request) -> Result<(), Refused> {
@@ -39,6 +53,14 @@ pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Reques
     admit(state, now, id, request);
     enqueue(state, now, id);
     Ok(())
+}
+
+/// Whether a plan can be another one for a job that was just submitted. It is not where the policy only looks at the first
+/// `depth` jobs, and had more than those before: whether there are more is known to it.
+pub(super) fn matters(state: &State, id: JobId) -> bool {
+    let looks_at_all = state.settings.preset.starts_one_by_one();
+    let is_last = state.queue.contains(id) && !state.ranking.mixed;
+    looks_at_all || !is_last || state.queue.len() <= state.settings.options.depth as usize + 1
 }
 
 /// Takes a job or an array in, with what it has to wait for.
@@ -301,5 +323,61 @@ impl Finished {
             steady: false,
             tasks: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::{NodeSpec, Power, Request, Time, UnitKind, UnitSpec};
+
+    use crate::{Core, Event, Options, Preset};
+
+    const NOW: Time = Time::from_unix_ms(0);
+
+    /// A core with one node that a job has, and so many that wait; every job is alone on a node.
+    fn busy(preset: Preset, waiting: u64) -> Core {
+        let mut core = Core::new(NOW, preset, Options { depth: 2, ..Options::default() });
+        let unit = UnitSpec {
+            name: "cpu".into(),
+            hardware: "cpu".into(),
+            kind: UnitKind::Cpu,
+            cores: 1,
+            nameplate: Power::from_watts(10),
+            caps: None,
+        };
+        let spec = NodeSpec {
+            name: "n1".into(),
+            units: vec![unit],
+            memory: limo_model::Memory::ZERO,
+            idle: Power::ZERO,
+            meter: limo_model::Meter::None,
+            rest: None,
+        };
+        core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
+        for _ in 0..=waiting {
+            core.submit(NOW, core.next_job(), Request::one_core("true")).expect("possible");
+        }
+        core.round(NOW);
+        core
+    }
+
+    /// Whether the policy is asked after one more job.
+    fn asks(preset: Preset, waiting: u64, request: Request) -> bool {
+        let mut core = busy(preset, waiting);
+        assert!(!core.state().dirty, "a round leaves nothing to ask");
+        core.submit(NOW, core.next_job(), request).expect("possible");
+        core.state().dirty
+    }
+
+    #[test]
+    fn a_job_beyond_what_is_looked_at_needs_no_plan() {
+        let usual = || Request::one_core("true");
+        for preset in [Preset::Fifo, Preset::Limo, Preset::LimoPrototype] {
+            // The third that waits makes the queue longer than the policy looks: it is told.
+            let asked = [0, 1, 2, 3].map(|waiting| asks(preset, waiting, usual()));
+            assert_eq!(asked, [true, true, true, false], "{preset}");
+            assert!(asks(preset, 3, Request { priority: 1, ..usual() }), "{preset}: it goes before others");
+        }
+        assert!(asks(Preset::Easy, 3, usual()), "every job may pass others");
     }
 }

@@ -91,6 +91,6 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
 /// Records [`Event::Submitted`]. What is new in the queue takes nothing away from what the last plan found.
 pub(crate) fn submit(state: &mut State, now: Time, job: JobId, request: Request) -> Result<(), Refused> {
     jobs::submitted(state, now, job, request)?;
-    state.dirty = true;
+    state.dirty |= jobs::matters(state, job);
     Ok(())
 }

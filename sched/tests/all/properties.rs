@@ -43,8 +43,9 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
 }
 
 fn check(preset: Preset) {
-    let options = Options { max_delay: Span::from_secs(7200), ..Options::default() };
-    keeps_the_rules(preset, Just(options), narrow_step(), cluster);
+    let depth = prop_oneof![2 => Just(512), 1 => 1..4_u32];
+    let options = depth.prop_map(|depth| Options { depth, max_delay: Span::from_secs(7200), ..Options::default() });
+    keeps_the_rules(preset, options, narrow_step(), cluster);
 }
 
 #[test]

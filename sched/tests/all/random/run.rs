@@ -215,7 +215,13 @@ impl Run {
         let now = self.world.now;
         // Whether an event is possible at this moment is the core's business.
         let _ = match step {
-            Step::Submit(ask) => self.submit(ask),
+            Step::Submit(ask) => {
+                let submitted = self.submit(ask);
+                if submitted.is_ok() {
+                    self.check_asked();
+                }
+                submitted
+            }
             Step::Cancel(index) => {
                 // Also a task that is no job yet, or one that is over.
                 let any = || JobId(u64::from(*index) % self.world.core.next_job().0);

@@ -1,12 +1,20 @@
 //! The same calls once more: to another core, from a snapshot, and without what a snapshot does not hold.
 
 use limo_model::Time;
-use limo_sched::{Core, Options, Preset, State};
+use limo_sched::{Core, Event, Options, Preset, State};
 
 use super::Run;
 use crate::world::Call;
 
 impl Run {
+    /// Where the policy is not asked, it would not have done anything.
+    pub(super) fn check_asked(&self) {
+        let (now, mut core) = (self.world.now, self.world.core.clone());
+        let commands = core.clone().round(now).commands;
+        core.apply(now, &Event::Readings { draws: Vec::new() }).expect("nothing was read");
+        assert_eq!(commands, core.round(now).commands, "the policy was not asked");
+    }
+
     /// The same calls to another core give the same answers and the same state, byte for byte: from the start, and from
     /// a snapshot. What serde writes of equal rounds is equal.
     pub(super) fn check_replay(&self, preset: Preset, options: Options) {
