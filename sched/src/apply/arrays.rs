@@ -122,12 +122,13 @@ pub(super) fn cancelled(state: &mut State, now: Time, own: JobId, by: &str) {
     unmake_tasks(state, now, own);
     let Some(array) = state.arrays.get_mut(&own) else { return };
     array.cancelled_by.get_or_insert_with(|| by.to_owned());
-    let [first, beyond, last] = [0, array.made, array.tasks.count() - 1].map(|place| Array::job_at(own, place));
-    for id in (first.0..beyond.0).map(JobId) {
+    let (made, never) = (array.made, array.numbers(own, array.made));
+    for place in 0..made {
+        let id = Array::job_at(own, place);
         // Those that are over are no jobs any more.
         let _ = cancel_requested(state, now, id, by);
     }
-    eligible::never(state, now, beyond..=last);
+    eligible::never(state, now, never);
     // Else it is over after the last of its tasks that began.
     if state.arrays.get(&own).is_some_and(Array::is_over) {
         end(state, now, own);

@@ -182,10 +182,8 @@ pub(crate) fn over(state: &mut State, now: Time, (id, request): (JobId, &Request
 
 /// Tasks of these numbers will not become jobs.
 pub(super) fn never(state: &mut State, now: Time, tasks: RangeInclusive<JobId>) {
-    for id in state.index.blocked.awaited(tasks) {
-        let unmet = follow(state, now, id, Became::Cancelled);
-        end_unmet(state, now, unmet);
-    }
+    let unmet = follow_all(state, now, tasks);
+    end_unmet(state, now, unmet);
 }
 
 type Unmet = Vec<(JobId, Dependency, Became)>;
@@ -195,7 +193,10 @@ fn end_unmet(state: &mut State, now: Time, unmet: Unmet) {
     while let Some((id, dependency, became)) = unmet.pop_front() {
         unblock(state, id);
         let Some(job) = state.jobs.remove(id) else { continue };
-        state.arrays.remove(&id);
+        if let Some(array) = state.arrays.remove(&id) {
+            let tasks = array.numbers(id, 0);
+            unmet.extend(follow_all(state, now, tasks));
+        }
         let end = JobEnd::Unmet { dependency, became };
         unmet.extend(gone(state, now, (id, &job.request), Became::of(&end)));
         state.finished.push(Finished::before_start(id, &job, now, end));
@@ -209,6 +210,11 @@ fn gone(state: &mut State, now: Time, (id, request): (JobId, &Request), became: 
         reconsider(state, now, next);
     }
     follow(state, now, id, became)
+}
+
+fn follow_all(state: &mut State, now: Time, tasks: RangeInclusive<JobId>) -> Unmet {
+    let awaited = state.index.blocked.awaited(tasks);
+    awaited.into_iter().flat_map(|id| follow(state, now, id, Became::Cancelled)).collect()
 }
 
 fn follow(state: &mut State, now: Time, id: JobId, became: Became) -> Unmet {

@@ -1,6 +1,7 @@
 //! What is recorded of an array: how many of its tasks became jobs, and how those ended.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use limo_model::{JobId, Tasks, Time, Usage};
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,11 @@ impl Array {
     /// The number as a job of the task at `place`.
     pub fn job_at(own: JobId, place: u32) -> JobId {
         JobId(own.0 + 1 + u64::from(place))
+    }
+
+    /// The numbers as jobs of the tasks from `place` on.
+    pub(crate) fn numbers(&self, own: JobId, place: u32) -> RangeInclusive<JobId> {
+        Self::job_at(own, place)..=Self::job_at(own, self.tasks.count() - 1)
     }
 
     /// The place of the task that is this job, in the array of that number.

@@ -210,6 +210,12 @@ impl Run {
         jobs.get(usize::from(number) % jobs.len().max(1)).copied()
     }
 
+    /// Sometimes a task that is no job yet, or somebody who is over.
+    fn anybody(&self, number: u8) -> Option<JobId> {
+        let any = JobId(u64::from(number) % self.world.core.next_job().0);
+        if number % 4 == 0 { Some(any) } else { self.job(number) }
+    }
+
     fn happen(&mut self, step: &Step) {
         let by = || "root".to_owned();
         let now = self.world.now;
@@ -223,9 +229,7 @@ impl Run {
                 submitted
             }
             Step::Cancel(index) => {
-                // Also a task that is no job yet, or one that is over.
-                let any = || JobId(u64::from(*index) % self.world.core.next_job().0);
-                let Some(job) = (if index % 4 == 0 { Some(any()) } else { self.job(*index) }) else { return };
+                let Some(job) = self.anybody(*index) else { return };
                 self.world.apply(Event::CancelRequested { job, by: by() })
             }
             Step::Hold(index) => {

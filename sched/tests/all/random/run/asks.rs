@@ -28,7 +28,7 @@ impl Run {
 
     /// One of the kinds of conditions, or two of them; 0 is none.
     fn conditions(&self, (kind, number): (u8, u8)) -> Option<Box<Conditions>> {
-        let on = |condition| self.job(number).map(|job| Dependency { condition, job });
+        let on = |condition| self.anybody(number).map(|job| Dependency { condition, job });
         let condition = Condition::ALL[usize::from(kind % 4)];
         let conditions = match kind {
             0 => return None,
