@@ -302,6 +302,6 @@ impl Desk {
         self.gathered.remove(&job);
         self.notify(job, MasterToClient::Finished { job, report: report.clone() });
         self.streams_of_finished(&report);
-        self.waited_for(job);
+        self.waited_for(&report);
     }
 }
