@@ -196,9 +196,8 @@ impl Desk {
     }
 
     /// A job is over, and that is on disk; with an array all its tasks are, also those that never became jobs.
-    pub(super) fn waited_for(&mut self, report: &JobReport) {
-        let tasks = report.array.as_ref().map_or(0, |array| u64::from(array.tasks.count()));
-        let over = report.job.0..=report.job.0 + tasks;
+    pub(super) fn waited_for(&mut self, job: JobId, tasks: u32) {
+        let over = job.0..=job.0 + u64::from(tasks);
         for waiter in self.waiters.values_mut() {
             waiter.left.retain(|job| !over.contains(&job.0));
         }

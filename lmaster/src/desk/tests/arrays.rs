@@ -1,5 +1,6 @@
 //! Tasks of arrays are jobs of whoever submitted the array, on its terms.
 
+use limo_model::{Condition, Conditions, Dependency};
 use limo_proto::{Array, Io, Selector};
 
 use super::select::{cancel, selected};
@@ -96,4 +97,15 @@ fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_o
     bench.say(client, ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![own]))));
     assert_eq!(bench.heard(waits), [MasterToClient::Answer(Box::new(Answer::Jobs(Vec::new())))]);
     assert_eq!(bench.heard(other), [], "job 6 is not of the array");
+    // The same where what the array depends on can never be.
+    let on = Dependency { condition: Condition::AfterOk, job: JobId(6) };
+    let exec = exec_with(3, |exec| {
+        let array = Array { tasks: "0-3".parse().expect("tasks"), entries: Vec::new() };
+        (exec.launch.io, exec.launch.array) = (Io::Detached, Some(array));
+        exec.request.conditions = Some(Box::new(Conditions { dependencies: vec![on], ..Conditions::default() }));
+    });
+    bench.say(client, exec);
+    bench.say(waits, wait(&[11]));
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![JobId(6)]))));
+    assert_eq!(bench.heard(waits), [MasterToClient::Answer(Box::new(Answer::Jobs(Vec::new())))]);
 }
