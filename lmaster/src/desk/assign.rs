@@ -188,8 +188,8 @@ impl Desk {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
                 self.take_back(job, attempt, UNWANTED);
             }
-            // Acknowledged twice: it was let go at the first time.
-            Some(_) if self.may_be_let_go(job, attempt) => {}
+            // Acknowledged twice: it was let go at the first time, or waits for the other nodes of the job.
+            Some(_) if self.may_be_let_go(job, attempt) || self.is_part_held(job, attempt, node) => {}
             _ => self.tell_node(peer, MasterToNode::Drop { job, attempt }),
         }
     }

@@ -190,3 +190,15 @@ fn a_job_that_shall_end_and_that_a_node_never_held_has_begun_nowhere() {
     let mut it = it.killed();
     assert_eq!(it.back("n2", Some(AttemptState::Held)), ["Registered", "Stop"]);
 }
+
+#[test]
+fn what_a_node_acknowledges_twice_it_still_holds() {
+    let mut it = wide(Parallel::default());
+    it.ack(1);
+    it.ack(1);
+    assert!(it.orders(1).is_empty(), "others have not acknowledged yet");
+    it.ack(0);
+    it.ack(2);
+    it.started(0);
+    assert_eq!((it.orders(0), it.orders(1)), (vec!["Go".to_owned()], vec!["Go".to_owned()]));
+}
