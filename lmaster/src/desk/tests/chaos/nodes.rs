@@ -49,6 +49,12 @@ impl SimNode {
         Some(record)
     }
 
+    fn drop_held(&mut self, key: (JobId, Attempt)) {
+        if self.records.get(&key) == Some(&AttemptState::Held) {
+            self.forget(key);
+        }
+    }
+
     fn end(&mut self, (job, attempt): (JobId, Attempt), outcome: Outcome) {
         let usage = Usage::default();
         let state = AttemptState::Ended { outcome: outcome.clone(), usage };
@@ -115,11 +121,7 @@ impl World {
         match message {
             MasterToNode::DoExec(exec) => self.assigned(node, (exec.job, exec.attempt)),
             MasterToNode::Go { job, attempt } => self.go(node, (job, attempt)),
-            MasterToNode::Drop { job, attempt } => {
-                if self.nodes[node].records.get(&(job, attempt)) == Some(&AttemptState::Held) {
-                    self.nodes[node].forget((job, attempt));
-                }
-            }
+            MasterToNode::Drop { job, attempt } => self.nodes[node].drop_held((job, attempt)),
             MasterToNode::EndedAck { job, attempt } => {
                 let record = self.nodes[node].forget((job, attempt));
                 let is_over = record.as_ref().is_none_or(|state| matches!(state, AttemptState::Ended { .. }));
@@ -233,10 +235,11 @@ impl World {
     /// A node says again what it said once, or what another one said, or something of a job that never was.
     pub fn babble(&mut self, node: usize) {
         let whose = if self.wide { node } else { self.dice.roll(NODES) };
-        let said = &self.nodes[whose].said;
-        let message = match (said.len(), self.dice.roll(8)) {
-            (_, 0) | (0, _) => {
-                let (job, attempt) = (JobId(5_000 + self.dice.roll(9) as u64), Attempt(1));
+        let message = match (self.nodes[whose].said.len(), self.dice.roll(8)) {
+            (_, 0 | 2) | (0, _) => {
+                // Of an attempt that never was, of a job that never was or of any other.
+                let job = if self.dice.roll(2) == 0 { JobId(5_000) } else { self.some_job() };
+                let attempt = Attempt(77);
                 match self.dice.roll(4) {
                     0 => NodeToMaster::JobAck { job, attempt },
                     1 => NodeToMaster::Started { job, attempt },

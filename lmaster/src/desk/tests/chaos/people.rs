@@ -80,7 +80,7 @@ impl World {
     }
 
     /// A job that is not over, a task whose turn has not come, or any number that was ever given, or not yet.
-    fn some_job(&mut self) -> JobId {
+    pub fn some_job(&mut self) -> JobId {
         let core = &self.bench.desk.core;
         let live: Vec<JobId> = core.jobs().map(|(job, _)| job).collect();
         let last = core.next_job().0;
