@@ -26,6 +26,9 @@ use super::commit::After;
 use super::wide::{nodes_of, place_of, placed_on};
 use super::{Desk, PeerId};
 
+/// Why an attempt is withdrawn whose job shall end.
+const UNWANTED: &str = "it shall not run any more";
+
 /// A `DoExec` without its `JobAck`, or several where the job is over several nodes.
 #[derive(Debug, Clone)]
 pub(super) struct Awaited {
@@ -38,6 +41,8 @@ pub(super) struct Awaited {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     LetGo,
+    /// Held, and shall not run any more: withdrawn as well, but where other nodes may have begun their parts of it.
+    Forget,
     /// Withdrawn; where the node holds it, it is told to forget it.
     TakeBack(&'static str),
     Started,
@@ -65,7 +70,7 @@ pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict 
         Some(AttemptState::Running) if running => Verdict::GoesOn,
         Some(AttemptState::Running) => Verdict::Started,
         Some(AttemptState::Held) if running => Verdict::Lost("its node holds it as not started, after it ran"),
-        Some(AttemptState::Held) if stop => Verdict::TakeBack("it shall not run any more"),
+        Some(AttemptState::Held) if stop => Verdict::Forget,
         Some(AttemptState::Held) => Verdict::LetGo,
         None if running => Verdict::Lost("its node does not know it any more"),
         None if !let_go => Verdict::TakeBack("its node did not acknowledge it"),
@@ -181,10 +186,10 @@ impl Desk {
             Some(Assignment { stop: None, .. }) if asked => self.send_go(peer, job, attempt),
             Some(_) if asked => {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
-                self.take_back(job, attempt, "it shall not run any more");
+                self.take_back(job, attempt, UNWANTED);
             }
-            // Acknowledged twice: it was let go at the first time.
-            Some(_) if self.may_be_let_go(job, attempt) => {}
+            // Acknowledged twice: it was let go at the first time, or waits for the other nodes of the job.
+            Some(_) if self.may_be_let_go(job, attempt) || self.is_part_held(job, attempt, node) => {}
             _ => self.tell_node(peer, MasterToNode::Drop { job, attempt }),
         }
     }
@@ -231,7 +236,7 @@ impl Desk {
             for peer in peers {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
             }
-            self.take_back(job, attempt, "it shall not run any more");
+            self.take_back(job, attempt, UNWANTED);
         } else {
             let grace = self.grace_of(job);
             for peer in peers {
@@ -280,6 +285,7 @@ impl Desk {
         }
         let mut order = None;
         match verdict {
+            Verdict::Forget => self.take_back(job, attempt, UNWANTED),
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
             Verdict::LetGo => {
                 self.let_go.insert(job, attempt);
@@ -310,12 +316,12 @@ impl Desk {
         verdict: Verdict,
     ) -> Option<MasterToNode> {
         match verdict {
-            Verdict::TakeBack(_)
-                if self.may_be_let_go(job, attempt) && self.assignment(job, attempt)?.stop.is_some() =>
-            {
+            Verdict::Forget if self.may_be_let_go(job, attempt) => {
                 // Others may have begun: this one ends as they do, without having begun.
                 return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
             }
+            Verdict::Forget => self.take_back(job, attempt, UNWANTED),
+            // None of them has begun: a node that has no record was not let go, and `Go` follows the intent of all.
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
             Verdict::LetGo => self.part_held(job, attempt, node),
             Verdict::Started => self.part_started(job, attempt, node),
@@ -362,7 +368,7 @@ mod tests {
                 check(belief, Some(AttemptState::Held), if running { "Lost" } else { "LetGo" });
             }
         }
-        check(Belief { stop: true, ..BELIEF }, Some(AttemptState::Held), "TakeBack");
+        check(Belief { stop: true, ..BELIEF }, Some(AttemptState::Held), "Forget");
     }
 
     #[test]

@@ -293,8 +293,10 @@ impl Desk {
     /// The end of a job is on disk.
     pub(super) fn finished(&mut self, report: Box<JobReport>) {
         let job = report.job;
+        let mut tasks = 0;
         // An array is known until it is over itself.
         if let Some(live) = self.live.remove(&job) {
+            tasks = live.launch.array.as_ref().map_or(0, |array| array.tasks.count());
             self.keys.remove(&live.key);
             self.environments.release(live);
         }
@@ -302,6 +304,6 @@ impl Desk {
         self.gathered.remove(&job);
         self.notify(job, MasterToClient::Finished { job, report: report.clone() });
         self.streams_of_finished(&report);
-        self.waited_for(job);
+        self.waited_for(job, tasks);
     }
 }

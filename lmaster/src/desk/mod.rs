@@ -150,12 +150,12 @@ pub struct Desk {
     live: BTreeMap<JobId, Live>,
     environments: Environments,
     keys: HashMap<SubmissionKey, JobId>,
-    nodes: HashMap<PeerId, NodePeer>,
+    nodes: BTreeMap<PeerId, NodePeer>,
     /// The connection of each registered node.
     connected: BTreeMap<NodeId, Link>,
     /// The life in which each node got its last assignments, by name.
     lives: HashMap<String, Life>,
-    clients: HashMap<PeerId, ClientPeer>,
+    clients: BTreeMap<PeerId, ClientPeer>,
     grid: Grid,
     routes: Routes,
     /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
@@ -197,10 +197,10 @@ impl Desk {
             live: BTreeMap::new(),
             environments: Environments::default(),
             keys: HashMap::new(),
-            nodes: HashMap::new(),
+            nodes: BTreeMap::new(),
             connected: BTreeMap::new(),
             lives: outside.lives,
-            clients: HashMap::new(),
+            clients: BTreeMap::new(),
             grid: Grid::new(outside.grid),
             routes: Routes::default(),
             let_go: BTreeMap::new(),

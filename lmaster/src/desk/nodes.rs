@@ -217,7 +217,7 @@ impl Desk {
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
         // Withdrawn before the node is up again, so that one round sees both.
         let (withdrawn, others): (Vec<_>, Vec<_>) =
-            verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_)));
+            verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_) | Verdict::Forget));
         let mut orders = Vec::new();
         for (job, attempt, verdict) in withdrawn {
             orders.extend(node.and_then(|node| self.follow((job, attempt), node, verdict)));

@@ -138,6 +138,12 @@ impl Desk {
         gathered.held.insert(node);
     }
 
+    /// Whether a node has acknowledged its part, and was not let go since.
+    pub(super) fn is_part_held(&self, job: JobId, attempt: Attempt, node: NodeId) -> bool {
+        let gathered = self.gathered.get(&job).filter(|gathered| gathered.attempt == Some(attempt));
+        gathered.is_some_and(|gathered| gathered.held.contains(&node))
+    }
+
     /// The connection to a node broke: what it was told last may not have reached it.
     pub(super) fn part_away(&mut self, job: JobId, node: NodeId) {
         if let Some(gathered) = self.gathered.get_mut(&job) {

@@ -1,5 +1,6 @@
 //! Tasks of arrays are jobs of whoever submitted the array, on its terms.
 
+use limo_model::{Condition, Conditions, Dependency};
 use limo_proto::{Array, Io, Selector};
 
 use super::select::{cancel, selected};
@@ -80,4 +81,31 @@ fn a_task_whose_turn_has_not_come_is_cancelled_once_and_the_array_goes_on() {
     assert_eq!(array.ended.cancelled, 4);
     let early = "job 10 is a task of array 1 whose turn has not come";
     assert_eq!(refusal(Some(&bench.ask(client, Query::Job(JobId(10))))), early);
+}
+
+/// It is over with its array, and there is nothing to tell of it.
+#[test]
+fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_over() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    let own = array(&mut bench, client, "0-3%1");
+    let (waits, other) = (bench.client(7), bench.client(7));
+    let wait = |jobs: &[u64]| ClientToMaster::Ask(Box::new(Query::Wait(jobs.iter().copied().map(JobId).collect())));
+    bench.say(waits, wait(&[5, 4]));
+    bench.say(client, exec_with(2, |exec| exec.launch.io = Io::Detached));
+    bench.say(other, wait(&[5, 6]));
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![own]))));
+    assert_eq!(bench.heard(waits), [MasterToClient::Answer(Box::new(Answer::Jobs(Vec::new())))]);
+    assert_eq!(bench.heard(other), [], "job 6 is not of the array");
+    // The same where what the array depends on can never be.
+    let on = Dependency { condition: Condition::AfterOk, job: JobId(6) };
+    let exec = exec_with(3, |exec| {
+        let array = Array { tasks: "0-3".parse().expect("tasks"), entries: Vec::new() };
+        (exec.launch.io, exec.launch.array) = (Io::Detached, Some(array));
+        exec.request.conditions = Some(Box::new(Conditions { dependencies: vec![on], ..Conditions::default() }));
+    });
+    bench.say(client, exec);
+    bench.say(waits, wait(&[11]));
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![JobId(6)]))));
+    assert_eq!(bench.heard(waits), [MasterToClient::Answer(Box::new(Answer::Jobs(Vec::new())))]);
 }

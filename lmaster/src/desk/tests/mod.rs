@@ -8,6 +8,7 @@ mod changes;
 mod chaos;
 mod disk;
 mod eligible;
+mod errors;
 mod feeds;
 mod grid;
 mod history;

@@ -168,3 +168,37 @@ fn another_client_sends_no_stdin_to_several_nodes() {
     let heard = it.bench.heard(client);
     assert!(matches!(&heard[..], [MasterToClient::TakenUp { streams, .. }] if streams.stdin.is_none()), "{heard:?}");
 }
+
+/// The nodes were told to forget it, and the master was killed before that was on disk: `Go` may have been sent for all that the
+/// next one knows. A node that has no record of its part proves that none was.
+#[test]
+fn a_job_that_shall_end_and_that_a_node_never_held_has_begun_nowhere() {
+    let mut it = wide(Parallel::default());
+    it.ack(0);
+    it.bench.slow_disk = true;
+    it.bench.say(it.client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JOB]))));
+    it.bench.commit();
+    assert_eq!(it.orders(0), ["Drop"]);
+    let mut it = it.killed();
+    for name in ["n1", "n2", "n3"] {
+        assert_eq!(it.back(name, None), ["Registered"]);
+    }
+    assert_eq!(it.state(), JobState::Cancelled);
+    // One that holds its part does not know whether others have begun.
+    let mut it = let_go(Parallel::default());
+    it.bench.say(it.client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JOB]))));
+    let mut it = it.killed();
+    assert_eq!(it.back("n2", Some(AttemptState::Held)), ["Registered", "Stop"]);
+}
+
+#[test]
+fn what_a_node_acknowledges_twice_it_still_holds() {
+    let mut it = wide(Parallel::default());
+    it.ack(1);
+    it.ack(1);
+    assert!(it.orders(1).is_empty(), "others have not acknowledged yet");
+    it.ack(0);
+    it.ack(2);
+    it.started(0);
+    assert_eq!((it.orders(0), it.orders(1)), (vec!["Go".to_owned()], vec!["Go".to_owned()]));
+}
