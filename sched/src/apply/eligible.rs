@@ -193,13 +193,14 @@ fn end_unmet(state: &mut State, now: Time, unmet: Unmet) {
     while let Some((id, dependency, became)) = unmet.pop_front() {
         unblock(state, id);
         let Some(job) = state.jobs.remove(id) else { continue };
-        if let Some(array) = state.arrays.remove(&id) {
-            let tasks = array.numbers(id, 0);
-            unmet.extend(follow_all(state, now, tasks));
+        let array = state.arrays.remove(&id);
+        if let Some(array) = &array {
+            unmet.extend(follow_all(state, now, array.numbers(id, 0)));
         }
         let end = JobEnd::Unmet { dependency, became };
         unmet.extend(gone(state, now, (id, &job.request), Became::of(&end)));
-        state.finished.push(Finished::before_start(id, &job, now, end));
+        let tasks = array.map(|array| array.ended.counts);
+        state.finished.push(Finished { tasks, ..Finished::before_start(id, &job, now, end) });
     }
 }
 

@@ -59,10 +59,6 @@ impl World {
         for job in held {
             self.operator(Change::Release(vec![job]));
         }
-        for job in self.waiting_in_vain() {
-            self.unwanted.insert(job);
-            self.operator(Change::Cancel(vec![job]));
-        }
         self.operator(Change::Resume { nodes: drained });
         self.operator(Change::Limits(Curve::constant(Band::UNLIMITED)));
         self.operator(Change::Prices(None));
@@ -70,17 +66,6 @@ impl World {
         for user in [None, Some("user7".to_owned())] {
             self.operator(Change::Users(UsersChange::Quota { user, limits: limits.clone() }));
         }
-    }
-
-    /// Who depends on a task of an array that was over before that task became a job is not told of it.
-    fn waiting_in_vain(&self) -> Vec<JobId> {
-        let core = &self.bench.desk.core;
-        let never = |on: &JobId| {
-            let is_over = self.bench.disk.finished.contains_key(on);
-            core.job(*on).is_none() && !core.state().is_coming(*on) && !is_over
-        };
-        let waits = |job: &limo_sched::Job| matches!(&job.phase, Phase::Waiting(Some(Wait::Dependency { job, .. })) if never(job));
-        core.jobs().filter(|(_, job)| waits(job)).map(|(id, _)| id).collect()
     }
 
     pub fn check(&self) {
