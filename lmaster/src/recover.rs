@@ -4,6 +4,7 @@
 //! again, and each round is run again and compared with the one that was recorded.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use limo_journal::{Entry, Recovered, Submission};
@@ -75,7 +76,7 @@ fn replay((core, metering): (&mut Core, &mut Metering), at: Time, entry: &Entry)
 
 fn live_job(core: &Core, submission: Submission) -> Result<Option<(JobId, Live)>> {
     let Submission { job, key, uid, launch } = submission;
-    let Some(request) = core.job(job).map(|job| job.request.clone()) else {
+    let Some(request) = core.job(job).map(|job| Arc::clone(&job.request)) else {
         tracing::error!(%job, "the journal has a submission of a job that is over");
         return Ok(None);
     };

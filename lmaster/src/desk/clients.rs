@@ -296,7 +296,7 @@ impl Desk {
         // An array is known until it is over itself.
         if let Some(live) = self.live.remove(&job) {
             self.keys.remove(&live.key);
-            self.environments.release(live);
+            self.launches.release(live);
         }
         self.let_go.remove(&job);
         self.gathered.remove(&job);
