@@ -65,11 +65,11 @@ impl Live {
 /// Launches without their commands, each kept once: environment and directory are most of what a job takes in memory, and
 /// those that come from one shell are the same.
 #[derive(Debug, Default)]
-pub(super) struct Launches(HashSet<Arc<Launch>>);
+pub struct Launches(HashSet<Arc<Launch>>);
 
 impl Launches {
     /// Has the job use one that is kept already, where it is the same.
-    pub(super) fn share(&mut self, live: &mut Live) {
+    pub fn share(&mut self, live: &mut Live) {
         match self.0.get(&live.launch) {
             Some(known) => live.launch = Arc::clone(known),
             None => drop(self.0.insert(Arc::clone(&live.launch))),
