@@ -101,7 +101,7 @@ impl Writer {
     }
 
     async fn commit(&mut self, group: Vec<Queued>) {
-        let (current, stale): (Vec<_>, Vec<_>) =
+        let (mut current, stale): (Vec<_>, Vec<_>) =
             group.into_iter().partition(|queued| self.conn.is_some() && queued.batch.generation == self.generation);
         for queued in stale {
             let _ = queued.answer.send(Err(CommitError::Stale { batch: queued.batch.generation }));
@@ -109,7 +109,7 @@ impl Writer {
         if current.is_empty() {
             return;
         }
-        let result = self.write(&current).await;
+        let result = self.write(&mut current).await;
         if let Err(error) = &result {
             tracing::error!(%error, batches = current.len(), "the journal refuses everything until it is recovered");
             self.stop(matches!(error, CommitError::Full { .. })).await;
@@ -119,7 +119,7 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, group: &[Queued]) -> Result<(), CommitError> {
+    async fn write(&mut self, group: &mut [Queued]) -> Result<(), CommitError> {
         // A group is only written while there is a connection.
         let Some(conn) = self.conn.as_mut() else { return Err(CommitError::Stale { batch: self.generation }) };
         let dir = &self.dir;
@@ -128,7 +128,7 @@ impl Writer {
         script.add("BEGIN IMMEDIATE");
         let mut seq = self.last_seq;
         for queued in group {
-            insert(&mut script, &queued.batch, &mut seq).map_err(failed)?;
+            insert(&mut script, &mut queued.batch, &mut seq).map_err(failed)?;
         }
         script.add("COMMIT");
         script.run(conn).await.map_err(|error| failed(error.into()))?;
@@ -225,7 +225,7 @@ fn refusal(error: InsertError, dir: &Path) -> CommitError {
     }
 }
 
-fn insert(script: &mut Script, batch: &Batch, seq: &mut i64) -> Result<(), InsertError> {
+fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), InsertError> {
     for (at, entry) in &batch.entries {
         let (kind, body) = match entry {
             Entry::Event(event) => ("event", serde_json::to_string(event)?),
@@ -247,7 +247,8 @@ fn insert(script: &mut Script, batch: &Batch, seq: &mut i64) -> Result<(), Inser
     if let Some(before) = batch.forget_readings {
         readings::forget(script, before);
     }
-    if let Some(snapshot) = &batch.snapshot {
+    // Not a copy: it may be as large as all else that the process has.
+    if let Some(snapshot) = batch.snapshot.take() {
         script.add("DELETE FROM snapshots");
         script.add("INSERT INTO snapshots VALUES (?, ?)").bind(*seq).bind(snapshot);
     }

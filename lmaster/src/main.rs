@@ -10,6 +10,7 @@ mod connection;
 mod desk;
 mod energy;
 mod feeds;
+mod freed;
 mod history;
 mod listen;
 mod lives;

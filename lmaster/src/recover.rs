@@ -4,6 +4,7 @@
 //! again, and each round is run again and compared with the one that was recorded.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use limo_journal::{Entry, Recovered, Submission};
@@ -12,7 +13,7 @@ use limo_proto::Launch;
 use limo_sched::{Core, Options, Preset};
 
 use crate::budget::Metering;
-use crate::desk::Live;
+use crate::desk::{Launches, Live};
 
 /// What holds after the last entry.
 pub struct Restored {
@@ -58,8 +59,7 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
             tracing::error!(at = at.unix_ms(), difference, "the journal does not replay: this is a bug of Limo");
         }
     }
-    let live = live.into_iter().filter_map(|submission| live_job(&core, submission).transpose());
-    let live = live.collect::<Result<_>>()?;
+    let live = live_jobs(&core, live)?;
     Ok(Restored { core, metering, live, generation, entries: count, last, fresh, mismatches })
 }
 
@@ -73,9 +73,21 @@ fn replay((core, metering): (&mut Core, &mut Metering), at: Time, entry: &Entry)
     }
 }
 
+fn live_jobs(core: &Core, submissions: Vec<Submission>) -> Result<BTreeMap<JobId, Live>> {
+    let (mut live, mut launches) = (BTreeMap::new(), Launches::default());
+    for submission in submissions {
+        if let Some((job, mut found)) = live_job(core, submission)? {
+            // At once: all their environments would not fit the memory that the jobs take afterwards.
+            launches.share(&mut found);
+            live.insert(job, found);
+        }
+    }
+    Ok(live)
+}
+
 fn live_job(core: &Core, submission: Submission) -> Result<Option<(JobId, Live)>> {
     let Submission { job, key, uid, launch } = submission;
-    let Some(request) = core.job(job).map(|job| job.request.clone()) else {
+    let Some(request) = core.job(job).map(|job| Arc::clone(&job.request)) else {
         tracing::error!(%job, "the journal has a submission of a job that is over");
         return Ok(None);
     };

@@ -7,8 +7,8 @@ use std::path::Path;
 use limo_feeds::grid::Mode;
 use limo_model::{Budgets, FileFacts, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
-    Answer, ArrayReport, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, Launch,
-    NodeReport, NodeState, Status, UnitReport,
+    Answer, ArrayReport, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, NodeReport,
+    NodeState, Status, UnitReport,
 };
 use limo_sched::{Core, Finished, Job, Node, Phase, possibilities};
 
@@ -97,7 +97,7 @@ fn base(
         user: request.user.clone(),
         name: request.name.clone(),
         application: request.application.clone(),
-        command: live.map(|live| command(&live.launch)).unwrap_or_default(),
+        command: live.map(|live| command(&live.argv)).unwrap_or_default(),
         cores: request.cores,
         memory: request.memory,
         time_limit: request.time_limit,
@@ -145,8 +145,8 @@ fn output(job: JobId, live: &Live, node: &str) -> (Option<String>, Option<String
 const COMMAND_LIMIT: usize = 1000;
 
 /// As it could be typed into a shell.
-fn command(launch: &Launch) -> String {
-    let words = launch.argv.iter().map(|word| String::from_utf8_lossy(word));
+fn command(argv: &[Vec<u8>]) -> String {
+    let words = argv.iter().map(|word| String::from_utf8_lossy(word));
     let text = shell_words::join(words);
     if text.chars().count() <= COMMAND_LIMIT {
         return text;

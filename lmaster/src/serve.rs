@@ -16,6 +16,7 @@ use crate::connection::Link;
 use crate::desk::{Desk, Effect, Input, Outside, PeerId};
 use crate::feeds;
 use crate::feeds::grid::{self, Keeper};
+use crate::freed;
 use crate::listen::{self, Arrival, Place};
 use crate::lives::Lives;
 use crate::logging::Log;
@@ -52,6 +53,7 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let sources = settings.grid.sources.iter().map(|(source, _)| source.clone()).collect();
     let outside = Outside { lives: known, grid: Arbiter::new(sources, settings.grid.operator_priority, kept, now()) };
     let desk = Desk::new(restored, settings.desk.clone(), outside, store.has_ballast());
+    freed::give_back();
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
     let listening = tokio::spawn(listen::serve(listener, arriving));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::{Energy, Money};
 
 /// Of all attempts of a job together, above the idle draw of its nodes; of an array for each of its tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Allowance {
     /// Above zero, where set.
     pub energy: Option<Energy>,
@@ -18,7 +18,7 @@ pub struct Allowance {
 }
 
 /// What becomes of a job that has used what it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenUsed {
     /// It is ended, as at its time limit.

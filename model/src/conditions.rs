@@ -8,7 +8,7 @@ use crate::id::JobId;
 use crate::time::Time;
 
 /// All of them must be met. Most jobs have none.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Conditions {
     /// Not before somebody releases it.
     pub hold: bool,
@@ -21,14 +21,14 @@ pub struct Conditions {
 }
 
 /// Something that must become of another job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dependency {
     pub condition: Condition,
     pub job: JobId,
 }
 
 /// What must become of it, in the words of `sbatch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Condition {
     /// It has begun, or is over without that.

@@ -15,7 +15,7 @@ use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
 
 /// What decisions need to know of a job. What is needed to launch it (arguments, environment, directory) is not here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
     pub user: String,
     /// Shown in listings; the application's name unless the user chose another.
@@ -86,7 +86,7 @@ pub struct Request {
 pub const PRIORITY_LIMIT: i32 = 10_000;
 
 /// A signal for the job's processes, so long before its time limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Warning {
     pub signal: i32,
     pub before: Span,

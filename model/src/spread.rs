@@ -16,7 +16,7 @@ use crate::job::{Cores, Request};
 pub const SPREAD_LIMIT: u32 = 100_000;
 
 /// What the user of a job of several tasks asked for. The nodes and the cores of its [`Request`] follow from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spread {
     pub tasks: NonZeroU32,
     /// Of each task.

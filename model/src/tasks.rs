@@ -15,7 +15,7 @@ pub const TASKS_LIMIT: u32 = 10_000_000;
 const RANGES_LIMIT: usize = 1_000;
 
 /// Which tasks an array has, as ranges in ascending order: a million tasks take as little as one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Tasks {
     ranges: Vec<Range>,
@@ -23,7 +23,7 @@ pub struct Tasks {
 }
 
 /// Numbers from `first` on, `step` apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Range {
     first: u32,
     count: u32,

@@ -8,7 +8,7 @@ use crate::encoding::{DecodeError, decode_stored};
 /// Everything needed to start the command as the submitter would have. Bytes, because Unix does not promise UTF-8.
 ///
 /// Kept in journals: a new field stands at the end, and [`Launch::decode_stored`] reads what was written without it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Launch {
     /// The command and its arguments; at least the command.
     pub argv: Vec<Vec<u8>>,
@@ -34,7 +34,7 @@ pub struct Launch {
 }
 
 /// How the tasks of a job share its streams, and its end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parallel {
     /// Whether each line of output begins with the number of its task.
     pub label: bool,
@@ -73,7 +73,7 @@ impl Share {
 }
 
 /// Where a job was handed in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// The name of the machine.
     pub host: String,
@@ -81,14 +81,14 @@ pub struct Origin {
 }
 
 /// Of a terminal, in characters. Zero is unknown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WindowSize {
     pub rows: u16,
     pub columns: u16,
 }
 
 /// The tasks of an array, which run the same command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Array {
     pub tasks: Tasks,
     /// What each task is told in its environment, in the order of the tasks; empty where that is only its number.
@@ -110,7 +110,7 @@ pub struct Task {
 }
 
 /// Where a job's stdin, stdout and stderr go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Io {
     /// Through the master to the client that submitted it.
     #[default]
@@ -122,7 +122,7 @@ pub enum Io {
 
 /// Streams that go elsewhere than [`Io`] says: to files that the node opens as the job's user. Names as
 /// [`limo_model::check_file_name`] takes them, relative to the job's directory.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Files {
     pub stdin: Option<Vec<u8>>,
     pub stdout: Option<Vec<u8>>,

@@ -58,6 +58,7 @@ impl Core {
             reservations: BTreeMap::new(),
             boundaries_seen: None,
             index: Index::default(),
+            requests: Default::default(),
             ranking: Default::default(),
             over_quota: Default::default(),
             charges: BTreeMap::new(),
@@ -68,6 +69,7 @@ impl Core {
 
     /// From a snapshot.
     pub fn from_state(mut state: State) -> Self {
+        state.share_requests();
         state.index = Index::of(&state, state.sums.since);
         Self { state }
     }

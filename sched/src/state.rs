@@ -5,9 +5,11 @@ mod job;
 mod node;
 mod parts;
 mod ranking;
+mod requests;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use limo_model::{
     Band, Budgets, Curve, JobId, Meter, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation, Span, Time,
@@ -28,6 +30,7 @@ pub(crate) use node::Change;
 pub use node::{Drained, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
 pub(crate) use ranking::Ranking;
+pub(crate) use requests::Requests;
 pub use users::{Charge, Used};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
@@ -70,6 +73,9 @@ pub struct State {
     /// What can be found again from all the others: not part of a snapshot.
     #[serde(skip)]
     pub(crate) index: Index,
+    /// Those of jobs, of which equal ones are one. Not part of a snapshot.
+    #[serde(skip)]
+    pub(crate) requests: Requests,
     #[serde(default, skip_serializing_if = "Ranking::is_idle")]
     pub(crate) ranking: Ranking,
     /// Blocked jobs that only wait for room in their users' quotas.
@@ -159,6 +165,16 @@ pub struct Sums {
 }
 
 impl State {
+    /// Has jobs that ask for the same share what they ask for: after they were read from a snapshot.
+    pub(crate) fn share_requests(&mut self) {
+        let jobs: Vec<JobId> = self.jobs.iter().map(|(id, _)| id).collect();
+        for id in jobs {
+            if let Some(job) = self.jobs.get_mut(id) {
+                job.request = self.requests.share(Arc::clone(&job.request));
+            }
+        }
+    }
+
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
     }

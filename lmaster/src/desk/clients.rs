@@ -298,7 +298,7 @@ impl Desk {
         if let Some(live) = self.live.remove(&job) {
             tasks = live.launch.array.as_ref().map_or(0, |array| array.tasks.count());
             self.keys.remove(&live.key);
-            self.environments.release(live);
+            self.launches.release(live);
         }
         self.let_go.remove(&job);
         self.gathered.remove(&job);

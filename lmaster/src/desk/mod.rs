@@ -56,8 +56,7 @@ pub use feeds::News;
 use grid::Grid;
 use history::Actor;
 pub use history::Found;
-use live::Environments;
-pub use live::Live;
+pub use live::{Launches, Live};
 use meters::Metered;
 use nodes::{Link, NodePeer};
 use probes::Probe;
@@ -148,7 +147,7 @@ pub struct Desk {
     now: Time,
     settings: Settings,
     live: BTreeMap<JobId, Live>,
-    environments: Environments,
+    launches: Launches,
     keys: HashMap<SubmissionKey, JobId>,
     nodes: BTreeMap<PeerId, NodePeer>,
     /// The connection of each registered node.
@@ -195,7 +194,7 @@ impl Desk {
             own_readings: HashMap::new(),
             settings,
             live: BTreeMap::new(),
-            environments: Environments::default(),
+            launches: Launches::default(),
             keys: HashMap::new(),
             nodes: BTreeMap::new(),
             connected: BTreeMap::new(),
@@ -300,8 +299,8 @@ impl Desk {
 
     /// Makes `live` what holds: at the start, and after a commit that failed.
     fn take_up(&mut self, mut live: BTreeMap<JobId, Live>) {
-        self.environments = Environments::default();
-        live.values_mut().for_each(|live| self.environments.share(live));
+        self.launches = Launches::default();
+        live.values_mut().for_each(|live| self.launches.share(live));
         self.keys = live.iter().map(|(id, live)| (live.key, *id)).collect();
         self.live = live;
         self.routes.take_up(&self.live, self.now + self.settings.orphan_grace);

@@ -1,5 +1,7 @@
 //! New jobs, and clients that come back to theirs.
 
+use std::sync::Arc;
+
 use limo_journal::Submission;
 use limo_model::{JobId, NameError, Request, Span, check_file_name, check_name};
 use limo_proto::{BODY_LIMIT, Io, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
@@ -114,21 +116,23 @@ impl Desk {
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
         };
         let job = self.core.next_job();
+        let request = Box::new(request);
         let event = match &launch.array {
-            None => Event::Submitted { job, request: Box::new(request.clone()) },
-            Some(array) => {
-                Event::ArraySubmitted { job, tasks: array.tasks.clone(), request: Box::new(request.clone()) }
-            }
+            None => Event::Submitted { job, request },
+            Some(array) => Event::ArraySubmitted { job, tasks: array.tasks.clone(), request },
         };
         if let Err(refused) = self.record(event) {
             return self.refuse(peer, refused.to_string(), None);
         }
         self.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
         let attached = launch.io == Io::Attached;
-        let mut live = Live::new((job, key, caller.uid), request, launch);
-        self.environments.share(&mut live);
-        self.live.insert(job, live);
-        self.keys.insert(key, job);
+        // It was recorded just now.
+        if let Some(request) = self.core.job(job).map(|job| Arc::clone(&job.request)) {
+            let mut live = Live::new((job, key, caller.uid), request, launch);
+            self.launches.share(&mut live);
+            self.live.insert(job, live);
+            self.keys.insert(key, job);
+        }
         if attached {
             self.routes.attach(job, peer, &[]);
         }

@@ -1,7 +1,7 @@
 //! Another client of a job's user takes its streams: `lq attach`. It is told how the job was handed in and where its
 //! streams are, and then attaches as the first client would that comes back.
 
-use limo_model::JobId;
+use limo_model::{JobId, Request};
 use limo_proto::{AttemptReport, Io, MasterToClient, Positions, SendExec};
 
 use super::{Desk, PeerId};
@@ -22,7 +22,12 @@ impl Desk {
             let hint = format!("lq logs -f {job}");
             return self.refuse(peer, format!("job {job} is detached: its output goes to files"), Some(&hint));
         }
-        let exec = SendExec { key: live.key, request: live.request.clone(), launch: live.launch_of_one(), again: true };
+        let exec = SendExec {
+            key: live.key,
+            request: Request::clone(&live.request),
+            launch: live.launch_of_one(),
+            again: true,
+        };
         let Some(streams) = self.positions(job) else {
             return self.refuse(peer, format!("job {job} is being cancelled, because its lrun went away"), None);
         };

@@ -1,6 +1,7 @@
 //! Arrays: their tasks become jobs as their turn comes, and are counted as they end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use limo_model::{JobId, Outcome, Request, Tasks, Time};
 
@@ -67,7 +68,10 @@ pub(crate) fn make_tasks(state: &mut State, now: Time) {
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
         let room = AHEAD.saturating_sub(array.waiting).min(at_a_time.saturating_sub(array.live())).min(array.left());
         // What stands against the array stands against its tasks no more.
-        let request = Request { conditions: None, ..job.request.clone() };
+        let request = match job.request.conditions {
+            None => Arc::clone(&job.request),
+            Some(_) => Arc::new(Request { conditions: None, ..Request::clone(&job.request) }),
+        };
         let task = Job { eligible: job.eligible, ..new_job(request, job.submitted) };
         for _ in 0..room {
             let Some(array) = state.arrays.get_mut(&own) else { break };

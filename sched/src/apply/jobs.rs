@@ -1,5 +1,7 @@
 //! The life of a job: submitted, started, taken back, ended, cancelled.
 
+use std::sync::Arc;
+
 use limo_model::{Attempt, Energy, JobId, NodeId, Outcome, Request, Span, Time, Usage};
 
 use super::fits::check_request;
@@ -65,6 +67,7 @@ pub(super) fn matters(state: &State, id: JobId) -> bool {
 
 /// Takes a job or an array in, with what it has to wait for.
 pub(super) fn admit(state: &mut State, now: Time, id: JobId, request: Request) {
+    let request = state.requests.share(Arc::new(request));
     let mut job = new_job(request, now);
     eligible::conditions(state, &mut job);
     state.index.blocked.known(id, &job.request);
@@ -72,7 +75,7 @@ pub(super) fn admit(state: &mut State, now: Time, id: JobId, request: Request) {
     state.jobs.insert(id, Box::new(job));
 }
 
-pub(super) fn new_job(request: Request, submitted: Time) -> Job {
+pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
     Job {
         request,
         submitted,

@@ -5,6 +5,7 @@
 //! before one of a lower priority, or a priority changed; with weights, also as time passes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use limo_model::{JobId, PRIORITY_LIMIT, Span, Time};
 
@@ -45,7 +46,7 @@ pub(super) fn priority_set(state: &mut State, now: Time, id: JobId, priority: i3
     for id in (id.0..=id.0 + tasks).map(JobId) {
         quota::ranked(state, now, id, |state| {
             if let Some(job) = state.jobs.get_mut(id).filter(|job| matches!(job.phase, Phase::Waiting(_))) {
-                job.request.priority = priority;
+                Arc::make_mut(&mut job.request).priority = priority;
             }
         });
     }

@@ -49,7 +49,7 @@ fn follow_caps(state: &mut State, now: Time, id: NodeId, limits: Vec<Option<Powe
 fn pace(state: &mut State, now: Time, (id, part): (JobId, Part), (old, new): (Option<Power>, Option<Power>)) {
     let Some(job) = state.jobs.get(id) else { return };
     // As long as it takes, not as long as it may: its time limit is put off with its end.
-    let request = Request { time_limit: None, ..job.request.clone() };
+    let request = Request { time_limit: None, ..Request::clone(&job.request) };
     let takes = |cap| Some(expected(state, job, (&request, &part), cap)?.duration.ms());
     let (Some(then), Some(after), Some(draw)) = (takes(old), takes(new), draw_at(state, job, new)) else { return };
     let end = job.expected_end(now).unwrap_or(now);

@@ -1,6 +1,7 @@
 //! What is recorded of a job: where it is in its life, and what is expected of it while it is on its nodes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use limo_model::{
     Attempt, Dependency, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, UsedUp, width,
@@ -12,7 +13,8 @@ use crate::round::{Account, StopReason, Wait};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    pub request: Request,
+    /// Shared with jobs that ask for the same.
+    pub request: Arc<Request>,
     pub submitted: Time,
     /// Attempts made so far.
     pub attempts: u32,

@@ -1,0 +1,44 @@
+//! Gives memory back to the kernel that was freed in small pieces. Knows nothing of what it was.
+
+/// To be called after much was read at once. glibc keeps what is freed between pieces that stay: of 35 MB
+/// after 10,000 jobs were read back from the journal 14 MB were that. Takes some milliseconds.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it has no pointers, changes nothing that is in use, and may be called at any time from any thread.
+    unsafe {
+        nix::libc::malloc_trim(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Pages in memory.
+    fn resident() -> usize {
+        let text = fs::read_to_string("/proc/self/statm").expect("the kernel tells");
+        text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn what_was_freed_between_pieces_that_stay_is_given_back() {
+        if !cfg!(target_env = "gnu") {
+            return eprintln!("skipped: this is not glibc");
+        }
+        // 32 MiB in pieces that are no mappings of their own; one of a hundred stays.
+        let mut pieces: Vec<Option<Vec<u8>>> = (0..32 << 10).map(|_| Some(vec![1; 1 << 10])).collect();
+        let full = resident();
+        for (place, piece) in pieces.iter_mut().enumerate() {
+            if place % 100 != 0 {
+                *piece = None;
+            }
+        }
+        let kept = resident();
+        give_back();
+        let left = resident();
+        assert!(left < kept && kept - left > 4 << 10, "{full} pages, {kept} when freed, {left} given back");
+        assert_eq!(pieces.iter().flatten().count(), 328);
+    }
+}

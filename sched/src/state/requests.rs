@@ -1,0 +1,63 @@
+//! What jobs ask for, each kept once: jobs of one script ask for the same, and that is most of what a waiting job takes in
+//! memory. Knows no job.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use limo_model::Request;
+
+/// As few are kept without a look at whether anybody still has them.
+const FEW: usize = 64;
+
+/// Those that jobs may have. Memory: at most twice as many as there were when it was last looked at.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Requests {
+    known: BTreeSet<Arc<Request>>,
+    /// How many jobs had when it was last looked at.
+    kept: usize,
+}
+
+/// It changes nothing that can be seen, so it is never what tells two states apart.
+impl PartialEq for Requests {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Requests {}
+
+impl Requests {
+    /// One that is equal, and the same for all that are.
+    pub fn share(&mut self, request: Arc<Request>) -> Arc<Request> {
+        if let Some(known) = self.known.get(&request) {
+            return Arc::clone(known);
+        }
+        if self.known.len() >= FEW.max(self.kept.saturating_mul(2)) {
+            self.known.retain(|known| Arc::strong_count(known) > 1);
+            self.kept = self.known.len();
+        }
+        self.known.insert(Arc::clone(&request));
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_requests_are_one_and_those_that_nobody_has_are_forgotten() {
+        let request = |number: usize| Arc::new(Request::one_core(format!("app-{number}")));
+        let mut all = Requests::default();
+        let first = all.share(request(0));
+        assert!(Arc::ptr_eq(&first, &all.share(request(0))));
+        let held: Vec<_> = (1..100).map(|number| all.share(request(number))).collect();
+        assert!(held.iter().enumerate().all(|(at, held)| Arc::ptr_eq(held, &all.share(request(at + 1)))));
+        drop(held);
+        for number in 100..1_000 {
+            drop(all.share(request(number)));
+            assert!(all.known.len() <= 2 * 100 + 1, "{} are kept", all.known.len());
+        }
+        assert!(Arc::ptr_eq(&first, &all.share(request(0))) && all.known.len() <= FEW + 1);
+    }
+}
