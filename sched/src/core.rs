@@ -105,7 +105,7 @@ impl Core {
         apply::settle(state, now);
         apply::begin_due(state, now);
         apply::turn(state, now);
-        let mut counted = apply::count_tasks(state, now, 0);
+        apply::count_tasks(state, now);
         let used = allowance::used_up(state, now);
         let mut round = Round {
             now,
@@ -133,14 +133,14 @@ impl Core {
                     break;
                 }
                 // Tasks may have been refused: others come in their place, and what waited for the array may begin.
-                counted = apply::count_tasks(state, now, counted);
+                apply::count_tasks(state, now);
             }
             let steered = look_again(&View::new(state, now));
             state.wake_at = [state.wake_at, steered].into_iter().flatten().min();
         }
         round.waits.extend(apply::tell_blocked(state, now));
         round.wake_at = next_time(state, now);
-        round.finished = std::mem::take(&mut state.finished);
+        (round.finished, state.index.counted) = (std::mem::take(&mut state.finished), 0);
         round
     }
 

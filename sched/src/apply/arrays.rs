@@ -162,25 +162,36 @@ pub(super) fn drop_task(state: &mut State, now: Time, id: JobId, by: &str) -> Re
     Ok(())
 }
 
-/// Counts the tasks among what is over, from that place in the list on; an array whose last task is over is over itself,
-/// after it. Returns how long the list is then.
-pub(crate) fn count_tasks(state: &mut State, now: Time, from: usize) -> usize {
-    let mut over = Vec::new();
-    if !state.arrays.is_empty() {
-        let finished = std::mem::take(&mut state.finished);
-        for one in &finished[from..] {
-            let Some((own, array)) = state.array_of_mut(one.job) else { continue };
-            count(array, one);
-            if array.is_over() {
-                over.push(own);
-            } else {
-                state.index.hungry.insert(own);
-            }
-        }
-        state.finished = finished;
+/// Counts the tasks among what is over and was not counted; an array whose last task is over is over itself, after it.
+pub(crate) fn count_tasks(state: &mut State, now: Time) {
+    let from = std::mem::replace(&mut state.index.counted, state.finished.len());
+    if state.arrays.is_empty() {
+        return;
     }
+    let mut over = Vec::new();
+    let finished = std::mem::take(&mut state.finished);
+    for one in &finished[from..] {
+        let Some((own, array)) = state.array_of_mut(one.job) else { continue };
+        count(array, one);
+        if array.is_over() {
+            over.push(own);
+        } else {
+            state.index.hungry.insert(own);
+        }
+    }
+    state.finished = finished;
     over.into_iter().for_each(|own| end(state, now, own));
-    state.finished.len()
+}
+
+/// Takes out an array that ends before any of its tasks began, and counts those that were cancelled.
+pub(super) fn take_out(state: &mut State, own: JobId) -> Option<Array> {
+    let mut array = state.arrays.remove(&own)?;
+    for one in &state.finished[state.index.counted..] {
+        if array.place_of(own, one.job).is_some() {
+            count(&mut array, one);
+        }
+    }
+    Some(array)
 }
 
 fn count(array: &mut Array, over: &Finished) {

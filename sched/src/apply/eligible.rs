@@ -193,7 +193,7 @@ fn end_unmet(state: &mut State, now: Time, unmet: Unmet) {
     while let Some((id, dependency, became)) = unmet.pop_front() {
         unblock(state, id);
         let Some(job) = state.jobs.remove(id) else { continue };
-        let array = state.arrays.remove(&id);
+        let array = arrays::take_out(state, id);
         if let Some(array) = &array {
             unmet.extend(follow_all(state, now, array.numbers(id, 0)));
         }

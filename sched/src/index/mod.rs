@@ -63,6 +63,8 @@ pub(crate) struct Index {
     pub hungry: BTreeSet<JobId>,
     /// Waiting jobs that were never told why.
     pub untold: JobSet,
+    /// As many of what is over and not told yet were counted among the tasks of arrays.
+    pub counted: usize,
     /// Idle draw of all nodes.
     pub idle: Power,
     /// Sum of the estimates of all active jobs.

@@ -213,7 +213,7 @@ impl Run {
     /// Sometimes a task that is no job yet, or somebody who is over.
     fn anybody(&self, number: u8) -> Option<JobId> {
         let any = JobId(u64::from(number) % self.world.core.next_job().0);
-        if number % 4 == 0 { Some(any) } else { self.job(number) }
+        if number.is_multiple_of(4) { Some(any) } else { self.job(number) }
     }
 
     fn happen(&mut self, step: &Step) {

@@ -2,7 +2,7 @@
 
 use limo_model::{Condition, Curve, Dependency};
 use limo_proto::{Change, JobState, UsersChange};
-use limo_sched::{Became, JobEnd, Phase, StopReason, Wait};
+use limo_sched::{Became, JobEnd, StopReason};
 
 use super::*;
 
@@ -107,7 +107,7 @@ impl World {
         assert_eq!(left, (0, 0, 0, 0, 0), "{live:?} {let_go:?} {awaited:?} {gathered:?}");
         assert_eq!((asked.len(), waiters.len(), probes.len(), answers.len()), (0, 0, 0, 0), "{asked:?} {waiters:?}");
         assert!(desk.routes.routes.is_empty() && desk.routes.next_orphan().is_none(), "{:?}", desk.routes);
-        assert_eq!(format!("{:?}", desk.environments), "Environments({})");
+        assert_eq!(format!("{:?}", desk.launches), "Launches({})");
         assert_eq!((desk.nodes.len(), desk.core.arrays().count()), (NODES, 0));
         let state = serde_json::to_value(desk.core.state()).expect("written");
         for table in ["jobs", "queue", "blocked", "over_quota", "charges", "active", "arrays", "finished"] {
