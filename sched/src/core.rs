@@ -5,6 +5,7 @@ mod execute;
 mod warn;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use limo_model::{
     Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Reservation, Span, Time,
@@ -89,13 +90,13 @@ impl Core {
         apply::apply(&mut self.state, now, event)
     }
 
-    /// Records [`Event::Submitted`] without a copy of the request.
+    /// Records [`Event::Submitted`] without a copy of the request, which no other job shares.
     ///
     /// # Errors
     /// As [`Core::apply`].
     pub fn submit(&mut self, now: Time, job: JobId, request: Request) -> Result<(), Refused> {
         let now = now.max(self.state.sums.since);
-        apply::submit(&mut self.state, now, job, request)
+        apply::submit(&mut self.state, now, job, Arc::new(request))
     }
 
     /// Runs the policy once over all that is recorded. Calling it again at once changes nothing and returns nothing new.

@@ -9,7 +9,6 @@ mod requests;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use limo_model::{
     Band, Budgets, Curve, JobId, Meter, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation, Span, Time,
@@ -170,7 +169,7 @@ impl State {
         let jobs: Vec<JobId> = self.jobs.iter().map(|(id, _)| id).collect();
         for id in jobs {
             if let Some(job) = self.jobs.get_mut(id) {
-                job.request = self.requests.share(Arc::clone(&job.request));
+                job.request = self.requests.share(&job.request);
             }
         }
     }

@@ -197,9 +197,12 @@ impl Desk {
 
     /// A job is over, and that is on disk; with an array all its tasks are, also those that never became jobs.
     pub(super) fn waited_for(&mut self, job: JobId, tasks: u32) {
-        let over = job.0..=job.0 + u64::from(tasks);
+        let all = job..=JobId(job.0 + u64::from(tasks));
         for waiter in self.waiters.values_mut() {
-            waiter.left.retain(|job| !over.contains(&job.0));
+            let over: Vec<JobId> = waiter.left.range(all.clone()).copied().collect();
+            for job in over {
+                waiter.left.remove(&job);
+            }
         }
         let done = self.waiters.extract_if(.., |_, waiter| waiter.left.is_empty());
         for (_, Waiter { peer, jobs, .. }) in done.collect::<Vec<_>>() {

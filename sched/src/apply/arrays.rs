@@ -19,7 +19,7 @@ pub(super) fn submitted(
     state: &mut State,
     now: Time,
     own: JobId,
-    (tasks, request): (Tasks, Request),
+    (tasks, request): (Tasks, Arc<Request>),
 ) -> Result<(), Refused> {
     check_submission(state, now, (own, tasks.count()), &request)?;
     state.next_job += 1 + u64::from(tasks.count());

@@ -49,7 +49,7 @@ fn check_depth(state: &State, request: &Request) -> Result<(), Refused> {
     }
 }
 
-pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Request) -> Result<(), Refused> {
+pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Arc<Request>) -> Result<(), Refused> {
     check_submission(state, now, (id, 1), &request)?;
     state.next_job += 1;
     admit(state, now, id, request);
@@ -66,8 +66,7 @@ pub(super) fn matters(state: &State, id: JobId) -> bool {
 }
 
 /// Takes a job or an array in, with what it has to wait for.
-pub(super) fn admit(state: &mut State, now: Time, id: JobId, request: Request) {
-    let request = state.requests.share(Arc::new(request));
+pub(super) fn admit(state: &mut State, now: Time, id: JobId, request: Arc<Request>) {
     let mut job = new_job(request, now);
     eligible::conditions(state, &mut job);
     state.index.blocked.known(id, &job.request);

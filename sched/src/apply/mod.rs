@@ -13,6 +13,8 @@ mod reservations;
 mod settings;
 mod steer;
 
+use std::sync::Arc;
+
 use limo_model::{JobId, Request, Time};
 
 use crate::event::Event;
@@ -34,9 +36,13 @@ pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, res
 
 pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
-        Event::Submitted { job, request } => return submit(state, now, *job, (**request).clone()),
+        Event::Submitted { job, request } => {
+            let request = state.requests.share(request);
+            return submit(state, now, *job, request);
+        }
         Event::ArraySubmitted { job, tasks, request } => {
-            arrays::submitted(state, now, *job, (tasks.clone(), (**request).clone()))?;
+            let request = state.requests.share(request);
+            arrays::submitted(state, now, *job, (tasks.clone(), request))?;
             state.dirty = true;
             return Ok(());
         }
@@ -89,7 +95,7 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
 }
 
 /// Records [`Event::Submitted`]. What is new in the queue takes nothing away from what the last plan found.
-pub(crate) fn submit(state: &mut State, now: Time, job: JobId, request: Request) -> Result<(), Refused> {
+pub(crate) fn submit(state: &mut State, now: Time, job: JobId, request: Arc<Request>) -> Result<(), Refused> {
     jobs::submitted(state, now, job, request)?;
     state.dirty |= jobs::matters(state, job);
     Ok(())

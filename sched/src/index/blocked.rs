@@ -15,8 +15,8 @@ pub(crate) struct Blocked {
     begins: BTreeSet<(Time, JobId)>,
     /// A job, and one that waits for what becomes of it.
     dependents: BTreeSet<(JobId, JobId)>,
-    /// Jobs that are not over, but no tasks of arrays, by user and by name, from when on one of them wanted to be alone: most clusters never have
-    /// such a job.
+    /// Jobs that are not over, but no tasks of arrays, by user and by name, from when on one of them wanted to be alone: most
+    /// clusters never have such a job.
     names: Option<BTreeMap<String, BTreeMap<String, BTreeSet<JobId>>>>,
     /// Blocked jobs whose reason may be another one than they were told.
     pub untold: JobSet,

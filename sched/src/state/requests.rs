@@ -28,14 +28,15 @@ impl Eq for Requests {}
 
 impl Requests {
     /// One that is equal, and the same for all that are.
-    pub fn share(&mut self, request: Arc<Request>) -> Arc<Request> {
-        if let Some(known) = self.known.get(&request) {
+    pub fn share(&mut self, request: &Request) -> Arc<Request> {
+        if let Some(known) = self.known.get(request) {
             return Arc::clone(known);
         }
         if self.known.len() >= FEW.max(self.kept.saturating_mul(2)) {
             self.known.retain(|known| Arc::strong_count(known) > 1);
             self.kept = self.known.len();
         }
+        let request = Arc::new(request.clone());
         self.known.insert(Arc::clone(&request));
         request
     }
@@ -47,17 +48,17 @@ mod tests {
 
     #[test]
     fn equal_requests_are_one_and_those_that_nobody_has_are_forgotten() {
-        let request = |number: usize| Arc::new(Request::one_core(format!("app-{number}")));
+        let request = |number: usize| Request::one_core(format!("app-{number}"));
         let mut all = Requests::default();
-        let first = all.share(request(0));
-        assert!(Arc::ptr_eq(&first, &all.share(request(0))));
-        let held: Vec<_> = (1..100).map(|number| all.share(request(number))).collect();
-        assert!(held.iter().enumerate().all(|(at, held)| Arc::ptr_eq(held, &all.share(request(at + 1)))));
+        let first = all.share(&request(0));
+        assert!(Arc::ptr_eq(&first, &all.share(&request(0))));
+        let held: Vec<_> = (1..100).map(|number| all.share(&request(number))).collect();
+        assert!(held.iter().enumerate().all(|(at, held)| Arc::ptr_eq(held, &all.share(&request(at + 1)))));
         drop(held);
         for number in 100..1_000 {
-            drop(all.share(request(number)));
+            drop(all.share(&request(number)));
             assert!(all.known.len() <= 2 * 100 + 1, "{} are kept", all.known.len());
         }
-        assert!(Arc::ptr_eq(&first, &all.share(request(0))) && all.known.len() <= FEW + 1);
+        assert!(Arc::ptr_eq(&first, &all.share(&request(0))) && all.known.len() <= FEW + 1);
     }
 }
