@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use limo_model::Reservation;
-use limo_proto::{
-    Answer, Connection, ConnectionError, EncodeError, Frame, MasterToClient, MasterToNode, Reader, Writer,
-};
+use limo_proto::{Answer, Connection, ConnectionError, Frame, MasterToClient, MasterToNode, Reader, Replace, Writer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -23,14 +21,9 @@ const QUEUE_LIMIT: usize = 64 << 20;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What the master sends over a connection.
-pub trait Outgoing: Serialize + Send + Sync + 'static {
+pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
     /// About how many bytes it keeps in memory.
     fn weight(&self) -> usize;
-
-    /// What to send where it does not fit a frame.
-    fn in_place_of_too_large(error: &EncodeError) -> Option<Self>
-    where
-        Self: Sized;
 }
 
 impl Outgoing for MasterToNode {
@@ -46,10 +39,6 @@ impl Outgoing for MasterToNode {
             }
             _ => 128,
         }
-    }
-
-    fn in_place_of_too_large(_: &EncodeError) -> Option<Self> {
-        None
     }
 }
 
@@ -85,10 +74,6 @@ impl Outgoing for MasterToClient {
             Answer::Users(report) => 1024 + 256 * report.users.len(),
             Answer::Status(_) | Answer::Done => 1024,
         }
-    }
-
-    fn in_place_of_too_large(error: &EncodeError) -> Option<Self> {
-        Some(Self::Refused { reason: format!("the answer is too long: {error}"), hint: Some("ask for less".into()) })
     }
 }
 
@@ -190,7 +175,7 @@ async fn write<M: Outgoing>(
     while let Some(first) = queued.recv().await {
         let mut next = Some(first);
         while let Some((frame, weight)) = next {
-            let result = feed(&mut writer, &frame).await;
+            let result = writer.feed(&frame).await;
             waiting.fetch_sub(weight, Ordering::Relaxed);
             if let Err(error) = result {
                 return tracing::debug!(peer = peer.0, %error, "cannot send");
@@ -200,15 +185,5 @@ async fn write<M: Outgoing>(
         if let Err(error) = writer.flush().await {
             return tracing::debug!(peer = peer.0, %error, "cannot send");
         }
-    }
-}
-
-async fn feed<M: Outgoing>(writer: &mut Writer<M>, frame: &Frame<M>) -> Result<(), ConnectionError> {
-    match writer.feed(frame).await {
-        Err(ConnectionError::Encode(error)) => match M::in_place_of_too_large(&error) {
-            Some(message) => writer.feed(&Frame::Message(message)).await,
-            None => Err(error.into()),
-        },
-        result => result,
     }
 }

@@ -108,7 +108,7 @@ async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
     match greeted.role {
         Role::Node => {
             let mut connection: Connection<NodeToMaster, MasterToNode> = greeted.into_connection();
-            connection.writer.send(&Frame::Message(MasterToNode::Refused { reason: reason.clone() })).await?;
+            connection.writer.send(&Frame::Message(MasterToNode::Refused { reason: reason.as_str().into() })).await?;
         }
         Role::Client => {
             let mut connection: Connection<ClientToMaster, MasterToClient> = greeted.into_connection();

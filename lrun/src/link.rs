@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use limo_client::{AskError, Backoff, ClientConnection, Failure, Master, Patience};
-use limo_proto::{ClientToMaster, Frame, MasterToClient, Reader, Writer};
+use limo_proto::{ClientToMaster, ConnectionError, Frame, MasterToClient, Reader, Writer};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -33,6 +33,8 @@ enum State {
     Up {
         reader: Reader<MasterToClient>,
         queue: mpsc::UnboundedSender<Outgoing>,
+        /// Why the writer has ended, where that is no break of the connection.
+        unsendable: oneshot::Receiver<ConnectionError>,
     },
     Calling(Pin<Box<dyn Future<Output = Call> + Send>>),
 }
@@ -64,12 +66,16 @@ impl Link {
         }
         match &mut self.state {
             State::Fresh(_) => LinkEvent::Broken,
-            State::Up { reader, .. } => match reader.next().await {
+            State::Up { reader, unsendable, .. } => match reader.next().await {
                 Ok(Some(frame)) => {
                     self.backoff.reset();
                     LinkEvent::Heard(frame)
                 }
-                Ok(None) | Err(_) => self.hang_up(),
+                Ok(None) | Err(_) => match unsendable.try_recv() {
+                    // On another connection it would be the same.
+                    Ok(error) => LinkEvent::GaveUp(unsent(&error)),
+                    Err(_) => self.hang_up(),
+                },
             },
             State::Calling(call) => {
                 let Call { took, result } = call.await;
@@ -89,8 +95,15 @@ impl Link {
         let (queue, frames) = mpsc::unbounded_channel();
         let nothing: Pin<Box<dyn Future<Output = Call> + Send>> = Box::pin(std::future::pending());
         if let State::Fresh(connection) = std::mem::replace(&mut self.state, State::Calling(nothing)) {
-            tokio::spawn(write(connection.writer, frames));
-            self.state = State::Up { reader: connection.reader, queue };
+            let (failed, unsendable) = oneshot::channel();
+            let writer = connection.writer;
+            tokio::spawn(async move {
+                if let Err(error @ ConnectionError::Encode(_)) = write(writer, frames).await {
+                    // Nobody listens to a link that is given up.
+                    let _ = failed.send(error);
+                }
+            });
+            self.state = State::Up { reader: connection.reader, queue, unsendable };
         }
         LinkEvent::Connected
     }
@@ -132,8 +145,19 @@ impl Link {
     }
 }
 
-/// Writes until nobody sends any more or the connection breaks. The queue is bounded by the credit of stdin.
-async fn write(mut writer: Writer<ClientToMaster>, mut queue: mpsc::UnboundedReceiver<Outgoing>) {
+fn unsent(error: &ConnectionError) -> Failure {
+    Failure::new(format_args!("cannot send the job: {error}"))
+        .hint("its command, environment (`--export`) and script travel in one message")
+}
+
+/// Writes until nobody sends any more.
+///
+/// # Errors
+/// Where the connection breaks, or a message is too large. The queue is bounded by the credit of stdin.
+async fn write(
+    mut writer: Writer<ClientToMaster>,
+    mut queue: mpsc::UnboundedReceiver<Outgoing>,
+) -> Result<(), ConnectionError> {
     while let Some(next) = queue.recv().await {
         let result = match next {
             Outgoing::Frame(frame) => writer.feed(&frame).await,
@@ -144,8 +168,7 @@ async fn write(mut writer: Writer<ClientToMaster>, mut queue: mpsc::UnboundedRec
             }
         };
         let flushed = if queue.is_empty() { writer.flush().await } else { Ok(()) };
-        if result.and(flushed).is_err() {
-            return;
-        }
+        result.and(flushed)?;
     }
+    Ok(())
 }

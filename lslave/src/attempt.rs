@@ -164,7 +164,8 @@ pub enum Recovered {
 /// `boot` is the kernel's boot id now. A command that may have been started is never started again.
 pub fn recovered(found: &Found, boot: &str) -> Recovered {
     if let Some(end) = &found.end {
-        return Recovered::Ended(end.clone());
+        // Daemons of before have recorded reasons of any length.
+        return Recovered::Ended(End { outcome: end.outcome.clone().clipped(), usage: end.usage });
     }
     match &found.intent {
         None => Recovered::Lost { reason: "the node cannot read its record of the job" },

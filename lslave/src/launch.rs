@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use limo_model::{FileFacts, NodeSpec};
+use limo_model::{FileFacts, NodeSpec, clip_lossy};
 use limo_proto::{DoExec, FileNames, Io, Launch};
 use nix::unistd::Pid;
 use thiserror::Error;
@@ -190,7 +190,7 @@ fn explain(source: io::Error, (program, carried): (&[u8], bool)) -> LaunchError 
 fn explain_step(step: Step, source: io::Error, (exec, files): (&DoExec, &FileNames)) -> LaunchError {
     let open = |file: &Option<Vec<u8>>| {
         let file = OsStr::from_bytes(file.as_deref().unwrap_or_default());
-        format!("open {}", Path::new(OsStr::from_bytes(&exec.launch.cwd)).join(file).display())
+        format!("open {}", shown(Path::new(OsStr::from_bytes(&exec.launch.cwd)).join(file).as_os_str().as_bytes()))
     };
     let what = match step {
         Step::Session => "start a session".to_owned(),
@@ -205,6 +205,9 @@ fn explain_step(step: Step, source: io::Error, (exec, files): (&DoExec, &FileNam
     LaunchError::Step { what, source }
 }
 
+/// Longest part of a reason that a submitter chooses, in bytes: the cause behind it has to be seen, too.
+const SHOWN_LIMIT: usize = 512;
+
 fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    clip_lossy(bytes, SHOWN_LIMIT)
 }

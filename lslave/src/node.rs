@@ -20,7 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use limo_model::{Attempt as Number, JobId, NodeSpec, Span, Time};
 use limo_power::Machine;
-use limo_proto::{AttemptReport, Frame, MasterToNode, NewSlave, NodeToMaster, StreamId};
+use limo_proto::{AttemptReport, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, StreamId};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -259,12 +259,11 @@ impl Node {
             stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
             kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
         });
-        outgoing.send(NodeToMaster::NewSlave(Box::new(NewSlave {
-            spec: self.spec.clone(),
-            instance: self.spool.instance.clone(),
-            boot: self.boot.clone(),
-            attempts: attempts.collect(),
-        })));
+        let slave =
+            NewSlave { spec: self.spec.clone(), instance: self.spool.instance.clone(), boot: self.boot.clone() };
+        for message in (Registration { slave, attempts: attempts.collect() }).into_messages() {
+            outgoing.send(message);
+        }
         self.link = Some(Link { outgoing, registered: false });
         self.connected = true;
     }

@@ -11,6 +11,7 @@ use crate::conditions::Conditions;
 use crate::id::{NodeId, UnitId};
 use crate::memory::Memory;
 use crate::spread::Spread;
+use crate::text::clip;
 use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
 
@@ -241,7 +242,28 @@ pub enum Outcome {
     Lost { reason: String },
 }
 
+/// Longest reason in an outcome, in bytes. It is kept in the journal and shown in listings.
+pub const REASON_LIMIT: usize = 1024;
+
 impl Outcome {
+    /// The same with its reason in at most [`REASON_LIMIT`] bytes.
+    #[must_use]
+    pub fn clipped(self) -> Self {
+        match self {
+            Self::NotStarted { code, reason } => Self::NotStarted { code, reason: clip(reason, REASON_LIMIT) },
+            Self::Lost { reason } => Self::Lost { reason: clip(reason, REASON_LIMIT) },
+            Self::Exited(_) | Self::Signaled(_) => self,
+        }
+    }
+
+    /// Why it never ran or is lost; `None` where it ran.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::NotStarted { reason, .. } | Self::Lost { reason } => Some(reason),
+            Self::Exited(_) | Self::Signaled(_) => None,
+        }
+    }
+
     /// The exit code that `lrun` ends with: 128+n for signal n, 125 where the job was lost.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -21,6 +21,7 @@ mod quota;
 mod reservation;
 mod spread;
 mod tasks;
+mod text;
 mod time;
 mod units;
 
@@ -35,7 +36,9 @@ pub use drawn::Drawn;
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use host_list::host_list;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
-pub use job::{Cores, Outcome, PRIORITY_LIMIT, Part, Placement, Request, Usage, Warning, nodes, runs, width};
+pub use job::{
+    Cores, Outcome, PRIORITY_LIMIT, Part, Placement, REASON_LIMIT, Request, Usage, Warning, nodes, runs, width,
+};
 pub use memory::Memory;
 pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
@@ -45,5 +48,6 @@ pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reservation::Reservation;
 pub use spread::{SPREAD_LIMIT, Spread, SpreadError};
 pub use tasks::{TASKS_LIMIT, Tasks, TasksError};
+pub use text::{clip, clip_lossy};
 pub use time::{Span, Time};
 pub use units::{Energy, Money, Power, Price};

@@ -18,6 +18,7 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use crate::encoding::EncodeError;
 use crate::frame::{BODY_LIMIT, Frame, FrameError, GREETING, GREETING_LIMIT};
 use crate::hello::{Hello, Reject, Role, decode_answer, encode_answer};
+use crate::replace::Replace;
 use crate::stream::CHUNK;
 
 /// A peer that has not greeted by then is not one: longer than a TCP retransmission on a bad line.
@@ -194,15 +195,23 @@ fn length(body: usize) -> [u8; 4] {
     u32::try_from(body).unwrap_or(u32::MAX).to_be_bytes()
 }
 
-impl<Out: Serialize> Writer<Out> {
-    /// Puts a frame into the buffer, writing it out where the buffer is full.
+impl<Out: Serialize + Replace> Writer<Out> {
+    /// Puts a frame into the buffer, writing it out where the buffer is full. A message that is too large is replaced by
+    /// what says so to the peer ([`Replace`]); it is never tried again.
     ///
     /// # Errors
-    /// Where the message is too large or the connection broke.
+    /// Where the message is too large and nothing stands in for it, or the connection broke.
     pub async fn feed(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
         match frame {
-            Frame::Message(_) => {
-                let body = frame.encode()?;
+            Frame::Message(message) => {
+                let body = match frame.encode() {
+                    // It will not fit at the next attempt either.
+                    Err(error) => match message.replacement(&error) {
+                        Some(replacement) => Frame::Message(replacement).encode()?,
+                        None => return Err(error.into()),
+                    },
+                    encoded => encoded?,
+                };
                 self.buffer.put_slice(&length(body.len()));
                 self.buffer.put_slice(&body);
             }

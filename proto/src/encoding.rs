@@ -19,13 +19,25 @@ pub enum EncodeError {
 #[derive(Debug, Error)]
 pub enum DecodeError {
     #[error("the message is malformed: {0}")]
-    Malformed(#[from] bincode::error::DecodeError),
+    Malformed(bincode::error::DecodeError),
+    /// A value that its type does not allow, for example one above its bound.
+    #[error("the message is malformed: {0}")]
+    Value(String),
     #[error("{extra} bytes follow the message")]
     Trailing { extra: usize },
     #[error("stored in format {found}: this program reads {known}")]
     Format { found: u8, known: u8 },
     #[error("stored data is empty")]
     Empty,
+}
+
+impl From<bincode::error::DecodeError> for DecodeError {
+    fn from(error: bincode::error::DecodeError) -> Self {
+        match error {
+            bincode::error::DecodeError::OtherString(reason) => Self::Value(reason),
+            error => Self::Malformed(error),
+        }
+    }
 }
 
 pub(crate) fn encode_into<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), EncodeError> {

@@ -3,6 +3,8 @@
 use limo_model::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::bound::clip;
+
 /// A part of the list of changes, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChangesQuery {
@@ -33,9 +35,12 @@ pub struct ChangeReport {
 /// One thing that was changed, from what to what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReport {
+    #[serde(serialize_with = "clip::<_, 4096>")]
     pub subject: String,
     /// Empty where nothing was there before.
+    #[serde(serialize_with = "clip::<_, 4096>")]
     pub old: String,
+    #[serde(serialize_with = "clip::<_, 4096>")]
     pub new: String,
     /// Whether it can be set back, if it was not changed since.
     pub can_undo: bool,

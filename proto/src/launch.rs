@@ -2,6 +2,7 @@
 
 use limo_model::{FileFacts, JobId, Span, Tasks, expand_file_name};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::encoding::{DecodeError, decode_stored};
 
@@ -140,7 +141,56 @@ pub struct FileNames {
     pub stderr: Option<Vec<u8>>,
 }
 
+/// Longest path, in bytes: Linux takes no longer one.
+const PATH_LIMIT: usize = 4096;
+
+/// Longest name of a machine, in bytes.
+const HOST_LIMIT: usize = 256;
+
+/// Most commands for particular types of hardware.
+const VARIANTS_LIMIT: usize = 64;
+
+/// Most words of commands and variables of the environment together: far more than an `exec` takes, and few enough that
+/// what is decoded stays a small multiple of its message.
+pub const WORDS_LIMIT: usize = 131_072;
+
+/// A part of a launch that is too large.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LaunchError {
+    #[error("the {place} takes {size} bytes: the limit is {limit}")]
+    Bytes { place: &'static str, size: usize, limit: usize },
+    #[error("the job has {count} {place}: the limit is {limit}")]
+    Count { place: &'static str, count: usize, limit: usize },
+}
+
 impl Launch {
+    /// Whether every part is within its bound, so that what is made of it, messages and reports, is bounded too.
+    ///
+    /// # Errors
+    /// [`LaunchError`], naming the first part that is not.
+    pub fn check(&self) -> Result<(), LaunchError> {
+        let Files { stdin, stdout, stderr, .. } = &self.files;
+        let file = |file: &Option<Vec<u8>>| file.as_ref().map_or(0, Vec::len);
+        let sizes = [
+            ("working directory", self.cwd.len(), PATH_LIMIT),
+            ("file for input", file(stdin), PATH_LIMIT),
+            ("file for output", file(stdout), PATH_LIMIT),
+            ("file for errors", file(stderr), PATH_LIMIT),
+            ("name of the submitting machine", self.origin.host.len(), HOST_LIMIT),
+            ("submission directory", self.origin.directory.len(), PATH_LIMIT),
+        ];
+        if let Some((place, size, limit)) = sizes.into_iter().find(|(_, size, limit)| size > limit) {
+            return Err(LaunchError::Bytes { place, size, limit });
+        }
+        let words = self.argv.len() + self.variants.iter().map(|(_, argv)| argv.len()).sum::<usize>() + self.env.len();
+        let counts =
+            [("variants", self.variants.len(), VARIANTS_LIMIT), ("arguments and variables", words, WORDS_LIMIT)];
+        match counts.into_iter().find(|(_, count, limit)| count > limit) {
+            Some((place, count, limit)) => Err(LaunchError::Count { place, count, limit }),
+            None => Ok(()),
+        }
+    }
+
     /// The files that this job's streams go to, relative to its directory.
     pub fn file_names(&self, facts: &FileFacts) -> FileNames {
         let Files { stdin, stdout, stderr, .. } = &self.files;
@@ -227,6 +277,40 @@ mod tests {
         let errors = Files { stderr: name("e"), stdin: name("i%u"), ..Files::default() };
         check(Io::Attached, errors.clone(), [Some("iada"), None, Some("e")]);
         check(Io::Detached, errors, [Some("iada"), Some("limo-7.out"), Some("e")]);
+    }
+
+    #[test]
+    fn each_part_has_a_bound() {
+        let check = |change: fn(&mut Launch), expected: &str| {
+            let mut launch = Launch { argv: vec![b"true".to_vec()], ..Launch::default() };
+            assert_eq!(launch.check(), Ok(()));
+            change(&mut launch);
+            assert_eq!(launch.check().expect_err("above the bound").to_string(), expected);
+        };
+        let long = |length| Some(vec![b'x'; length]);
+        check(|l| l.cwd = vec![b'/'; 4097], "the working directory takes 4097 bytes: the limit is 4096");
+        check(
+            |l| l.origin.directory = vec![b'/'; 4097],
+            "the submission directory takes 4097 bytes: the limit is 4096",
+        );
+        check(
+            |l| l.origin.host = "h".repeat(257),
+            "the name of the submitting machine takes 257 bytes: the limit is 256",
+        );
+        check(
+            |l| l.argv = vec![Vec::new(); 131_073],
+            "the job has 131073 arguments and variables: the limit is 131072",
+        );
+        check(
+            |l| l.env = vec![Default::default(); 131_072],
+            "the job has 131073 arguments and variables: the limit is 131072",
+        );
+        check(|l| l.variants = vec![Default::default(); 65], "the job has 65 variants: the limit is 64");
+        let mut launch = Launch { files: Files { stderr: long(4097), ..Files::default() }, ..Launch::default() };
+        let refused = launch.check().expect_err("too long").to_string();
+        assert_eq!(refused, "the file for errors takes 4097 bytes: the limit is 4096");
+        launch.files.stderr = long(4096);
+        assert_eq!(launch.check(), Ok(()));
     }
 
     #[test]

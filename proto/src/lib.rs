@@ -4,6 +4,7 @@
 //! greeting, a message or stdio data. A version is agreed in the first frame. Decides nothing and keeps no job.
 
 mod backup;
+mod bound;
 mod connection;
 mod encoding;
 mod energy;
@@ -14,6 +15,7 @@ mod launch;
 mod message;
 mod orders;
 mod register;
+mod replace;
 mod report;
 mod select;
 mod state;
@@ -21,18 +23,23 @@ mod stream;
 mod users;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport};
+pub use bound::{BoundError, List, Text};
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
 pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
-pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WindowSize};
+pub use launch::{
+    Array, FileNames, Files, Io, Launch, LaunchError, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize,
+};
 pub use message::{
-    Answer, Change, ClientToMaster, MasterToClient, NodeToMaster, PROBE_LIMIT, Query, Sample, SendExec, SubmissionKey,
+    Answer, Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Query, Reason, Sample,
+    SendExec, SubmissionKey,
 };
 pub use orders::{DoExec, MasterToNode};
-pub use register::{AttemptReport, AttemptState, Kept, NewSlave};
+pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
+pub use replace::Replace;
 pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
     JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,

@@ -6,17 +6,18 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Request,
-    Reservation, Time, Usage, UsedUp,
+    Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, REASON_LIMIT,
+    Request, Reservation, Time, Usage, UsedUp,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupReport;
+use crate::bound::{List, Text, clip, clip_some};
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
 use crate::launch::{Launch, WindowSize};
-use crate::register::NewSlave;
+use crate::register::{ATTEMPTS_PIECE, AttemptReport, NewSlave};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::{Positions, StreamId};
@@ -29,27 +30,43 @@ pub type SubmissionKey = [u8; 16];
 /// From a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeToMaster {
-    /// First message of a node: what it is, and what it still has of the master's jobs.
+    /// First message of a node: what it is. `Attempts` and `RegisterEnd` follow.
     NewSlave(Box<NewSlave>),
     /// The intent is recorded; the command runs when `Go` comes.
     JobAck { job: JobId, attempt: Attempt },
     /// The node will not run this attempt.
-    JobRefused { job: JobId, attempt: Attempt, reason: String },
+    JobRefused { job: JobId, attempt: Attempt, reason: Reason },
     /// The command is running.
     Started { job: JobId, attempt: Attempt },
     /// Repeated until `EndedAck`.
-    Ended { job: JobId, attempt: Attempt, outcome: Outcome, usage: Usage },
+    Ended {
+        job: JobId,
+        attempt: Attempt,
+        #[serde(with = "crate::bound::outcome")]
+        outcome: Outcome,
+        usage: Usage,
+    },
     /// What the node drew since the reading before it.
     Reading(Sample),
     /// Bytes of a job's stdin below `offset` have been taken.
     StreamAck { stream: StreamId, offset: u64 },
     /// What became of the caps of this generation: the units, by index, that do not hold theirs, and why.
-    Capped { generation: u64, failed: Vec<(u16, String)> },
+    Capped { generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS> },
     /// The job's processes stand still, or go on again, as was told. Readings show it from now on.
     Paused { job: JobId, attempt: Attempt, paused: bool },
-    /// What the node has, as it says itself: lines for people, at most [`PROBE_LIMIT`] bytes. The answer to `Probe`.
-    Probed { ticket: u64, report: String },
+    /// What the node has, as it says itself: lines for people. The answer to `Probe`.
+    Probed { ticket: u64, report: Text<PROBE_LIMIT> },
+    /// A piece of what the node still has of the master's jobs. Follows `NewSlave`, as often as there is more.
+    Attempts(List<AttemptReport, ATTEMPTS_PIECE>),
+    /// The registration is complete: so many attempts were reported.
+    RegisterEnd { count: u32 },
 }
+
+/// Why something is not done, for people.
+pub type Reason = Text<REASON_LIMIT>;
+
+/// Most units of a node whose caps can fail: as many as a node has.
+pub const FAILED_CAPS: usize = 64;
 
 /// Longest report of what a node has, in bytes: some hundred lines, where a machine with 64 units has some ten a unit.
 pub const PROBE_LIMIT: usize = 64 * 1024;
@@ -132,7 +149,9 @@ pub enum MasterToClient {
     },
     /// What was asked for is not done, and why; `hint` is something to type.
     Refused {
+        #[serde(serialize_with = "clip::<_, REASON_LIMIT>")]
         reason: String,
+        #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
         hint: Option<String>,
     },
     /// Why the client's job is not running yet; sent again when that changes.
@@ -142,6 +161,8 @@ pub enum MasterToClient {
     },
     Running {
         job: JobId,
+        /// Several in short, as far as there is room.
+        #[serde(serialize_with = "clip::<_, 4096>")]
         node: String,
         unit: String,
     },

@@ -4,6 +4,7 @@ use limo_model::{Attempt, JobId, Placement, Power, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Launch, Share, Task, WindowSize};
+use crate::message::Reason;
 use crate::stream::StreamId;
 
 /// To a node.
@@ -12,7 +13,7 @@ pub enum MasterToNode {
     Registered,
     /// The registration is refused; the connection ends.
     Refused {
-        reason: String,
+        reason: Reason,
     },
     DoExec(Box<DoExec>),
     Go {

@@ -1,7 +1,15 @@
-//! What a node says of itself when it registers.
+//! What a node says of itself when it registers: what it is, then its attempts in pieces, then how many those were. A node
+//! that ran thousands of jobs while no master was there registers like any other.
 
 use limo_model::{Attempt, JobId, NodeSpec, Outcome, Usage};
 use serde::{Deserialize, Serialize};
+
+use crate::bound::List;
+use crate::message::NodeToMaster;
+
+/// Most attempts in one message. A report takes at most 1.2 kB, most of it the reason of an end: a piece stays below a
+/// third of a frame.
+pub const ATTEMPTS_PIECE: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSlave {
@@ -10,7 +18,28 @@ pub struct NewSlave {
     pub instance: String,
     /// The kernel's boot id: if it changed, no process of before is left.
     pub boot: String,
+}
+
+/// A whole registration, which travels in several messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    pub slave: NewSlave,
     pub attempts: Vec<AttemptReport>,
+}
+
+impl Registration {
+    /// The messages of it, in their order.
+    pub fn into_messages(self) -> Vec<NodeToMaster> {
+        let Self { slave, attempts } = self;
+        let count = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+        let mut messages = vec![NodeToMaster::NewSlave(Box::new(slave))];
+        let mut rest = attempts.into_iter().peekable();
+        while rest.peek().is_some() {
+            messages.push(NodeToMaster::Attempts(List::clipped(rest.by_ref().take(ATTEMPTS_PIECE).collect())));
+        }
+        messages.push(NodeToMaster::RegisterEnd { count });
+        messages
+    }
 }
 
 /// What a node knows of one attempt when it registers.
@@ -42,6 +71,7 @@ pub enum AttemptState {
     Held,
     Running,
     Ended {
+        #[serde(with = "crate::bound::outcome")]
         outcome: Outcome,
         usage: Usage,
     },

@@ -2,11 +2,12 @@
 
 use limo_model::{
     Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Power, Price,
-    Span, Tasks, Time, UnitKind, UsedUp,
+    REASON_LIMIT, Span, Tasks, Time, UnitKind, UsedUp,
 };
 use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Standing, TaskCounts, Wait};
 use serde::{Deserialize, Serialize};
 
+use crate::bound::{clip, clip_some};
 use crate::state::JobState;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +18,7 @@ pub struct JobReport {
     pub name: String,
     pub application: String,
     /// As it could be typed into a shell.
+    #[serde(serialize_with = "clip::<_, 4096>")]
     pub command: String,
     pub cores: Cores,
     pub memory: Memory,
@@ -45,9 +47,9 @@ pub struct JobReport {
     #[serde(default)]
     pub measured: Option<bool>,
     /// The files on its node that stdout and stderr go to, where they do.
-    #[serde(default)]
+    #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stdout: Option<String>,
-    #[serde(default)]
+    #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stderr: Option<String>,
     /// Who holds it back.
     #[serde(default)]
@@ -116,6 +118,7 @@ pub struct NodeReport {
     pub name: String,
     pub state: NodeState,
     /// Why it is drained, and by whom.
+    #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub reason: Option<String>,
     pub units: Vec<UnitReport>,
     pub memory: Memory,
@@ -188,6 +191,7 @@ pub struct Status {
     /// Plans that the checker rejected.
     pub rejected_plans: u64,
     /// Why new jobs are refused at present.
+    #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub trouble: Option<String>,
     /// Who set the prices, where that is an operator.
     pub prices_by: Option<String>,
@@ -242,6 +246,7 @@ pub struct GridReport {
     /// When the master heard of it last, since its start.
     pub heard: Option<Time>,
     /// Why the last attempt failed, where it did.
+    #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub fault: Option<String>,
     /// What it asks for now.
     pub limit: Option<GridLimit>,
@@ -286,6 +291,7 @@ pub struct MeterReport {
     /// What it shows, where that still counts.
     pub draw: Option<Power>,
     /// Why it shows nothing.
+    #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub failing: Option<String>,
 }
 

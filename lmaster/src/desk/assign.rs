@@ -79,6 +79,12 @@ pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict 
     }
 }
 
+/// What a node reports of an attempt, of reports in ascending order: a node may have tens of thousands.
+pub(super) fn reported(reports: &[AttemptReport], key: (JobId, Attempt)) -> Option<&AttemptReport> {
+    let place = reports.binary_search_by_key(&key, |report| (report.job, report.attempt));
+    place.ok().and_then(|place| reports.get(place))
+}
+
 impl Desk {
     /// The assignment of a job, where it is in this attempt.
     pub(super) fn assignment(&self, job: JobId, attempt: Attempt) -> Option<&Assignment> {
@@ -252,7 +258,7 @@ impl Desk {
         self.core.jobs_on(node).into_iter().filter_map(attempt).collect()
     }
 
-    /// What becomes of each attempt that the core has on a node which reports `reports`.
+    /// What becomes of each attempt that the core has on a node which reports `reports`, in ascending order.
     pub(super) fn verdicts(
         &self,
         node: NodeId,
@@ -267,7 +273,7 @@ impl Desk {
                 stop: self.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()),
                 same_life,
             };
-            let reported = reports.iter().find(|report| report.job == job && report.attempt == attempt);
+            let reported = reported(reports, (job, attempt));
             (job, attempt, judge(belief, reported.map(|report| &report.state)))
         };
         self.attempts_on(node).into_iter().filter(open).map(verdict).collect()

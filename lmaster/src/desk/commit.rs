@@ -4,7 +4,7 @@
 
 use limo_journal::{Batch, CommitError, Entry, FinishedRow, RecoverError, Recovered, Submission};
 use limo_model::{Attempt, JobId, NodeId, Span, Time, UsedUp};
-use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, NewSlave};
+use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
 
 use super::book::Phase;
@@ -28,7 +28,7 @@ pub(super) enum After {
     Ask(Ticket, Question),
     ToNode(PeerId, MasterToNode),
     /// The old life of a node that wants to register.
-    Settled(PeerId, Box<NewSlave>),
+    Settled(PeerId, Box<Registration>),
     Welcome(Box<Welcome>),
     Assign(JobId, Attempt),
     Halt(JobId, Attempt),
@@ -127,7 +127,7 @@ impl Desk {
             After::Answer(peer, message) => self.tell_client(peer, message),
             After::Ask(ticket, question) => self.effects.push(Effect::Ask(ticket, question)),
             After::ToNode(peer, message) => self.tell_node(peer, message),
-            After::Settled(peer, slave) => self.settled(peer, *slave),
+            After::Settled(peer, registration) => self.settled(peer, *registration),
             After::Welcome(welcome) => self.welcome(*welcome),
             After::Assign(job, attempt) => self.assign(job, attempt),
             After::Halt(job, attempt) => self.halt(job, attempt),

@@ -1,7 +1,7 @@
 //! Nodes: registering, reporting, going away.
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Usage};
-use limo_proto::{AttemptReport, AttemptState, Frame, MasterToNode, NewSlave, NodeToMaster, Sample};
+use limo_proto::{AttemptReport, AttemptState, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Sample};
 use limo_sched::Event;
 
 use super::assign::Verdict;
@@ -11,6 +11,9 @@ use super::{Desk, Effect, Life, PeerId};
 /// Most messages of a node that is not registered yet. It has nothing to report but the ends of its jobs.
 const EARLY_LIMIT: usize = 10_000;
 
+/// Most attempts that a node may report when it registers: more than the jobs that any node runs while no master is there.
+const ATTEMPTS_LIMIT: usize = 100_000;
+
 /// Longest instance and boot id, in bytes: both are random numbers.
 const LIFE_LIMIT: usize = 128;
 
@@ -19,6 +22,8 @@ const LIFE_LIMIT: usize = 128;
 pub(super) enum NodePeer {
     /// Has not said which node it is.
     Nameless,
+    /// Has said which one, and reports its attempts.
+    Registering(Box<Registration>),
     /// Its old life is being settled; what it has sent meanwhile.
     Settling(Vec<Frame<NodeToMaster>>),
     Registered(NodeId),
@@ -65,7 +70,7 @@ impl Desk {
     }
 
     fn refuse_node(&mut self, peer: PeerId, reason: String) {
-        self.tell_node(peer, MasterToNode::Refused { reason: reason.clone() });
+        self.tell_node(peer, MasterToNode::Refused { reason: reason.as_str().into() });
         self.close_node(peer, reason);
     }
 
@@ -88,8 +93,11 @@ impl Desk {
     pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
         match (self.nodes.get_mut(&peer), frame) {
             (None, _) => {}
-            (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.register(peer, *slave),
+            (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
             (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must say first which one it is".into()),
+            (Some(NodePeer::Registering(_)), Frame::Message(message)) => self.registering(peer, message),
+            // Its output is sent again once it is registered.
+            (Some(NodePeer::Registering(_)), Frame::Data(_)) => {}
             (Some(NodePeer::Settling(early)), Frame::Message(message)) if early.len() < EARLY_LIMIT => {
                 early.push(Frame::Message(message));
             }
@@ -111,7 +119,9 @@ impl Desk {
 
     fn report(&mut self, peer: PeerId, node: NodeId, message: NodeToMaster) {
         match message {
-            NodeToMaster::NewSlave(_) => self.close_node(peer, "a node registers once in a connection".into()),
+            NodeToMaster::NewSlave(_) | NodeToMaster::Attempts(_) | NodeToMaster::RegisterEnd { .. } => {
+                self.close_node(peer, "a node registers once in a connection".into());
+            }
             NodeToMaster::JobAck { job, attempt } => self.job_ack((peer, node), job, attempt),
             NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused((peer, node), job, attempt, &reason),
             NodeToMaster::Started { job, attempt } => self.job_started(peer, node, job, attempt),
@@ -125,7 +135,7 @@ impl Desk {
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
-            NodeToMaster::Probed { ticket, report } => self.probed(peer, node, (ticket, report)),
+            NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
         }
     }
 
@@ -160,13 +170,43 @@ impl Desk {
         self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
     }
 
-    fn register(&mut self, peer: PeerId, slave: NewSlave) {
+    /// A node says which one it is; what it has of jobs follows.
+    fn introduced(&mut self, peer: PeerId, slave: NewSlave) {
         if let Err(error) = slave.spec.check() {
             return self.refuse_node(peer, error.to_string());
         }
         if slave.instance.len() > LIFE_LIMIT || slave.boot.len() > LIFE_LIMIT {
             return self.refuse_node(peer, format!("the instance or the boot id is longer than {LIFE_LIMIT} bytes"));
         }
+        let registration = Registration { slave, attempts: Vec::new() };
+        self.nodes.insert(peer, NodePeer::Registering(Box::new(registration)));
+    }
+
+    /// More of a registration. It is judged when it is complete.
+    fn registering(&mut self, peer: PeerId, message: NodeToMaster) {
+        let Some(NodePeer::Registering(registration)) = self.nodes.get_mut(&peer) else { return };
+        match message {
+            NodeToMaster::Attempts(more) if registration.attempts.len() + more.len() > ATTEMPTS_LIMIT => {
+                self.refuse_node(peer, format!("the node reports more than {ATTEMPTS_LIMIT} jobs"));
+            }
+            NodeToMaster::Attempts(more) => registration.attempts.extend(more),
+            NodeToMaster::RegisterEnd { count } if count as usize != registration.attempts.len() => {
+                let reported = registration.attempts.len();
+                self.refuse_node(peer, format!("the node has {count} jobs and reported {reported}"));
+            }
+            NodeToMaster::RegisterEnd { .. } => {
+                registration.attempts.sort_by_key(|report| (report.job, report.attempt));
+                if let Some(NodePeer::Registering(registration)) = self.nodes.insert(peer, NodePeer::Nameless) {
+                    self.register(peer, *registration);
+                }
+            }
+            _ => self.close_node(peer, "a node must finish its registration first".into()),
+        }
+    }
+
+    /// The attempts are in ascending order.
+    fn register(&mut self, peer: PeerId, registration: Registration) {
+        let Registration { slave, attempts } = &registration;
         let name = &slave.spec.name;
         let known = self.lives.get(name);
         let same_life = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
@@ -178,40 +218,41 @@ impl Desk {
             // The same daemon has called again before its old connection was seen to break.
             self.close_node(link.peer, "the node has connected again".into());
         }
-        if let Err(reason) = self.may_return(&slave, node) {
+        if let Err(reason) = self.may_return(&registration, node) {
             return self.refuse_node(peer, reason);
         }
         if same_life {
-            return self.registered(peer, slave);
+            return self.registered(peer, registration);
         }
         // Another life: what the core has on the node and the node does not report is judged by the old life, and that
         // must be on disk before the new life is remembered. Else it would be judged again, as if it were of the new one.
         if let Some(node) = node {
-            for (job, attempt, verdict) in self.verdicts(node, false, &slave.attempts) {
-                if !slave.attempts.iter().any(|report| report.job == job && report.attempt == attempt) {
+            for (job, attempt, verdict) in self.verdicts(node, false, attempts) {
+                if super::assign::reported(attempts, (job, attempt)).is_none() {
                     self.follow((job, attempt), node, verdict);
                 }
             }
         }
         self.nodes.insert(peer, NodePeer::Settling(Vec::new()));
-        self.after(After::Settled(peer, Box::new(slave)));
+        self.after(After::Settled(peer, Box::new(registration)));
     }
 
     /// The old life of a node is settled on disk: the new one begins.
-    pub(super) fn settled(&mut self, peer: PeerId, slave: NewSlave) {
+    pub(super) fn settled(&mut self, peer: PeerId, registration: Registration) {
         let Some(NodePeer::Settling(early)) = self.nodes.get_mut(&peer) else { return };
         let early = std::mem::take(early);
+        let slave = &registration.slave;
         let life = Life { instance: slave.instance.clone(), boot: slave.boot.clone() };
         self.effects.push(Effect::Remember(slave.spec.name.clone(), life.clone()));
         self.lives.insert(slave.spec.name.clone(), life);
-        self.register(peer, slave);
+        self.register(peer, registration);
         for frame in early {
             self.node_frame(peer, frame);
         }
     }
 
-    fn registered(&mut self, peer: PeerId, slave: NewSlave) {
-        let NewSlave { spec, instance, attempts, .. } = slave;
+    fn registered(&mut self, peer: PeerId, registration: Registration) {
+        let Registration { slave: NewSlave { spec, instance, .. }, attempts } = registration;
         let name = spec.name.clone();
         let node = self.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
@@ -264,9 +305,10 @@ impl Desk {
     }
 
     /// Whether a node with this name may take the place of the one that is known by it.
-    fn may_return(&self, slave: &NewSlave, node: Option<NodeId>) -> Result<(), String> {
+    fn may_return(&self, registration: &Registration, node: Option<NodeId>) -> Result<(), String> {
+        let Registration { slave, attempts } = registration;
         let name = &slave.spec.name;
-        if let Some(foreign) = slave.attempts.iter().find(|report| report.job >= self.core.next_job()) {
+        if let Some(foreign) = attempts.iter().find(|report| report.job >= self.core.next_job()) {
             return Err(format!(
                 "node `{name}` has job {} of another master, which this one never gave it",
                 foreign.job

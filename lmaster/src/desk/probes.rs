@@ -2,7 +2,7 @@
 //! answers, or says why it does not.
 
 use limo_model::{NodeId, Span, Time};
-use limo_proto::{Answer, MasterToClient, MasterToNode, NodeDetail, PROBE_LIMIT};
+use limo_proto::{Answer, MasterToClient, MasterToNode, NodeDetail};
 
 use super::{Desk, PeerId, Ticket};
 use crate::report;
@@ -39,11 +39,7 @@ impl Desk {
     }
 
     /// A node says what it has. What nobody waits for any more is dropped.
-    pub(super) fn probed(&mut self, peer: PeerId, node: NodeId, (ticket, report): (u64, String)) {
-        if report.len() > PROBE_LIMIT {
-            let reason = format!("a report of {} bytes: the limit is {PROBE_LIMIT}", report.len());
-            return self.close_node(peer, reason);
-        }
+    pub(super) fn probed(&mut self, node: NodeId, (ticket, report): (u64, String)) {
         if self.probes.get(&Ticket(ticket)).is_some_and(|probe| probe.node == node) {
             self.close_probe(Ticket(ticket), Ok(report));
         }

@@ -2,7 +2,7 @@
 //! registers, since what was told before its connection broke may never have come.
 
 use limo_model::{Attempt, JobId, NodeId, Span};
-use limo_proto::MasterToNode;
+use limo_proto::{FAILED_CAPS, List, MasterToNode, Text};
 use limo_sched::{Event, Phase};
 
 use super::{Desk, PeerId};
@@ -57,14 +57,14 @@ impl Desk {
     }
 
     /// A node says what became of its caps.
-    pub(super) fn caps_held(&mut self, node: NodeId, generation: u64, failed: Vec<(u16, String)>) {
+    pub(super) fn caps_held(&mut self, node: NodeId, generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS>) {
         let Some(known) = self.core.node(node) else { return };
         if known.caps().0 != generation {
             return;
         }
-        for (unit, reason) in &failed {
+        for (unit, reason) in failed.iter() {
             let unit = known.spec().units.get(usize::from(*unit)).map_or("?", |unit| &unit.name);
-            tracing::warn!(node = known.spec().name, unit, reason, "the cap of a unit cannot be set: it goes without");
+            tracing::warn!(node = known.spec().name, unit, %reason, "the cap of a unit cannot be set: it goes without");
         }
         let failed = failed.into_iter().map(|(unit, _)| unit).collect();
         self.must(Event::Capped { node, generation, failed });

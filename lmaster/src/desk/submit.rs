@@ -232,6 +232,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
 /// What the core does not look at.
 fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
+    launch.check().map_err(|error| error.to_string())?;
     let name = |error: NameError| error.to_string();
     check_name("application", &request.application).map_err(name)?;
     if !request.size.is_empty() {

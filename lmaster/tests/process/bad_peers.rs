@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::harness::{Client, Master, Node, slave};
-use limo_proto::{MasterToNode, NodeToMaster, Query, Role};
+use limo_proto::{MasterToNode, Query, Role};
 
 /// A greeting of a client that speaks versions `oldest` to `newest`.
 fn greeting(oldest: u8, newest: u8) -> Vec<u8> {
@@ -68,9 +68,12 @@ async fn a_name_in_use_is_refused() {
     let master = Master::start(dir.path());
     let _first = Node::register(&master, "n1", Vec::new()).await;
     let mut second = Node::call(&master, Role::Node).await;
-    let other = limo_proto::NewSlave { instance: "another".into(), ..slave("n1", Vec::new()) };
-    second.say(NodeToMaster::NewSlave(Box::new(other))).await;
-    let reason = "the node name `n1` is in use by another node".to_owned();
+    let mut other = slave("n1", Vec::new());
+    other.slave.instance = "another".into();
+    for message in other.into_messages() {
+        second.say(message).await;
+    }
+    let reason = "the node name `n1` is in use by another node".into();
     assert_eq!(second.hear().await, Some(MasterToNode::Refused { reason }));
     assert_eq!(second.hear().await, None);
 }

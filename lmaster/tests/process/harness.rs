@@ -9,7 +9,7 @@ use std::time::Duration;
 use limo_model::{JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Query, Role, SendExec, Status, connect,
+    MasterToNode, NewSlave, NodeToMaster, Query, Registration, Replace, Role, SendExec, Status, connect,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -104,7 +104,7 @@ pub struct Peer<In, Out> {
 pub type Node = Peer<MasterToNode, NodeToMaster>;
 pub type Client = Peer<MasterToClient, ClientToMaster>;
 
-impl<In: DeserializeOwned + std::fmt::Debug, Out: Serialize> Peer<In, Out> {
+impl<In: DeserializeOwned + std::fmt::Debug, Out: Serialize + Replace> Peer<In, Out> {
     pub async fn call(master: &Master, role: Role) -> Self {
         Self { connection: connect(&master.address, role).await.expect("a master") }
     }
@@ -145,7 +145,9 @@ impl Node {
     /// A registered node.
     pub async fn register(master: &Master, name: &str, attempts: Vec<AttemptReport>) -> Self {
         let mut node = Self::call(master, Role::Node).await;
-        node.say(NodeToMaster::NewSlave(Box::new(slave(name, attempts)))).await;
+        for message in slave(name, attempts).into_messages() {
+            node.say(message).await;
+        }
         match node.hear().await {
             Some(MasterToNode::Registered) => node,
             other => panic!("not registered: {other:?}"),
@@ -223,7 +225,7 @@ impl Client {
     }
 }
 
-pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> NewSlave {
+pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> Registration {
     let unit = UnitSpec {
         name: "cpu".into(),
         hardware: "xeon".into(),
@@ -240,7 +242,8 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> NewSlave {
         meter: Meter::Emulated,
         rest: None,
     };
-    NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into(), attempts }
+    let slave = NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into() };
+    Registration { slave, attempts }
 }
 
 /// An attached submission; its key is sixteen times `key`.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use limo_model::{Meter, Power};
-use limo_proto::{Answer, NodeReport, NodeToMaster, Query, Role, Status};
+use limo_proto::{Answer, NodeReport, Query, Role, Status};
 
 use crate::harness::{Client, Master, Node, lmaster, slave};
 
@@ -67,8 +67,10 @@ fn configured(dir: &Path, plug: &Plug) -> String {
 async fn bare(master: &Master, name: &str) -> Node {
     let mut node = Node::call(master, Role::Node).await;
     let mut slave = slave(name, Vec::new());
-    slave.spec.meter = Meter::None;
-    node.say(NodeToMaster::NewSlave(Box::new(slave))).await;
+    slave.slave.spec.meter = Meter::None;
+    for message in slave.into_messages() {
+        node.say(message).await;
+    }
     node.hear_of(|message| matches!(message, limo_proto::MasterToNode::Registered).then_some(())).await;
     node
 }

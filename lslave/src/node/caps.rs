@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use limo_model::Power;
 use limo_power::Keeper;
-use limo_proto::NodeToMaster;
+use limo_proto::{List, NodeToMaster, Text};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -14,7 +14,7 @@ use super::{Input, Node};
 use crate::caps::{Shared, tell};
 
 /// Units, by index, that do not hold their cap, and why.
-type Failed = Vec<(u16, String)>;
+type Failed = Vec<(u16, Text<256>)>;
 
 pub(super) struct Caps {
     /// `None` where nothing may be capped.
@@ -116,8 +116,8 @@ impl Node {
         let Work::Cap { generation, caps } = work else { return };
         let reason = "the node does not know what was there before its caps; its log says why";
         let capped = (0..).zip(&caps).filter(|(_, cap)| cap.is_some());
-        let failed = capped.map(|(unit, _)| (unit, reason.to_owned())).collect();
-        self.send(NodeToMaster::Capped { generation, failed });
+        let failed = capped.map(|(unit, _)| (unit, reason.into())).collect();
+        self.send(NodeToMaster::Capped { generation, failed: List::clipped(failed) });
     }
 
     pub(super) fn capped(&mut self, done: Done) {
@@ -125,11 +125,11 @@ impl Node {
         match done {
             Done::Capped { generation, failed } => {
                 if failed != self.caps.failed {
-                    failed.iter().for_each(|(unit, reason)| warn!(unit, reason, "the unit does not hold its cap"));
+                    failed.iter().for_each(|(unit, reason)| warn!(unit, %reason, "the unit does not hold its cap"));
                     self.caps.failed.clone_from(&failed);
                 }
                 debug!(generation, failures = failed.len(), "caps are set");
-                self.send(NodeToMaster::Capped { generation, failed });
+                self.send(NodeToMaster::Capped { generation, failed: List::clipped(failed) });
             }
             Done::PutBack { complete } => {
                 info!(complete, "what was there before the caps is put back");
@@ -161,12 +161,12 @@ fn cap_all(keeper: &mut Keeper, units: &[String], caps: &[Option<Power>]) -> Fai
     let mut failed = Failed::new();
     for (index, unit) in (0_u16..).zip(units) {
         if let Err(error) = keeper.set(unit, caps.get(usize::from(index)).copied().flatten()) {
-            failed.push((index, error.to_string()));
+            failed.push((index, error.to_string().into()));
         }
     }
     for (index, cap) in (0_u16..).zip(caps).skip(units.len()) {
         if cap.is_some() {
-            failed.push((index, format!("the node has no unit {index}: it has {}", units.len())));
+            failed.push((index, format!("the node has no unit {index}: it has {}", units.len()).into()));
         }
     }
     failed

@@ -9,7 +9,7 @@ use std::io::PipeWriter;
 
 use limo_model::{Energy, JobId, Power};
 use limo_power::{Plan, Share};
-use limo_proto::{DoExec, NodeToMaster};
+use limo_proto::{DoExec, List, NodeToMaster};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -85,9 +85,10 @@ impl Node {
         for (_, reason) in &failed {
             warn!(generation, %reason, "a cap does not hold");
         }
-        let failed =
-            failed.into_iter().filter_map(|(unit, reason)| Some((u16::try_from(unit).ok()?, reason.to_string())));
-        self.send(NodeToMaster::Capped { generation, failed: failed.collect() });
+        let failed = failed
+            .into_iter()
+            .filter_map(|(unit, reason)| Some((u16::try_from(unit).ok()?, reason.to_string().into())));
+        self.send(NodeToMaster::Capped { generation, failed: List::clipped(failed.collect()) });
         self.send_reading();
     }
 }

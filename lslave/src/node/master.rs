@@ -15,7 +15,7 @@ impl Node {
     pub(super) fn asked(&mut self, message: MasterToNode) {
         match message {
             MasterToNode::Registered => self.registered(),
-            MasterToNode::Refused { reason } => self.refused_by_master(reason),
+            MasterToNode::Refused { reason } => self.refused_by_master(reason.into_string()),
             MasterToNode::DoExec(exec) => self.assigned(*exec),
             MasterToNode::Go { job, attempt } => self.go(job, attempt),
             MasterToNode::Drop { job, attempt } => self.drop_held(job, attempt),
@@ -44,7 +44,7 @@ impl Node {
 
     fn assigned(&mut self, exec: DoExec) {
         let (job, attempt) = (exec.job, exec.attempt);
-        let refuse = |reason: String| NodeToMaster::JobRefused { job, attempt, reason };
+        let refuse = |reason: String| NodeToMaster::JobRefused { job, attempt, reason: reason.into() };
         let answer = match self.attempts.weigh(job, attempt) {
             Verdict::Refuse(reason) => refuse(reason),
             Verdict::Acknowledge => NodeToMaster::JobAck { job, attempt },
@@ -56,7 +56,7 @@ impl Node {
             Verdict::Hold => self.hold(exec).map_or_else(refuse, |()| NodeToMaster::JobAck { job, attempt }),
         };
         if let NodeToMaster::JobRefused { reason, .. } = &answer {
-            warn!(%job, %attempt, reason, "assignment refused");
+            warn!(%job, %attempt, %reason, "assignment refused");
         }
         self.send(answer);
     }

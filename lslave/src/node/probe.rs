@@ -3,19 +3,27 @@
 
 use limo_model::UnitKind;
 use limo_power::Emulated;
-use limo_proto::NodeToMaster;
+use limo_proto::{NodeToMaster, Text};
 
 use super::{Input, Node};
 use crate::probe::line;
 
+/// Most probes that wait for one look at the machine.
+const WAITING_LIMIT: usize = 1_000;
+
 impl Node {
     pub(super) fn probe(&mut self, ticket: u64) {
         if let Some(model) = self.as_model() {
-            let report = emulated(model);
+            let report = emulated(model).into();
             return self.send(NodeToMaster::Probed { ticket, report });
         }
-        if let Some(waiting) = &mut self.probing {
-            return waiting.push(ticket);
+        match &mut self.probing {
+            Some(waiting) if waiting.len() >= WAITING_LIMIT => {
+                let report = format!("{WAITING_LIMIT} others wait for what this node has").into();
+                return self.send(NodeToMaster::Probed { ticket, report });
+            }
+            Some(waiting) => return waiting.push(ticket),
+            None => {}
         }
         let Some(inputs) = self.inputs.upgrade() else { return };
         self.probing = Some(vec![ticket]);
@@ -27,6 +35,7 @@ impl Node {
     }
 
     pub(super) fn probed(&mut self, report: String) {
+        let report = Text::new(report);
         for ticket in self.probing.take().unwrap_or_default() {
             self.send(NodeToMaster::Probed { ticket, report: report.clone() });
         }

@@ -79,6 +79,7 @@ impl Node {
 
     /// The attempt is over for good.
     pub(super) fn ended(&mut self, job: JobId, number: Number, end: End) {
+        let end = End { outcome: end.outcome.clipped(), ..end };
         self.record_end(job, number, &end);
         self.send_end(job, number, end.clone());
         if let Some(attempt) = self.attempts.find(job, number) {

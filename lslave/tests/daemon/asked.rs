@@ -16,7 +16,7 @@ async fn probe(node: &mut Session, ticket: u64) -> String {
 
 async fn probed(node: &mut Session, ticket: u64) -> String {
     let report = |message: &NodeToMaster| match message {
-        NodeToMaster::Probed { ticket: found, report } if *found == ticket => Some(report.clone()),
+        NodeToMaster::Probed { ticket: found, report } if *found == ticket => Some(report.to_string()),
         _ => None,
     };
     let report = node.message(report).await;
@@ -34,7 +34,7 @@ async fn caps_that_are_kept_are_read_and_not_written() {
     let (mut node, _) = master.welcome().await;
     node.message(|message| matches!(message, NodeToMaster::Reading(_)).then_some(())).await;
     node.send(MasterToNode::Caps { generation: 1, caps: vec![Some(watts(40))] }).await;
-    node.expect(NodeToMaster::Capped { generation: 1, failed: Vec::new() }).await;
+    node.expect(NodeToMaster::Capped { generation: 1, failed: limo_proto::List::default() }).await;
     // A write would show, even of the same value.
     let limit = tree.path().join("class/powercap/intel-rapl:0/constraint_0_power_limit_uw");
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
@@ -86,6 +86,6 @@ async fn emulated_hardware_says_so() {
         gpu         quadro, an accelerator, up to 75.0 W above idle; cannot be capped\n";
     assert_eq!(before, expected);
     node.send(MasterToNode::Caps { generation: 1, caps: vec![Some(watts(30))] }).await;
-    node.expect(NodeToMaster::Capped { generation: 1, failed: Vec::new() }).await;
+    node.expect(NodeToMaster::Capped { generation: 1, failed: limo_proto::List::default() }).await;
     assert!(probe(&mut node, 2).await.contains("cap 8.0 W to 60.0 W; now 30.0 W\n"));
 }

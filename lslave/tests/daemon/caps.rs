@@ -45,7 +45,9 @@ async fn cap(node: &mut Session, generation: u64, caps: &[Option<i64>]) -> Vec<(
 
 async fn answer(node: &mut Session, generation: u64) -> Vec<(u16, String)> {
     node.message(|message| match message {
-        NodeToMaster::Capped { generation: found, failed } if *found == generation => Some(failed.clone()),
+        NodeToMaster::Capped { generation: found, failed } if *found == generation => {
+            Some(failed.iter().map(|(unit, reason)| (*unit, reason.to_string())).collect())
+        }
         _ => None,
     })
     .await

@@ -141,7 +141,10 @@ async fn set_caps(node: &mut Session, generation: u64, watts: &[Option<i64>]) {
 
 async fn capped(node: &mut Session) -> (u64, Vec<(u16, String)>) {
     node.message(|message| match message {
-        NodeToMaster::Capped { generation, failed } => Some((*generation, failed.clone())),
+        NodeToMaster::Capped { generation, failed } => {
+            let failed = failed.iter().map(|(unit, reason)| (*unit, reason.to_string())).collect();
+            Some((*generation, failed))
+        }
         _ => None,
     })
     .await

@@ -6,9 +6,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limo_model::{Attempt, JobId, Memory, NodeId, Outcome, Part, Span, UnitId, Usage};
+use limo_model::{Attempt, JobId, Memory, NodeId, NodeSpec, Outcome, Part, Span, UnitId, Usage};
 use limo_proto::{
-    Channel, Connection, Data, DoExec, Frame, Inbox, Io, Launch, MasterToNode, NewSlave, NodeToMaster, StreamId, accept,
+    AttemptReport, Channel, Connection, Data, DoExec, Frame, Inbox, Io, Launch, MasterToNode, NewSlave, NodeToMaster,
+    StreamId, accept,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -85,6 +86,14 @@ pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
     command
 }
 
+/// What a node said when it registered.
+pub struct New {
+    pub spec: NodeSpec,
+    pub instance: String,
+    pub boot: String,
+    pub attempts: Vec<AttemptReport>,
+}
+
 pub struct Master {
     listener: TcpListener,
 }
@@ -104,18 +113,29 @@ impl Master {
     }
 
     /// The next connection of a node, up to its first message.
-    pub async fn greet(&self) -> (Session, NewSlave) {
+    pub async fn greet(&self) -> (Session, New) {
         let (stream, _) = within(self.listener.accept()).await.expect("a connection");
         let connection = accept(stream).await.expect("a node").into_connection();
         let mut session = Session { connection, early: VecDeque::new() };
-        match session.next().await {
-            Frame::Message(NodeToMaster::NewSlave(new)) => (session, *new),
+        let NewSlave { spec, instance, boot } = match session.next().await {
+            Frame::Message(NodeToMaster::NewSlave(new)) => *new,
             other => panic!("{other:?} instead of NewSlave"),
+        };
+        let mut attempts = Vec::new();
+        loop {
+            match session.next().await {
+                Frame::Message(NodeToMaster::Attempts(piece)) => attempts.extend(piece),
+                Frame::Message(NodeToMaster::RegisterEnd { count }) => {
+                    assert_eq!(count as usize, attempts.len());
+                    return (session, New { spec, instance, boot, attempts });
+                }
+                other => panic!("{other:?} in a registration"),
+            }
         }
     }
 
     /// The next connection, taken.
-    pub async fn welcome(&self) -> (Session, NewSlave) {
+    pub async fn welcome(&self) -> (Session, New) {
         let (mut session, new) = self.greet().await;
         session.send(MasterToNode::Registered).await;
         (session, new)

@@ -14,7 +14,7 @@ const GO: MasterToNode = MasterToNode::Go { job: JOB, attempt: FIRST };
 
 async fn refusal(node: &mut Session) -> (Attempt, String) {
     node.message(|message| match message {
-        NodeToMaster::JobRefused { attempt, reason, .. } => Some((*attempt, reason.clone())),
+        NodeToMaster::JobRefused { attempt, reason, .. } => Some((*attempt, reason.to_string())),
         _ => None,
     })
     .await

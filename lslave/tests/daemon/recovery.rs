@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use limo_model::Outcome;
+use limo_model::{Outcome, Usage};
 use limo_proto::{AttemptState, Channel, MasterToNode};
 use limo_proto::{decode_stored, encode_stored};
 
@@ -95,6 +95,32 @@ async fn a_record_that_cannot_be_read_is_a_lost_job() {
     assert_eq!(node.ended(5).await.0, Outcome::Lost { reason: "the node cannot read its record of the job".into() });
 }
 
+/// A daemon of before recorded reasons of any length, and told all its attempts in one message.
+#[tokio::test]
+async fn thousands_of_ends_with_long_reasons_are_told_in_pieces() {
+    const ENDS: u64 = 10_500;
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (node, _) = master.welcome().await;
+    drop(node);
+    daemon.kill();
+    let end = (Outcome::NotStarted { code: 126, reason: "\u{fffd}".repeat(1_000) }, Usage::default());
+    let end = encode_stored(&end).expect("below a frame");
+    for job in 1..=ENDS {
+        fs::write(daemon.path(&format!("state/attempts/{job}.1.intent")), []).expect("written");
+        fs::write(daemon.path(&format!("state/attempts/{job}.1.end")), &end).expect("written");
+    }
+    daemon.restart(&master);
+    let (_node, new) = master.welcome().await;
+    assert_eq!(new.attempts.len() as u64, ENDS);
+    for report in &new.attempts {
+        let AttemptState::Ended { outcome: Outcome::NotStarted { code: 126, reason }, .. } = &report.state else {
+            panic!("{report:?}");
+        };
+        assert!(reason.len() <= 1024 && reason.ends_with('…'), "{} bytes", reason.len());
+    }
+}
+
 #[tokio::test]
 async fn one_daemon_for_each_state_directory() {
     let master = Master::new().await;
@@ -129,7 +155,7 @@ async fn a_full_disk_refuses_new_jobs() {
     node.send(MasterToNode::DoExec(Box::new(shell(2, "true")))).await;
     let reason = node
         .message(|message| match message {
-            limo_proto::NodeToMaster::JobRefused { reason, .. } => Some(reason.clone()),
+            limo_proto::NodeToMaster::JobRefused { reason, .. } => Some(reason.to_string()),
             _ => None,
         })
         .await;

@@ -7,8 +7,8 @@ use limo_model::{
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
-    Launch, MasterToClient, MasterToNode, NewSlave, NodeToMaster, Origin, Parallel, Query, Sample, Selection, Selector,
-    SendExec, Share, StreamId, Task, WindowSize,
+    Launch, List, MasterToClient, MasterToNode, NewSlave, NodeToMaster, Origin, Parallel, Query, Sample, Selection,
+    Selector, SendExec, Share, StreamId, Task, Text, WindowSize,
 };
 use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
@@ -168,11 +168,17 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         kept: limo_proto::Kept { stdin: stdin_offset, stdin_ended: true, stdout: 1, stderr: stdin_offset },
     });
     prop_oneof![
-        (spec(), text(), vec(report, 0..3)).prop_map(|(spec, instance, attempts)| {
-            NodeToMaster::NewSlave(Box::new(NewSlave { spec, boot: instance.clone(), instance, attempts }))
+        (spec(), text()).prop_map(|(spec, instance)| {
+            NodeToMaster::NewSlave(Box::new(NewSlave { spec, boot: instance.clone(), instance }))
         }),
+        vec(report, 0..3).prop_map(|attempts| NodeToMaster::Attempts(List::clipped(attempts))),
+        any::<u32>().prop_map(|count| NodeToMaster::RegisterEnd { count }),
         ids().prop_map(|(job, attempt)| NodeToMaster::JobAck { job, attempt }),
-        (ids(), text()).prop_map(|((job, attempt), reason)| NodeToMaster::JobRefused { job, attempt, reason }),
+        (ids(), text()).prop_map(|((job, attempt), reason)| NodeToMaster::JobRefused {
+            job,
+            attempt,
+            reason: reason.into()
+        }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Started { job, attempt }),
         (ids(), outcome(), usage()).prop_map(|((job, attempt), outcome, usage)| NodeToMaster::Ended {
             job,
@@ -182,10 +188,10 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         }),
         power().prop_map(|draw| NodeToMaster::Reading(Sample::once(draw))),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| NodeToMaster::StreamAck { stream, offset }),
-        (any::<u64>(), vec((any::<u16>(), text()), 0..3))
-            .prop_map(|(generation, failed)| NodeToMaster::Capped { generation, failed }),
+        (any::<u64>(), vec((any::<u16>(), text().prop_map(Text::from)), 0..3))
+            .prop_map(|(generation, failed)| NodeToMaster::Capped { generation, failed: List::clipped(failed) }),
         (ids(), any::<bool>()).prop_map(|((job, attempt), paused)| NodeToMaster::Paused { job, attempt, paused }),
-        (any::<u64>(), text()).prop_map(|(ticket, report)| NodeToMaster::Probed { ticket, report }),
+        (any::<u64>(), text()).prop_map(|(ticket, report)| NodeToMaster::Probed { ticket, report: report.into() }),
     ]
 }
 
@@ -199,7 +205,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
     });
     prop_oneof![
         Just(MasterToNode::Registered),
-        text().prop_map(|reason| MasterToNode::Refused { reason }),
+        text().prop_map(|reason| MasterToNode::Refused { reason: reason.into() }),
         (ids(), text(), vec(part, 0..3), launch()).prop_map(|((job, attempt), name, placement, launch)| {
             let (application, size, user) = (name.clone(), name.clone(), name.clone());
             let (time_limit, restarts) = (Some(Span::from_ms(i64::from(attempt.0))), attempt.0);

@@ -23,6 +23,7 @@ mod meters;
 mod node_crash;
 mod node_show;
 mod operator;
+mod oversized;
 mod placement;
 mod priority;
 mod pty;

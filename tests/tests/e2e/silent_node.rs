@@ -3,7 +3,7 @@
 use std::process::Child;
 
 use limo_model::{Attempt, JobId, Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
-use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Role, connect};
+use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, connect};
 use limo_tests::{Cluster, LIMIT, NodeSetup, Setup, finish, until};
 
 type Line = Connection<MasterToNode, NodeToMaster>;
@@ -29,10 +29,12 @@ impl Puppet {
             meter: Meter::None,
             rest: None,
         };
-        let slave = NewSlave { spec, instance: name.into(), boot: "one".into(), attempts: Vec::new() };
+        let slave = NewSlave { spec, instance: name.into(), boot: "one".into() };
         let line: Line = connect(address, Role::Node).await.expect("the master listens");
         let mut puppet = Self(line);
-        puppet.say(NodeToMaster::NewSlave(Box::new(slave))).await;
+        for message in (Registration { slave, attempts: Vec::new() }).into_messages() {
+            puppet.say(message).await;
+        }
         assert_eq!(puppet.hear().await, Some(MasterToNode::Registered));
         puppet
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use limo_model::{Cores, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
-use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Role, connect};
+use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, connect};
 use tokio::task::JoinSet;
 
 use super::caller::Caller;
@@ -34,7 +34,7 @@ const OTHER_FILES: u64 = 500;
 
 type Line = Connection<MasterToNode, NodeToMaster>;
 
-fn slave(name: &str) -> NewSlave {
+fn slave(name: &str) -> Registration {
     let unit = UnitSpec {
         name: "cpu".into(),
         hardware: "bench".into(),
@@ -51,7 +51,8 @@ fn slave(name: &str) -> NewSlave {
         meter: Meter::None,
         rest: None,
     };
-    NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into(), attempts: Vec::new() }
+    let slave = NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into() };
+    Registration { slave, attempts: Vec::new() }
 }
 
 /// Registered nodes.
@@ -65,8 +66,10 @@ async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
         let address = address.to_owned();
         calls.spawn(async move {
             let mut line: Line = connect(&address, Role::Node).await?;
-            let slave = slave(&format!("node-{index}"));
-            line.writer.send(&Frame::Message(NodeToMaster::NewSlave(Box::new(slave)))).await?;
+            for message in slave(&format!("node-{index}")).into_messages() {
+                line.writer.feed(&Frame::Message(message)).await?;
+            }
+            line.writer.flush().await?;
             match line.reader.next().await? {
                 Some(Frame::Message(MasterToNode::Registered)) => Ok(line),
                 other => bail!("a node was not registered: {other:?}"),

@@ -44,7 +44,7 @@ fn silence_moves_the_job_to_another_node() {
 #[test]
 fn a_refusal_moves_the_job_to_another_node() {
     let (mut bench, _, n1, n2) = assigned();
-    let reason = "no room".to_owned();
+    let reason = "no room".into();
     bench.report(n1, NodeToMaster::JobRefused { job: JOB, attempt: Attempt(1), reason });
     assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
     assert!(bench.closed.is_empty());

@@ -25,8 +25,8 @@ fn bare(bench: &mut Bench, name: &str) -> PeerId {
     let peer = bench.peer();
     bench.input(Input::NodeConnected(peer));
     let mut slave = slave(name, "boot", Vec::new());
-    slave.spec.meter = Meter::None;
-    bench.report(peer, NodeToMaster::NewSlave(Box::new(slave)));
+    slave.slave.spec.meter = Meter::None;
+    bench.register(peer, slave);
     peer
 }
 

@@ -36,7 +36,7 @@ use limo_journal::{Batch, ChangeItem, ChangeRow, CommitError, Entry, ReadingRow,
 use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Outcome, Power, Span, Time, Usage};
 use limo_proto::{
     Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Query, Sample, SendExec,
+    MasterToNode, NewSlave, NodeToMaster, Query, Registration, Sample, SendExec,
 };
 use limo_sched::{ModeSetting, Options, Preset};
 
@@ -354,8 +354,14 @@ impl Bench {
     fn node_with(&mut self, name: &str, boot: &str, attempts: Vec<AttemptReport>) -> PeerId {
         let peer = self.peer();
         self.input(Input::NodeConnected(peer));
-        self.report(peer, NodeToMaster::NewSlave(Box::new(slave(name, boot, attempts))));
+        self.register(peer, slave(name, boot, attempts));
         peer
+    }
+
+    fn register(&mut self, node: PeerId, registration: Registration) {
+        for message in registration.into_messages() {
+            self.report(node, message);
+        }
     }
 
     fn report(&mut self, node: PeerId, message: NodeToMaster) {

@@ -4,13 +4,13 @@ use limo_proto::{AttemptState, JobState};
 
 use super::*;
 
-fn refused(bench: &mut Bench, slave: NewSlave) -> String {
+fn refused(bench: &mut Bench, registration: Registration) -> String {
     let peer = bench.peer();
     bench.input(Input::NodeConnected(peer));
-    bench.report(peer, NodeToMaster::NewSlave(Box::new(slave)));
+    bench.register(peer, registration);
     assert_eq!(bench.closed.last().map(|(closed, _)| *closed), Some(peer), "not refused");
     match bench.orders(peer).as_slice() {
-        [MasterToNode::Refused { reason }] => reason.clone(),
+        [MasterToNode::Refused { reason }] => reason.to_string(),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -23,7 +23,8 @@ fn report_of(job: u64, state: AttemptState) -> AttemptReport {
 fn a_name_in_use_is_refused() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
-    let other = NewSlave { instance: "another".into(), ..slave("n1", "boot", Vec::new()) };
+    let mut other = slave("n1", "boot", Vec::new());
+    other.slave.instance = "another".into();
     assert_eq!(refused(&mut bench, other), "the node name `n1` is in use by another node");
     // The node itself may have called again before its old connection was seen to break.
     let again = bench.node("n1");
@@ -35,9 +36,9 @@ fn a_name_in_use_is_refused() {
 fn bad_descriptions_are_refused() {
     let mut bench = Bench::new();
     let mut bad = slave("n1", "boot", Vec::new());
-    bad.spec.units.clear();
+    bad.slave.spec.units.clear();
     assert_eq!(refused(&mut bench, bad), "node `n1` has 0 units: 1 to 64 are possible");
-    let long = NewSlave { boot: "x".repeat(129), ..slave("n1", "boot", Vec::new()) };
+    let long = slave("n1", &"x".repeat(129), Vec::new());
     assert_eq!(refused(&mut bench, long), "the instance or the boot id is longer than 128 bytes");
     let foreign = slave("n1", "boot", vec![report_of(17, AttemptState::Running)]);
     let expected = "node `n1` has job 17 of another master, which this one never gave it";
@@ -55,14 +56,18 @@ fn another_installation_gets_the_name_when_the_jobs_are_given_up() {
     let client = bench.client(7);
     let (job, _) = bench.running(client, node, 1);
     bench.input(Input::Gone(node));
-    let other = || NewSlave { instance: "another".into(), ..slave("n1", "boot", Vec::new()) };
+    let other = || {
+        let mut other = slave("n1", "boot", Vec::new());
+        other.slave.instance = "another".into();
+        other
+    };
     let reason = refused(&mut bench, other());
     assert!(reason.starts_with("the node name `n1` belongs to another installation, on which job 1"), "{reason}");
     let cancel = limo_proto::Change::Cancel(vec![job]);
     bench.say(client, ClientToMaster::ChangeConf(Box::new(cancel)));
     let peer = bench.peer();
     bench.input(Input::NodeConnected(peer));
-    bench.report(peer, NodeToMaster::NewSlave(Box::new(other())));
+    bench.register(peer, other());
     assert_eq!(words(&bench.orders(peer)), ["Registered"]);
     assert_eq!(bench.jobs()[0].state, JobState::Lost);
 }
@@ -116,4 +121,56 @@ fn readings_are_recorded_in_order_and_not_too_often() {
     bench.report(node, NodeToMaster::Started { job, attempt: Attempt(1) });
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.desk.core.node_draw(limo_model::NodeId(0)), Power::from_watts(11 + 60));
+}
+
+#[test]
+fn a_registration_in_pieces_is_judged_at_its_end() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    let job = bench.submit(client, 1);
+    let ended = || AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() };
+    // More than one message holds, not in order, of attempts that are over.
+    let report = |attempt| AttemptReport { attempt: Attempt(attempt), ..report_of(job.0, ended()) };
+    let reports: Vec<_> = (1_000..13_000).rev().map(report).collect();
+    let peer = bench.peer();
+    bench.input(Input::NodeConnected(peer));
+    let messages = slave("n1", "boot", reports).into_messages();
+    let (end, first) = messages.split_last().expect("several");
+    assert_eq!(first.len(), 1 + 12_000_usize.div_ceil(limo_proto::ATTEMPTS_PIECE));
+    for message in first {
+        bench.report(peer, message.clone());
+        assert_eq!(bench.orders(peer), []);
+    }
+    bench.report(peer, end.clone());
+    let orders = bench.orders(peer);
+    assert_eq!(orders.first(), Some(&MasterToNode::Registered));
+    let acknowledged = orders.iter().filter(|order| matches!(order, MasterToNode::EndedAck { .. })).count();
+    assert_eq!(acknowledged, 12_000);
+}
+
+#[test]
+fn an_incomplete_or_endless_registration_is_refused() {
+    let mut bench = Bench::new();
+    let begin = |bench: &mut Bench| {
+        let peer = bench.peer();
+        bench.input(Input::NodeConnected(peer));
+        bench.report(peer, slave("n1", "boot", Vec::new()).into_messages().remove(0));
+        peer
+    };
+    let refusal = |bench: &mut Bench, peer| match bench.orders(peer).as_slice() {
+        [MasterToNode::Refused { reason }] => reason.to_string(),
+        other => panic!("not refused: {other:?}"),
+    };
+    let peer = begin(&mut bench);
+    bench.report(peer, NodeToMaster::RegisterEnd { count: 2 });
+    assert_eq!(refusal(&mut bench, peer), "the node has 2 jobs and reported 0");
+    let peer = begin(&mut bench);
+    let piece = || vec![report_of(1, AttemptState::Running); limo_proto::ATTEMPTS_PIECE];
+    for _ in 0..=100_000 / limo_proto::ATTEMPTS_PIECE {
+        bench.report(peer, NodeToMaster::Attempts(limo_proto::List::clipped(piece())));
+    }
+    assert_eq!(refusal(&mut bench, peer), "the node reports more than 100000 jobs");
+    let peer = begin(&mut bench);
+    bench.report(peer, NodeToMaster::Reading(Sample::once(Power::ZERO)));
+    assert_eq!(bench.closed.last(), Some(&(peer, "a node must finish its registration first".to_owned())));
 }

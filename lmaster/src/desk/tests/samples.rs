@@ -4,7 +4,7 @@ use limo_model::{Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKin
 
 use super::*;
 
-pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> NewSlave {
+pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> Registration {
     let unit = UnitSpec {
         name: "cpu".into(),
         hardware: "xeon".into(),
@@ -21,7 +21,7 @@ pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> NewSlave {
         meter: Meter::Emulated,
         rest: None,
     };
-    NewSlave { spec, instance: format!("instance of {name}"), boot: boot.into(), attempts }
+    Registration { slave: NewSlave { spec, instance: format!("instance of {name}"), boot: boot.into() }, attempts }
 }
 
 pub fn exec(key: u8) -> ClientToMaster {

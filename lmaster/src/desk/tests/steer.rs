@@ -52,7 +52,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
     bench.pass(Span::from_secs(1));
     assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_mw(49_480)));
-    bench.report(node, NodeToMaster::Capped { generation: 1, failed: Vec::new() });
+    bench.report(node, NodeToMaster::Capped { generation: 1, failed: limo_proto::List::default() });
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(49))));
     bench.pass(Span::from_secs(1));
     assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_watts(49)));
@@ -76,7 +76,13 @@ fn a_cap_that_cannot_be_set_is_not_tried_again() {
     let (mut bench, node, job) = running(false);
     limit(&mut bench, 50);
     assert_eq!(words(&bench.orders(node)), ["Caps"]);
-    bench.report(node, NodeToMaster::Capped { generation: 1, failed: vec![(0, "locked by the BIOS".into())] });
+    bench.report(
+        node,
+        NodeToMaster::Capped {
+            generation: 1,
+            failed: limo_proto::List::clipped(vec![(0, "locked by the BIOS".into())]),
+        },
+    );
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
     bench.pass(Span::from_secs(1));
     let attempt = Attempt(1);

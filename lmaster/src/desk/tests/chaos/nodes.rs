@@ -81,7 +81,7 @@ impl World {
         };
         let attempts = node.records.iter().map(report).collect();
         let slave = slave(&node.name, &node.boot.to_string(), attempts);
-        node.out = VecDeque::from([NodeToMaster::NewSlave(Box::new(slave))]);
+        node.out = slave.into_messages().into();
     }
 
     /// A message from a node reaches the master.
@@ -92,10 +92,16 @@ impl World {
         if about(&message).is_some() {
             node.said.push(message.clone());
         }
+        // A registration arrives whole, so that the worlds are about what follows it.
+        let registers = matches!(message, NodeToMaster::NewSlave(_));
+        let rest = if registers { std::mem::take(&mut node.out) } else { VecDeque::new() };
         if let NodeToMaster::JobAck { job, attempt } = message {
             self.acknowledges(peer, (job, attempt));
         }
         self.bench.report(peer, message);
+        for message in rest {
+            self.bench.report(peer, message);
+        }
     }
 
     fn acknowledges(&mut self, peer: PeerId, (job, attempt): (JobId, Attempt)) {
@@ -131,7 +137,8 @@ impl World {
             MasterToNode::Suspend { job, attempt } => self.pause(node, (job, attempt), true),
             MasterToNode::Resume { job, attempt } => self.pause(node, (job, attempt), false),
             MasterToNode::Caps { generation, .. } => {
-                let failed = if self.rarely(4) { vec![(0, "no such file".to_owned())] } else { Vec::new() };
+                let failed = if self.rarely(4) { vec![(0, "no such file".into())] } else { Vec::new() };
+                let failed = limo_proto::List::clipped(failed);
                 self.seen.saw("capped");
                 self.nodes[node].out.push_back(NodeToMaster::Capped { generation, failed });
             }
@@ -144,7 +151,7 @@ impl World {
         self.at_a_time(job);
         if self.rarely(16) {
             self.seen.saw("refused by a node");
-            let reason = "no room".to_owned();
+            let reason = "no room".into();
             self.nodes[node].out.push_back(NodeToMaster::JobRefused { job, attempt, reason });
         } else if self.rarely(16) {
             self.seen.saw("never acknowledged");
@@ -247,11 +254,13 @@ impl World {
                     _ => NodeToMaster::Paused { job, attempt, paused: true },
                 }
             }
-            (_, 1) => NodeToMaster::Capped { generation: self.dice.roll(5) as u64, failed: Vec::new() },
+            (_, 1) => {
+                NodeToMaster::Capped { generation: self.dice.roll(5) as u64, failed: limo_proto::List::default() }
+            }
             (len, _) => self.nodes[whose].said[self.dice.roll(len)].clone(),
         };
         let node = &mut self.nodes[node];
-        if node.link.is_some() && !node.out.iter().any(|own| matches!(own, NodeToMaster::NewSlave(_))) {
+        if node.link.is_some() && !node.out.iter().any(|own| matches!(own, NodeToMaster::RegisterEnd { .. })) {
             self.seen.saw("said without reason");
             node.out.push_back(message);
         }
