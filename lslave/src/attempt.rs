@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use limo_model::{Attempt as Number, JobId, Outcome, Usage};
-use limo_proto::{AttemptState, DoExec};
+use limo_proto::{AttemptState, DoExec, MasterToNode};
+use limo_shepherd::Handle;
 use nix::unistd::Pid;
-use tokio::time::Instant;
 
+use crate::launch::Ours;
 use crate::spool::{End, Found};
 
 /// How many jobs that were here are remembered after their end, to answer a message that comes late. A master sends
@@ -25,25 +26,50 @@ pub struct Attempt {
 pub enum State {
     /// The intent is recorded; waits for `Go`.
     Held(Box<DoExec>),
+    /// `Go` came; its command does not run yet.
+    Starting(Box<Starting>),
     Running(Running),
     /// Its processes are stopped, until they are let go on.
     Suspended(Running),
-    /// TERM was sent; `kill_at` is when KILL follows, `None` once it has.
-    Stopping {
-        running: Running,
-        kill_at: Option<Instant>,
-    },
+    /// TERM was sent, and KILL follows.
+    Stopping(Running),
     /// The command is over; what it left behind is being killed.
-    Sweeping(End),
+    Sweeping(Swept),
     /// Over, and recorded; waits for `EndedAck`.
     Ended(End),
 }
 
+/// An end that is told once nothing of the job is left.
+#[derive(Debug, Clone)]
+pub struct Swept {
+    pub end: End,
+    /// `None` if `lshepherd` is gone.
+    pub handle: Option<Handle>,
+}
+
+/// Between `Go` and the start of the command.
+#[derive(Debug)]
+pub struct Starting {
+    pub exec: DoExec,
+    /// What emulated hardware says of the run.
+    pub work: Option<limo_power::Plan>,
+    /// Once `lshepherd` has the order. Before that, the user is being looked up.
+    pub ordered: Option<(Handle, Ours)>,
+    /// Whether the job is to end.
+    pub stopping: bool,
+    /// Messages that need the command to run, in order.
+    pub deferred: Vec<MasterToNode>,
+}
+
 #[derive(Debug, Clone, Copy)]
 pub struct Running {
-    /// Leader of the job's session and process group.
+    /// Its name at `lshepherd`.
+    pub handle: Handle,
+    /// Leader of the job's session and process group. Its number may be another process's by the time that it is used, so
+    /// that signals go through `lshepherd`.
     pub leader: Pid,
-    pub since: Instant,
+    /// Of the job's processes.
+    pub uid: u32,
     /// Its submitter has stopped it, and has not let it go on: nobody else does.
     pub halted: bool,
     /// Whether the job has a terminal, so that its leader may be a shell that watches others.
@@ -54,22 +80,36 @@ impl Attempt {
     /// The processes, while the command runs.
     pub fn running(&self) -> Option<Running> {
         match &self.state {
-            State::Running(running) | State::Suspended(running) | State::Stopping { running, .. } => Some(*running),
-            State::Held(_) | State::Sweeping(_) | State::Ended(_) => None,
+            State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(*running),
+            State::Held(_) | State::Starting(_) | State::Sweeping(_) | State::Ended(_) => None,
         }
     }
 
     /// The same, to be changed.
     pub fn running_mut(&mut self) -> Option<&mut Running> {
         match &mut self.state {
-            State::Running(running) | State::Suspended(running) | State::Stopping { running, .. } => Some(running),
-            State::Held(_) | State::Sweeping(_) | State::Ended(_) => None,
+            State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(running),
+            State::Held(_) | State::Starting(_) | State::Sweeping(_) | State::Ended(_) => None,
         }
     }
 
     /// Whether its end is still to come.
     pub fn is_open(&self) -> bool {
         !matches!(self.state, State::Ended(_))
+    }
+
+    /// Whether its command runs or is about to.
+    pub fn is_stoppable(&self) -> bool {
+        matches!(self.state, State::Starting(_)) || self.running().is_some()
+    }
+
+    /// The name at `lshepherd`, while that has to do with it.
+    pub fn handle(&self) -> Option<Handle> {
+        match &self.state {
+            State::Starting(starting) => starting.ordered.as_ref().map(|(handle, _)| *handle),
+            State::Sweeping(swept) => swept.handle,
+            _ => self.running().map(|running| running.handle),
+        }
     }
 
     /// Whether the command or something that it left behind may still run.
@@ -81,7 +121,7 @@ impl Attempt {
     pub fn report(&self) -> AttemptState {
         match &self.state {
             State::Held(_) => AttemptState::Held,
-            State::Running(_) | State::Suspended(_) | State::Stopping { .. } | State::Sweeping(_) => {
+            State::Starting(_) | State::Running(_) | State::Suspended(_) | State::Stopping(_) | State::Sweeping(_) => {
                 AttemptState::Running
             }
             State::Ended(end) => AttemptState::Ended { outcome: end.outcome.clone(), usage: end.usage },
@@ -226,8 +266,8 @@ mod tests {
 
     #[test]
     fn assignments() {
-        let leader = Pid::from_raw(1);
-        let running = || State::Running(Running { leader, since: Instant::now(), halted: false, terminal: false });
+        let (handle, leader) = (Handle(1), Pid::from_raw(1));
+        let running = || State::Running(Running { handle, leader, uid: 0, halted: false, terminal: false });
         check(&Attempts::default(), 1, Verdict::Hold);
         check(&with(2, State::Held(Box::new(exec(2)))), 2, Verdict::Acknowledge);
         check(&with(2, State::Held(Box::new(exec(2)))), 3, Verdict::Replace(Number(2)));

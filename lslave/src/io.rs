@@ -116,6 +116,15 @@ impl JobIo {
         self.stderr.outbox.close();
     }
 
+    /// The job is over: streams that nobody has connected are empty.
+    pub fn close_unused(&mut self) {
+        for output in [&mut self.stdout, &mut self.stderr] {
+            if output.ask.is_none() {
+                output.outbox.close();
+            }
+        }
+    }
+
     /// The command is over.
     pub fn job_over(&mut self) {
         self.over.send_replace(true);

@@ -1,53 +1,61 @@
-//! Turns an assignment into a process that runs as its submitter would have run it. Waits for nobody's end.
-//!
-//! Names of users, groups and files are resolved before there is a process, where allocating is allowed (`child` and `steps`
-//! have what follows).
+//! Turns an assignment into a plan for `lshepherd`, which runs it as its submitter would have run it. Reads nothing that is a
+//! user's, and waits for nothing.
 
-mod carried;
-mod child;
 mod environment;
+mod explain;
+mod program;
 mod several;
-mod steps;
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, PipeWriter};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use limo_model::{FileFacts, NodeSpec, clip_lossy};
+use limo_model::{FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames, Io, Launch};
-use nix::unistd::Pid;
-use thiserror::Error;
+use limo_shepherd::{Carried, FIRST_INHERITED, Identity, Output, Plan};
 
-pub use carried::remove as remove_carried;
-use child::{Failed, Program};
 use environment::environment;
-use steps::{Identity, Step, Steps, identity};
+pub use explain::{Explanation, LaunchError};
+use program::Program;
 
+use crate::tasks::share;
 use crate::terminal;
 
 /// What is needed besides the assignment itself.
 pub struct Surroundings<'a> {
     pub spec: &'a NodeSpec,
     pub cookie: &'a str,
+    /// `None` if the daemon is the job's user.
+    pub identity: Option<Identity>,
     /// Whether emulated hardware says when its work is done.
     pub emulated_work: bool,
     /// The time, in seconds since 1970 (UTC).
     pub now_s: i64,
 }
 
-pub struct Process {
-    /// Leader of its own session and process group.
-    pub leader: Pid,
-    /// The other ends of its stdio; `None` where nobody is attached to it.
+/// A launch that is ready to be ordered.
+pub struct Prepared {
+    pub plan: Plan,
+    /// Stdin, stdout, stderr, and the descriptors that the job inherits.
+    pub descriptors: Vec<OwnedFd>,
+    pub ours: Ours,
+}
+
+/// The part of a launch that stays with the daemon.
+#[derive(Debug)]
+pub struct Ours {
+    /// The other ends of the job's stdio; `None` if nobody is attached to it.
     pub pipes: Option<Pipes>,
-    /// On emulated hardware: closed when its work is done.
+    /// On emulated hardware: closed when the job's work is done.
     pub work: Option<PipeWriter>,
+    pub explanation: Explanation,
 }
 
 /// Those that are there; a stream that is not goes to a file.
+#[derive(Debug)]
 pub struct Pipes {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
@@ -56,44 +64,19 @@ pub struct Pipes {
     pub terminal: Option<OwnedFd>,
 }
 
-/// Why a command was not started.
-#[derive(Debug, Error)]
-pub enum LaunchError {
-    #[error("command not found: {command}")]
-    NotFound { command: String },
-    #[error("{file} came with the job, but the interpreter that its first line names is not on this node")]
-    NoInterpreter { file: String },
-    #[error("cannot execute {command}: {source}")]
-    NotExecutable { command: String, source: io::Error },
-    #[error("the user id {uid} is not known on this node")]
-    UnknownUser { uid: u32 },
-    #[error("this node runs as user id {own} and cannot run a job of user id {uid}")]
-    OtherUser { own: u32, uid: u32 },
-    #[error("cannot look up user id {uid}: {source}")]
-    LookUp { uid: u32, source: nix::Error },
-    #[error("cannot {what}: {source}")]
-    Step { what: String, source: io::Error },
-    #[error("the directory, command or environment has a NUL byte")]
-    Nul,
-    #[error("cannot start a process: {0}")]
-    Spawn(io::Error),
+/// The directory of the file that came with a job.
+///
+/// It is in the system's directory for temporary files (`TMPDIR` of the daemon), because the daemon's own state is closed
+/// to users. Its name holds the cookie, which nobody can guess and take before.
+pub fn carried_directory(cookie: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("limo-{cookie}"))
 }
 
-impl LaunchError {
-    /// The exit code that stands for it.
-    pub fn code(&self) -> u8 {
-        match self {
-            Self::NotFound { .. } | Self::NoInterpreter { .. } => 127,
-            _ => 126,
-        }
-    }
-}
-
-/// Starts the command of `exec`; returns once it is really running.
+/// Prepares the launch of `exec`.
 ///
 /// # Errors
-/// [`LaunchError`], where it is not running and nothing is left of it.
-pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchError> {
+/// [`LaunchError`]; nothing is left then.
+pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchError> {
     let launch = &exec.launch;
     let first = exec.placement.first().and_then(|part| around.spec.units.get(usize::from(part.unit.unit)));
     let hardware = first.map_or("", |unit| unit.hardware.as_str());
@@ -101,37 +84,75 @@ pub fn spawn(exec: &DoExec, around: &Surroundings) -> Result<Process, LaunchErro
     let Some((program, arguments)) = variant.unwrap_or(&launch.argv).split_first() else {
         return Err(LaunchError::NotFound { command: String::new() });
     };
-    let identity = identity(launch.uid)?;
     // A variant is another command than the one whose file came along.
     let carried = launch.carried.as_ref().filter(|_| variant.is_none());
-    let carried = carried.map(|content| {
-        let owner = identity.as_ref().map(Identity::owner);
-        let step = |source| LaunchError::Step { what: "write the file that came with the job".into(), source };
-        carried::write(around.cookie, program, content, owner).map_err(step)
-    });
-    let carried = carried.transpose()?;
-    let program_path = carried.as_ref().map_or(OsStr::from_bytes(program), |path| path.as_os_str());
+    let carried = carried.map(|content| carried_file(around.cookie, program, content));
+    let path = carried
+        .as_ref()
+        .map(|carried| Path::new(OsStr::from_bytes(&carried.directory)).join(OsStr::from_bytes(&carried.name)));
+    let program_path = path.as_ref().map_or(OsStr::from_bytes(program), |path| path.as_os_str());
     let files = launch.file_names(&facts(exec, around.spec, 0));
     let several = several::prepare(exec, around.spec, (program_path, arguments), &files)?;
-    // Both ends are close-on-exec: no other job inherits one, and the job itself only that which it is given below.
-    let pipe = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?;
-    let (work_end, work) = pipe.unzip();
-    let env = environment(exec, around, work_end.as_ref());
+    let (work_end, work) = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?.unzip();
+    // The numbers that the job finds its descriptors under follow from their order.
+    let work_fd = work_end.is_some().then_some(FIRST_INHERITED);
+    let plan_fd = FIRST_INHERITED + i32::from(work_end.is_some());
+    let env = environment(exec, &around, work_fd);
     let own_argv = std::iter::once(program_path).chain(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
-    let child = match several.as_ref().map(several::program) {
-        Some((path, argv)) => Program::new(path, argv.into_iter(), env)?,
+    let child = match several.as_ref().map(|_| several::program(plan_fd)) {
+        Some((path, argv)) => Program::new(&path, argv.into_iter(), env)?,
         None => Program::new(program_path, own_argv.map(OsStr::to_owned), env)?,
     };
-    let own = several.as_ref().map_or(&files, |several| &several.own);
-    let (stdio, pipes) = stdio(launch, &files, identity.as_ref())?;
-    let kept = [work_end.as_ref().map(AsRawFd::as_raw_fd), several.as_ref().map(|several| several.plan.as_raw_fd())];
     let keep = several.as_ref().map_or([false; 2], |several| several.keep);
-    let steps = Steps::prepare(exec, (own, keep), identity, kept)?;
-    match child::spawn(&child, &stdio, &steps) {
-        Ok(leader) => Ok(Process { leader, pipes, work }),
-        Err(Failed::Step(step, source)) => Err(explain_step(step, source, (exec, own))),
-        Err(Failed::Exec(source)) if several.is_none() => Err(explain(source, (program, carried.is_some()))),
-        Err(Failed::Exec(source) | Failed::Spawn(source)) => Err(LaunchError::Spawn(source)),
+    let own = several.as_ref().map_or(&files, |several| &several.own).clone();
+    let explanation = Explanation {
+        program: program.clone(),
+        directory: launch.cwd.clone(),
+        uid: launch.uid,
+        files: own.clone(),
+        carried: carried.is_some(),
+        several: several.is_some(),
+    };
+    let (stdio, pipes) = stdio(launch, &files, around.identity.as_ref())?;
+    let mut descriptors = Vec::from(stdio);
+    descriptors.extend(work_end.map(OwnedFd::from));
+    let until_exec = usize::from(several.is_some());
+    if let Some(several) = several {
+        descriptors.extend([OwnedFd::from(several.plan), several::own_program()?]);
+    }
+    let nul = |bytes: &[u8]| bytes.contains(&0);
+    if nul(&launch.cwd) || [&own.stdin, &own.stdout, &own.stderr].into_iter().flatten().any(|name| nul(name)) {
+        return Err(LaunchError::Nul);
+    }
+    let output = |name: Option<Vec<u8>>, keep| name.map(|name| Output { name, keep: keep || launch.files.append });
+    let plan = Plan {
+        paths: child.paths,
+        argv: child.argv,
+        env: child.env,
+        directory: launch.cwd.clone(),
+        umask: launch.umask & 0o777,
+        identity: around.identity,
+        uid: launch.uid,
+        stdin: own.stdin,
+        stdout: output(own.stdout, keep[0]),
+        stderr: output(own.stderr, keep[1]),
+        terminal: launch.terminal.is_some() && launch.io == Io::Attached,
+        blocked: share(exec).is_some(),
+        cookie: around.cookie.to_owned(),
+        carried,
+        inherited: descriptors.len() - 3,
+        until_exec,
+    };
+    Ok(Prepared { plan, descriptors, ours: Ours { pipes, work, explanation } })
+}
+
+fn carried_file(cookie: &str, program: &[u8], content: &[u8]) -> Carried {
+    // A name with a directory in it would lead out of this one.
+    let name = Path::new(OsStr::from_bytes(program)).file_name().unwrap_or(OsStr::new("command"));
+    Carried {
+        directory: carried_directory(cookie).into_os_string().into_encoded_bytes(),
+        name: name.as_bytes().to_vec(),
+        content: content.to_vec(),
     }
 }
 
@@ -145,7 +166,7 @@ fn stdio(
     if let Some(size) = launch.terminal.filter(|_| attached) {
         let step = |source| LaunchError::Step { what: "make a terminal".into(), source };
         let terminal::Pair { ours, jobs } =
-            terminal::open(size, identity.map(|identity| identity.owner().0)).map_err(step)?;
+            terminal::open(size, identity.map(|identity| identity.uid)).map_err(step)?;
         let again = || jobs.try_clone().map_err(step);
         let ends = [again()?, again()?, again()?];
         return Ok((ends, Some(Pipes { stdin: None, stdout: None, stderr: None, terminal: Some(ours) })));
@@ -175,39 +196,4 @@ fn facts<'a>(exec: &'a DoExec, spec: &'a NodeSpec, place: u32) -> FileFacts<'a> 
     let array = task.as_ref().map(|task| (task.array, task.number));
     let (node_index, first) = share.as_ref().map_or((0, 0), |share| (share.index, share.own().0));
     FileFacts { job: *job, name, user, node: &spec.name, node_index, task: first.saturating_add(place), array }
-}
-
-/// Why the program itself was not started.
-fn explain(source: io::Error, (program, carried): (&[u8], bool)) -> LaunchError {
-    let command = shown(program);
-    match source.kind() {
-        io::ErrorKind::NotFound if carried => LaunchError::NoInterpreter { file: command },
-        io::ErrorKind::NotFound => LaunchError::NotFound { command },
-        _ => LaunchError::NotExecutable { command, source },
-    }
-}
-
-fn explain_step(step: Step, source: io::Error, (exec, files): (&DoExec, &FileNames)) -> LaunchError {
-    let open = |file: &Option<Vec<u8>>| {
-        let file = OsStr::from_bytes(file.as_deref().unwrap_or_default());
-        format!("open {}", shown(Path::new(OsStr::from_bytes(&exec.launch.cwd)).join(file).as_os_str().as_bytes()))
-    };
-    let what = match step {
-        Step::Session => "start a session".to_owned(),
-        Step::Identity => format!("become user id {}", exec.launch.uid),
-        Step::Directory => format!("enter the directory {}", shown(&exec.launch.cwd)),
-        Step::Stdin => open(&files.stdin),
-        Step::Stdout => open(&files.stdout),
-        Step::Stderr => open(&files.stderr),
-        Step::Terminal => "take up the terminal".to_owned(),
-        Step::Kept => "hand over what it inherits".to_owned(),
-    };
-    LaunchError::Step { what, source }
-}
-
-/// Longest part of a reason that a submitter chooses, in bytes: the cause behind it has to be seen, too.
-const SHOWN_LIMIT: usize = 512;
-
-fn shown(bytes: &[u8]) -> String {
-    clip_lossy(bytes, SHOWN_LIMIT)
 }

@@ -8,16 +8,17 @@ mod caps;
 mod config;
 mod hardware;
 mod io;
-mod kill;
 mod launch;
 mod link;
 mod log;
 mod node;
 mod probe;
 mod reap;
+mod shepherd;
 mod spool;
 mod tasks;
 mod terminal;
+mod users;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use tracing::{error, info};
 
 use crate::config::{Arguments, Settings};
 use crate::node::{Input, Node, Rhythm};
+use crate::shepherd::Shepherd;
 use crate::spool::Spool;
 
 /// Events that wait for the loop; whoever sends one more waits.
@@ -37,6 +39,9 @@ const INPUTS: usize = 64;
 
 /// How long what was begun beside the loop may take when the daemon ends: a meter's command has 5 s.
 const UNFINISHED: Duration = Duration::from_secs(6);
+
+/// As low as for other daemons that much depends on: below it, the kernel would kill anything else first.
+const OOM_SCORE_ADJ: &str = "-900";
 
 fn main() -> ExitCode {
     let mut words = std::env::args();
@@ -52,6 +57,12 @@ fn main() -> ExitCode {
     }
 }
 
+/// Has the kernel prefer other processes when memory runs out. `lshepherd` takes this back for itself and for the jobs.
+fn protect() {
+    // Only root may; without it the daemon is as any other process.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ);
+}
+
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.probe {
         print!("{}", probe::report(arguments));
@@ -65,10 +76,11 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("node `{}`: {} units, master {}", spec.name, spec.units.len(), settings.master);
         return Ok(());
     }
+    protect();
     let spool = Spool::open(&settings.state_dir)?;
     let boot =
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
-    // Processes that a job leaves behind become children of the daemon, which collects them.
+    // If `lshepherd` is killed, its jobs become children of the daemon, which ends them.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     // One thread: what arrives is for the loop, and to wake another thread for it takes longer than to read it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -87,7 +99,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             caps: caps.clone(),
             site: site.clone(),
         };
-        let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm, running };
+        let shepherd = Shepherd::start(spool.lock(), &sender)?;
+        let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, shepherd, boot, rhythm, running };
         let node = Node::open(parts, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         tokio::spawn(link::keep(master, sender));
@@ -126,7 +139,10 @@ async fn serve(
         };
         let input = tokio::select! {
             Some(input) = inputs.recv() => input,
-            _ = children.recv() => Input::ChildEnded,
+            _ = children.recv() => {
+                reap::collect();
+                continue;
+            }
             _ = terminate.recv() => Input::Terminate,
             _ = interrupt.recv() => Input::Terminate,
             _ = hangup.recv() => match reload() {

@@ -21,17 +21,20 @@ use bytes::Bytes;
 use limo_model::{Attempt as Number, JobId, NodeSpec, Span, Time};
 use limo_power::Machine;
 use limo_proto::{AttemptReport, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, StreamId};
+use limo_shepherd::processes::{Mark, sweep};
+use limo_shepherd::{Identity, Order};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::attempt::{Attempt, Attempts, Recovered, State, lost, recovered};
 use crate::io::JobIo;
-use crate::kill;
-use crate::launch::remove_carried;
+use crate::launch::{LaunchError, carried_directory};
 use crate::link::Outgoing;
 use crate::probe::Running;
-use crate::spool::{End, Spool};
+use crate::shepherd::Shepherd;
+use crate::spool::{End, Intent, Spool};
+use crate::users::Users;
 use caps::Caps;
 pub use caps::Done;
 use emulated::Emulation;
@@ -47,8 +50,19 @@ pub enum Input {
     Connected(Outgoing),
     Disconnected,
     FromMaster(Frame<MasterToNode>),
-    /// Some child ended.
-    ChildEnded,
+    Shepherd(limo_shepherd::Answer),
+    /// `lshepherd` ended, which it does not do by itself.
+    ShepherdLost,
+    /// A look-up of a job's user ended.
+    UserFound {
+        uid: u32,
+        result: Result<Identity, LaunchError>,
+    },
+    /// The look-up of the job's user takes too long.
+    UserLate {
+        job: JobId,
+        attempt: Number,
+    },
     /// A pass over all processes of the job, which stopped or continued them, is over.
     Reached {
         job: JobId,
@@ -91,6 +105,7 @@ pub struct Parts {
     /// How long caps hold without a master.
     pub cap_lease: Span,
     pub spool: Spool,
+    pub shepherd: Shepherd,
     pub boot: String,
     /// Of the meter.
     pub rhythm: Rhythm,
@@ -107,6 +122,10 @@ pub struct Node {
     /// Who waits for what the machine has, while it is looked at.
     probing: Option<Vec<u64>>,
     spool: Spool,
+    shepherd: Shepherd,
+    /// Whether it has answered since it was started.
+    shepherd_ready: bool,
+    users: Users,
     boot: String,
     attempts: Attempts,
     /// Jobs whose processes are being stopped or continued, and whether that must be done once more.
@@ -123,6 +142,8 @@ pub struct Node {
     /// Whether the master ever took this node.
     welcomed: bool,
     refused: Option<String>,
+    /// Why no job can be launched any more.
+    failed: Option<String>,
 }
 
 struct Link {
@@ -141,7 +162,7 @@ impl Node {
     /// # Errors
     /// Where the records cannot be read.
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
-        let Parts { spec, machine, meter, caps, cap_lease, spool, boot, rhythm, running } = parts;
+        let Parts { spec, machine, meter, caps, cap_lease, spool, shepherd, boot, rhythm, running } = parts;
         let now = Instant::now();
         let meter = Meter::new(machine, meter, (now, rhythm));
         let mut node = Self {
@@ -152,6 +173,9 @@ impl Node {
             running,
             probing: None,
             spool,
+            shepherd,
+            shepherd_ready: false,
+            users: Users::default(),
             boot,
             attempts: Attempts::default(),
             reaching: BTreeMap::new(),
@@ -163,6 +187,7 @@ impl Node {
             closing: None,
             welcomed: false,
             refused: None,
+            failed: None,
         };
         node.recover()?;
         Ok(node)
@@ -174,9 +199,8 @@ impl Node {
             let state = match recovered(&found, &self.boot) {
                 Recovered::Ended(end) => State::Ended(end),
                 Recovered::Lost { reason } => {
-                    if !cookie.is_empty() {
-                        kill::sweep(&cookie, LEFTOVERS);
-                        remove_carried(&cookie);
+                    if let Some(intent) = &found.intent {
+                        self.clear_away(intent);
                     }
                     warn!(%job, attempt = %number, reason, "the job is lost");
                     let end = lost(reason);
@@ -198,6 +222,24 @@ impl Node {
         Ok(())
     }
 
+    /// Kills and removes what a killed daemon left of a job. Usually its `lshepherd` has done so.
+    fn clear_away(&self, intent: &Intent) {
+        let (cookie, uid) = (intent.cookie.clone(), intent.exec.launch.uid);
+        let directory = carried_directory(&cookie).into_os_string().into_encoded_bytes();
+        let (over, swept) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // Nobody may wait any more.
+            let _ = over.send(sweep(&Mark { cookie, uid }, LEFTOVERS));
+        });
+        // A process of the job can hold the thread for as long as it likes.
+        if swept.recv_timeout(2 * LEFTOVERS) != Ok(0) {
+            warn!(job = %intent.exec.job, "processes of a lost job cannot be killed");
+        }
+        if intent.exec.launch.carried.is_some() {
+            self.shepherd.order(&Order::RemoveCarried { directory, uid });
+        }
+    }
+
     pub fn name(&self) -> &str {
         &self.spec.name
     }
@@ -213,7 +255,10 @@ impl Node {
             }
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
             Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
-            Input::ChildEnded => self.collect_children(),
+            Input::Shepherd(answer) => self.answered(answer),
+            Input::ShepherdLost => self.shepherd_lost(),
+            Input::UserFound { uid, result } => self.user_found(uid, result),
+            Input::UserLate { job, attempt } => self.user_late(job, attempt),
             Input::Reached { job } => self.reached(job),
             Input::Swept { job } => self.swept(job),
             Input::Output { stream, bytes } => self.output_read(stream, bytes),
@@ -235,17 +280,12 @@ impl Node {
 
     /// When to come back with [`Input::Deadline`].
     pub fn deadline(&self) -> Option<Instant> {
-        let kills = self.attempts.known.values().filter_map(|attempt| match &attempt.state {
-            State::Stopping { kill_at, .. } => *kill_at,
-            _ => None,
-        });
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
-        kills.chain(reading).chain(self.work_due()).chain(closing).chain(self.caps.due()).min()
+        reading.into_iter().chain(self.work_due()).chain(closing).chain(self.caps.due()).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
-        self.kill_overdue(now);
         self.end_work();
         self.read_meter(now);
         self.end_lease(now);

@@ -63,7 +63,7 @@ pub struct Spool {
     attempts: PathBuf,
     /// Random, made once per state directory.
     pub instance: String,
-    _lock: Flock<File>,
+    lock: Flock<File>,
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolError {
@@ -71,9 +71,8 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SpoolErr
     move |source| SpoolError::Io { what, path, source }
 }
 
-/// A job that a killed daemon was just starting has the daemon's lock until its command runs: a few milliseconds, more on
-/// a busy machine. Waiting for it also means that the job has its cookie when its processes are looked for.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+/// `lshepherd` of a killed daemon has the daemon's lock until it has ended the jobs, which takes 3 s at most.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// Locks the file; `None` where somebody else keeps it locked.
@@ -121,7 +120,12 @@ impl Spool {
                 fresh
             }
         };
-        Ok(Self { attempts, instance, _lock: lock })
+        Ok(Self { attempts, instance, lock })
+    }
+
+    /// The file whose lock keeps other daemons out. Whoever has its description open holds the lock, too.
+    pub fn lock(&self) -> &File {
+        &self.lock
     }
 
     fn path(&self, job: JobId, attempt: Attempt, kind: &str) -> PathBuf {

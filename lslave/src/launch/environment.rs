@@ -1,8 +1,7 @@
 //! The environment of a job: the submitter's, and what Limo tells the job.
 
 use std::ffi::OsString;
-use std::io::PipeReader;
-use std::os::fd::AsRawFd;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 
 use limo_model::environment::is_own;
@@ -10,14 +9,10 @@ use limo_model::{UnitKind, host_list};
 use limo_proto::{DoExec, Launch, Share};
 
 use super::Surroundings;
-use crate::kill::COOKIE;
+use limo_shepherd::processes::COOKIE;
 
 /// What is set, and when, is listed in [`limo_model::environment`].
-pub(super) fn environment(
-    exec: &DoExec,
-    around: &Surroundings,
-    work_end: Option<&PipeReader>,
-) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option<RawFd>) -> Vec<(OsString, OsString)> {
     let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
     let number = |number: i64| OsString::from(number.to_string());
     let Launch { cwd, origin, env, .. } = &exec.launch;
@@ -75,7 +70,7 @@ pub(super) fn environment(
         own.push(("CUDA_DEVICE_ORDER", "PCI_BUS_ID".into()));
     }
     if let Some(end) = work_end {
-        own.push(("LIMO_EMULATED_WORK_FD", number(end.as_raw_fd().into())));
+        own.push(("LIMO_EMULATED_WORK_FD", number(end.into())));
     }
     // What means something in the job that submits this one would mean something else here.
     let is_set = |key: &[u8]| is_own(key) || own.iter().any(|(name, _)| name.as_bytes() == key);

@@ -2,12 +2,14 @@
 //! what it is told.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::fs::{File, OpenOptions};
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 
 use limo_model::{FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames};
+use nix::libc;
 
 use super::{LaunchError, facts};
 use crate::tasks::{NAME, Plan, share};
@@ -64,7 +66,14 @@ pub(super) fn prepare(
     Ok(Some(Several { plan: plan.hand_over().map_err(step)?, own, keep }))
 }
 
-/// This program again; the path leads to it even where its file was replaced or is out of the user's reach.
-pub(super) fn program(several: &Several) -> (&'static OsStr, [OsString; 2]) {
-    (OsStr::new("/proc/self/exe"), [NAME.into(), several.plan.as_raw_fd().to_string().into()])
+/// This program again, under the name that leads to it from the place behind its plan.
+pub(super) fn program(plan_fd: RawFd) -> (OsString, [OsString; 2]) {
+    (format!("/proc/self/fd/{}", plan_fd + 1).into(), [NAME.into(), plan_fd.to_string().into()])
+}
+
+/// This program as a descriptor, which leads to it even if its file was replaced or is out of the user's reach.
+pub(super) fn own_program() -> Result<OwnedFd, LaunchError> {
+    let step = |source| LaunchError::Step { what: "find the program for the job's tasks".into(), source };
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/proc/self/exe").map_err(step)?;
+    Ok(file.into())
 }

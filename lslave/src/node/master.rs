@@ -8,7 +8,6 @@ use tracing::{debug, error, info, warn};
 use super::Node;
 use crate::attempt::{Attempt, State, Verdict, lost};
 use crate::io::JobIo;
-use crate::kill;
 use crate::spool::{Intent, random_name};
 
 impl Node {
@@ -117,11 +116,13 @@ impl Node {
         };
         match &attempt.state {
             State::Held(exec) => {
-                let (exec, cookie) = (exec.clone(), attempt.cookie.clone());
-                self.start(&exec, &cookie);
+                let exec = DoExec::clone(exec);
+                self.start(exec);
             }
+            // `Started` or the end follows.
+            State::Starting(_) => {}
             // Said twice: the answer may have been lost with a connection.
-            State::Running(_) | State::Suspended(_) | State::Stopping { .. } | State::Sweeping(_) => {
+            State::Running(_) | State::Suspended(_) | State::Stopping(_) | State::Sweeping(_) => {
                 self.send(NodeToMaster::Started { job, attempt: number });
             }
             State::Ended(_) => self.tell_end_again(job),
@@ -153,6 +154,9 @@ impl Node {
     }
 
     fn signal(&mut self, job: JobId, number: Number, signal: i32) {
+        if self.deferred(job, number, MasterToNode::Signal { job, attempt: number, signal }) {
+            return;
+        }
         let attempt = self.attempts.find(job, number);
         let suspended = attempt.as_ref().is_some_and(|attempt| matches!(attempt.state, State::Suspended(_)));
         // 0 and below would mean something else to the kernel.
@@ -168,8 +172,9 @@ impl Node {
         if suspended && signal == libc::SIGCONT {
             return debug!(%job, "no signal continues a suspended job");
         }
+        let running = *running;
         info!(%job, signal, "signal");
-        kill::group(running.leader, signal);
+        self.to_group(&running, signal);
     }
 
     fn end_acknowledged(&mut self, job: JobId, number: Number) {

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use limo_model::{Attempt as Number, JobId, Outcome, Usage};
-use nix::libc;
+use limo_model::{Attempt as Number, JobId};
+use limo_shepherd::{Order, Why};
 use tokio::time::Instant;
 use tracing::info;
 
 use super::Node;
-use crate::attempt::{Attempt, State};
-use crate::kill;
-use crate::spool::End;
+use crate::attempt::{Attempt, Running, State};
 
 /// What jobs get between TERM and KILL when the daemon ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -32,48 +30,50 @@ impl Node {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
         };
-        let deadline = Instant::now() + grace;
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         match &mut attempt.state {
             State::Running(running) | State::Suspended(running) => {
                 let running = *running;
                 let suspended = matches!(attempt.state, State::Suspended(_));
                 info!(%job, ?grace, "stopping the job");
-                attempt.state = State::Stopping { running, kill_at: Some(deadline) };
-                kill::group(running.leader, libc::SIGTERM);
-                if running.terminal {
-                    // An interactive shell ignores TERM.
-                    kill::group(running.leader, libc::SIGHUP);
-                }
-                // A job that is stopped would otherwise get it only with the KILL.
-                kill::group(running.leader, libc::SIGCONT);
+                attempt.state = State::Stopping(running);
+                self.shepherd.order(&Order::Stop { handle: running.handle, grace: grace_ms });
                 if suspended {
                     self.goes_on(job);
                 }
             }
-            State::Stopping { kill_at: Some(kill_at), .. } => *kill_at = deadline.min(*kill_at),
-            State::Held(_) => {
-                // It was never let go, and never will be.
-                if let Some(streams) = self.streams.get_mut(&job) {
-                    streams.close();
-                }
-                self.send_output(job);
-                let end = End { outcome: Outcome::Signaled(libc::SIGTERM), usage: Usage::default() };
-                self.ended(job, number, end);
+            State::Stopping(Running { handle, .. }) => {
+                let handle = *handle;
+                self.shepherd.order(&Order::Stop { handle, grace: grace_ms });
             }
-            State::Stopping { .. } | State::Sweeping(_) | State::Ended(_) => {}
+            State::Starting(starting) => {
+                starting.stopping = true;
+                match starting.ordered.as_ref().map(|(handle, _)| *handle) {
+                    Some(handle) => self.shepherd.order(&Order::Stop { handle, grace: grace_ms }),
+                    None => self.stopped_early(job, number),
+                }
+            }
+            // It was never let go, and never will be.
+            State::Held(_) => self.stopped_early(job, number),
+            State::Sweeping(_) | State::Ended(_) => {}
         }
     }
 
-    pub(super) fn kill_overdue(&mut self, now: Instant) {
-        for (job, attempt) in &mut self.attempts.known {
-            if let State::Stopping { running, kill_at } = &mut attempt.state
-                && kill_at.is_some_and(|at| at <= now)
-            {
-                info!(%job, "killing the job");
-                *kill_at = None;
-                // What is outside the group follows when the leader is collected.
-                kill::group(running.leader, libc::SIGKILL);
+    /// A timer of `lshepherd` ends the job.
+    pub(super) fn stopping(&mut self, job: JobId, why: Why) {
+        let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
+        match &mut attempt.state {
+            State::Running(running) | State::Suspended(running) => {
+                let running = *running;
+                let suspended = matches!(attempt.state, State::Suspended(_));
+                info!(%job, ?why, "the job is being stopped");
+                attempt.state = State::Stopping(running);
+                if suspended {
+                    self.goes_on(job);
+                }
             }
+            State::Starting(starting) => starting.stopping = true,
+            State::Held(_) | State::Stopping(_) | State::Sweeping(_) | State::Ended(_) => {}
         }
     }
 
@@ -85,7 +85,7 @@ impl Node {
         info!("the node ends; jobs are stopped");
         self.closing = Some(Closing::default());
         // Those that are being stopped, too: their grace may be longer than the daemon's.
-        let running = self.attempts.known.iter().filter(|(_, attempt)| attempt.running().is_some());
+        let running = self.attempts.known.iter().filter(|(_, attempt)| attempt.is_stoppable());
         let jobs: Vec<_> = running.map(|(&job, attempt)| (job, attempt.number)).collect();
         for (job, number) in jobs {
             self.stop(job, number, GRACE);
@@ -116,12 +116,15 @@ impl Node {
     pub fn is_finished(&self) -> bool {
         let late = |closing: &Closing| closing.until.is_some_and(|until| until <= Instant::now());
         let gone = |closing: &Closing| closing.done && (!self.connected || late(closing));
-        self.refused.is_some() || self.closing.as_ref().is_some_and(gone)
+        self.refused.is_some() || self.failed.is_some() || self.closing.as_ref().is_some_and(gone)
     }
 
     /// # Errors
-    /// Where the master refused the node.
+    /// If the master refused the node, or it cannot launch jobs any more.
     pub fn result(self) -> anyhow::Result<()> {
+        if let Some(reason) = self.failed {
+            anyhow::bail!("{reason}");
+        }
         match self.refused {
             Some(reason) => anyhow::bail!("the master refuses this node: {reason}"),
             None => Ok(()),

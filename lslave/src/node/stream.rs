@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use limo_model::{Attempt as Number, JobId};
-use limo_proto::{Channel, Data, StreamId, WindowSize};
+use limo_proto::{Channel, Data, MasterToNode, StreamId, WindowSize};
 use tracing::{debug, warn};
 
 use super::Node;
@@ -30,6 +30,9 @@ impl Node {
 
     /// The client's terminal has another size.
     pub(super) fn resize(&mut self, job: JobId, number: Number, size: WindowSize) {
+        if self.deferred(job, number, MasterToNode::Resize { job, attempt: number, size }) {
+            return;
+        }
         let runs = self.attempts.find(job, number).is_some_and(|attempt| attempt.running().is_some());
         if let Some(streams) = self.streams.get(&job).filter(|_| runs)
             && let Err(error) = streams.resize(size)

@@ -7,13 +7,14 @@
 use std::time::Duration;
 
 use limo_model::{Attempt as Number, JobId};
-use limo_proto::NodeToMaster;
+use limo_proto::{MasterToNode, NodeToMaster};
+use limo_shepherd::Order;
+use limo_shepherd::processes::{Mark, go_on, halt};
 use nix::libc;
 use tracing::{debug, info, warn};
 
 use super::{Input, Node};
 use crate::attempt::{Attempt, Running, State};
-use crate::kill;
 
 /// How long processes get to stand still: only one that something else continues takes longer.
 const HALT: Duration = Duration::from_secs(2);
@@ -21,6 +22,9 @@ const HALT: Duration = Duration::from_secs(2);
 impl Node {
     /// Stops the job's processes. Twice is once.
     pub(super) fn suspend_job(&mut self, job: JobId, number: Number) {
+        if self.deferred(job, number, MasterToNode::Suspend { job, attempt: number }) {
+            return;
+        }
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
         };
@@ -31,7 +35,8 @@ impl Node {
         };
         info!(%job, "suspending the job");
         attempt.state = State::Suspended(running);
-        kill::group(running.leader, libc::SIGSTOP);
+        self.to_group(&running, libc::SIGSTOP);
+        self.shepherd.order(&Order::Frozen { handle: running.handle, on: true });
         self.reach_all(job);
         self.confirm(job, number, Some(true));
         self.run_suspended(job, true);
@@ -46,6 +51,9 @@ impl Node {
 
     /// Lets the job's processes go on, unless its submitter has stopped them himself. Twice is once.
     pub(super) fn resume_job(&mut self, job: JobId, number: Number) {
+        if self.deferred(job, number, MasterToNode::Resume { job, attempt: number }) {
+            return;
+        }
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
         };
@@ -56,9 +64,10 @@ impl Node {
         };
         info!(%job, "resuming the job");
         attempt.state = State::Running(running);
+        self.shepherd.order(&Order::Frozen { handle: running.handle, on: false });
         // A shell that goes on while its foreground still stands would take the terminal back: it goes on last.
         if !running.halted && !running.terminal {
-            kill::group(running.leader, libc::SIGCONT);
+            self.to_group(&running, libc::SIGCONT);
         }
         self.confirm(job, number, Some(false));
         self.goes_on(job);
@@ -77,15 +86,15 @@ impl Node {
             return;
         }
         let Some(attempt) = self.attempts.known.get(&job) else { return };
-        let Some(Running { leader, .. }) = attempt.running() else { return };
+        let Some(Running { leader, uid, .. }) = attempt.running() else { return };
         let suspended = matches!(attempt.state, State::Suspended(_));
         let Some(inputs) = self.inputs.upgrade() else { return };
-        let cookie = attempt.cookie.clone();
+        let mark = Mark { cookie: attempt.cookie.clone(), uid };
         self.reaching.insert(job, false);
         tokio::task::spawn_blocking(move || {
             if !suspended {
-                kill::go_on(&cookie, leader);
-            } else if let left @ 1.. = kill::halt(&cookie, leader, HALT) {
+                go_on(&mark, leader);
+            } else if let left @ 1.. = halt(&mark, leader, HALT) {
                 warn!(%job, left, "processes of the suspended job have not stopped yet");
             }
             // A loop that is gone has ended with the daemon.
@@ -102,7 +111,8 @@ impl Node {
             && running.terminal
             && !running.halted
         {
-            kill::group(running.leader, libc::SIGCONT);
+            let running = *running;
+            self.to_group(&running, libc::SIGCONT);
         }
     }
 }

@@ -80,7 +80,10 @@ impl Drop for Daemon {
 }
 
 pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
+    let program = Path::new(env!("CARGO_BIN_EXE_lslave"));
+    let shepherd = program.with_file_name("lshepherd");
+    assert!(shepherd.is_file(), "{} is not there: build it with `cargo build -p lshepherd`", shepherd.display());
+    let mut command = Command::new(program);
     command.arg("--state-dir").arg(dir.join("state")).args(["--master", &master.address(), "--name", "n1"]);
     command.args(["--cpus", "4"]).args(more).stdin(Stdio::null()).env_remove("LIMO_CONFIG");
     command

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, and those that each may use outside its tests. `lslave` does not know
 /// `sched`, but reaches it through `proto`, whose messages carry its reports.
-const HOUSE: [(&str, &[&str]); 17] = [
+const HOUSE: [(&str, &[&str]); 19] = [
     ("model", &[]),
     ("sched", &["model"]),
     ("proto", &["model", "sched"]),
@@ -18,7 +18,9 @@ const HOUSE: [(&str, &[&str]); 17] = [
     ("trace", &["model"]),
     ("client", &["model", "sched", "proto"]),
     ("lmaster", &["model", "sched", "proto", "profiles", "journal", "feeds", "power"]),
-    ("lslave", &["model", "proto", "power"]),
+    ("shepherd", &[]),
+    ("lshepherd", &["shepherd"]),
+    ("lslave", &["model", "proto", "power", "shepherd"]),
     ("lrun", &["model", "sched", "proto", "client"]),
     ("lq", &["model", "sched", "proto", "client"]),
     ("lconf", &["model", "sched", "proto", "profiles", "client"]),

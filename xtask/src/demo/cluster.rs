@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use crate::workspace;
 
 /// The crates whose programs take part.
-const PACKAGES: [&str; 6] = ["lmaster", "lslave", "lrun", "lq", "lconf", "limo-tests"];
+const PACKAGES: [&str; 7] = ["lmaster", "lslave", "lshepherd", "lrun", "lq", "lconf", "limo-tests"];
 
 /// A daemon that has not come up, or not gone, by then does not.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -3,15 +3,20 @@
 //!
 //! The cookie is a random value of `LIMO_ATTEMPT` in the environment, which children inherit, so that a process that
 //! starts a session of its own is found too. One that also clears its environment is not; that takes control groups.
+//!
+//! Reading an environment can block for as long as its owner likes. Only processes of the job's user are read, and only in
+//! processes or threads that have a deadline.
 
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::unistd::Pid;
 
+/// The variable that holds a job's cookie.
 pub const COOKIE: &str = "LIMO_ATTEMPT";
 
 /// Between two looks at processes that got their signal and have not obeyed yet.
@@ -25,18 +30,25 @@ pub fn group(leader: Pid, signal: i32) -> bool {
     unsafe { libc::killpg(leader.as_raw(), signal) == 0 }
 }
 
-/// Kills every process with this cookie and waits until none is left, at most `patience`. How many are left.
-///
-/// Blocks; reads the environment of every process that it may.
-pub fn sweep(cookie: &str, patience: Duration) -> usize {
-    until_none(patience, || carriers(cookie).inspect(|process| process.signal(libc::SIGKILL)).count())
+/// The processes of one job: those that carry the cookie and belong to the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub cookie: String,
+    pub uid: u32,
 }
 
-/// Stops every process with this cookie outside of the group of `leader` and waits until none runs, at most `patience`. How
-/// many still run. The group is the business of [`group`], which reaches all of it in one step.
+/// Kills every process of the job and waits until none is left, at most `patience`. Returns how many are left.
+///
+/// Blocks; reads the environments of all processes of the user.
+pub fn sweep(mark: &Mark, patience: Duration) -> usize {
+    until_none(patience, || carriers(mark).inspect(|process| process.signal(libc::SIGKILL)).count())
+}
+
+/// Stops every process of the job outside of the group of `leader` and waits until none runs, at most `patience`. Returns how
+/// many still run. [`group`] reaches the group in one step.
 ///
 /// Blocks, as [`sweep`].
-pub fn halt(cookie: &str, leader: Pid, patience: Duration) -> usize {
+pub fn halt(mark: &Mark, leader: Pid, patience: Duration) -> usize {
     let ran = |process: &Carrier| match process.state_outside(leader) {
         None | Some('T' | 't') => false,
         Some(state) => {
@@ -46,19 +58,18 @@ pub fn halt(cookie: &str, leader: Pid, patience: Duration) -> usize {
             state != 'D'
         }
     };
-    until_none(patience, || carriers(cookie).filter(ran).count())
+    until_none(patience, || carriers(mark).filter(ran).count())
 }
 
-/// Continues every process with this cookie outside of the group of `leader`. One pass: a process that is stopped starts no
-/// other.
+/// Continues every process of the job outside of the group of `leader`. One pass: a stopped process starts no other.
 ///
 /// Blocks, as [`sweep`].
-pub fn go_on(cookie: &str, leader: Pid) {
-    let outside = carriers(cookie).filter(|process| process.state_outside(leader).is_some());
+pub fn go_on(mark: &Mark, leader: Pid) {
+    let outside = carriers(mark).filter(|process| process.state_outside(leader).is_some());
     outside.for_each(|process| process.signal(libc::SIGCONT));
 }
 
-/// Looks again and again until nothing is found, at most for `patience`; how many were found last.
+/// Looks again and again until nothing is found, at most for `patience`. Returns how many were found last.
 fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
     let end = Instant::now() + patience;
     // A process that forks and ends while the list is read can slip through once, so two looks must find nothing.
@@ -75,15 +86,14 @@ fn until_none(patience: Duration, look: impl Fn() -> usize) -> usize {
     }
 }
 
-/// Whether nothing of any job is left but what stands below one of `leaders`: whatever outlives its parent becomes a child of
-/// this process, so that a look at its own children tells. `false` also where the kernel does not say.
+/// The children of this process, ended ones included; `None` if the kernel does not say.
 ///
-/// For the first thread of the process, which has these children and alone collects them: a list from which nobody takes
-/// anything while it is read is whole (proc_pid_task_children(5)).
-pub fn is_alone_with(leaders: impl Fn(Pid) -> bool) -> bool {
+/// For a process of one thread: a list from which nobody takes anything while it is read is whole
+/// (proc_pid_task_children(5)).
+pub fn children() -> Option<Vec<Pid>> {
     let own = std::process::id();
-    let Ok(children) = fs::read_to_string(format!("/proc/self/task/{own}/children")) else { return false };
-    children.split_ascii_whitespace().all(|child| child.parse().is_ok_and(|pid| leaders(Pid::from_raw(pid))))
+    let list = fs::read_to_string(format!("/proc/self/task/{own}/children")).ok()?;
+    Some(list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).map(Pid::from_raw).collect())
 }
 
 fn processes() -> impl Iterator<Item = i32> {
@@ -97,15 +107,31 @@ struct Carrier {
     process: OwnedFd,
 }
 
-fn carriers(cookie: &str) -> impl Iterator<Item = Carrier> {
-    let entry = format!("{COOKIE}={cookie}");
+fn carriers(mark: &Mark) -> impl Iterator<Item = Carrier> {
+    let entry = format!("{COOKIE}={}", mark.cookie);
     processes().filter_map(move |pid| {
         // The descriptor is taken first: if the number passes to another process in between, no signal reaches that.
         let process = open_process(pid)?;
+        if !is_of(pid, mark.uid) {
+            return None;
+        }
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
         let carries = environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes());
         carries.then_some(Carrier { pid, process })
     })
+}
+
+/// Whether the process has the user as its real, effective or saved one.
+fn is_of(pid: i32, uid: u32) -> bool {
+    // The owner of the directory is the effective user, or root if the process has changed its privileges.
+    match fs::metadata(format!("/proc/{pid}")).map(|directory| directory.uid()) {
+        Ok(owner) if owner == uid => return true,
+        Ok(0) => {}
+        _ => return false,
+    }
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    line.is_some_and(|line| line.split_ascii_whitespace().any(|one| one.parse() == Ok(uid)))
 }
 
 impl Carrier {

@@ -1,0 +1,114 @@
+//! One launch, from its order to the last process of the job.
+
+use std::os::fd::OwnedFd;
+
+use limo_shepherd::processes::Mark;
+use limo_shepherd::{BootTime, Ended, Identity, Launch, Plan, Why};
+use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::child::Launching;
+use crate::reap::Collected;
+use crate::watch::Watch;
+
+/// A launch and the job that it became.
+pub struct Attempt {
+    pub phase: Phase,
+    pub watch: Watch,
+    pub mark: Mark,
+    /// As whom workers work for the job.
+    pub identity: Option<Identity>,
+    /// Removed after the job's end.
+    pub carried: Option<Vec<u8>>,
+    pub terminal: bool,
+    /// When the launch is given up.
+    pub launch_by: BootTime,
+}
+
+pub enum Phase {
+    /// A worker writes the file that came with the job.
+    Carrying {
+        worker: Pid,
+        plan: Box<Plan>,
+        descriptors: Vec<OwnedFd>,
+    },
+    /// The child is not yet its program.
+    Launching {
+        child: Box<Launching>,
+        since: BootTime,
+    },
+    Running {
+        leader: Pid,
+        since: BootTime,
+    },
+    /// Between two of the others, or the command is over and a worker kills what it left behind.
+    Idle,
+}
+
+impl Attempt {
+    /// A launch of `plan` that has not begun.
+    pub fn new(launch: &Launch, plan: &Plan, now: BootTime) -> Self {
+        Self {
+            phase: Phase::Idle,
+            watch: Watch::new(launch.time_limit, launch.kill_grace, launch.lease.is_some()),
+            mark: Mark { cookie: plan.cookie.clone(), uid: plan.uid },
+            identity: plan.identity.clone(),
+            carried: plan.carried.as_ref().map(|carried| carried.directory.clone()),
+            terminal: plan.terminal,
+            launch_by: now.plus(launch.launch_deadline),
+        }
+    }
+
+    /// The process that is the job's leader, or will be.
+    pub fn child(&self) -> Option<Pid> {
+        match &self.phase {
+            Phase::Launching { child, .. } => Some(child.pid),
+            Phase::Running { leader, .. } => Some(*leader),
+            Phase::Carrying { .. } | Phase::Idle => None,
+        }
+    }
+
+    /// When something is due.
+    pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
+        let launch = match self.phase {
+            Phase::Launching { .. } => Some(self.launch_by),
+            // Its worker has a deadline of its own.
+            Phase::Carrying { .. } | Phase::Running { .. } => None,
+            Phase::Idle => return None,
+        };
+        [launch, self.watch.deadline(lease)].into_iter().flatten().min()
+    }
+
+    /// Sends a signal to the job's process group; to the child alone while it has none.
+    pub fn signal(&self, signal: i32) {
+        match &self.phase {
+            Phase::Running { leader, .. } => {
+                limo_shepherd::processes::group(*leader, signal);
+            }
+            Phase::Launching { child, .. } => {
+                // SAFETY: no memory is involved. It is not collected yet, so the number is its own.
+                unsafe { libc::kill(child.pid.as_raw(), signal) };
+            }
+            Phase::Carrying { worker, .. } if signal == libc::SIGTERM || signal == libc::SIGKILL => {
+                let _ = kill(*worker, Signal::SIGKILL);
+            }
+            Phase::Carrying { .. } | Phase::Idle => {}
+        }
+    }
+
+    /// Asks the job to end, also if it is stopped or a shell that ignores TERM.
+    pub fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+        if self.terminal {
+            self.signal(libc::SIGHUP);
+        }
+        self.signal(libc::SIGCONT);
+    }
+}
+
+/// What is reported of a leader that was collected.
+pub fn ended(collected: &Collected, why: Why, elapsed: u64) -> Ended {
+    let Collected { status, user_cpu, system_cpu, max_rss } = *collected;
+    Ended { status, elapsed, user_cpu, system_cpu, max_rss, why }
+}

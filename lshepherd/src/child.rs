@@ -1,0 +1,310 @@
+//! A process from its birth to the first instruction of its program. Until then it shares the memory of this process, which
+//! is quicker than copying it, but this process does not wait: a user's file may keep the child for ever.
+//!
+//! The child makes raw system calls and writes to its own stack only. It allocates nothing, takes no lock and touches no
+//! `errno`. It drops its privileges itself: groups, then user, then umask and directory, then files, so that whatever it
+//! touches it touches as the job's user.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use limo_shepherd::{FIRST_INHERITED, Identity, Plan, Step};
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::unistd::{Pid, pipe2};
+
+use crate::raw::call;
+
+/// The deepest of the child's calls needs some hundred bytes, more without optimization.
+const STACK: usize = 64 << 10;
+
+/// Runs programs that name no interpreter, as `execvp(3)` has it.
+const SHELL: &CStr = c"/bin/sh";
+
+/// The limit on open files that a login has. The hard limit is that of the daemon.
+const SOFT_FILES: u64 = 1024;
+
+/// Texts for the kernel, with the list of pointers that it wants. The texts do not move when this does.
+struct Texts {
+    texts: Vec<CString>,
+    list: Vec<*const c_char>,
+}
+
+impl Texts {
+    fn new(texts: &[Vec<u8>]) -> io::Result<Self> {
+        let texts = texts.iter().map(|text| text_of(text)).collect::<io::Result<Vec<_>>>()?;
+        let list = texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+        Ok(Self { texts, list })
+    }
+}
+
+fn text_of(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a text holds a NUL byte"))
+}
+
+/// Everything that the child reads. It stays where it is until the child has left this memory.
+struct Birth {
+    paths: Texts,
+    argv: Texts,
+    /// The same for a program that a shell has to run; the child puts in the second.
+    shell_argv: Vec<*const c_char>,
+    env: Texts,
+    directory: CString,
+    umask: u32,
+    identity: Option<Identity>,
+    stdin: Option<CString>,
+    /// For stdout and stderr: the name, and whether the content stays.
+    outputs: [Option<(CString, bool)>; 2],
+    terminal: bool,
+    blocked: bool,
+    /// In the order of their places: stdin, stdout, stderr, and from [`FIRST_INHERITED`] on.
+    descriptors: Vec<OwnedFd>,
+    /// The first place whose descriptor is closed when the program begins.
+    until_exec: usize,
+    files: libc::rlimit64,
+    report: RawFd,
+}
+
+/// A birth that a child uses: this process does not touch it until it is dropped.
+struct Shared(*mut Birth);
+
+impl Shared {
+    fn new(birth: Birth) -> Self {
+        Self(Box::into_raw(Box::new(birth)))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: it was a box, and the child has left this memory.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// A child that is not yet its program.
+pub struct Launching {
+    pub pid: Pid,
+    /// The end of this pipe says that the child has left this memory.
+    report: File,
+    /// Written by nobody but the child, read by nobody else.
+    _stack: Vec<u128>,
+    _birth: Shared,
+}
+
+/// What became of a child.
+pub enum Progress {
+    /// Nothing yet.
+    Open,
+    /// It is the program, or was killed before.
+    Left,
+    /// It is about to end because of this error.
+    Failed(Step, i32),
+}
+
+/// The limit on open files of jobs: as of a login, below the limit of this process.
+pub fn file_limit() -> io::Result<libc::rlimit64> {
+    let mut own = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: valid for writing.
+    match unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut own) } {
+        0 => Ok(libc::rlimit64 { rlim_cur: SOFT_FILES.min(own.rlim_max), rlim_max: own.rlim_max }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Begins a launch. `descriptors` are stdin, stdout, stderr and the inherited ones, none below 10; `files` is the job's limit
+/// on open files.
+///
+/// # Errors
+/// If there is no process.
+pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, files: libc::rlimit64) -> io::Result<Launching> {
+    let (report, theirs) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
+    if plan.argv.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no command"));
+    }
+    let argv = Texts::new(&plan.argv)?;
+    let arguments = argv.list.get(1..).unwrap_or_default();
+    let shell_argv = [&[SHELL.as_ptr(), ptr::null()], arguments].concat();
+    let output = |output: Option<limo_shepherd::Output>| -> io::Result<_> {
+        output.map(|output| Ok((text_of(&output.name)?, output.keep))).transpose()
+    };
+    let birth = Shared::new(Birth {
+        paths: Texts::new(&plan.paths)?,
+        argv,
+        shell_argv,
+        env: Texts::new(&plan.env)?,
+        directory: text_of(&plan.directory)?,
+        umask: plan.umask & 0o777,
+        identity: plan.identity,
+        stdin: plan.stdin.as_deref().map(text_of).transpose()?,
+        outputs: [output(plan.stdout)?, output(plan.stderr)?],
+        terminal: plan.terminal,
+        blocked: plan.blocked,
+        until_exec: descriptors.len() - plan.until_exec,
+        descriptors,
+        files,
+        report: theirs.as_raw_fd(),
+    });
+    let mut stack = Vec::<u128>::with_capacity(STACK / size_of::<u128>());
+    // SAFETY: the end of the memory that was allocated, to which no other pointer leads; `u128` is aligned as a stack must be.
+    let top = unsafe { stack.as_mut_ptr().add(stack.capacity()) };
+    // SAFETY: the birth and the stack live in what is returned, which is kept until the child has left this memory. All
+    // signals of this process are blocked, so that no handler runs in the child.
+    let child = unsafe { libc::clone(born, top.cast(), libc::CLONE_VM | libc::SIGCHLD, birth.0.cast()) };
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Launching { pid: Pid::from_raw(child), report: report.into(), _stack: stack, _birth: birth })
+}
+
+impl Launching {
+    pub fn as_file(&self) -> &File {
+        &self.report
+    }
+
+    /// How far the child is. Once it has left, this may be dropped.
+    pub fn progress(&mut self) -> Progress {
+        let mut bytes = [0; 8];
+        match self.report.read(&mut bytes) {
+            Ok(8) => {
+                let [step, _, _, _, a, b, c, d] = bytes;
+                Progress::Failed(Step::of(step), i32::from_le_bytes([a, b, c, d]))
+            }
+            Ok(0) => Progress::Left,
+            // A write of so few bytes is never divided.
+            Ok(_) => Progress::Failed(Step::Other, libc::EIO),
+            Err(_) => Progress::Open,
+        }
+    }
+}
+
+type Done = Result<(), (Step, c_int)>;
+
+/// The life of the child.
+extern "C" fn born(birth: *mut c_void) -> c_int {
+    // SAFETY: it is the parent's, which keeps it; only the child uses it from now on.
+    let birth = unsafe { &mut *birth.cast::<Birth>() };
+    // SAFETY: only in the child.
+    let (step, errno) = unsafe {
+        match prepare(birth) {
+            Ok(()) => (Step::Exec, exec(birth)),
+            Err(failed) => failed,
+        }
+    };
+    let [a, b, c, d] = errno.to_le_bytes();
+    let report = [step as u8, 0, 0, 0, a, b, c, d];
+    // SAFETY: the bytes live until the call returns; the last ends this process and nothing else.
+    unsafe {
+        call(libc::SYS_write, [birth.report as usize, report.as_ptr() as usize, report.len(), 0, 0]);
+        call(libc::SYS_exit, [127, 0, 0, 0, 0]);
+    }
+    127
+}
+
+fn check(step: Step, result: isize) -> Result<isize, (Step, c_int)> {
+    // Errors of the kernel are between -4095 and -1.
+    if result < 0 { Err((step, -(result as c_int))) } else { Ok(result) }
+}
+
+/// Everything up to the program.
+///
+/// # Safety
+/// Only in the child.
+unsafe fn prepare(birth: &Birth) -> Done {
+    // SAFETY: every pointer is to memory that lives until the child has left it.
+    unsafe {
+        check(Step::Session, call(libc::SYS_setsid, [0; 5]))?;
+        for (place, fd) in birth.descriptors.iter().enumerate() {
+            let flags = if place >= birth.until_exec { libc::O_CLOEXEC as usize } else { 0 };
+            check(Step::Inherited, call(libc::SYS_dup3, [fd.as_raw_fd() as usize, place, flags, 0, 0]))?;
+        }
+        if birth.terminal {
+            check(Step::Terminal, call(libc::SYS_ioctl, [0, libc::TIOCSCTTY as usize, 0, 0, 0]))?;
+        }
+        let files = &raw const birth.files as usize;
+        check(Step::Limits, call(libc::SYS_prlimit64, [0, libc::RLIMIT_NOFILE as usize, files, 0, 0]))?;
+        if let Some(Identity { uid, gid, groups }) = &birth.identity {
+            let (uid, gid) = (*uid as usize, *gid as usize);
+            let done = |result| check(Step::Identity, result);
+            done(call(libc::SYS_setgroups, [groups.len(), groups.as_ptr() as usize, 0, 0, 0]))?;
+            done(call(libc::SYS_setresgid, [gid, gid, gid, 0, 0]))?;
+            done(call(libc::SYS_setresuid, [uid, uid, uid, 0, 0]))?;
+        }
+        call(libc::SYS_umask, [birth.umask as usize, 0, 0, 0, 0]);
+        check(Step::Directory, call(libc::SYS_chdir, [birth.directory.as_ptr() as usize, 0, 0, 0, 0]))?;
+        if let Some(name) = &birth.stdin {
+            open(Step::Stdin, name, libc::O_RDONLY, 0)?;
+            // A directory can be opened; only reading it fails.
+            check(Step::Stdin, call(libc::SYS_read, [0; 5]))?;
+        }
+        for (place, output) in (1..).zip(&birth.outputs) {
+            let Some((name, keep)) = output else { continue };
+            let truncate = if *keep { 0 } else { libc::O_TRUNC };
+            // Appending in any case, so that two descriptors of one file do not write over each other.
+            let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
+            open(if place == 1 { Step::Stdout } else { Step::Stderr }, name, flags, place)?;
+        }
+        // All descriptors of this process are close-on-exec by themselves; a kernel before 5.11 does not know this call.
+        let first = birth.descriptors.len().max(FIRST_INHERITED as usize);
+        call(libc::SYS_close_range, [first, u32::MAX as usize, libc::CLOSE_RANGE_CLOEXEC as usize, 0, 0]);
+        if !birth.blocked {
+            let none = 0_u64;
+            let how = libc::SIG_SETMASK as usize;
+            check(
+                Step::Other,
+                call(libc::SYS_rt_sigprocmask, [how, &raw const none as usize, 0, size_of::<u64>(), 0]),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts a file in the place of a descriptor.
+///
+/// # Safety
+/// Only in the child.
+unsafe fn open(step: Step, name: &CStr, flags: c_int, place: usize) -> Done {
+    // Without O_NONBLOCK a FIFO of that name, which anybody may make, would stop the child until somebody opens it.
+    let open = flags | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let here = libc::AT_FDCWD as usize;
+    // SAFETY: the name lives until the calls return.
+    unsafe {
+        let fd = check(step, call(libc::SYS_openat, [here, name.as_ptr() as usize, open as usize, 0o666, 0]))?;
+        let fd = fd.cast_unsigned();
+        let flags = (flags & libc::O_APPEND) as usize;
+        check(step, call(libc::SYS_fcntl, [fd, libc::F_SETFL as usize, flags, 0, 0]))?;
+        check(step, call(libc::SYS_dup3, [fd, place, 0, 0, 0]))?;
+    }
+    Ok(())
+}
+
+/// Becomes the program, as `execvp(3)` does; returns why not.
+///
+/// # Safety
+/// Only in the child.
+unsafe fn exec(birth: &mut Birth) -> c_int {
+    let mut last = libc::ENOENT;
+    let mut refused = false;
+    let execve = |path: &CStr, argv: &[*const c_char], env: &[*const c_char]| {
+        let arguments = [path.as_ptr() as usize, argv.as_ptr() as usize, env.as_ptr() as usize, 0, 0];
+        // SAFETY: all texts and lists end in a null, and live until the child has left this memory.
+        -(unsafe { call(libc::SYS_execve, arguments) } as c_int)
+    };
+    for path in &birth.paths.texts {
+        let mut error = execve(path, &birth.argv.list, &birth.env.list);
+        if error == libc::ENOEXEC {
+            birth.shell_argv[1] = path.as_ptr();
+            error = execve(SHELL, &birth.shell_argv, &birth.env.list);
+        }
+        match error {
+            // It may be elsewhere.
+            libc::EACCES => refused = true,
+            libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT | libc::ENAMETOOLONG => {}
+            other => return other,
+        }
+        last = error;
+    }
+    if refused { libc::EACCES } else { last }
+}

@@ -1,0 +1,54 @@
+//! Collects children that ended, those inherited from jobs too, with the resources that they used.
+
+use std::mem::MaybeUninit;
+
+use nix::libc;
+use nix::unistd::Pid;
+
+/// A child that ended, and the children that it had waited for.
+#[derive(Debug)]
+pub struct Collected {
+    /// As `waitpid(2)` gives it.
+    pub status: i32,
+    /// Milliseconds.
+    pub user_cpu: u64,
+    /// Milliseconds.
+    pub system_cpu: u64,
+    /// Bytes.
+    pub max_rss: u64,
+}
+
+/// A child that ended and is not collected yet, so that its number is still its own.
+pub fn ended_child() -> Option<Pid> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` is valid for writing, and zero is a valid siginfo_t, which says that no child has ended.
+    let pid = unsafe {
+        if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) != 0 {
+            return None;
+        }
+        info.assume_init().si_pid()
+    };
+    (pid > 0).then(|| Pid::from_raw(pid))
+}
+
+/// Collects a child that [`ended_child`] named.
+pub fn collect(child: Pid) -> Option<Collected> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both are valid for writing, and zero is a valid rusage.
+    let usage = unsafe {
+        if libc::wait4(child.as_raw(), &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) != child.as_raw() {
+            return None;
+        }
+        usage.assume_init()
+    };
+    // The kernel counts in KiB.
+    let max_rss = u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024);
+    Some(Collected { status, user_cpu: ms(usage.ru_utime), system_cpu: ms(usage.ru_stime), max_rss })
+}
+
+fn ms(time: libc::timeval) -> u64 {
+    let ms = time.tv_sec.saturating_mul(1000).saturating_add(time.tv_usec / 1000);
+    u64::try_from(ms).unwrap_or(0)
+}

@@ -1,0 +1,333 @@
+//! The state of this process and what follows from orders, time and ended children. Nothing here waits.
+
+mod workers;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use limo_shepherd::processes::{children, group, sweep};
+use limo_shepherd::{Answer, BootTime, Handle, Identity, Launch, Order, Plan, Received, Step, Why, take_plan};
+use nix::libc;
+use nix::unistd::{Pid, geteuid};
+
+use crate::attempt::{Attempt, Phase, ended};
+use crate::carried;
+use crate::child::{Launching, Progress, begin};
+use crate::reap::{self, Collected};
+use crate::removals::{Removal, Removals};
+use crate::watch::Due;
+use crate::worker::{self, Worker};
+
+/// Milliseconds that what a job left behind gets to be gone after KILL: only a process in an uninterruptible wait takes
+/// longer.
+const SWEEP: u64 = 5_000;
+
+/// More milliseconds until a worker that sweeps is killed itself, because a process of the job holds it.
+const SWEEP_STUCK: u64 = 2_000;
+
+/// The work of a worker.
+enum Work {
+    Carry(Handle),
+    Sweep(Handle),
+    Remove(Removal),
+}
+
+pub struct Shepherd {
+    attempts: BTreeMap<Handle, Attempt>,
+    workers: BTreeMap<Pid, (Worker, Work)>,
+    /// Children that were killed before they were their programs, and still share this memory.
+    abandoned: Vec<Launching>,
+    removals: Removals,
+    lease: Option<BootTime>,
+    files: libc::rlimit64,
+    /// Kept until this process ends.
+    lock: Vec<OwnedFd>,
+    pub answers: VecDeque<Answer>,
+}
+
+impl Shepherd {
+    /// `files` is the jobs' limit on open files.
+    pub fn new(files: libc::rlimit64) -> Self {
+        Self {
+            attempts: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            abandoned: Vec::new(),
+            removals: Removals::default(),
+            lease: None,
+            files,
+            lock: Vec::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
+    fn trouble(&mut self, text: String) {
+        self.answers.push_back(Answer::Trouble { text });
+    }
+
+    /// A message of `lslave` arrived.
+    pub fn received(&mut self, received: Received) {
+        match Order::decode(&received.bytes) {
+            Ok(Order::Hello) => {
+                self.lock = received.descriptors;
+                self.answers.push_back(Answer::Hello { pid: std::process::id().cast_signed() });
+            }
+            Ok(Order::Launch(launch)) => self.launch(&launch, received),
+            Ok(Order::Signal { handle, signal }) => {
+                if let Some(attempt) = self.attempts.get(&handle).filter(|_| signal > 0) {
+                    attempt.signal(signal);
+                }
+            }
+            Ok(Order::Stop { handle, grace }) => self.stop(handle, grace),
+            Ok(Order::Lease { until }) => self.lease = Some(until),
+            Ok(Order::Frozen { handle, on }) => {
+                if let Some(Attempt { watch, phase: Phase::Running { .. }, .. }) = self.attempts.get_mut(&handle) {
+                    watch.frozen(on, BootTime::now());
+                }
+            }
+            Ok(Order::RemoveCarried { directory, uid }) => {
+                let identity = geteuid().is_root().then(|| Identity { uid, gid: uid, groups: Vec::new() });
+                self.remove(Removal { directory, uid, identity });
+            }
+            Err(error) => self.trouble(format!("an order is not understood: {error}")),
+        }
+    }
+
+    fn launch(&mut self, launch: &Launch, received: Received) {
+        let handle = launch.handle;
+        if self.attempts.contains_key(&handle) {
+            return self.trouble(format!("launch {handle} was ordered twice"));
+        }
+        let (plan, descriptors) = match take_plan(received) {
+            Ok(taken) => taken,
+            Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
+        };
+        // The end of the lease is the same for all; a new job does not bring back an earlier one.
+        self.lease = self.lease.max(launch.lease);
+        let now = BootTime::now();
+        if plan.carried.is_none() {
+            return self.begin(launch, plan, descriptors, now);
+        }
+        let deadline = now.plus(launch.launch_deadline);
+        let identity = plan.identity.clone();
+        let started = worker::start(identity.as_ref(), deadline, || match &plan.carried {
+            Some(carried) => carried::write(carried).map(|()| 0),
+            None => Ok(0),
+        });
+        match started {
+            Ok(worker) => {
+                let pid = worker.pid;
+                self.workers.insert(pid, (worker, Work::Carry(handle)));
+                let mut attempt = Attempt::new(launch, &plan, now);
+                attempt.phase = Phase::Carrying { worker: pid, plan: Box::new(plan), descriptors };
+                self.attempts.insert(handle, attempt);
+            }
+            Err(error) => self.not_started(handle, Step::Spawn, error as i32, String::new()),
+        }
+    }
+
+    fn begin(&mut self, launch: &Launch, plan: Plan, descriptors: Vec<OwnedFd>, now: BootTime) {
+        let handle = launch.handle;
+        let mut attempt = Attempt::new(launch, &plan, now);
+        match begin(plan, descriptors, self.files) {
+            Ok(child) => {
+                attempt.phase = Phase::Launching { child: Box::new(child), since: now };
+                self.attempts.insert(handle, attempt);
+            }
+            Err(error) => self.cannot_begin(handle, &error),
+        }
+    }
+
+    fn cannot_begin(&mut self, handle: Handle, error: &std::io::Error) {
+        let errno = error.raw_os_error().unwrap_or(0);
+        let reason = if errno == 0 { error.to_string() } else { String::new() };
+        self.not_started(handle, Step::Spawn, errno, reason);
+    }
+
+    /// Nothing of it runs, or it has been killed before the first instruction of its program.
+    fn not_started(&mut self, handle: Handle, step: Step, errno: i32, reason: String) {
+        if let Some(attempt) = self.attempts.remove(&handle) {
+            self.remove_carried(attempt);
+        }
+        self.answers.push_back(Answer::NotStarted { handle, step: step as u8, errno, reason });
+    }
+
+    fn stop(&mut self, handle: Handle, grace: u64) {
+        let Some(attempt) = self.attempts.get_mut(&handle) else { return };
+        if attempt.watch.stop(Why::Stop, BootTime::now().plus(grace)) {
+            attempt.terminate();
+        }
+    }
+
+    /// When [`Shepherd::time_passed`] has something to do.
+    pub fn deadline(&self) -> Option<BootTime> {
+        let attempts = self.attempts.values().filter_map(|attempt| attempt.deadline(self.lease));
+        attempts.chain(self.workers.values().map(|(worker, _)| worker.deadline)).min()
+    }
+
+    pub fn time_passed(&mut self, now: BootTime) {
+        let mut late = Vec::new();
+        for (&handle, attempt) in &mut self.attempts {
+            match attempt.watch.due(self.lease, now) {
+                Some(Due::Term(why)) => {
+                    self.answers.push_back(Answer::Stopping { handle, why });
+                    attempt.terminate();
+                }
+                // What is outside of the group follows when the leader is collected.
+                Some(Due::Kill) => attempt.signal(libc::SIGKILL),
+                None => {}
+            }
+            if matches!(attempt.phase, Phase::Launching { .. }) && attempt.launch_by <= now {
+                late.push(handle);
+            }
+        }
+        for handle in late {
+            self.give_up(handle);
+        }
+        let mut stuck = Vec::new();
+        for (worker, work) in self.workers.values_mut().filter(|(worker, _)| worker.deadline <= now) {
+            worker.kill();
+            // It is collected when the kernel lets go of it. Nobody waits for that.
+            worker.deadline = BootTime(u64::MAX);
+            match work {
+                Work::Carry(handle) => stuck.push((*handle, true)),
+                Work::Sweep(handle) => stuck.push((*handle, false)),
+                Work::Remove(_) => {}
+            }
+        }
+        for (handle, carries) in stuck {
+            if carries {
+                self.not_started(handle, Step::Deadline, 0, String::new());
+            } else {
+                // At least the process that has held the worker.
+                self.emptied(handle, 1);
+            }
+        }
+    }
+
+    /// The child does not become its program: a user's file holds it, or its user has stopped it.
+    fn give_up(&mut self, handle: Handle) {
+        // It may have gone on at the last moment.
+        self.child_reported(handle);
+        let Some(attempt) = self.attempts.get_mut(&handle) else { return };
+        match std::mem::replace(&mut attempt.phase, Phase::Idle) {
+            Phase::Launching { child, .. } => {
+                // SAFETY: no memory is involved. It is not collected yet, so the number is its own.
+                unsafe { libc::kill(child.pid.as_raw(), libc::SIGKILL) };
+                self.abandoned.push(*child);
+                self.not_started(handle, Step::Deadline, 0, String::new());
+            }
+            other => attempt.phase = other,
+        }
+    }
+
+    /// The pipes of children that are not yet their programs.
+    pub fn launching(&self) -> impl Iterator<Item = (Handle, BorrowedFd<'_>)> {
+        self.attempts.iter().filter_map(|(handle, attempt)| match &attempt.phase {
+            Phase::Launching { child, .. } => Some((*handle, child.as_file().as_fd())),
+            _ => None,
+        })
+    }
+
+    /// A child may have left this memory.
+    pub fn child_reported(&mut self, handle: Handle) {
+        let Some(Attempt { phase, watch, .. }) = self.attempts.get_mut(&handle) else { return };
+        let Phase::Launching { child, since } = phase else { return };
+        match child.progress() {
+            Progress::Open => {}
+            Progress::Left => {
+                let (leader, since) = (child.pid, *since);
+                // From here on nothing shares this memory.
+                *phase = Phase::Running { leader, since };
+                watch.begins(since);
+                self.answers.push_back(Answer::Started { handle, leader: leader.as_raw() });
+            }
+            Progress::Failed(step, errno) => {
+                if let Phase::Launching { child, .. } = std::mem::replace(phase, Phase::Idle) {
+                    self.abandoned.push(*child);
+                }
+                self.not_started(handle, step, errno, String::new());
+            }
+        }
+    }
+
+    /// Some child ended.
+    pub fn collect(&mut self) {
+        while let Some(child) = reap::ended_child() {
+            if let Some((worker, work)) = self.workers.remove(&child) {
+                let status = reap::collect(child).map_or(0, |collected| collected.status);
+                self.worked(work, worker.finished(status));
+                continue;
+            }
+            let find = |(handle, attempt): (&Handle, &Attempt)| (attempt.child() == Some(child)).then_some(*handle);
+            let handle = self.attempts.iter().find_map(find);
+            // One that ended has left this memory before, and says so first.
+            handle.into_iter().for_each(|handle| self.child_reported(handle));
+            let leads = handle.filter(|handle| self.attempts.get(handle).is_some_and(|one| one.child() == Some(child)));
+            if leads.is_some() {
+                // Before it is collected, while the number of the group is surely its own.
+                group(child, libc::SIGKILL);
+            }
+            let collected = reap::collect(child);
+            self.abandoned.retain(|one| one.pid != child);
+            match (collected, leads) {
+                (Some(collected), Some(handle)) => self.leader_ended(handle, &collected),
+                (Some(_), None) => {}
+                (None, _) => return,
+            }
+        }
+    }
+
+    fn leader_ended(&mut self, handle: Handle, collected: &Collected) {
+        let now = BootTime::now();
+        let Some(attempt) = self.attempts.get_mut(&handle) else { return };
+        let Phase::Running { since, .. } = attempt.phase else { return };
+        let elapsed = now.0.saturating_sub(since.0);
+        let ended = ended(collected, attempt.watch.why(), elapsed);
+        self.answers.push_back(Answer::Exited { handle, ended });
+        let mark = attempt.mark.clone();
+        // So that it does not count as a leader any more.
+        attempt.phase = Phase::Idle;
+        // Most jobs leave nothing behind, and then all of /proc need not be read.
+        if self.is_alone_with_leaders() {
+            return self.emptied(handle, 0);
+        }
+        let patience = std::time::Duration::from_millis(SWEEP);
+        let left = move || Ok(u8::try_from(sweep(&mark, patience)).unwrap_or(u8::MAX));
+        match worker::start(None, now.plus(SWEEP + SWEEP_STUCK), left) {
+            Ok(worker) => {
+                self.workers.insert(worker.pid, (worker, Work::Sweep(handle)));
+            }
+            Err(error) => {
+                self.trouble(format!("cannot look for what a job left behind: {error}"));
+                self.emptied(handle, 0);
+            }
+        }
+    }
+
+    /// Whether nothing is left of any job but what its leader leads: whatever outlives its parent becomes a child of this
+    /// process. `false` also if the kernel does not say.
+    fn is_alone_with_leaders(&self) -> bool {
+        let own = |child: &Pid| {
+            self.workers.contains_key(child)
+                || self.abandoned.iter().any(|one| one.pid == *child)
+                || self.attempts.values().any(|attempt| attempt.child() == Some(*child))
+        };
+        children().is_some_and(|children| children.iter().all(own))
+    }
+
+    /// `lslave` is gone: ends everything.
+    pub fn end_all(&mut self) {
+        for attempt in self.attempts.values() {
+            attempt.signal(libc::SIGKILL);
+        }
+        for child in children().unwrap_or_default() {
+            // SAFETY: no memory is involved. No child is collected meanwhile.
+            unsafe { libc::kill(child.as_raw(), libc::SIGKILL) };
+        }
+        while let Some(child) = reap::ended_child() {
+            if reap::collect(child).is_none() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What this process has from its parent, and what jobs may have of it: descriptors, signals, limits.
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use anyhow::{Context, bail};
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+use nix::sys::stat::Mode;
+
+/// Descriptors below this number are places for a job's own, and held free of others.
+const PLACES: i32 = 10;
+
+/// Prepares this process; returns the connection to `lslave` and the source of ended children.
+///
+/// # Errors
+/// If this is not a process that `lslave` has started, or the kernel refuses.
+pub fn prepare() -> anyhow::Result<(OwnedFd, SignalFd)> {
+    let stdin = std::io::stdin();
+    if getsockopt(&stdin, sockopt::SockType).ok() != Some(SockType::SeqPacket) {
+        bail!("lshepherd is started by lslave and is of no use by itself");
+    }
+    // SAFETY: numbers of descriptors only. Nothing in this process uses one above stderr yet.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+    for fd in open_descriptors() {
+        // On a kernel without that call.
+        // SAFETY: as above.
+        unsafe { libc::close(fd) };
+    }
+    let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()).context("/dev/null")?;
+    fill_places(null.as_fd())?;
+    let socket = nix::fcntl::fcntl(stdin.as_fd(), nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(PLACES))?;
+    // SAFETY: the descriptor was just made, and nobody else knows it.
+    let socket: OwnedFd = unsafe { std::os::fd::FromRawFd::from_raw_fd(socket) };
+    // SAFETY: both are open. Placeholders stay open for ever.
+    unsafe {
+        libc::dup2(null.as_raw_fd(), libc::STDIN_FILENO);
+        libc::dup2(null.as_raw_fd(), libc::STDOUT_FILENO);
+    }
+    if null.as_raw_fd() < PLACES {
+        std::mem::forget(null);
+    }
+    // A job inherits ignored signals: all are as they were made. The handlers of the standard library go, too.
+    for signal in 1..=libc::SIGRTMAX() {
+        // As the kernel has it, all zero: the default action, no flags. The C library refuses two signals of its own.
+        let default = [0_u64; 4];
+        // SAFETY: the structure is only read, and lives until the call returns. SIGKILL and SIGSTOP are refused.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), 8) };
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None).context("cannot block signals")?;
+    let mut child = SigSet::empty();
+    child.add(Signal::SIGCHLD);
+    let ended = SignalFd::with_flags(&child, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
+    let ended = ended.context("cannot hear of ended children")?;
+    // A signal to the group of `lslave`, from its terminal for example, is not for this process or its jobs.
+    let _ = nix::unistd::setsid();
+    nix::unistd::chdir("/").context("/")?;
+    nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
+    // Children that have become a user share this memory for a moment: nobody may read or trace them.
+    nix::sys::prctl::set_dumpable(false).context("cannot close this process to others")?;
+    // Jobs are as likely to be killed for want of memory as other programs, whatever protects `lslave`. A child cannot
+    // set this for itself: while it shares this memory, the kernel would set it for both.
+    let _ = fs::write("/proc/self/oom_score_adj", "0");
+    Ok((socket, ended))
+}
+
+/// Descriptors above stderr.
+fn open_descriptors() -> Vec<i32> {
+    let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let all: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    all.into_iter().filter(|fd| *fd > libc::STDERR_FILENO).collect()
+}
+
+/// Opens every place, so that no descriptor that is made later lies there.
+fn fill_places(null: BorrowedFd<'_>) -> anyhow::Result<()> {
+    for place in 3..PLACES {
+        // SAFETY: numbers of descriptors only; no other one is open there.
+        let done =
+            place == null.as_raw_fd() || unsafe { libc::dup3(null.as_raw_fd(), place, libc::O_CLOEXEC) } == place;
+        if !done {
+            bail!("cannot reserve descriptor {place}: {}", std::io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The timers of one job: time limit, lease, and the time from TERM to KILL. Knows no clock and no process.
+
+use limo_shepherd::{BootTime, Why};
+
+/// The timers of a job.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Milliseconds that the job may still run from `since` on, while it is not frozen.
+    limit: Option<u64>,
+    /// When the limit began to run or continued; `None` while the job is frozen or has not begun.
+    since: Option<BootTime>,
+    leased: bool,
+    /// Milliseconds from TERM to KILL when a timer ends the job.
+    grace: u64,
+    stop: Option<Stop>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stop {
+    why: Why,
+    /// `None` once it was sent.
+    kill_at: Option<BootTime>,
+}
+
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    Term(Why),
+    Kill,
+}
+
+impl Watch {
+    /// `limit` and `grace` in milliseconds.
+    pub fn new(limit: Option<u64>, grace: u64, leased: bool) -> Self {
+        Self { limit, grace, leased, ..Self::default() }
+    }
+
+    /// The command runs from now on.
+    pub fn begins(&mut self, now: BootTime) {
+        self.since = Some(now);
+    }
+
+    /// The job stands still, or continues.
+    pub fn frozen(&mut self, on: bool, now: BootTime) {
+        match (on, self.since) {
+            (true, Some(since)) => {
+                let used = now.0.saturating_sub(since.0);
+                self.limit = self.limit.map(|limit| limit.saturating_sub(used));
+                self.since = None;
+            }
+            (false, None) => self.since = Some(now),
+            _ => {}
+        }
+    }
+
+    /// Begins to end the job, unless it is being ended already: then the earlier KILL counts. Returns whether TERM is due.
+    pub fn stop(&mut self, why: Why, kill_at: BootTime) -> bool {
+        match &mut self.stop {
+            None => {
+                self.stop = Some(Stop { why, kill_at: Some(kill_at) });
+                return true;
+            }
+            Some(Stop { kill_at: Some(earlier), .. }) => *earlier = kill_at.min(*earlier),
+            Some(_) => {}
+        }
+        false
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Who or what ends the job.
+    pub fn why(&self) -> Why {
+        self.stop.map_or(Why::OfItself, |stop| stop.why)
+    }
+
+    fn limit_at(&self) -> Option<BootTime> {
+        Some(self.since?.plus(self.limit?))
+    }
+
+    /// When something will be due. `lease` is the end of all leases.
+    pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
+        let end = [self.limit_at(), lease.filter(|_| self.leased)].into_iter().flatten().min();
+        match self.stop {
+            None => end,
+            // A long grace does not outlive the limit or the lease.
+            Some(Stop { kill_at, .. }) => kill_at.map(|at| end.map_or(at, |end| at.min(end.plus(self.grace)))),
+        }
+    }
+
+    /// Takes what is due.
+    pub fn due(&mut self, lease: Option<BootTime>, now: BootTime) -> Option<Due> {
+        let deadline = self.deadline(lease);
+        if let Some(stop) = &mut self.stop {
+            return deadline.filter(|at| *at <= now).map(|_| {
+                stop.kill_at = None;
+                Due::Kill
+            });
+        }
+        let over = |at: Option<BootTime>| at.is_some_and(|at| at <= now);
+        let why = match () {
+            () if over(lease.filter(|_| self.leased)) => Why::Lease,
+            () if over(self.limit_at()) => Why::Limit,
+            () => return None,
+        };
+        self.stop = Some(Stop { why, kill_at: Some(now.plus(self.grace)) });
+        Some(Due::Term(why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> BootTime {
+        BootTime(ms)
+    }
+
+    #[test]
+    fn a_limit_excludes_frozen_time() {
+        let mut watch = Watch::new(Some(100), 10, false);
+        assert_eq!(watch.deadline(None), None, "it has not begun");
+        watch.begins(at(1000));
+        watch.frozen(true, at(1040));
+        watch.frozen(true, at(1041));
+        assert_eq!((watch.deadline(None), watch.due(None, at(9000))), (None, None));
+        watch.frozen(false, at(5000));
+        assert_eq!(watch.deadline(None), Some(at(5060)));
+        assert_eq!(watch.due(None, at(5059)), None);
+        assert_eq!(watch.due(None, at(5060)), Some(Due::Term(Why::Limit)));
+        assert_eq!((watch.deadline(None), watch.due(None, at(5069))), (Some(at(5070)), None));
+        assert_eq!(watch.due(None, at(5070)), Some(Due::Kill));
+        assert_eq!((watch.deadline(None), watch.due(None, at(9999)), watch.why()), (None, None, Why::Limit));
+    }
+
+    #[test]
+    fn a_lease_ends_only_leased_jobs_and_can_be_renewed() {
+        let mut watch = Watch::new(None, 10, true);
+        watch.begins(at(0));
+        watch.frozen(true, at(1));
+        assert_eq!((watch.deadline(Some(at(50))), watch.due(Some(at(50)), at(49))), (Some(at(50)), None));
+        assert_eq!(watch.due(Some(at(80)), at(50)), None, "renewed");
+        assert_eq!(watch.due(Some(at(80)), at(80)), Some(Due::Term(Why::Lease)), "frozen or not");
+        let mut other = Watch::new(None, 10, false);
+        other.begins(at(0));
+        assert_eq!((other.deadline(Some(at(50))), other.due(Some(at(50)), at(60))), (None, None));
+    }
+
+    #[test]
+    fn the_earliest_kill_counts() {
+        let mut watch = Watch::new(None, 10, false);
+        assert!(watch.stop(Why::Stop, at(500)));
+        watch.stop(Why::Stop, at(200));
+        watch.stop(Why::Stop, at(900));
+        assert_eq!(watch.deadline(None), Some(at(200)));
+        assert_eq!(watch.due(None, at(200)), Some(Due::Kill));
+        watch.stop(Why::Stop, at(100));
+        assert_eq!(watch.due(None, at(300)), None, "KILL was sent");
+        let mut long = Watch::new(Some(100), 10, true);
+        long.begins(at(0));
+        assert!(long.stop(Why::Stop, at(9000)) && !long.stop(Why::Stop, at(8000)));
+        assert_eq!(long.deadline(Some(at(500))), Some(at(110)), "the time limit and its grace come first");
+        assert_eq!(long.deadline(Some(at(50))), Some(at(60)), "the lease and its grace come first");
+        assert_eq!((long.due(Some(at(50)), at(60)), long.why()), (Some(Due::Kill), Why::Stop));
+    }
+}

@@ -1,0 +1,114 @@
+//! Why a command was not started, in words.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use limo_model::clip_lossy;
+use limo_proto::FileNames;
+use limo_shepherd::Step;
+use nix::libc;
+use thiserror::Error;
+
+/// Why a command was not started.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    #[error("command not found: {command}")]
+    NotFound { command: String },
+    #[error("{file} came with the job, but the interpreter that its first line names is not on this node")]
+    NoInterpreter { file: String },
+    #[error("cannot execute {command}: {source}")]
+    NotExecutable { command: String, source: io::Error },
+    #[error("the user id {uid} is not known on this node")]
+    UnknownUser { uid: u32 },
+    #[error("this node runs as user id {own} and cannot run a job of user id {uid}")]
+    OtherUser { own: u32, uid: u32 },
+    #[error("cannot look up user id {uid}: {source}")]
+    LookUp { uid: u32, source: nix::Error },
+    #[error("cannot look up user id {uid}: the name service of this node does not answer within {limit_s} s")]
+    LookUpLate { uid: u32, limit_s: u64 },
+    #[error("cannot {what}: {source}")]
+    Step { what: String, source: io::Error },
+    #[error("cannot {what}: {reason}")]
+    Reason { what: String, reason: String },
+    #[error(
+        "{command} did not start within {limit_s} s: its file, its directory or one of its outputs does not respond"
+    )]
+    Late { command: String, limit_s: u64 },
+    #[error("the directory, command or environment has a NUL byte")]
+    Nul,
+    #[error("cannot start a process: {0}")]
+    Spawn(io::Error),
+    #[error("cannot reach lshepherd, which launches jobs on this node: {0}")]
+    Launcher(String),
+}
+
+impl LaunchError {
+    /// The exit code that stands for it.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::NotFound { .. } | Self::NoInterpreter { .. } => 127,
+            _ => 126,
+        }
+    }
+}
+
+/// The names that an explanation needs.
+#[derive(Debug)]
+pub struct Explanation {
+    pub program: Vec<u8>,
+    pub directory: Vec<u8>,
+    pub uid: u32,
+    pub files: FileNames,
+    /// Whether the program came with the job.
+    pub carried: bool,
+    /// Whether the program is the one that runs the job's tasks.
+    pub several: bool,
+}
+
+impl Explanation {
+    /// Explains a launch that failed in `step`, with `errno` unless that is 0. `limit_s` is the deadline in seconds.
+    pub fn of(&self, (step, errno): (Step, i32), reason: String, limit_s: u64) -> LaunchError {
+        let source = io::Error::from_raw_os_error(errno);
+        let open = |file: &Option<Vec<u8>>| {
+            let file = OsStr::from_bytes(file.as_deref().unwrap_or_default());
+            format!("open {}", shown(Path::new(OsStr::from_bytes(&self.directory)).join(file).as_os_str().as_bytes()))
+        };
+        let what = match step {
+            Step::Exec if self.several => return LaunchError::Spawn(source),
+            Step::Exec => return self.of_program(source),
+            Step::Spawn if errno != 0 => return LaunchError::Spawn(source),
+            Step::Deadline => return LaunchError::Late { command: shown(&self.program), limit_s },
+            Step::Session => "start a session".to_owned(),
+            Step::Identity => format!("become user id {}", self.uid),
+            Step::Directory => format!("enter the directory {}", shown(&self.directory)),
+            Step::Stdin => open(&self.files.stdin),
+            Step::Stdout => open(&self.files.stdout),
+            Step::Stderr => open(&self.files.stderr),
+            Step::Terminal => "take up the terminal".to_owned(),
+            Step::Inherited => "hand over what it inherits".to_owned(),
+            Step::Carried => "write the file that came with the job".to_owned(),
+            Step::Limits => "set the limit on open files".to_owned(),
+            Step::Other | Step::Spawn => "start a process".to_owned(),
+        };
+        if errno == 0 { LaunchError::Reason { what, reason } } else { LaunchError::Step { what, source } }
+    }
+
+    /// Why the program itself was not started.
+    fn of_program(&self, source: io::Error) -> LaunchError {
+        let command = shown(&self.program);
+        match source.raw_os_error() {
+            Some(libc::ENOENT) if self.carried => LaunchError::NoInterpreter { file: command },
+            Some(libc::ENOENT) => LaunchError::NotFound { command },
+            _ => LaunchError::NotExecutable { command, source },
+        }
+    }
+}
+
+/// Longest part of a reason that a submitter chooses, in bytes: the cause behind it has to be seen, too.
+const SHOWN_LIMIT: usize = 512;
+
+fn shown(bytes: &[u8]) -> String {
+    clip_lossy(bytes, SHOWN_LIMIT)
+}

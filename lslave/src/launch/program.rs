@@ -1,0 +1,82 @@
+//! A command as the kernel takes it: where the program may be, its arguments and its environment.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::LaunchError;
+
+/// Where programs are looked for by a job that has no `PATH`, as `execvp(3)` does.
+const USUAL_PATH: &[u8] = b"/bin:/usr/bin";
+
+/// A command.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Where it may be, to be tried in order.
+    pub(super) paths: Vec<Vec<u8>>,
+    pub(super) argv: Vec<Vec<u8>>,
+    /// As `NAME=VALUE`.
+    pub(super) env: Vec<Vec<u8>>,
+}
+
+impl Program {
+    /// The first of `argv` is what the program is told as its name. Of variables that are given twice the last counts.
+    ///
+    /// # Errors
+    /// [`LaunchError::Nul`].
+    pub(super) fn new(
+        program: &OsStr,
+        argv: impl Iterator<Item = OsString>,
+        env: Vec<(OsString, OsString)>,
+    ) -> Result<Self, LaunchError> {
+        let text = |bytes: Vec<u8>| if bytes.contains(&0) { Err(LaunchError::Nul) } else { Ok(bytes) };
+        let path = env.iter().rev().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_bytes());
+        let paths = places(program.as_bytes(), path.unwrap_or(USUAL_PATH)).into_iter().map(text);
+        let mut seen = HashSet::new();
+        let last = env.iter().rev().filter(|(key, _)| seen.insert(key));
+        let env = last.map(|(key, value)| text([key.as_bytes(), b"=", value.as_bytes()].concat()));
+        let mut env = env.collect::<Result<Vec<_>, _>>()?;
+        env.reverse();
+        Ok(Self {
+            paths: paths.collect::<Result<_, _>>()?,
+            argv: argv.map(|one| text(one.into_vec())).collect::<Result<_, _>>()?,
+            env,
+        })
+    }
+}
+
+/// Where `program` may be. One with a slash in its name is where it says.
+fn places(program: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
+    if program.contains(&b'/') {
+        return vec![program.to_vec()];
+    }
+    let within = |dir: &[u8]| if dir.is_empty() { program.to_vec() } else { [dir, b"/", program].concat() };
+    path.split(|byte| *byte == b':').map(within).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_looked_for_where_the_path_says() {
+        let check = |program: &str, path: &str, expected: &[&str]| {
+            let found = places(program.as_bytes(), path.as_bytes());
+            let found: Vec<_> = found.iter().map(|place| String::from_utf8_lossy(place)).collect();
+            assert_eq!(found, expected, "{program} {path}");
+        };
+        check("true", "/bin:/usr/bin", &["/bin/true", "/usr/bin/true"]);
+        check("true", ":b:", &["true", "b/true", "true"]);
+        check("./true", "/bin", &["./true"]);
+        check("/x/true", "", &["/x/true"]);
+    }
+
+    #[test]
+    fn of_variables_that_come_twice_the_last_counts() {
+        let pair = |key: &str, value: &str| (OsString::from(key), OsString::from(value));
+        let env = vec![pair("A", "1"), pair("PATH", "/a"), pair("A", "2"), pair("PATH", "/b")];
+        let program = Program::new(OsStr::new("x"), ["x".into()].into_iter(), env).expect("no NUL");
+        assert_eq!(program.env, [b"A=2".to_vec(), b"PATH=/b".to_vec()]);
+        assert_eq!(program.paths, [b"/b/x".to_vec()]);
+    }
+}

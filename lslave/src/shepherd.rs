@@ -1,0 +1,142 @@
+//! The daemon's side of `lshepherd`: starts it, passes orders and answers on, and understands neither.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use limo_shepherd::{Answer, Handle, Launch, Order, Plan, pair, receive, send, send_launch};
+use thiserror::Error;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+use tracing::{debug, error};
+
+use crate::node::Input;
+
+/// The name of the program, which lies beside this one.
+const PROGRAM: &str = "lshepherd";
+
+#[derive(Debug, Error)]
+pub enum ShepherdError {
+    #[error("cannot find this program's own directory, where lshepherd should be: {0}")]
+    Place(io::Error),
+    #[error("cannot start {}, which launches the jobs: {source}; install it in the directory of lslave", path.display())]
+    Start { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Channel(#[from] limo_shepherd::ChannelError),
+    #[error("cannot watch the connection to lshepherd: {0}")]
+    Watch(io::Error),
+}
+
+struct Outgoing {
+    bytes: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+}
+
+/// A running `lshepherd`. It ends, and all jobs with it, when this is dropped.
+#[derive(Debug)]
+pub struct Shepherd {
+    orders: mpsc::UnboundedSender<Outgoing>,
+    next: Handle,
+}
+
+impl Shepherd {
+    /// Starts one. `lock` is kept open by it until nothing of any job runs.
+    ///
+    /// # Errors
+    /// [`ShepherdError`].
+    pub fn start(lock: &File, inputs: &mpsc::Sender<Input>) -> Result<Self, ShepherdError> {
+        let own = std::env::current_exe().map_err(ShepherdError::Place)?;
+        let path = own.with_file_name(PROGRAM);
+        let (ours, theirs) = pair()?;
+        let mut command = Command::new(&path);
+        command.stdin(Stdio::from(theirs)).stdout(Stdio::null());
+        // Nobody waits for it here: it is collected as every child is.
+        command.spawn().map_err(|source| ShepherdError::Start { path, source })?;
+        // SAFETY: an owned descriptor is the same one until it is closed, when this is dropped.
+        let socket = unsafe { AsyncFd::register(ours) }.map_err(|error| ShepherdError::Watch(error.into()))?;
+        let socket = Arc::new(socket);
+        let (orders, queue) = mpsc::unbounded_channel();
+        tokio::spawn(write(Arc::clone(&socket), queue));
+        tokio::spawn(read(socket, inputs.clone()));
+        let shepherd = Self { orders, next: Handle(1) };
+        let lock = lock.try_clone().map_err(ShepherdError::Watch)?;
+        shepherd.put(Order::Hello.encode(), vec![lock.into()]);
+        Ok(shepherd)
+    }
+
+    fn put(&self, bytes: Vec<u8>, descriptors: Vec<OwnedFd>) {
+        // The end of a process that does not listen any more is noticed by the reader.
+        let _ = self.orders.send(Outgoing { bytes, descriptors });
+    }
+
+    /// Gives an order other than a launch.
+    pub fn order(&self, order: &Order) {
+        self.put(order.encode(), Vec::new());
+    }
+
+    /// A handle that was not used before.
+    pub fn handle(&mut self) -> Handle {
+        let handle = self.next;
+        self.next = Handle(handle.0 + 1);
+        handle
+    }
+
+    /// Orders a launch.
+    ///
+    /// # Errors
+    /// If the plan cannot be handed over.
+    pub fn launch(&self, launch: &Launch, plan: &Plan, descriptors: Vec<OwnedFd>) -> Result<(), ShepherdError> {
+        let (bytes, file) = send_launch(launch, plan)?;
+        self.put(bytes, file.into_iter().chain(descriptors).collect());
+        Ok(())
+    }
+}
+
+async fn write(socket: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::UnboundedReceiver<Outgoing>) {
+    while let Some(Outgoing { bytes, descriptors }) = queue.recv().await {
+        let beside: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        let sent = socket.async_io(Interest::WRITABLE, |fd| send(fd.as_fd(), &bytes, &beside)).await;
+        if let Err(error) = sent {
+            debug!(%error, "lshepherd does not take an order");
+        }
+    }
+    // The daemon needs it no longer: both directions end, so that the reader does not keep it alive.
+    let _ =
+        nix::sys::socket::shutdown(std::os::fd::AsRawFd::as_raw_fd(socket.get_ref()), nix::sys::socket::Shutdown::Both);
+}
+
+async fn read(socket: Arc<AsyncFd<OwnedFd>>, inputs: mpsc::Sender<Input>) {
+    loop {
+        let received = socket.async_io(Interest::READABLE, |fd| match receive(fd.as_fd()) {
+            Err(limo_shepherd::ChannelError::Io { source, .. }) => Err(source),
+            other => Ok(other),
+        });
+        let answer = match received.await {
+            Ok(Ok(Some(received))) => Answer::decode(&received.bytes),
+            Ok(Ok(None)) => break,
+            Ok(Err(error)) => {
+                error!(%error, "an answer of lshepherd is not understood");
+                continue;
+            }
+            Err(error) => {
+                error!(%error, "the connection to lshepherd broke");
+                break;
+            }
+        };
+        match answer {
+            Ok(answer) => {
+                if inputs.send(Input::Shepherd(answer)).await.is_err() {
+                    return;
+                }
+            }
+            // Of a later release, perhaps.
+            Err(error) => error!(%error, "an answer of lshepherd is not understood"),
+        }
+    }
+    // A loop that is gone has ended with the daemon.
+    let _ = inputs.send(Input::ShepherdLost).await;
+}

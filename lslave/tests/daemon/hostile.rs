@@ -1,0 +1,243 @@
+//! What a user does with files and processes holds neither the daemon nor anybody else's jobs.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use limo_model::{Outcome, Span};
+use limo_proto::{Channel, DoExec};
+use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::geteuid;
+
+use crate::kill::numbers;
+use crate::master::{Daemon, Master, Session, exec, is_running, shell, within};
+
+/// Another user's job takes no longer than this, whatever one user does.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// A user of every Linux who is not root.
+fn other() -> nix::unistd::User {
+    nix::unistd::User::from_name("daemon").expect("a look-up").expect("every Linux has it")
+}
+
+async fn node() -> (Session, Daemon) {
+    let master = Master::new().await;
+    let daemon = Daemon::start(&master, &[]);
+    fs::set_permissions(daemon.dir.path(), fs::Permissions::from_mode(0o711)).expect("set");
+    (master.welcome().await.0, daemon)
+}
+
+/// Runs a job of this test's user, which ends promptly.
+async fn prompt(node: &mut Session, job: u64) {
+    let begin = Instant::now();
+    node.run(shell(job, "exit 5")).await;
+    assert_eq!(node.ended(job).await.0, Outcome::Exited(5));
+    assert!(begin.elapsed() < PROMPT, "job {job} took {:?}", begin.elapsed());
+}
+
+/// Assigns a job and lets it go; nothing is waited for afterwards.
+async fn as_other(node: &mut Session, mut job: DoExec) {
+    job.launch.uid = if geteuid().is_root() { other().uid.as_raw() } else { geteuid().as_raw() };
+    node.run(job).await;
+}
+
+/// A write lease on a file: whoever opens it waits until its holder gives it up, 45 s at most.
+struct Lease(File);
+
+impl Lease {
+    fn on(path: &Path) -> Self {
+        let file = File::options().read(true).write(true).open(path).expect("an own file");
+        // SAFETY: a descriptor that is open. The holder must not end of the signal that tells it of the one who waits.
+        unsafe {
+            libc::signal(libc::SIGIO, libc::SIG_IGN);
+            assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK), 0, "a lease");
+        }
+        Self(file)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // SAFETY: a descriptor that is open.
+        unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+    }
+}
+
+fn owned_by_other(path: &Path) {
+    if geteuid().is_root() {
+        nix::unistd::chown(path, Some(other().uid), Some(other().gid)).expect("root may");
+    }
+}
+
+/// An executable file of the other user.
+fn program(daemon: &Daemon, name: &str, text: &str) -> PathBuf {
+    let path = daemon.path(name);
+    fs::write(&path, text).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+    owned_by_other(&path);
+    path
+}
+
+#[tokio::test]
+async fn a_lease_on_an_executable_holds_nobody_else() {
+    let (mut node, daemon) = node().await;
+    let path = program(&daemon, "leased", "#!/bin/sh\nexit 7\n");
+    let lease = Lease::on(&path);
+    as_other(&mut node, exec(1, &[path.to_str().expect("UTF-8")])).await;
+    for job in 2..5 {
+        prompt(&mut node, job).await;
+    }
+    drop(lease);
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(7), "it is launched when its file responds");
+}
+
+#[tokio::test]
+async fn a_launch_that_is_held_can_be_stopped() {
+    let (mut node, daemon) = node().await;
+    let path = program(&daemon, "leased", "#!/bin/sh\nexit 7\n");
+    let lease = Lease::on(&path);
+    as_other(&mut node, exec(1, &[path.to_str().expect("UTF-8")])).await;
+    prompt(&mut node, 2).await;
+    let begin = Instant::now();
+    node.stop(1, Span::from_ms(1)).await;
+    assert!(matches!(node.ended(1).await.0, Outcome::Signaled(_)), "stopped");
+    assert!(begin.elapsed() < Duration::from_secs(20), "the file still does not respond: {:?}", begin.elapsed());
+    drop(lease);
+}
+
+#[tokio::test]
+async fn a_stopped_child_holds_nobody_else() {
+    let (mut node, daemon) = node().await;
+    let path = program(&daemon, "leased", "#!/bin/sh\nexit 7\n");
+    let lease = Lease::on(&path);
+    as_other(&mut node, exec(1, &[path.to_str().expect("UTF-8")])).await;
+    prompt(&mut node, 2).await;
+    // The user stops the child between its change of user and its program.
+    let child = shepherds_children(&daemon).into_iter().find(|pid| !is_shell(*pid)).expect("the child that is held");
+    kill(nix::unistd::Pid::from_raw(child), Signal::SIGSTOP).expect("an own process");
+    drop(lease);
+    for job in 3..6 {
+        prompt(&mut node, job).await;
+    }
+    node.stop(1, Span::from_ms(1)).await;
+    assert!(matches!(node.ended(1).await.0, Outcome::Signaled(_)));
+}
+
+fn is_shell(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == "sh")
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn shepherd(daemon: &Daemon) -> i32 {
+    let named = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "lshepherd\n");
+    children(daemon.pid().as_raw()).into_iter().find(named).expect("lshepherd runs")
+}
+
+fn shepherds_children(daemon: &Daemon) -> Vec<i32> {
+    children(shepherd(daemon))
+}
+
+/// The job leaves many files beside the one that came with it.
+#[tokio::test]
+async fn removing_carried_files_holds_nobody() {
+    let (mut node, _daemon) = node().await;
+    let mut job = exec(1, &["job.sh"]);
+    let script =
+        "#!/bin/sh\ndir=${0%/*}; echo $dir\ncd $dir && i=0; while [ $i -lt 200 ]; do mkdir $i; i=$((i+1)); done
+        seq 50000 | sed 's|\\(.*\\)\\(..\\)|\\2/\\1\\2|; s|^0||' | xargs touch; exit 3";
+    job.launch.carried = Some(script.as_bytes().to_vec());
+    as_other(&mut node, job).await;
+    let dir = String::from_utf8(node.data(1, Channel::Stdout).await.bytes.to_vec()).expect("text");
+    let dir = PathBuf::from(dir.trim_end());
+    assert_eq!(fs::metadata(&dir).expect("there").permissions().mode() & 0o777, 0o700);
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
+    for job in 2..5 {
+        prompt(&mut node, job).await;
+    }
+    let gone = async {
+        let mut between = tokio::time::interval(Duration::from_millis(20));
+        while dir.exists() {
+            between.tick().await;
+        }
+    };
+    within(gone).await;
+}
+
+/// Whatever the daemon was started with, a job has of it only what a login would have.
+#[tokio::test]
+async fn a_job_inherits_nothing_of_its_daemon() {
+    let master = Master::new().await;
+    let (_read, write) = nix::unistd::pipe().expect("a pipe, open in every child");
+    let leaked = write.as_raw_fd();
+    let daemon = Daemon::start_changed(&master, &[], |command| {
+        // SAFETY: system calls only.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(libc::SIGUSR1, libc::SIG_IGN);
+                let mut set = std::mem::zeroed();
+                libc::sigemptyset(&raw mut set);
+                libc::sigaddset(&raw mut set, libc::SIGUSR2);
+                libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+                libc::umask(0o077);
+                Ok(())
+            });
+        }
+    });
+    fs::set_permissions(daemon.dir.path(), fs::Permissions::from_mode(0o711)).expect("set");
+    let (mut node, _) = master.welcome().await;
+    let script =
+        "ls -l /proc/$$/fd; echo; cat /proc/$$/status; cat /proc/$$/oom_score_adj; ulimit -Sn; ulimit -Hn; umask";
+    as_other(&mut node, shell(1, script)).await;
+    let output = node.read_all(1, Channel::Stdout).await;
+    let (descriptors, rest) = output.split_once("\n\n").expect("two parts");
+    let open = descriptors.lines().filter_map(|line| line.split_whitespace().rev().nth(2)?.parse::<i32>().ok());
+    assert_eq!(open.collect::<Vec<_>>(), [0, 1, 2], "descriptor {leaked} of the daemon: {descriptors}");
+    for line in ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"] {
+        assert!(rest.contains(line), "{line} in {rest}");
+    }
+    let (_, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).expect("a limit");
+    let last: Vec<&str> = rest.lines().rev().take(4).collect();
+    assert_eq!(last, ["0022", &hard.to_string(), &1024.min(hard).to_string(), "0"], "umask, limits, oom_score_adj");
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
+}
+
+/// A user whose processes live may not outlive a killed daemon, and not a killed launcher either.
+#[tokio::test]
+async fn a_killed_launcher_loses_its_jobs_and_is_replaced() {
+    let (mut node, daemon) = node().await;
+    as_other(&mut node, shell(1, "setsid sleep 1000 & echo $$ $!; wait")).await;
+    let processes = numbers(&mut node, 1).await;
+    kill(nix::unistd::Pid::from_raw(shepherd(&daemon)), Signal::SIGKILL).expect("it runs");
+    let lost = Outcome::Lost { reason: "lshepherd, which ran the job on its node, was killed".into() };
+    assert_eq!(node.ended(1).await.0, lost);
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+    node.run(shell(2, "exit 4")).await;
+    assert_eq!(node.ended(2).await.0, Outcome::Exited(4), "another one launches");
+}
+
+#[tokio::test]
+async fn jobs_end_with_a_killed_daemon() {
+    let (mut node, mut daemon) = node().await;
+    // One of them hides: no cookie, no group of the job.
+    let script = "setsid sleep 1000 & a=$!; env -i /usr/bin/setsid /bin/sleep 1001 & echo $$ $a $!; wait";
+    as_other(&mut node, shell(1, script)).await;
+    let processes = numbers(&mut node, 1).await;
+    let shepherd = shepherd(&daemon);
+    daemon.kill();
+    let gone = async {
+        let mut between = tokio::time::interval(Duration::from_millis(10));
+        while is_running(shepherd) {
+            between.tick().await;
+        }
+    };
+    within(gone).await;
+    assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
+}

@@ -1,0 +1,195 @@
+//! Answers of `lshepherd`.
+
+use crate::fields::{DecodeError, Fields, Writer, narrow};
+use crate::order::Handle;
+
+/// Who or what ended a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Nobody: the command ended by itself, or by a signal that `lshepherd` did not send.
+    OfItself,
+    /// An order to stop.
+    Stop,
+    /// The time limit.
+    Limit,
+    /// The lease.
+    Lease,
+}
+
+/// The end of a command, and the resources that it and the children that it waited for have used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// As `waitpid(2)` gives it.
+    pub status: i32,
+    /// Milliseconds since the command was started.
+    pub elapsed: u64,
+    /// Milliseconds.
+    pub user_cpu: u64,
+    /// Milliseconds.
+    pub system_cpu: u64,
+    /// Bytes.
+    pub max_rss: u64,
+    pub why: Why,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// `lshepherd` is ready.
+    Hello { pid: i32 },
+    /// The command runs.
+    Started { handle: Handle, leader: i32 },
+    /// The command does not run and will not. `step` is a [`crate::Step`], as far as it is known; `errno` is 0 if the
+    /// reason says it all.
+    NotStarted { handle: Handle, step: u8, errno: i32, reason: String },
+    /// A timer has begun to end the job.
+    Stopping { handle: Handle, why: Why },
+    /// The command is over, and its process group was killed.
+    Exited { handle: Handle, ended: Ended },
+    /// Nothing is left of the job but `left` processes that could not be killed. Follows `Exited`.
+    Emptied { handle: Handle, left: u32 },
+    /// For the log.
+    Trouble { text: String },
+}
+
+const HELLO: u16 = 1;
+const STARTED: u16 = 2;
+const NOT_STARTED: u16 = 3;
+const STOPPING: u16 = 4;
+const EXITED: u16 = 5;
+const EMPTIED: u16 = 6;
+const TROUBLE: u16 = 7;
+
+/// Tags of all answers.
+mod tag {
+    pub const HANDLE: u16 = 1;
+    pub const PID: u16 = 2;
+    pub const STEP: u16 = 3;
+    pub const ERRNO: u16 = 4;
+    pub const REASON: u16 = 5;
+    pub const STATUS: u16 = 6;
+    pub const ELAPSED: u16 = 7;
+    pub const USER_CPU: u16 = 8;
+    pub const SYSTEM_CPU: u16 = 9;
+    pub const MAX_RSS: u16 = 10;
+    pub const WHY: u16 = 11;
+    pub const LEFT: u16 = 12;
+}
+
+impl Why {
+    fn number(self) -> u64 {
+        match self {
+            Self::OfItself => 0,
+            Self::Stop => 1,
+            Self::Limit => 2,
+            Self::Lease => 3,
+        }
+    }
+
+    fn of(number: u64) -> Self {
+        match number {
+            1 => Self::Stop,
+            2 => Self::Limit,
+            3 => Self::Lease,
+            _ => Self::OfItself,
+        }
+    }
+}
+
+/// Signed numbers keep their bits.
+fn bits(number: i32) -> u64 {
+    u64::from(number.cast_unsigned())
+}
+
+fn signed(tag: u16, number: u64) -> Result<i32, DecodeError> {
+    Ok(narrow::<u32>(tag, number)?.cast_signed())
+}
+
+impl Answer {
+    pub fn encode(&self) -> Vec<u8> {
+        let of = |kind: u16, handle: &Handle| {
+            let mut writer = Writer::new(kind);
+            writer.number(tag::HANDLE, handle.0);
+            writer
+        };
+        match self {
+            Self::Hello { pid } => Writer::new(HELLO).number(tag::PID, bits(*pid)).finish(),
+            Self::Started { handle, leader } => of(STARTED, handle).number(tag::PID, bits(*leader)).finish(),
+            Self::NotStarted { handle, step, errno, reason } => of(NOT_STARTED, handle)
+                .number(tag::STEP, (*step).into())
+                .number(tag::ERRNO, bits(*errno))
+                .bytes(tag::REASON, reason.as_bytes())
+                .finish(),
+            Self::Stopping { handle, why } => of(STOPPING, handle).number(tag::WHY, why.number()).finish(),
+            Self::Exited { handle, ended } => of(EXITED, handle)
+                .number(tag::STATUS, bits(ended.status))
+                .number(tag::ELAPSED, ended.elapsed)
+                .number(tag::USER_CPU, ended.user_cpu)
+                .number(tag::SYSTEM_CPU, ended.system_cpu)
+                .number(tag::MAX_RSS, ended.max_rss)
+                .number(tag::WHY, ended.why.number())
+                .finish(),
+            Self::Emptied { handle, left } => of(EMPTIED, handle).number(tag::LEFT, (*left).into()).finish(),
+            Self::Trouble { text } => Writer::new(TROUBLE).bytes(tag::REASON, text.as_bytes()).finish(),
+        }
+    }
+
+    /// # Errors
+    /// If the bytes are not an answer.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let fields = Fields::read(bytes)?;
+        let handle = || fields.number(tag::HANDLE).map(Handle);
+        let pid = || signed(tag::PID, fields.number(tag::PID)?);
+        let why = || Ok::<_, DecodeError>(Why::of(fields.maybe(tag::WHY)?.unwrap_or(0)));
+        Ok(match fields.kind {
+            HELLO => Self::Hello { pid: pid()? },
+            STARTED => Self::Started { handle: handle()?, leader: pid()? },
+            NOT_STARTED => Self::NotStarted {
+                handle: handle()?,
+                step: narrow(tag::STEP, fields.number(tag::STEP)?)?,
+                errno: signed(tag::ERRNO, fields.number(tag::ERRNO)?)?,
+                reason: fields.text(tag::REASON)?,
+            },
+            STOPPING => Self::Stopping { handle: handle()?, why: why()? },
+            EXITED => Self::Exited {
+                handle: handle()?,
+                ended: Ended {
+                    status: signed(tag::STATUS, fields.number(tag::STATUS)?)?,
+                    elapsed: fields.number(tag::ELAPSED)?,
+                    user_cpu: fields.number(tag::USER_CPU)?,
+                    system_cpu: fields.number(tag::SYSTEM_CPU)?,
+                    max_rss: fields.number(tag::MAX_RSS)?,
+                    why: why()?,
+                },
+            },
+            EMPTIED => Self::Emptied { handle: handle()?, left: narrow(tag::LEFT, fields.number(tag::LEFT)?)? },
+            TROUBLE => Self::Trouble { text: fields.text(tag::REASON)? },
+            kind => return Err(DecodeError::Kind { kind }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_survive_the_way() {
+        let handle = Handle(7);
+        let ended = Ended { status: 256, elapsed: 1, user_cpu: 2, system_cpu: 3, max_rss: 1 << 40, why: Why::OfItself };
+        let exited = |why| Answer::Exited { handle, ended: Ended { why, ..ended } };
+        for answer in [
+            Answer::Hello { pid: 1 },
+            Answer::Started { handle, leader: i32::MAX },
+            Answer::NotStarted { handle, step: 3, errno: 2, reason: "ä".into() },
+            Answer::Stopping { handle, why: Why::Limit },
+            exited(Why::OfItself),
+            exited(Why::Stop),
+            exited(Why::Limit),
+            exited(Why::Lease),
+            Answer::Emptied { handle, left: 3 },
+            Answer::Trouble { text: String::new() },
+        ] {
+            assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The language between `lslave` and `lshepherd`, the process that launches jobs and enforces their ends: orders, answers
+//! and the socket that carries them.
+//!
+//! A message is a kind and a list of tagged fields. A receiver ignores tags and kinds that it does not know, and a sender
+//! never gives an old tag another meaning, so that programs of different releases understand each other.
+
+mod answer;
+mod boottime;
+mod channel;
+mod fields;
+mod order;
+mod plan;
+pub mod processes;
+
+pub use answer::{Answer, Ended, Why};
+pub use boottime::BootTime;
+pub use channel::{ChannelError, MAX_DESCRIPTORS, Received, pair, receive, send, send_launch, take_plan};
+pub use fields::DecodeError;
+pub use order::{Handle, Launch, Order};
+pub use plan::{Carried, Identity, Output, Plan, Step};
+
+/// The number of the first descriptor that a job inherits besides stdin, stdout and stderr; the others follow it.
+pub const FIRST_INHERITED: i32 = 3;
+
+/// How many descriptors a job may inherit besides stdin, stdout and stderr.
+pub const MOST_INHERITED: usize = 4;

@@ -1,0 +1,249 @@
+//! A command with everything that its launch needs. Names of users and groups are resolved before.
+
+use crate::fields::{DecodeError, Fields, Writer, narrow};
+
+/// The user that a job runs as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub uid: u32,
+    pub gid: u32,
+    /// All groups, the primary one included.
+    pub groups: Vec<u32>,
+}
+
+/// A file for stdout or stderr, relative to the job's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub name: Vec<u8>,
+    /// Whether the present content of the file stays.
+    pub keep: bool,
+}
+
+/// A file that came with the job, to be written before the launch and removed after the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    /// Does not exist yet; only the job's user may enter it.
+    pub directory: Vec<u8>,
+    /// Without a directory.
+    pub name: Vec<u8>,
+    pub content: Vec<u8>,
+}
+
+/// The steps of a launch, by the numbers that answers carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Step {
+    /// The reason names it.
+    Other = 0,
+    Session = 1,
+    Identity = 2,
+    Directory = 3,
+    Stdin = 4,
+    Stdout = 5,
+    Stderr = 6,
+    Terminal = 7,
+    Inherited = 8,
+    Exec = 9,
+    Carried = 10,
+    Limits = 11,
+    /// The process could not be made.
+    Spawn = 12,
+    /// Another step did not end in time.
+    Deadline = 13,
+}
+
+impl Step {
+    /// The step of this number; `Other` where this program does not know it.
+    pub fn of(number: u8) -> Self {
+        const ALL: [Step; 14] = [
+            Step::Other,
+            Step::Session,
+            Step::Identity,
+            Step::Directory,
+            Step::Stdin,
+            Step::Stdout,
+            Step::Stderr,
+            Step::Terminal,
+            Step::Inherited,
+            Step::Exec,
+            Step::Carried,
+            Step::Limits,
+            Step::Spawn,
+            Step::Deadline,
+        ];
+        ALL.get(usize::from(number)).copied().unwrap_or(Step::Other)
+    }
+}
+
+/// What is launched, as whom and where. No text in it holds a NUL byte.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// Paths of the program, tried in order.
+    pub paths: Vec<Vec<u8>>,
+    pub argv: Vec<Vec<u8>>,
+    /// As `NAME=VALUE`.
+    pub env: Vec<Vec<u8>>,
+    pub directory: Vec<u8>,
+    /// At most 0o777.
+    pub umask: u32,
+    /// `None` if `lshepherd` already is that user.
+    pub identity: Option<Identity>,
+    /// Of the user, also where there is no `identity`.
+    pub uid: u32,
+    /// Relative to `directory`.
+    pub stdin: Option<Vec<u8>>,
+    pub stdout: Option<Output>,
+    pub stderr: Option<Output>,
+    /// Whether stdin is a terminal that becomes the job's own.
+    pub terminal: bool,
+    /// Whether all signals are still blocked when the program begins: it runs the job's tasks, whose signals are not its own.
+    pub blocked: bool,
+    /// The value of `LIMO_ATTEMPT`, by which the job's processes are found.
+    pub cookie: String,
+    pub carried: Option<Carried>,
+    /// How many descriptors the job inherits from [`crate::FIRST_INHERITED`] on.
+    pub inherited: usize,
+    /// How many of those, the last ones, are closed when the program begins.
+    pub until_exec: usize,
+}
+
+const PLAN: u16 = 100;
+
+mod tag {
+    pub const PATH: u16 = 1;
+    pub const ARGUMENT: u16 = 2;
+    pub const VARIABLE: u16 = 3;
+    pub const DIRECTORY: u16 = 4;
+    pub const UMASK: u16 = 5;
+    pub const UID: u16 = 6;
+    pub const GID: u16 = 7;
+    pub const GROUP: u16 = 8;
+    pub const BECOME: u16 = 9;
+    pub const STDIN: u16 = 10;
+    pub const STDOUT: u16 = 11;
+    pub const STDOUT_KEEP: u16 = 12;
+    pub const STDERR: u16 = 13;
+    pub const STDERR_KEEP: u16 = 14;
+    pub const TERMINAL: u16 = 15;
+    pub const BLOCKED: u16 = 16;
+    pub const COOKIE: u16 = 17;
+    pub const CARRIED_DIRECTORY: u16 = 18;
+    pub const CARRIED_NAME: u16 = 19;
+    pub const CARRIED_CONTENT: u16 = 20;
+    pub const INHERITED: u16 = 21;
+    pub const UNTIL_EXEC: u16 = 22;
+}
+
+impl Plan {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new(PLAN);
+        for (tag, list) in [(tag::PATH, &self.paths), (tag::ARGUMENT, &self.argv), (tag::VARIABLE, &self.env)] {
+            for one in list {
+                writer.bytes(tag, one);
+            }
+        }
+        writer.bytes(tag::DIRECTORY, &self.directory).number(tag::UMASK, self.umask.into());
+        writer.number(tag::UID, self.uid.into());
+        if let Some(Identity { uid: _, gid, groups }) = &self.identity {
+            writer.flag(tag::BECOME, true).number(tag::GID, (*gid).into());
+            for group in groups {
+                writer.number(tag::GROUP, (*group).into());
+            }
+        }
+        if let Some(name) = &self.stdin {
+            writer.bytes(tag::STDIN, name);
+        }
+        if let Some(Output { name, keep }) = &self.stdout {
+            writer.bytes(tag::STDOUT, name).flag(tag::STDOUT_KEEP, *keep);
+        }
+        if let Some(Output { name, keep }) = &self.stderr {
+            writer.bytes(tag::STDERR, name).flag(tag::STDERR_KEEP, *keep);
+        }
+        writer.flag(tag::TERMINAL, self.terminal).flag(tag::BLOCKED, self.blocked);
+        writer.bytes(tag::COOKIE, self.cookie.as_bytes());
+        if let Some(Carried { directory, name, content }) = &self.carried {
+            writer.bytes(tag::CARRIED_DIRECTORY, directory);
+            writer.bytes(tag::CARRIED_NAME, name).bytes(tag::CARRIED_CONTENT, content);
+        }
+        writer.number(tag::INHERITED, self.inherited as u64).number(tag::UNTIL_EXEC, self.until_exec as u64);
+        writer.finish()
+    }
+
+    /// # Errors
+    /// If the bytes are not a plan.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let fields = Fields::read(bytes)?;
+        if fields.kind != PLAN {
+            return Err(DecodeError::Kind { kind: fields.kind });
+        }
+        let list = |tag| fields.list(tag).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let some = |tag| fields.bytes(tag).map(<[u8]>::to_vec);
+        let small = |tag| narrow::<u32>(tag, fields.maybe(tag)?.unwrap_or(0));
+        let size = |tag| narrow::<usize>(tag, fields.maybe(tag)?.unwrap_or(0));
+        let uid = small(tag::UID)?;
+        let identity = if fields.flag(tag::BECOME)? {
+            let groups = fields.numbers(tag::GROUP)?.into_iter().map(|group| narrow(tag::GROUP, group));
+            Some(Identity { uid, gid: small(tag::GID)?, groups: groups.collect::<Result<_, _>>()? })
+        } else {
+            None
+        };
+        let output = |name, keep| -> Result<Option<Output>, DecodeError> {
+            let keep = fields.flag(keep)?;
+            Ok(some(name).map(|name| Output { name, keep }))
+        };
+        let carried = some(tag::CARRIED_DIRECTORY).map(|directory| Carried {
+            directory,
+            name: some(tag::CARRIED_NAME).unwrap_or_default(),
+            content: some(tag::CARRIED_CONTENT).unwrap_or_default(),
+        });
+        Ok(Self {
+            paths: list(tag::PATH),
+            argv: list(tag::ARGUMENT),
+            env: list(tag::VARIABLE),
+            directory: some(tag::DIRECTORY).ok_or(DecodeError::Missing { tag: tag::DIRECTORY })?,
+            umask: small(tag::UMASK)?,
+            identity,
+            uid,
+            stdin: some(tag::STDIN),
+            stdout: output(tag::STDOUT, tag::STDOUT_KEEP)?,
+            stderr: output(tag::STDERR, tag::STDERR_KEEP)?,
+            terminal: fields.flag(tag::TERMINAL)?,
+            blocked: fields.flag(tag::BLOCKED)?,
+            cookie: fields.text(tag::COOKIE)?,
+            carried,
+            inherited: size(tag::INHERITED)?,
+            until_exec: size(tag::UNTIL_EXEC)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_survive_the_way() {
+        let full = Plan {
+            paths: vec![b"/bin/true".to_vec(), b"/usr/bin/true".to_vec()],
+            argv: vec![b"true".to_vec(), Vec::new(), b"\xff".to_vec()],
+            env: vec![b"A=1".to_vec()],
+            directory: b"/".to_vec(),
+            umask: 0o022,
+            identity: Some(Identity { uid: u32::MAX, gid: 1, groups: vec![1, 2] }),
+            uid: u32::MAX,
+            stdin: Some(b"in".to_vec()),
+            stdout: Some(Output { name: b"out".to_vec(), keep: true }),
+            stderr: Some(Output { name: b"err".to_vec(), keep: false }),
+            terminal: true,
+            blocked: true,
+            cookie: "abc".into(),
+            carried: Some(Carried { directory: b"/tmp/a".to_vec(), name: b"b".to_vec(), content: Vec::new() }),
+            inherited: 2,
+            until_exec: 1,
+        };
+        assert_eq!(Plan::decode(&full.encode()), Ok(full));
+        let empty = Plan::default();
+        assert_eq!(Plan::decode(&empty.encode()), Ok(empty));
+        assert_eq!((Step::of(Step::Deadline as u8), Step::of(200)), (Step::Deadline, Step::Other));
+    }
+}
