@@ -20,6 +20,9 @@ pub use samples::{candidate, finished_job, node, profile, running_job, status, s
 const BIND_PATIENCE: Duration = Duration::from_secs(5);
 const BIND_PAUSE: Duration = Duration::from_millis(5);
 
+/// Clients greet at once.
+const GREETING_TIME: Duration = Duration::from_secs(5);
+
 /// A listening socket to which clients come.
 pub struct FakeMaster {
     listener: TcpListener,
@@ -68,7 +71,7 @@ impl FakeMaster {
     /// Where it does not greet as a client does.
     pub async fn client(&self) -> Result<Peer, ConnectionError> {
         let (stream, _) = self.listener.accept().await?;
-        Ok(Peer { connection: accept(stream).await?.into_connection() })
+        Ok(Peer { connection: accept(stream, GREETING_TIME).await?.into_connection() })
     }
 
     /// Serves every client with `reply`, in the background, and records what they asked.

@@ -1,21 +1,18 @@
 //! Talking to a master: where it is, one question, one change. Keeps no connection between questions.
 
 use std::net::SocketAddr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use limo_proto::{
-    Answer, Change, ChangeReport, ChangesQuery, ClientToMaster, Connection, ConnectionError, DryRun, MasterToClient,
-    NodeDetail, NodeReport, Query, Role, Selection, Status, Undo, UndoReport, UsersReport,
+    Answer, Change, ChangeReport, ChangesQuery, ClientToMaster, Connection, ConnectionError, DryRun, EndpointError,
+    MasterToClient, NodeDetail, NodeReport, Query, Role, Selection, Status, Undo, UndoReport, UsersReport,
 };
 use thiserror::Error;
 
 use crate::backoff::{Backoff, Patience};
 use crate::failure::Failure;
-
-/// Where a master listens unless it is told otherwise.
-pub const DEFAULT_ADDRESS: &str = "127.0.0.1:6817";
+use crate::location::{EXAMPLE_ADDRESS, Master};
 
 /// A master that was just started listens within this time; one that is not there is said to be so soon.
 const FIRST_PATIENCE: Patience = Patience(Duration::from_secs(1));
@@ -23,33 +20,13 @@ const FIRST_PATIENCE: Patience = Patience(Duration::from_secs(1));
 /// What a client receives and sends.
 pub type ClientConnection = Connection<MasterToClient, ClientToMaster>;
 
-/// The option by which each client names its master.
-#[derive(Debug, Clone, clap::Args)]
-pub struct MasterArg {
-    /// Where the master listens
-    #[arg(long, env = "LIMO_MASTER", value_name = "HOST:PORT", default_value = DEFAULT_ADDRESS, hide_env_values = true)]
-    #[arg(global = true, help_heading = "General")]
-    pub master: Master,
-}
-
-/// A master by its address, `HOST:PORT`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Master {
-    address: String,
-}
-
-/// Why a text is no address of a master.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` is not an address: write HOST:PORT, for example {DEFAULT_ADDRESS}")]
-pub struct AddressError {
-    text: String,
-}
-
 /// Why a question has no answer.
 #[derive(Debug, Error)]
 pub enum AskError {
     #[error("cannot find the master at {address}: {source}")]
     Lookup { address: String, source: std::io::Error },
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
     #[error(
         "the master at {address} ({found}) is not on this machine: without certificates Limo speaks only over loopback"
     )]
@@ -68,7 +45,18 @@ impl AskError {
     /// Whether the master could not be reached or went away, so that asking again later may help.
     pub fn is_absence(&self) -> bool {
         use ConnectionError::{Closed, Connect, Io, Silent};
-        matches!(self, Self::Closed | Self::Connection(Connect { .. } | Io(_) | Closed | Silent))
+        matches!(self, Self::Closed | Self::Connection(Connect { .. } | Io(_) | Closed | Silent(_)))
+    }
+
+    /// Returns whether somebody else listens where the master was expected. Nothing but a greeting was sent there.
+    pub fn is_impostor(&self) -> bool {
+        use ConnectionError::{Impostor, Place, Unidentified};
+        matches!(self, Self::Connection(Impostor { .. } | Place { .. } | Unidentified { .. }))
+    }
+
+    /// Returns whether a master that was there before may answer later: it is away, or somebody took its place meanwhile.
+    pub fn may_pass(&self) -> bool {
+        self.is_absence() || self.is_impostor()
     }
 }
 
@@ -80,45 +68,29 @@ impl From<AskError> for Failure {
             AskError::Connection(ConnectionError::Connect { .. }) => {
                 failure.hint("is lmaster running there? LIMO_MASTER or --master names another address")
             }
-            AskError::Lookup { .. } | AskError::NotLoopback { .. } => {
-                failure.hint(format_args!("LIMO_MASTER or --master names it, for example {DEFAULT_ADDRESS}"))
+            AskError::Connection(ConnectionError::Impostor { .. }) => {
+                failure.hint("if that user runs your lmaster, name it by LIMO_MASTER_USER or --master-user")
+            }
+            AskError::Lookup { .. } | AskError::NotLoopback { .. } | AskError::Endpoint(_) => {
+                failure.hint(format_args!("LIMO_MASTER or --master names it, for example {EXAMPLE_ADDRESS}"))
             }
             _ => failure,
         }
     }
 }
 
-impl FromStr for Master {
-    type Err = AddressError;
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        let parts = text.rsplit_once(':');
-        match parts.filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)) {
-            Some(_) => Ok(Self { address: text.to_owned() }),
-            None => Err(AddressError { text: text.to_owned() }),
-        }
-    }
-}
-
 impl Master {
-    pub fn address(&self) -> &str {
-        &self.address
-    }
-
     /// A connection as a client.
     ///
     /// # Errors
-    /// [`AskError`] where the master is not on this machine, cannot be reached, or speaks another version.
+    /// [`AskError`] if the master is not on this machine, cannot be reached, speaks another version, or somebody else
+    /// listens in its place.
     pub async fn connect(&self) -> Result<ClientConnection, AskError> {
-        let found = tokio::net::lookup_host(&self.address)
-            .await
-            .map_err(|source| AskError::Lookup { address: self.address.clone(), source })?;
         let mut last = Err(AskError::Closed);
-        for address in found {
-            if !address.ip().is_loopback() {
-                return Err(AskError::NotLoopback { address: self.address.clone(), found: address });
-            }
-            last = limo_proto::connect(&address.to_string(), Role::Client).await.map_err(AskError::from);
+        for endpoint in self.endpoints().await? {
+            last = limo_proto::connect(&endpoint, Role::Client, &self.trusted()).await.map_err(AskError::from);
             if last.is_ok() {
+                self.settle(endpoint);
                 break;
             }
         }
@@ -314,20 +286,9 @@ mod tests {
         assert_eq!(joined(vec![piece(&["a", "b"]), piece(&["c"])], piece(&["d"])), piece(&["a", "b", "c", "d"]));
     }
 
-    #[test]
-    fn addresses() {
-        for good in ["127.0.0.1:6817", "localhost:1", "[::1]:6817"] {
-            assert_eq!(good.parse::<Master>().map(|master| master.address), Ok(good.to_owned()));
-        }
-        for bad in ["", "localhost", ":6817", "host:", "host:0", "host:65536"] {
-            let error = bad.parse::<Master>().expect_err(bad).to_string();
-            assert_eq!(error, format!("`{bad}` is not an address: write HOST:PORT, for example 127.0.0.1:6817"));
-        }
-    }
-
     #[tokio::test]
     async fn a_master_elsewhere_is_refused_before_anything_is_sent() {
-        let master: Master = "192.0.2.1:6817".parse().expect("an address");
+        let master = Master::at("192.0.2.1:6817").expect("an address");
         let Err(error) = master.connect().await else { panic!("connected to a documentation address") };
         assert_eq!(
             error.to_string(),

@@ -8,7 +8,8 @@ use limo_proto::{
     JobReport, MasterToClient, NodeReport, Query, Selector, Status,
 };
 
-use crate::master::{AskError, ClientConnection, Master, joined, unexpected};
+use crate::location::Master;
+use crate::master::{AskError, ClientConnection, joined, unexpected};
 
 /// A connection on which questions are asked, one after the other. After an error it is of no more use.
 pub struct Session {

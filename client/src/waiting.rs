@@ -37,8 +37,9 @@ pub async fn until_over(
             Ok(jobs) => return Ok(jobs),
             Err(error) => error,
         };
-        let never_there = matches!(error, AskError::Connection(ConnectionError::Connect { .. })) && !told;
-        if never_there || !error.is_absence() {
+        let never_there =
+            !told && (error.is_impostor() || matches!(error, AskError::Connection(ConnectionError::Connect { .. })));
+        if never_there || !error.may_pass() {
             return Err(error.into());
         }
         let took = begun.elapsed();

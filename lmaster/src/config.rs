@@ -1,6 +1,7 @@
 //! Settings: from flags, from `LIMO_*` variables, from a TOML file, from defaults, in this order. Knows what each setting
 //! means to the rest of the program and what values make no sense; opens nothing but the file.
 
+mod connections;
 pub mod grid;
 mod meters;
 mod policy;
@@ -8,25 +9,23 @@ mod policy;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
 use limo_model::{Band, Power, Span, as_text};
+use limo_proto::{Endpoint, default_socket, default_state_dir};
 use limo_sched::{ModeSetting, Preset};
 use serde::Deserialize;
 
 use crate::desk;
+use crate::listen::Limits;
 use crate::readings::Kept;
+use connections::ConnectionLayer;
 use meters::MeterLayer;
 use policy::PolicyLayer;
 
 /// Read where it exists and no other file is named.
 const DEFAULT_FILE: &str = "/etc/limo/lmaster.toml";
-
-const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lmaster";
-
-/// The port at which clients and nodes look for a master unless they are told otherwise.
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6817);
 
 /// The master of a Limo cluster: holds the queue, decides what runs where and when, relays what jobs read and write.
 #[derive(Debug, Clone, Parser)]
@@ -53,10 +52,14 @@ pub enum LogFormat {
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Layer {
-    /// Keep the journal and the profiles here; made where it is missing [default: /var/lib/limo/lmaster]
+    /// Keep the journal and the profiles here; made where it is missing [default: /var/lib/limo/lmaster
+    /// for root, else ~/.local/state/limo/lmaster]
     #[arg(long, value_name = "DIR", env = "LIMO_STATE_DIR")]
     state_dir: Option<PathBuf>,
-    /// Listen here; port 0 chooses a free one, which DIR/address then names [default: 127.0.0.1:6817]
+    /// Listen on this Unix socket [default: /run/limo/master.sock for root, else $XDG_RUNTIME_DIR/limo/master.sock]
+    #[arg(long, value_name = "PATH", env = "LIMO_SOCKET")]
+    socket: Option<PathBuf>,
+    /// Listen here on loopback, too; port 0 chooses a free one, which DIR/address then names [default: nowhere]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
     listen: Option<SocketAddr>,
     /// What to log: a level, or per module as `lmaster=debug,info` [default: info]
@@ -102,6 +105,8 @@ struct Layer {
     operator_priority: Option<u32>,
     #[command(flatten)]
     initial: InitialLayer,
+    #[command(flatten)]
+    connections: ConnectionLayer,
     /// Only in the file.
     #[arg(skip)]
     feed: FeedTables,
@@ -134,7 +139,9 @@ struct InitialLayer {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub state_dir: PathBuf,
-    pub listen: SocketAddr,
+    pub socket: PathBuf,
+    pub listen: Option<SocketAddr>,
+    pub connections: Limits,
     pub log: String,
     pub log_format: LogFormat,
     pub desk: desk::Settings,
@@ -165,6 +172,7 @@ impl Layer {
     fn over(self, below: Self) -> Self {
         Self {
             state_dir: self.state_dir.or(below.state_dir),
+            socket: self.socket.or(below.socket),
             listen: self.listen.or(below.listen),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
@@ -183,6 +191,7 @@ impl Layer {
                 high: self.initial.high.or(below.initial.high),
                 mode: self.initial.mode.or(below.initial.mode),
             },
+            connections: self.connections.over(below.connections),
             feed: below.feed,
             operator_priority: self.operator_priority.or(below.operator_priority),
             grid: below.grid,
@@ -190,13 +199,15 @@ impl Layer {
     }
 
     fn resolve(self) -> Result<Settings> {
-        let state_dir = self.state_dir.unwrap_or_else(|| DEFAULT_STATE_DIR.into());
-        let listen = self.listen.unwrap_or(DEFAULT_LISTEN);
-        ensure!(
-            listen.ip().is_loopback(),
-            "cannot listen on {listen}: without certificates Limo serves only its own machine (use 127.0.0.1:{})",
-            listen.port()
-        );
+        let (state_dir, socket) = places(self.state_dir, self.socket)?;
+        let listen = self.listen;
+        if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback()) {
+            bail!(
+                "cannot listen on {listen}: without certificates Limo serves only its own machine (use 127.0.0.1:{})",
+                listen.port()
+            );
+        }
+        let connections = self.connections.resolve()?;
         let log = self.log.unwrap_or_else(|| "info".into());
         crate::logging::check(&log)?;
         let low = self.initial.low.unwrap_or(Power::ZERO);
@@ -228,8 +239,17 @@ impl Layer {
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
         let grid = grid::resolve(self.grid, self.operator_priority)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
-        Ok(Settings { state_dir, listen, log, log_format, desk, feeds: self.feed, grid })
+        Ok(Settings { state_dir, socket, listen, connections, log, log_format, desk, feeds: self.feed, grid })
     }
+}
+
+/// The state directory and the socket.
+fn places(state_dir: Option<PathBuf>, socket: Option<PathBuf>) -> Result<(PathBuf, PathBuf)> {
+    let homeless = |option: &str| format!("this user has no home directory: name one by {option}");
+    let state_dir = state_dir.or_else(|| default_state_dir("lmaster")).with_context(|| homeless("--state-dir"))?;
+    let socket = socket.or_else(default_socket).with_context(|| homeless("--socket"))?;
+    Endpoint::unix(&socket)?;
+    Ok((state_dir, socket))
 }
 
 /// Shorter intervals would be a reason for more commits; longer ones tell nothing of a day.
@@ -294,12 +314,15 @@ mod tests {
         assert_eq!(settings.desk.options.monitor_every, Span::from_secs(300));
         assert_eq!(settings.desk.options.preempt, Preempt::Suspend);
         assert_eq!(settings.desk.options.price_rule, PriceRule::QuantilePermille(250));
-        assert_eq!(settings.listen.to_string(), "127.0.0.1:6817");
+        assert_eq!(settings.listen, None, "the port is open only if asked for");
     }
 
     #[test]
     fn refusals() {
         refused("", &["--listen", "0.0.0.0:6817"], "cannot listen on 0.0.0.0:6817: without certificates");
+        refused("", &["--socket", "here"], "the socket path `here` is relative");
+        refused("[connections]\nper_user = 0\n", &[], "per_user of [connections] is 0: 1 to 1000000 are possible");
+        refused("", &["--greeting-time", "0s"], "greeting_time is zero");
         refused("kill_grase = \"1s\"\n", &[], "unknown field `kill_grase`");
         refused("[policy]\npolicy = \"limo\"\n", &[], "unknown field `policy`");
         refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");

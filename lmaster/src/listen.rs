@@ -1,31 +1,41 @@
-//! Who may connect: accepts connections over loopback, finds out who calls and as what, and hands over those that may.
+//! Who may connect: accepts connections on the Unix socket and over loopback, finds out who calls and as what, and hands
+//! over those that may.
+//!
+//! The acceptor waits for no caller: it knows its user from the kernel, counts it, and turns it away at once if the user
+//! has too many connections. The greeting is waited for in a task of each connection.
+
+mod admission;
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::fs;
+use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use limo_proto::{
-    ClientToMaster, Connection, Frame, Greeted, MasterToClient, MasterToNode, NodeToMaster, Role, accept,
+    ClientToMaster, Connection, Endpoint, Frame, Greeted, MasterToClient, MasterToNode, NodeToMaster, Principal, Role,
+    Socket, accept, make_directory, turn_away, user_name,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::mpsc::Sender;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::desk::Caller;
-use crate::peer;
+use admission::Admission;
+pub use admission::{Limits, Place};
 
-/// Connections that one user may have at a time: enough for a thousand attached jobs, and few enough that one user does
-/// not use up the file descriptors of all. Operators have no such limit: every node is a connection of theirs.
-const PER_USER: usize = 1024;
-
-/// After a failure to accept, such as no free file descriptor, which does not go away at once.
+/// After a failure to accept, such as no free descriptor, which does not go away at once.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the name of a user is taken to be what it was: a user who gets another one calls again soon.
 const KNOWN: Duration = Duration::from_secs(60);
+
+/// Callers whose user is looked up at a time if that means reading the table of all sockets.
+const LOOK_UPS: usize = 16;
 
 /// A caller that may connect.
 pub enum Arrival {
@@ -33,75 +43,202 @@ pub enum Arrival {
     Client(Connection<ClientToMaster, MasterToClient>, Caller, Place),
 }
 
-/// Begins to listen, and writes the address to DIR/address, whole or not at all.
+/// Where the master listens.
+#[derive(Debug)]
+pub struct Listeners {
+    unix: UnixListener,
+    tcp: Option<TcpListener>,
+}
+
+/// Begins to listen on the socket, and on the address if there is one. Writes the address, else the socket, to
+/// DIR/address, whole or not at all.
 ///
 /// # Errors
-/// Where the address cannot be had or not be written down.
-pub async fn bind(address: SocketAddr, state_dir: &Path) -> Result<TcpListener> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let bound = listener.local_addr().context("cannot find the own address")?;
+/// If the socket or the address cannot be had, the socket's directory is not safe, or the file cannot be written.
+pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) -> Result<Listeners> {
+    let endpoint = Endpoint::unix(socket)?;
+    let unix = bind_unix(socket).await.with_context(|| format!("cannot listen on {endpoint}"))?;
+    let tcp = match address {
+        Some(address) => Some(TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?),
+        None => None,
+    };
+    let bound = match &tcp {
+        Some(tcp) => Endpoint::Loopback(tcp.local_addr().context("cannot find the own address")?),
+        None => endpoint.clone(),
+    };
     let path = state_dir.join("address");
-    let write = || -> std::io::Result<()> {
+    let write = || -> io::Result<()> {
         let unfinished = state_dir.join("address.tmp");
-        std::fs::File::create(&unfinished)?.write_all(format!("{bound}\n").as_bytes())?;
-        std::fs::rename(&unfinished, &path)
+        fs::File::create(&unfinished)?.write_all(format!("{bound}\n").as_bytes())?;
+        fs::rename(&unfinished, &path)
     };
     write().with_context(|| format!("cannot write {}", path.display()))?;
-    tracing::info!(address = %bound, "listening");
+    tracing::info!(address = %bound, socket = %socket.display(), "listening");
+    Ok(Listeners { unix, tcp })
+}
+
+/// Puts a listening socket in its place at once: whoever finds it can connect. One that nobody listens on is replaced.
+async fn bind_unix(path: &Path) -> Result<UnixListener> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let is_new = !directory.exists();
+    make_directory(directory, 0o755)?;
+    if is_new {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
+    }
+    match UnixStream::connect(path).await {
+        Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused].contains(&error.kind()) => {}
+        Err(error) => return Err(error.into()),
+        Ok(_) => bail!("another master listens there: choose another place by --socket"),
+    }
+    let unfinished = PathBuf::from(format!("{}.new", path.display()));
+    // That of a master that was killed just then.
+    let _ = fs::remove_file(&unfinished);
+    let listener = UnixListener::bind(&unfinished)?;
+    // Everybody may call: the kernel tells who does.
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o666))?;
+    fs::rename(&unfinished, path)?;
     Ok(listener)
 }
 
 /// Accepts callers until nobody takes them any more.
-pub async fn serve(listener: TcpListener, arrivals: Sender<Arrival>) {
-    let (places, names) = (Places::default(), Names::default());
-    while !arrivals.is_closed() {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let (arrivals, places, names) = (arrivals.clone(), places.clone(), names.clone());
-                tokio::spawn(async move {
-                    if let Err(error) = greet(stream, arrivals, (places, names)).await {
-                        tracing::warn!(error = format!("{error:#}"), "a caller was turned away");
-                    }
-                });
-            }
-            Err(error) => {
-                tracing::error!(%error, "cannot accept connections");
-                tokio::time::sleep(PAUSE).await;
-            }
+pub async fn serve(listeners: Listeners, limits: Limits, arrivals: Sender<Arrival>) {
+    let door =
+        Door { admission: Admission::new(limits), names: Names::default(), arrivals, look_ups: LookUps::default() };
+    let over_tcp = async {
+        if let Some(tcp) = listeners.tcp {
+            door.serve(Listener::Tcp(tcp)).await;
+        }
+    };
+    tokio::join!(door.serve(Listener::Unix(listeners.unix)), over_tcp);
+}
+
+enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Unix(listener) => listener.accept().await.map(|(stream, _)| stream.into()),
+            Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| stream.into()),
         }
     }
 }
 
-async fn greet(stream: TcpStream, arrivals: Sender<Arrival>, (places, names): (Places, Names)) -> Result<()> {
-    let (local, remote) = (stream.local_addr()?, stream.peer_addr()?);
-    // Before anything is awaited from it: a caller that hangs up is nobody any more.
-    let owner = match peer::owner_at_once(remote, local) {
-        Ok(owner) => owner,
-        Err(_) => tokio::task::spawn_blocking(move || peer::owner(remote, local))
-            .await?
-            .context("cannot find out who is calling")?,
-    };
-    let Some(uid) = owner else {
-        anyhow::bail!("the kernel knows no user of this machine that calls from {remote}");
-    };
-    let user = names.of(uid).await?;
-    let operator = uid == 0 || uid == nix::unistd::geteuid().as_raw();
-    let place = places.take(uid, if operator { usize::MAX } else { PER_USER });
-    let greeted = accept(stream).await.with_context(|| format!("{user} at {remote}"))?;
-    let arrival = match (greeted.role, place) {
-        (_, None) => return refuse(greeted, format!("{user} has {PER_USER} connections: the limit is reached")).await,
-        (Role::Node, Some(_)) if !operator => {
-            let reason = format!("{user} may not run nodes: only root and the user that runs the master may");
-            return refuse(greeted, reason).await;
+/// What every caller has to pass.
+#[derive(Debug, Clone)]
+struct Door {
+    admission: Admission,
+    names: Names,
+    arrivals: Sender<Arrival>,
+    look_ups: LookUps,
+}
+
+/// How many callers' users are being looked up.
+#[derive(Debug, Clone)]
+struct LookUps(Arc<Semaphore>);
+
+impl Default for LookUps {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOOK_UPS)))
+    }
+}
+
+impl Door {
+    async fn serve(&self, listener: Listener) {
+        while !self.arrivals.is_closed() {
+            match listener.accept().await {
+                Ok(socket) => self.called(socket),
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept connections");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
         }
-        (Role::Node, Some(place)) => Arrival::Node(greeted.into_connection(), place),
-        (Role::Client, Some(place)) => {
-            Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place)
+    }
+
+    /// Waits for nothing.
+    fn called(&self, socket: Socket) {
+        match socket.principal_at_once() {
+            Ok(Some(principal)) => self.identified(socket, principal),
+            Ok(None) => tracing::debug!("the kernel knows no user of this machine that calls"),
+            Err(_) => {
+                let door = self.clone();
+                tokio::spawn(async move { door.look_up(socket).await });
+            }
         }
-    };
-    // When the master stops, nobody is let in any more.
-    let _ = arrivals.send(arrival).await;
-    Ok(())
+    }
+
+    async fn look_up(self, socket: Socket) {
+        let Ok(_turn) = self.look_ups.0.try_acquire() else {
+            return turn_away(socket, "too many callers at a time: try again, or call the Unix socket".to_owned());
+        };
+        match socket.principal().await {
+            Ok(Some(principal)) => self.identified(socket, principal),
+            Ok(None) => tracing::debug!("the kernel knows no user of this machine that calls"),
+            Err(error) => tracing::error!(%error, "cannot find out who calls"),
+        }
+    }
+
+    fn identified(&self, socket: Socket, principal: Principal) {
+        let uid = principal.uid;
+        let is_operator = uid == 0 || uid == nix::unistd::geteuid().as_raw();
+        match self.admission.take(uid, is_operator) {
+            Ok(place) => {
+                let door = self.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = door.greet(socket, principal, place, is_operator).await {
+                        door.log(principal, &format!("{error:#}"));
+                    }
+                });
+            }
+            Err(full) => {
+                turn_away(socket, full.to_string());
+                self.log(principal, &full.to_string());
+            }
+        }
+    }
+
+    /// Logs that a caller was turned away, unless that was logged for the same user just before.
+    fn log(&self, principal: Principal, reason: &str) {
+        if let Some(count) = self.admission.turned_away(principal.uid, Instant::now()) {
+            tracing::warn!(uid = principal.uid, via = ?principal.via, count, reason, "a caller was turned away");
+        }
+    }
+
+    async fn greet(&self, socket: Socket, principal: Principal, place: Place, operator: bool) -> Result<()> {
+        let limits = self.admission.limits();
+        let deadline = tokio::time::Instant::now() + limits.greeting_time;
+        let turn = place.turn();
+        let permit: Option<SemaphorePermit<'_>> = match &turn {
+            Some(turn) => match tokio::time::timeout_at(deadline, turn.acquire()).await {
+                Ok(permit) => Some(permit.context("the master ends")?),
+                Err(_) => {
+                    let count = limits.ungreeted_per_user;
+                    let reason = format!("{count} connections of yours have not greeted (ungreeted_per_user)");
+                    turn_away(socket, reason.clone());
+                    bail!(reason);
+                }
+            },
+            None => None,
+        };
+        let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now())).await?;
+        drop(permit);
+        let uid = principal.uid;
+        let user = self.names.of(uid).await?;
+        let arrival = match greeted.role {
+            Role::Node if !operator => {
+                let reason = format!("{user} may not run nodes: only root and the user that runs the master may");
+                return refuse(greeted, reason).await;
+            }
+            Role::Node => Arrival::Node(greeted.into_connection(), place),
+            Role::Client => Arrival::Client(greeted.into_connection(), Caller { uid, user, operator }, place),
+        };
+        // When the master stops, nobody is let in any more.
+        let _ = self.arrivals.send(arrival).await;
+        Ok(())
+    }
 }
 
 async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
@@ -116,7 +253,7 @@ async fn refuse(greeted: Greeted, reason: String) -> Result<()> {
             connection.writer.send(&Frame::Message(refused)).await?;
         }
     }
-    anyhow::bail!(reason)
+    bail!(reason)
 }
 
 /// The names of users who called before. A directory over the network may take its time to tell one.
@@ -128,7 +265,7 @@ impl Names {
         if let Some((_, name)) = self.lock().get(&uid).filter(|(since, _)| since.elapsed() < KNOWN) {
             return Ok(name.clone());
         }
-        let name = tokio::task::spawn_blocking(move || peer::user_name(uid)).await?;
+        let name = tokio::task::spawn_blocking(move || user_name(uid)).await?;
         self.lock().insert(uid, (Instant::now(), name.clone()));
         Ok(name)
     }
@@ -136,59 +273,5 @@ impl Names {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, (Instant, String)>> {
         // The map is whole at every moment, whatever became of who held it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How many connections each user has.
-#[derive(Debug, Clone, Default)]
-struct Places(Arc<Mutex<HashMap<u32, usize>>>);
-
-/// One connection of one user; given back when dropped.
-#[derive(Debug)]
-pub struct Place {
-    places: Places,
-    uid: u32,
-}
-
-impl Places {
-    /// `None` where the user has `most` already.
-    fn take(&self, uid: u32, most: usize) -> Option<Place> {
-        // The map is whole at every moment, whatever became of who held it.
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(uid).or_default();
-        if *count >= most {
-            return None;
-        }
-        *count += 1;
-        Some(Place { places: self.clone(), uid })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.uid) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.uid);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_user_has_so_many_places_and_others_have_theirs() {
-        let places = Places::default();
-        let mut taken: Vec<_> = (0..PER_USER).map(|_| places.take(7, PER_USER).expect("free")).collect();
-        assert!(places.take(7, PER_USER).is_none() && places.take(8, PER_USER).is_some());
-        taken.push(places.take(7, usize::MAX).expect("an operator has no limit"));
-        taken.truncate(PER_USER - 1);
-        assert!(places.take(7, PER_USER).is_some());
-        drop(taken);
-        assert!(places.0.lock().expect("whole").is_empty());
     }
 }

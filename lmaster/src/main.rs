@@ -16,7 +16,6 @@ mod listen;
 mod lives;
 mod logging;
 mod meters;
-mod peer;
 mod readings;
 mod recover;
 mod report;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::Time;
-use limo_proto::{MasterToClient, MasterToNode};
+use limo_proto::{MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
@@ -38,6 +38,8 @@ const LAST_COMMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// Where it cannot begin.
 pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
+    let descriptors = raise_descriptor_limit().context("cannot raise the limit of open files")?;
+    own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let devices = meters::open(&settings.desk.meters)?;
     let (answers, from_store) = unbounded_channel();
     let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
@@ -45,7 +47,7 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let restored = recover::restore(recovered, now()).context("cannot take up the journal")?;
     let (entries, mismatches) = (restored.entries, restored.mismatches);
     tracing::info!(jobs = restored.live.len(), entries, mismatches, "journal taken up");
-    let listener = listen::bind(settings.listen, &settings.state_dir).await?;
+    let listener = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
     let (keeper, kept) = Keeper::open(&settings.state_dir);
     let (telling, words) = channel(READ_AHEAD);
     // They end with this function.
@@ -56,7 +58,7 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     freed::give_back();
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
-    let listening = tokio::spawn(listen::serve(listener, arriving));
+    let listening = tokio::spawn(listen::serve(listener, settings.connections.within(descriptors.hard), arriving));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, settings.state_dir.clone(), inputs.clone()));
     for device in devices {
@@ -73,8 +75,11 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
         terminate: signal(SignalKind::terminate()).context("cannot receive SIGTERM")?,
         interrupt: signal(SignalKind::interrupt()).context("cannot receive SIGINT")?,
     };
-    let mut from_store = shell.serve(sources, &Configuration { cli, settings, log }).await;
+    let configuration = Configuration { cli, settings, log };
+    let mut from_store = shell.serve(sources, &configuration).await;
     listening.abort();
+    // Who calls now finds no master, rather than one that has gone. It may have been removed already.
+    let _ = std::fs::remove_file(&configuration.settings.socket);
     telling.abort();
     shell.finish(&mut from_store).await;
     Ok(())
@@ -107,10 +112,13 @@ impl Configuration {
             tracing::error!(error = format!("{error:#}"), "what is logged stays as it was");
         }
         let fixed = |settings: &Settings| {
-            (settings.listen, settings.state_dir.clone(), settings.log_format, settings.grid.clone())
+            let Settings { socket, listen, connections, state_dir, log_format, grid, .. } = settings.clone();
+            (socket, listen, connections, state_dir, log_format, grid)
         };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
-            tracing::warn!("listen, state_dir, log_format, [[grid]] and feeds change only with a restart");
+            tracing::warn!(
+                "socket, listen, [connections], state_dir, log_format, [[grid]] and feeds change only with a restart"
+            );
         }
         if settings.desk.meters != self.settings.desk.meters {
             tracing::warn!("meters change only with a restart");

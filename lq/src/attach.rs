@@ -19,7 +19,7 @@ pub async fn run(which: &[Selector], take: bool, master: &Master, patience: Pati
     let lrun = lrun();
     let mut command = Command::new(&lrun);
     command.arg("--attach").arg(job.to_string()).args(take.then_some("--take"));
-    command.arg("--master").arg(master.address());
+    command.args(master.arguments());
     command.arg("--reconnect-timeout").arg(format!("{}ms", patience.0.as_millis()));
     let error = command.exec();
     Err(Failure::new(format_args!("cannot run {}: {error}", lrun.display())))

@@ -93,7 +93,7 @@ async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) ->
                 sort(&mut jobs, &args.view.sort, &clock);
                 draw(&table(&jobs, &args.view, &COLUMNS, (&clock, &screen)), &clock, &screen)?;
             }
-            Err(error) if error.is_absence() => {
+            Err(error) if error.may_pass() => {
                 session = None;
                 if !json {
                     let (clock, screen) = (Clock::system(), Screen::of_stdout());

@@ -44,7 +44,7 @@ fn run(args: Args) -> Result<u8, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::new(format_args!("cannot start: {error}")))?;
-    let master = &master.master;
+    let master = &master.master();
     runtime.block_on(async {
         match command {
             None => list::run(&list, json, master).await,

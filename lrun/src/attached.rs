@@ -48,7 +48,7 @@ pub async fn follow(
     let mut signals = signals::catch().map_err(cannot_catch)?;
     let mut keys = has_terminal.then(Keys::new).transpose()?;
     let mut sizes = keys.is_some().then(|| signal(SignalKind::window_change())).transpose().map_err(cannot_catch)?;
-    let mut link = Link::open(master.master, patience).await?;
+    let mut link = Link::open(master.master(), patience).await?;
     let mut voice = Voice::new(how);
     let (reports, mut written) = mpsc::unbounded_channel();
     let mut pumps = Pumps {

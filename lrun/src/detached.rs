@@ -22,7 +22,7 @@ struct AcceptedJson {
 /// # Errors
 /// Where the master refuses it or stays away.
 pub async fn run(mut exec: SendExec, how: &HowArgs, master: MasterArg, reconnect: ReconnectArg) -> Result<u8, Failure> {
-    let (master, patience) = (master.master, reconnect.reconnect_timeout);
+    let (master, patience) = (master.master(), reconnect.reconnect_timeout);
     let mut link = Link::open(master.clone(), patience).await?;
     let mut told = how.quiet;
     let job = loop {

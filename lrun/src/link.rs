@@ -114,7 +114,7 @@ impl Link {
     }
 
     fn call_again(&mut self, took: Duration, error: AskError) -> LinkEvent {
-        let pause = if error.is_absence() { self.backoff.pause(took) } else { None };
+        let pause = if error.may_pass() { self.backoff.pause(took) } else { None };
         let Some(pause) = pause else { return LinkEvent::GaveUp(error.into()) };
         let master = self.master.clone();
         self.state = State::Calling(Box::pin(async move {

@@ -83,7 +83,7 @@ fn run(args: Args) -> Result<u8, Failure> {
     let Args { how, master, reconnect, .. } = args;
     in_runtime(async {
         if how.dry_run {
-            dry_run::run(exec.request, how.json, &master.master).await
+            dry_run::run(exec.request, how.json, &master.master()).await
         } else if how.is_detached() {
             detached::run(exec, &how, master, reconnect).await
         } else {

@@ -20,7 +20,7 @@ pub async fn run(
     master: MasterArg,
     reconnect: ReconnectArg,
 ) -> Result<u8, Failure> {
-    let mut link = Link::open(master.master.clone(), reconnect.reconnect_timeout).await?;
+    let mut link = Link::open(master.master(), reconnect.reconnect_timeout).await?;
     let (exec, streams) = loop {
         match link.next().await {
             LinkEvent::Connected => link.send(Frame::Message(ClientToMaster::TakeUp { job, take })),

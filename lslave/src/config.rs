@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
 use limo_power::{Access, CapChoice, MeterChoice, Site};
+use limo_proto::{Endpoint, SYSTEM_SOCKET, Trusted, default_socket, default_state_dir};
 use serde::Deserialize;
 
 pub use caps::{CapArguments, GpuSource};
@@ -19,9 +20,6 @@ use caps::{DEFAULT_CAP_LEASE, Written, merged};
 use crate::node::{Rhythm, duration};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
-const DEFAULT_STATE_DIR: &str = "/var/lib/limo/lslave";
-/// Where clients look for the master, too.
-const DEFAULT_MASTER: &str = "127.0.0.1:6817";
 /// Often enough to draw a curve of the cluster, and nothing beside a job's own traffic.
 const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
 /// Counters of energy begin again after some minutes: looks further apart say nothing.
@@ -39,12 +37,17 @@ pub struct Arguments {
     /// Settings in TOML, by the names of these options with `_` for `-`; /etc/limo/lslave.toml where it exists.
     #[arg(long, env = "LIMO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the node keeps what must survive its daemon; one daemon per directory [default: /var/lib/limo/lslave]
+    /// Where the node keeps what must survive its daemon; one daemon per directory [default:
+    /// /var/lib/limo/lslave for root, else ~/.local/state/limo/lslave]
     #[arg(long, env = "LIMO_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The master, on this machine's loopback [default: 127.0.0.1:6817]
-    #[arg(long, env = "LIMO_MASTER", value_name = "HOST:PORT")]
+    /// The master, on this machine [default: unix:/run/limo/master.sock for root, else
+    /// unix:$XDG_RUNTIME_DIR/limo/master.sock]
+    #[arg(long, env = "LIMO_MASTER", value_name = "unix:PATH|HOST:PORT")]
     pub master: Option<String>,
+    /// The user that runs the master, if it is neither root nor the node's: nobody else is obeyed
+    #[arg(long, env = "LIMO_MASTER_USER", value_name = "USER")]
+    pub master_user: Option<String>,
     /// The node's name in the cluster [default: the host name up to its first dot]
     #[arg(long, env = "LIMO_NAME", value_name = "NAME")]
     pub name: Option<String>,
@@ -114,6 +117,7 @@ pub enum LogFormat {
 struct File {
     state_dir: Option<PathBuf>,
     master: Option<String>,
+    master_user: Option<String>,
     name: Option<String>,
     hardware: Option<PathBuf>,
     machine: Option<String>,
@@ -146,7 +150,9 @@ struct File {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub state_dir: PathBuf,
-    pub master: SocketAddr,
+    pub master: Endpoint,
+    /// Who may be the master.
+    pub trusted: Trusted,
     pub name: String,
     pub hardware: Option<PathBuf>,
     pub machine: Option<String>,
@@ -186,9 +192,15 @@ impl Settings {
         check_name("node name", &name)?;
         let reading_interval = given.reading_interval.or(file.reading_interval).unwrap_or(DEFAULT_READING_INTERVAL);
         let meter_interval = given.meter_interval.or(file.meter_interval);
+        let homeless = |option: &str| format!("this user has no home directory: name one by {option}");
+        let state_dir = given.state_dir.or(file.state_dir).or_else(|| default_state_dir("lslave"));
         let settings = Self {
-            state_dir: given.state_dir.or(file.state_dir).unwrap_or_else(|| DEFAULT_STATE_DIR.into()),
-            master: loopback(given.master.or(file.master).as_deref().unwrap_or(DEFAULT_MASTER))?,
+            state_dir: state_dir.with_context(|| homeless("--state-dir"))?,
+            master: match given.master.or(file.master) {
+                Some(master) => endpoint(&master)?,
+                None => Endpoint::unix(&default_socket().with_context(|| homeless("--master"))?)?,
+            },
+            trusted: Trusted::with_service_user(given.master_user.or(file.master_user).as_deref())?,
             name,
             hardware: given.hardware.or(file.hardware),
             machine: given.machine.or(file.machine),
@@ -308,15 +320,25 @@ fn host_name() -> anyhow::Result<String> {
 }
 
 /// Without certificates nobody knows who listens elsewhere, so a node's jobs come from its own machine only.
-fn loopback(master: &str) -> anyhow::Result<SocketAddr> {
+fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
+    if Endpoint::is_unix(master) {
+        return Ok(master.parse()?);
+    }
     let addresses: Vec<SocketAddr> = master
         .to_socket_addrs()
-        .with_context(|| format!("the master `{master}` is no address: write for example `{DEFAULT_MASTER}`"))?
+        .with_context(|| {
+            format!(
+                "the master `{master}` is not an address: write for example `unix:{SYSTEM_SOCKET}` or `127.0.0.1:6817`"
+            )
+        })?
         .collect();
     match addresses.iter().find(|address| !address.ip().is_loopback()) {
         Some(elsewhere) => bail!(
             "the master `{master}` is at {elsewhere}, beyond loopback: without certificates a node connects to its own machine only"
         ),
-        None => addresses.first().copied().with_context(|| format!("the master `{master}` has no address")),
+        None => {
+            let first = addresses.first().with_context(|| format!("the master `{master}` has no address"))?;
+            Ok(Endpoint::Loopback(*first))
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! The connection to the master: made, kept and made again. Passes frames on in both directions and understands none
 //! of them, except that the first answer says whether the node was registered.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use limo_proto::{
-    Connection, ConnectionError, Data, Frame, MasterToNode, NodeToMaster, Reader, Role, StreamId, Writer, connect,
+    Connection, ConnectionError, Data, Endpoint, Frame, MasterToNode, NodeToMaster, Reader, Role, StreamId, Trusted,
+    Writer, connect,
 };
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
@@ -59,14 +59,16 @@ impl Outgoing {
     }
 }
 
-/// Keeps a connection to `master` for as long as `inputs` is listened to.
-pub async fn keep(master: SocketAddr, inputs: mpsc::Sender<Input>) {
+/// Keeps a connection to `master` for as long as `inputs` is listened to. Somebody who is not `trusted` and listens in its
+/// place is sent nothing and not obeyed.
+pub async fn keep(master: Endpoint, trusted: Trusted, inputs: mpsc::Sender<Input>) {
     let mut pause = FIRST_PAUSE;
-    let mut told = false;
+    // The last reason that was logged.
+    let mut told = None;
     while !inputs.is_closed() {
-        match connect(&master.to_string(), Role::Node).await {
+        match connect(&master, Role::Node, &trusted).await {
             Ok(connection) => {
-                told = false;
+                told = None;
                 let (registered, error) = serve(connection, &inputs).await;
                 if registered {
                     pause = FIRST_PAUSE;
@@ -79,10 +81,12 @@ pub async fn keep(master: SocketAddr, inputs: mpsc::Sender<Input>) {
                     return;
                 }
             }
-            Err(error) if told => debug!(%master, %error, "no connection to the master"),
+            Err(error) if told.as_ref() == Some(&error.to_string()) => {
+                debug!(%master, %error, "cannot reach the master");
+            }
             Err(error) => {
-                warn!(%master, %error, "no connection to the master; trying on");
-                told = true;
+                warn!(%master, %error, "cannot reach the master; retrying");
+                told = Some(error.to_string());
             }
         }
         tokio::time::sleep(jittered(pause)).await;

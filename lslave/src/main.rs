@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use limo_proto::{own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{error, info};
@@ -77,6 +78,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return Ok(());
     }
     protect();
+    raise_descriptor_limit().context("cannot raise the limit of open files")?;
+    own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let spool = Spool::open(&settings.state_dir)?;
     let boot =
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
@@ -89,7 +92,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
     let result = runtime.block_on(async {
         let (sender, inputs) = mpsc::channel(INPUTS);
-        let (rhythm, master) = (settings.rhythm(), settings.master);
+        let (rhythm, master, trusted) = (settings.rhythm(), settings.master, settings.trusted);
         let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
         let boot = boot.trim().to_owned();
         let running = probe::Running {
@@ -103,7 +106,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, shepherd, boot, rhythm, running };
         let node = Node::open(parts, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
-        tokio::spawn(link::keep(master, sender));
+        tokio::spawn(link::keep(master, trusted, sender));
         let reload = || {
             let settings = Settings::load(arguments)?;
             relevel(&settings.log)?;

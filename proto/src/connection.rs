@@ -1,8 +1,10 @@
-//! A TCP connection that has agreed on a version: frames in, frames out.
+//! A connection that has agreed on a version: frames in, frames out.
+//!
+//! A caller sends nothing but its greeting before it knows that a trusted user is at the other end. On a Unix socket the
+//! kernel tells that at once, on loopback only once the other end has been accepted, so after its answer.
 
 use std::io::{self, IoSlice};
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -11,29 +13,37 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use crate::encoding::EncodeError;
+use crate::endpoint::Endpoint;
 use crate::frame::{BODY_LIMIT, Frame, FrameError, GREETING, GREETING_LIMIT};
 use crate::hello::{Hello, Reject, Role, decode_answer, encode_answer};
 use crate::replace::Replace;
+use crate::safe::{self, UnsafePlace};
+use crate::socket::{Principal, ReadHalf, Socket, WriteHalf};
 use crate::stream::CHUNK;
+use crate::trust::{Trusted, described};
 
-/// A peer that has not greeted by then is not one: longer than a TCP retransmission on a bad line.
-const GREETING_TIME: Duration = Duration::from_secs(10);
+/// Time that a master has for its answer: it may be busy, or have many callers.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Error)]
 pub enum ConnectionError {
     #[error("cannot connect to {address}: {source}")]
     Connect { address: String, source: io::Error },
+    #[error("{address} is not a safe place for a master's socket: {source}")]
+    Place { address: String, source: UnsafePlace },
+    #[error("{found} listens at {address}; the master must belong to {expected}, so nothing was sent")]
+    Impostor { address: String, found: String, expected: String },
+    #[error("cannot find out who listens at {address}, so nothing was sent: {source}")]
+    Unidentified { address: String, source: io::Error },
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
     #[error("the peer closed the connection before it greeted")]
     Closed,
-    #[error("the peer did not greet within {} s", GREETING_TIME.as_secs())]
-    Silent,
+    #[error("the peer did not greet within {} s", .0.as_secs())]
+    Silent(Duration),
     #[error(transparent)]
     Reject(#[from] Reject),
     #[error(transparent)]
@@ -49,12 +59,12 @@ pub struct Connection<In, Out> {
 }
 
 pub struct Reader<In> {
-    frames: FramedRead<OwnedReadHalf, LengthDelimitedCodec>,
+    frames: FramedRead<ReadHalf, LengthDelimitedCodec>,
     message: PhantomData<fn() -> In>,
 }
 
 pub struct Writer<Out> {
-    stream: OwnedWriteHalf,
+    stream: WriteHalf,
     /// What was fed and is not written out.
     buffer: Vec<u8>,
     message: PhantomData<fn(Out)>,
@@ -63,10 +73,9 @@ pub struct Writer<Out> {
 /// What is fed is kept up to here, and data from here on is not copied at all.
 const BUFFER: usize = 8 * 1024;
 
-fn split<In, Out>(stream: TcpStream) -> Result<(Reader<In>, Writer<Out>), ConnectionError> {
-    stream.set_nodelay(true)?;
+fn split<In, Out>(socket: Socket) -> Result<(Reader<In>, Writer<Out>), ConnectionError> {
     let codec = LengthDelimitedCodec::builder().max_frame_length(GREETING_LIMIT).new_codec();
-    let (read, stream) = stream.into_split();
+    let (read, stream) = socket.into_halves()?;
     let reader = Reader { frames: FramedRead::new(read, codec), message: PhantomData };
     Ok((reader, Writer { stream, buffer: Vec::new(), message: PhantomData }))
 }
@@ -78,36 +87,80 @@ impl<In, Out> Connection<In, Out> {
     }
 }
 
-/// Calls a master at `address` and agrees on a version.
+/// Calls a master and agrees on a version. Nothing but the greeting is sent to anybody who is not `trusted`.
 ///
 /// # Errors
-/// [`ConnectionError`] where the master cannot be reached or does not agree.
-pub async fn connect<In, Out>(address: &str, role: Role) -> Result<Connection<In, Out>, ConnectionError> {
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(|source| ConnectionError::Connect { address: address.to_owned(), source })?;
-    let (mut reader, mut writer) = split(stream)?;
+/// [`ConnectionError`] if the master cannot be reached, does not agree, or is somebody else.
+pub async fn connect<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    let address = || endpoint.to_string();
+    let refused = |source| ConnectionError::Connect { address: address(), source };
+    let unidentified = |source| ConnectionError::Unidentified { address: address(), source };
+    if let Endpoint::Unix(path) = endpoint {
+        safe::safe_socket(path, trusted).map_err(|unsafe_place| match unsafe_place {
+            UnsafePlace::Io { source, .. } => refused(source),
+            source => ConnectionError::Place { address: address(), source },
+        })?;
+    }
+    let socket = Socket::connect(endpoint).await.map_err(refused)?;
+    let peer = socket.peer().map_err(unidentified)?;
+    if let Endpoint::Unix(_) = endpoint {
+        check_owner(endpoint, trusted, peer.principal().await.map_err(unidentified)?)?;
+    }
+    let (mut reader, mut writer) = split(socket)?;
     writer.greet(Hello::of(role).encode()).await?;
-    decode_answer(&reader.greeting().await?)?;
+    let answer = reader.greeting(ANSWER_TIME).await?;
+    if let Endpoint::Loopback(_) = endpoint {
+        match peer.principal().await.map_err(unidentified)? {
+            // It has answered and hung up: nothing more than the refusal can come of it.
+            None => return Err(decode_answer(&answer).map_or_else(ConnectionError::from, |_| ConnectionError::Closed)),
+            found => check_owner(endpoint, trusted, found)?,
+        }
+    }
+    decode_answer(&answer)?;
     Ok(Connection::greeted(reader, writer))
 }
 
-/// Answers a caller. What it may send depends on its role, so the types come after the role is known.
+fn check_owner(endpoint: &Endpoint, trusted: &Trusted, found: Option<Principal>) -> Result<(), ConnectionError> {
+    let found = match found {
+        Some(principal) if trusted.accepts(principal.uid) => return Ok(()),
+        Some(principal) => described(principal.uid),
+        None => "a user that this machine does not know".to_owned(),
+    };
+    Err(ConnectionError::Impostor { address: endpoint.to_string(), found, expected: trusted.to_string() })
+}
+
+/// Answers a caller that greets within `limit`. What it may send depends on its role, so the types come after the role is known.
 ///
 /// # Errors
-/// [`ConnectionError`] where the caller does not greet in time or speaks no version that this program does; it is told why.
-pub async fn accept(stream: TcpStream) -> Result<Greeted, ConnectionError> {
-    let peer = stream.peer_addr()?;
-    let (mut reader, mut writer) = split::<(), ()>(stream)?;
-    let hello = Hello::decode(&reader.greeting().await?);
+/// [`ConnectionError`] if the caller does not greet in time or speaks no version that this program does; it is told why.
+pub async fn accept(socket: impl Into<Socket>, limit: Duration) -> Result<Greeted, ConnectionError> {
+    let (mut reader, mut writer) = split::<(), ()>(socket.into())?;
+    let greeting = reader.greeting(limit).await;
+    if let Err(ConnectionError::Silent(limit)) = &greeting {
+        let reason = Reject::Unwelcome(format!("you did not greet within {} s", limit.as_secs()));
+        writer.greet(encode_answer(&Err(reason))).await?;
+    }
+    let hello = Hello::decode(&greeting?);
     writer.greet(encode_answer(&hello.as_ref().map(|hello| hello.newest).map_err(Reject::clone))).await?;
-    Ok(Greeted { role: hello?.role, peer, reader, writer })
+    Ok(Greeted { role: hello?.role, reader, writer })
+}
+
+/// Tells a caller why it is not let in, and hangs up. Waits for nothing: neither for its greeting nor for its reading.
+pub fn turn_away(socket: Socket, reason: String) {
+    let answer = encode_answer(&Err(Reject::Unwelcome(reason)));
+    let mut bytes = BytesMut::from(&length(1 + answer.len())[..]);
+    bytes.put_u8(GREETING);
+    bytes.put_slice(&answer);
+    socket.last_words(&bytes);
 }
 
 /// A caller whose role is known.
 pub struct Greeted {
     pub role: Role,
-    pub peer: SocketAddr,
     reader: Reader<()>,
     writer: Writer<()>,
 }
@@ -131,8 +184,8 @@ impl<In> Reader<In> {
         Ok(body.map(BytesMut::freeze))
     }
 
-    async fn greeting(&mut self) -> Result<Bytes, ConnectionError> {
-        let body = tokio::time::timeout(GREETING_TIME, self.body()).await.map_err(|_| ConnectionError::Silent)??;
+    async fn greeting(&mut self, limit: Duration) -> Result<Bytes, ConnectionError> {
+        let body = tokio::time::timeout(limit, self.body()).await.map_err(|_| ConnectionError::Silent(limit))??;
         let mut body = body.ok_or(ConnectionError::Closed)?;
         match body.first() {
             Some(&GREETING) => Ok(body.split_off(1)),

@@ -35,6 +35,9 @@ pub enum Reject {
     Role(u8),
     #[error("the peer refused: {0}")]
     ByPeer(String),
+    /// A caller that is turned away before it has greeted.
+    #[error("{0}")]
+    Unwelcome(String),
 }
 
 impl Hello {
@@ -90,7 +93,9 @@ pub(crate) fn encode_answer(answer: &Result<u8, Reject>) -> Bytes {
 pub(crate) fn decode_answer(body: &[u8]) -> Result<u8, Reject> {
     let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Reject::NotLimo) };
     match rest.split_first() {
-        Some((0, reason)) => Err(Reject::ByPeer(String::from_utf8_lossy(reason).into_owned())),
+        Some((0, reason)) => {
+            Err(Reject::ByPeer(String::from_utf8_lossy(reason).chars().filter(|letter| !letter.is_control()).collect()))
+        }
         Some((&VERSION, [])) => Ok(VERSION),
         Some((&version, _)) => Err(Reject::Version { oldest: version, newest: version }),
         None => Err(Reject::NotLimo),

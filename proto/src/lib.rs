@@ -1,4 +1,4 @@
-//! What Limo's programs say to each other over TCP, and how it becomes bytes.
+//! What Limo's programs say to each other over Unix sockets and TCP, how it becomes bytes, and who is at the other end.
 //!
 //! One connection per peer. A frame is a 4-byte big-endian length and a body; the body's first byte says whether it is a
 //! greeting, a message or stdio data. A version is agreed in the first frame. Decides nothing and keeps no job.
@@ -6,7 +6,9 @@
 mod backup;
 mod bound;
 mod connection;
+mod descriptors;
 mod encoding;
+mod endpoint;
 mod energy;
 mod frame;
 mod hello;
@@ -14,18 +16,25 @@ mod history;
 mod launch;
 mod message;
 mod orders;
+mod owner;
+mod places;
 mod register;
 mod replace;
 mod report;
+mod safe;
 mod select;
+mod socket;
 mod state;
 mod stream;
+mod trust;
 mod users;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use bound::{BoundError, List, Text};
-pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect};
+pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect, turn_away};
+pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
+pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
 pub use hello::{Hello, Reject, Role, VERSION};
@@ -38,13 +47,18 @@ pub use message::{
     SendExec, SubmissionKey,
 };
 pub use orders::{DoExec, MasterToNode};
+pub use owner::user_name;
+pub use places::{SYSTEM_SOCKET, default_socket, default_state_dir, user_socket};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
     JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
 };
+pub use safe::{UnsafePlace, make_directory, own_directory};
 pub use select::{Finished, JobFilter, Selection, Selector};
+pub use socket::{Principal, Socket, Via};
 pub use state::JobState;
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
+pub use trust::{ServiceUserError, Trusted};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};

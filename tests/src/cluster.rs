@@ -1,6 +1,7 @@
 //! A master and its nodes.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::thread;
@@ -18,6 +19,8 @@ use crate::until::until;
 pub struct Setup {
     /// More options of `lmaster`.
     pub master: Vec<String>,
+    /// Whether nodes and clients call a port on loopback rather than the Unix socket.
+    pub over_tcp: bool,
     /// Where the master keeps its state, if not in the cluster's directory.
     pub state_dir: Option<PathBuf>,
     pub nodes: Vec<NodeSetup>,
@@ -39,6 +42,12 @@ impl Setup {
 
     pub fn master(mut self, options: &[&str]) -> Self {
         self.master.extend(options.iter().map(|&option| option.to_owned()));
+        self
+    }
+
+    /// Has nodes and clients call a port on loopback.
+    pub fn over_tcp(mut self) -> Self {
+        self.over_tcp = true;
         self
     }
 
@@ -76,7 +85,12 @@ impl Cluster {
         fs::create_dir(&directory).expect("a directory");
         let state_dir = setup.state_dir.unwrap_or_else(|| dir.path().join("master"));
         let mut arguments = vec!["--state-dir".to_owned(), state_dir.display().to_string()];
-        arguments.extend(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
+        // Other users may call, too.
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("own directory");
+        arguments.extend(["--socket".to_owned(), dir.path().join("master.sock").display().to_string()]);
+        if setup.over_tcp {
+            arguments.extend(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
+        }
         arguments.extend(setup.master);
         let variables = vec![(MARK.to_owned(), mark.clone())];
         let master = Daemon::new("lmaster", arguments, variables, dir.path().join("master.log"));
@@ -86,7 +100,9 @@ impl Cluster {
         // The port stays, so that nodes and clients find the master again.
         cluster.submitter.address = fs::read_to_string(cluster.address_file()).expect("readable").trim().to_owned();
         let address = cluster.submitter.address.clone();
-        cluster.master.replace_argument("--listen", &address);
+        if setup.over_tcp {
+            cluster.master.replace_argument("--listen", &address);
+        }
         // One after the other, so that the master has them in this order.
         for node in setup.nodes {
             cluster.add_node(&node);

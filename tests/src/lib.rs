@@ -6,11 +6,13 @@ mod daemon;
 mod dice;
 mod processes;
 pub mod programs;
+mod stranger;
 mod submitter;
 mod until;
 
 pub use cluster::{Cluster, NodeSetup, Setup};
 pub use dice::Dice;
 pub use processes::{Process, processes};
+pub use stranger::{Hostile, STRANGER, Stranger};
 pub use submitter::{MARK, Ran, Submitter, finish, sorted_lines};
 pub use until::{LIMIT, until};

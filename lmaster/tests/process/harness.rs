@@ -9,7 +9,7 @@ use std::time::Duration;
 use limo_model::{JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Query, Registration, Replace, Role, SendExec, Status, connect,
+    MasterToNode, NewSlave, NodeToMaster, Query, Registration, Replace, Role, SendExec, Status, Trusted, connect,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,8 @@ impl Master {
     /// Returns when it listens.
     pub fn start_with(dir: &Path, listen: &str, options: &[&str]) -> Self {
         let mut command = lmaster();
-        command.args(["--listen", listen, "--log-format", "json", "--state-dir"]).arg(dir).args(options);
+        command.args(["--listen", listen, "--log-format", "json", "--state-dir"]).arg(dir);
+        command.arg("--socket").arg(dir.join("master.sock")).args(options);
         let mut child = command.stderr(Stdio::piped()).spawn().expect("lmaster starts");
         let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let (sender, log) = channel();
@@ -106,7 +107,11 @@ pub type Client = Peer<MasterToClient, ClientToMaster>;
 
 impl<In: DeserializeOwned + std::fmt::Debug, Out: Serialize + Replace> Peer<In, Out> {
     pub async fn call(master: &Master, role: Role) -> Self {
-        Self { connection: connect(&master.address, role).await.expect("a master") }
+        Self {
+            connection: connect(&master.address.parse().expect("an address"), role, &Trusted::own())
+                .await
+                .expect("a master"),
+        }
     }
 
     pub async fn say(&mut self, message: Out) {

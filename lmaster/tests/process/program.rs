@@ -1,5 +1,7 @@
 //! The program itself: its configuration, its signals, its exit codes.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::harness::{Client, Master, lmaster};
 use limo_proto::{Answer, Query};
 use nix::sys::signal::{SIGHUP, SIGTERM};
@@ -43,7 +45,7 @@ fn a_configuration_is_checked_without_starting_anything() {
 fn one_master_for_one_directory() {
     let dir = tempfile::tempdir().expect("a directory");
     let _first = Master::start(dir.path());
-    let (code, _, err) = run(&["--listen", "127.0.0.1:0", "--state-dir", dir.path().to_str().expect("text")]);
+    let (code, _, err) = run(&["--socket", "/dev/null/none", "--state-dir", dir.path().to_str().expect("text")]);
     assert!(code == Some(1) && err.contains("is in use by another master"), "{err}");
 }
 
@@ -64,4 +66,32 @@ async fn hang_up_reads_the_configuration_again_and_terminate_ends() {
     master.logged("configuration read again");
     master.signal(SIGTERM);
     assert_eq!(master.wait(), Some(0));
+}
+
+/// A state directory that another user can change: the master neither starts nor writes through what was put there.
+#[test]
+fn a_state_directory_of_others_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let state = dir.path().join("state");
+    std::fs::create_dir(&state).expect("made");
+    let socket = dir.path().join("master.sock");
+    let refused = |expected: &str| {
+        let state = state.to_str().expect("text");
+        let (code, _, err) = run(&["--state-dir", state, "--socket", socket.to_str().expect("text")]);
+        assert!(code == Some(1) && err.contains("the state directory is not safe") && err.contains(expected), "{err}");
+    };
+    let mode = |mode| std::fs::set_permissions(&state, std::fs::Permissions::from_mode(mode)).expect("own directory");
+    mode(0o777);
+    refused("can be written by other users (mode 0777)");
+    mode(0o700);
+    let target = dir.path().join("target");
+    std::os::unix::fs::symlink(&target, state.join("address.tmp")).expect("a link");
+    refused("address.tmp is a symbolic link");
+    assert!(!target.exists(), "nothing was written through the link");
+    std::fs::remove_file(state.join("address.tmp")).expect("own link");
+    if std::os::unix::fs::chown(&state, Some(65_533), None).is_err() {
+        return println!("skipped: only root can give a directory away");
+    }
+    refused("belongs to uid 65533");
+    assert!(std::fs::read_dir(&state).expect("readable").next().is_none(), "nothing was made there");
 }

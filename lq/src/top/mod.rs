@@ -45,7 +45,7 @@ pub async fn run(args: &TopArgs, master: &Master) -> Result<u8, Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let (looking, mut looks) = channel(1);
     let looker = tokio::spawn(look(session, master.clone(), looking));
-    let mut top = Top::new(master.address(), args.user.clone());
+    let mut top = Top::new(&master.address(), args.user.clone());
     let mut terminal = Terminal::open().map_err(failed)?;
     let mut keys = terminal::keys();
     let ended = loop {

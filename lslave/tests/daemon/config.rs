@@ -69,7 +69,12 @@ fn bad_settings() {
         &["--master", "10.0.0.1:6817"],
         "beyond loopback: without certificates a node connects to its own machine only",
     );
-    run(&["--master", "nowhere"], "the master `nowhere` is no address: write for example `127.0.0.1:6817`");
+    run(
+        &["--master", "nowhere"],
+        "the master `nowhere` is not an address: write for example `unix:/run/limo/master.sock`",
+    );
+    run(&["--master", "unix:here"], "the socket path `here` is relative: write it from / on");
+    run(&["--master-user", "no such user"], "the master user `no such user` is not known on this machine");
     run(&["--name", "a b"], "the node name `a b` has the character ` `");
     run(&["--hardware", "/no/such/file"], "cannot read the hardware file /no/such/file");
     run(&["--cap", "cpu=rapl", "--cap", "cpu=hsmp"], "the unit `cpu` is given two caps");
@@ -91,8 +96,8 @@ fn machines_of_a_hardware_file() {
     check(&run(&[]), "describes no machine `n1`: it has xeon1, xeon2, odroid-c1, odroid-c2");
     check(&run(&["--machine", "xeon3"]), "describes no machine `xeon3`");
     check(&run(&["--machine", "xeon1", "--idle", "1 W"]), "emulated hardware has it from its hardware file");
-    let good = run(&["--machine", "xeon2"]);
-    assert_eq!(text(&good.stdout), "node `n1`: 3 units, master 127.0.0.1:6817\n", "{}", text(&good.stderr));
+    let good = run(&["--machine", "xeon2", "--master", "/run/limo/x"]);
+    assert_eq!(text(&good.stdout), "node `n1`: 3 units, master unix:/run/limo/x\n", "{}", text(&good.stderr));
 }
 
 /// Flags go before the environment, the environment before the file.
@@ -159,4 +164,29 @@ async fn settings_are_read_again() {
     for _ in 0..5 {
         reading().await;
     }
+}
+
+/// A state directory that another user can change: the node neither starts nor puts anything there.
+#[test]
+fn a_state_directory_of_others_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let state = dir.path().join("state");
+    fs::create_dir(&state).expect("made");
+    let refused = |expected: &str| {
+        let state = state.to_str().expect("UTF-8");
+        let output = lslave(&["--state-dir", state, "--master", "127.0.0.1:1"]).output().expect("it runs");
+        check(&output, "the state directory is not safe: ");
+        check(&output, expected);
+    };
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o1777)).expect("own directory");
+    refused("can be written by other users (mode 1777)");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).expect("own directory");
+    std::os::unix::fs::symlink(dir.path().join("target"), state.join("instance")).expect("a link");
+    refused("instance is a symbolic link");
+    fs::remove_file(state.join("instance")).expect("own link");
+    if std::os::unix::fs::chown(&state, Some(65_533), None).is_err() {
+        return println!("skipped: only root can give a directory away");
+    }
+    refused("belongs to uid 65533");
+    assert!(fs::read_dir(&state).expect("readable").next().is_none(), "nothing was made there");
 }

@@ -118,7 +118,7 @@ impl Master {
     /// The next connection of a node, up to its first message.
     pub async fn greet(&self) -> (Session, New) {
         let (stream, _) = within(self.listener.accept()).await.expect("a connection");
-        let connection = accept(stream).await.expect("a node").into_connection();
+        let connection = accept(stream, PATIENCE).await.expect("a node").into_connection();
         let mut session = Session { connection, early: VecDeque::new() };
         let NewSlave { spec, instance, boot } = match session.next().await {
             Frame::Message(NodeToMaster::NewSlave(new)) => *new,

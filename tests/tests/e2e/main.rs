@@ -14,6 +14,7 @@ mod files;
 mod full_disk;
 mod gibibyte;
 mod history;
+mod impostor;
 mod ledger;
 mod listing;
 mod load;

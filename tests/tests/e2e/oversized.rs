@@ -2,7 +2,7 @@
 
 use limo_model::Request;
 use limo_proto::{
-    ClientToMaster, Connection, Frame, Io, Launch, MasterToClient, Role, SendExec, SubmissionKey, connect,
+    ClientToMaster, Connection, Frame, Io, Launch, MasterToClient, Role, SendExec, SubmissionKey, Trusted, connect,
 };
 use limo_tests::{Cluster, LIMIT, Setup, until};
 
@@ -10,7 +10,9 @@ type Line = Connection<MasterToClient, ClientToMaster>;
 
 /// Submits what `lrun` itself cannot: the kernel limits the length of one of its arguments.
 async fn submit(address: &str, key: SubmissionKey, launch: Launch) -> Result<u64, String> {
-    let mut line: Line = connect(address, Role::Client).await.expect("the master listens");
+    let mut line: Line = connect(&address.parse().expect("an endpoint"), Role::Client, &Trusted::own())
+        .await
+        .expect("the master listens");
     let exec = SendExec { key, request: Request::one_core("true"), launch, again: false };
     let frame = Frame::Message(ClientToMaster::SendExec(Box::new(exec)));
     line.writer.send(&frame).await.map_err(|error| error.to_string())?;

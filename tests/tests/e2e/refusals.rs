@@ -46,7 +46,8 @@ fn a_second_node_of_the_same_name_is_turned_away() {
 fn one_daemon_for_each_state_directory() {
     let cluster = Cluster::of_one_node(1);
     let state = cluster.state_dir().to_str().expect("plain");
-    let second = cluster.submitter().run("lmaster", &["--state-dir", state, "--listen", "127.0.0.1:0"]);
+    let second =
+        cluster.submitter().run("lmaster", &["--state-dir", state, "--socket", &format!("{state}/second.sock")]);
     assert_eq!(second.code, Some(1), "{second:?}");
     assert!(second.stderr.contains(state), "{second:?}");
 }

@@ -3,7 +3,7 @@
 use std::process::Child;
 
 use limo_model::{Attempt, JobId, Memory, Meter, NodeSpec, Power, UnitKind, UnitSpec};
-use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, connect};
+use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, Trusted, connect};
 use limo_tests::{Cluster, LIMIT, NodeSetup, Setup, finish, until};
 
 type Line = Connection<MasterToNode, NodeToMaster>;
@@ -30,7 +30,9 @@ impl Puppet {
             rest: None,
         };
         let slave = NewSlave { spec, instance: name.into(), boot: "one".into() };
-        let line: Line = connect(address, Role::Node).await.expect("the master listens");
+        let line: Line = connect(&address.parse().expect("an endpoint"), Role::Node, &Trusted::own())
+            .await
+            .expect("the master listens");
         let mut puppet = Self(line);
         for message in (Registration { slave, attempts: Vec::new() }).into_messages() {
             puppet.say(message).await;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use limo_model::{JobId, Request};
-use limo_proto::{ClientToMaster, Connection, Frame, Io, Launch, MasterToClient, Role, SendExec, connect};
+use limo_proto::{ClientToMaster, Connection, Frame, Io, Launch, MasterToClient, Role, SendExec, Trusted, connect};
 
 pub struct Caller {
     connection: Connection<MasterToClient, ClientToMaster>,
@@ -12,7 +12,11 @@ impl Caller {
     /// # Errors
     /// Where the master does not answer.
     pub async fn connect(address: &str) -> Result<Self> {
-        Ok(Self { connection: connect(address, Role::Client).await.context("no connection to the master")? })
+        Ok(Self {
+            connection: connect(&address.parse()?, Role::Client, &Trusted::own())
+                .await
+                .context("cannot reach the master")?,
+        })
     }
 
     /// A detached job with an environment as large as a user's.

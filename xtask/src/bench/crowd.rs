@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use limo_model::{Cores, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
-use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, connect};
+use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, Trusted, connect};
 use tokio::task::JoinSet;
 
 use super::caller::Caller;
@@ -65,7 +65,7 @@ async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
         }
         let address = address.to_owned();
         calls.spawn(async move {
-            let mut line: Line = connect(&address, Role::Node).await?;
+            let mut line: Line = connect(&address.parse()?, Role::Node, &Trusted::own()).await?;
             for message in slave(&format!("node-{index}")).into_messages() {
                 line.writer.feed(&Frame::Message(message)).await?;
             }

@@ -200,6 +200,7 @@ async fn start_master(programs: &Programs, dir: &Path, config: &Path, listen: &s
     let state = dir.join("lmaster");
     let mut command = programs.command("lmaster");
     command.arg("--state-dir").arg(&state).args(["--listen", listen]).arg("--config").arg(config);
+    command.arg("--socket").arg(dir.join("master.sock"));
     let mut master = Daemon::start("lmaster", command, dir)?;
     let begin = Instant::now();
     loop {

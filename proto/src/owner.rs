@@ -1,7 +1,8 @@
-//! Who is calling over loopback: the kernel knows which user owns the other end of a connection on this machine.
+//! The user at the other end of a connection over loopback, which the kernel knows.
 //!
-//! A socket that its process has closed has no owner any more, and the kernel lists it under uid 0. So only a socket that
-//! is established and still has an inode counts; a caller that is gone before it was looked up is nobody.
+//! A socket that its process has closed has no owner, and one that is not accepted yet has none either; the kernel lists
+//! both under uid 0. So only a socket that is established and has an inode counts. A peer that is gone before the look-up
+//! is nobody. Listening sockets are never looked up: the one found need not be the one that was connected to.
 
 mod diag;
 mod table;
@@ -11,14 +12,14 @@ use std::net::SocketAddr;
 
 use nix::unistd::{Uid, User};
 
-/// The uid of users that this user namespace does not know: nobody in particular. The default of the kernel.
-const OVERFLOW_UID: u32 = 65_534;
+/// The kernel's default uid for users that this user namespace does not know: nobody in particular.
+pub(crate) const OVERFLOW_UID: u32 = 65_534;
 
 /// The uid that owns the socket at `peer` which is connected to our socket at `local`; `None` where there is none.
 ///
 /// # Errors
-/// Where the kernel does not tell.
-pub fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
+/// If the kernel does not tell.
+pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     // Some sandboxes have no such netlink sockets. The table says the same, in time that grows with all sockets.
     let found = diag::owner(peer, local).or_else(|_| table::owner(peer, local))?;
     Ok(found.filter(|uid| *uid != OVERFLOW_UID))
@@ -27,12 +28,12 @@ pub fn owner(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
 /// The same, where it can be told without going through all sockets.
 ///
 /// # Errors
-/// Where it cannot: [`owner`] may know more, and takes longer.
-pub fn owner_at_once(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
+/// If it cannot: [`owner`] may know more, and takes longer.
+pub(crate) fn owner_at_once(peer: SocketAddr, local: SocketAddr) -> io::Result<Option<u32>> {
     Ok(diag::owner(peer, local)?.filter(|uid| *uid != OVERFLOW_UID))
 }
 
-/// The name of a user, or its number where it has none.
+/// The name of a user, or its number if it has none.
 pub fn user_name(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => user.name,

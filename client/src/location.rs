@@ -1,0 +1,171 @@
+//! Where a client looks for its master, and whom it takes for one. Connects to nothing.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+use limo_proto::{Endpoint, SYSTEM_SOCKET, ServiceUserError, Trusted, user_socket};
+use thiserror::Error;
+
+use crate::master::AskError;
+
+pub(crate) const EXAMPLE_ADDRESS: &str = "127.0.0.1:6817";
+
+/// The options by which each client names its master.
+#[derive(Debug, Clone, clap::Args)]
+pub struct MasterArg {
+    /// Where the master listens [default: unix:$XDG_RUNTIME_DIR/limo/master.sock if that exists, else
+    /// unix:/run/limo/master.sock]
+    #[arg(id = "master", long, env = "LIMO_MASTER", value_name = "unix:PATH|HOST:PORT", hide_env_values = true)]
+    #[arg(global = true, help_heading = "General")]
+    address: Option<Address>,
+    /// The user that runs the master, if it is neither root nor you: nobody else is talked to
+    #[arg(long, env = "LIMO_MASTER_USER", value_name = "USER", hide_env_values = true, value_parser = service_user)]
+    #[arg(global = true, help_heading = "General")]
+    master_user: Option<(String, Trusted)>,
+}
+
+fn service_user(text: &str) -> Result<(String, Trusted), ServiceUserError> {
+    Ok((text.to_owned(), Trusted::with_service_user(Some(text))?))
+}
+
+/// What a person may write for a master.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Address {
+    Unix(Endpoint),
+    /// `HOST:PORT`; the name is looked up when it is called.
+    Host(String),
+}
+
+/// Why a text is no address of a master.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{text}` is not an address: write unix:/PATH or HOST:PORT, for example {EXAMPLE_ADDRESS}")]
+pub struct AddressError {
+    text: String,
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let wrong = || AddressError { text: text.to_owned() };
+        if Endpoint::is_unix(text) {
+            return text.parse().map(Self::Unix).map_err(|_| wrong());
+        }
+        let parts = text.rsplit_once(':');
+        match parts.filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)) {
+            Some(_) => Ok(Self::Host(text.to_owned())),
+            None => Err(wrong()),
+        }
+    }
+}
+
+impl MasterArg {
+    /// The master that was named, or the default one.
+    pub fn master(&self) -> Master {
+        Master { address: self.address.clone(), user: self.master_user.clone(), settled: Arc::default() }
+    }
+}
+
+/// A master: by its address, or the one of this user or of this machine. Once it has answered, it stays the same one.
+#[derive(Debug, Clone)]
+pub struct Master {
+    address: Option<Address>,
+    user: Option<(String, Trusted)>,
+    settled: Arc<OnceLock<Endpoint>>,
+}
+
+impl Master {
+    /// The master at an address.
+    ///
+    /// # Errors
+    /// [`AddressError`] if the text is not one.
+    pub fn at(text: &str) -> Result<Self, AddressError> {
+        Ok(Self { address: Some(text.parse()?), user: None, settled: Arc::default() })
+    }
+
+    /// The address for people: what was named, or the socket that is used.
+    pub fn address(&self) -> String {
+        match (&self.address, self.settled.get()) {
+            (Some(Address::Host(text)), _) => text.clone(),
+            (Some(Address::Unix(endpoint)), _) | (None, Some(endpoint)) => endpoint.to_string(),
+            (None, None) => default_endpoint().map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string()),
+        }
+    }
+
+    /// The options that lead another client to the same master.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["--master".to_owned(), self.address()];
+        if let Some((user, _)) = &self.user {
+            arguments.extend(["--master-user".to_owned(), user.clone()]);
+        }
+        arguments
+    }
+
+    pub(crate) fn trusted(&self) -> Trusted {
+        self.user.as_ref().map_or_else(Trusted::own, |(_, trusted)| *trusted)
+    }
+
+    /// Remembers which default socket answered, so that a later call goes to the same master.
+    pub(crate) fn settle(&self, endpoint: Endpoint) {
+        if self.address.is_none() {
+            // It was settled before: to the same one.
+            let _ = self.settled.set(endpoint);
+        }
+    }
+
+    /// Where to call, in this order.
+    ///
+    /// # Errors
+    /// If the host is unknown or not this machine.
+    pub(crate) async fn endpoints(&self) -> Result<Vec<Endpoint>, AskError> {
+        let text = match &self.address {
+            Some(Address::Host(text)) => text,
+            Some(Address::Unix(endpoint)) => return Ok(vec![endpoint.clone()]),
+            None => match self.settled.get() {
+                Some(endpoint) => return Ok(vec![endpoint.clone()]),
+                None => return Ok(vec![default_endpoint()?]),
+            },
+        };
+        let lookup = |source| AskError::Lookup { address: text.clone(), source };
+        let found = tokio::net::lookup_host(text).await.map_err(lookup)?;
+        let local = |address: std::net::SocketAddr| match address.ip().is_loopback() {
+            true => Ok(Endpoint::Loopback(address)),
+            false => Err(AskError::NotLoopback { address: text.clone(), found: address }),
+        };
+        found.map(local).collect()
+    }
+}
+
+/// The socket of this user's own master if it exists, else that of the machine's.
+fn default_endpoint() -> Result<Endpoint, limo_proto::EndpointError> {
+    let own = user_socket().filter(|path| path.exists());
+    Endpoint::unix(&own.unwrap_or_else(|| PathBuf::from(SYSTEM_SOCKET)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for good in ["127.0.0.1:6817", "localhost:1", "[::1]:6817", "unix:/run/limo/master.sock"] {
+            assert_eq!(Master::at(good).map(|master| master.address()), Ok(good.to_owned()));
+        }
+        assert_eq!(Master::at("/a/b").map(|master| master.address()), Ok("unix:/a/b".to_owned()));
+        for bad in ["", "localhost", ":6817", "host:", "host:0", "host:65536", "unix:here", "a/b"] {
+            let error = Master::at(bad).expect_err(bad).to_string();
+            let expected = "is not an address: write unix:/PATH or HOST:PORT, for example 127.0.0.1:6817";
+            assert_eq!(error, format!("`{bad}` {expected}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_master_that_has_answered_stays_the_same_one() {
+        let master = Master { address: None, user: None, settled: Arc::default() };
+        let first: Endpoint = "/first/master.sock".parse().expect("a path");
+        master.settle(first.clone());
+        master.clone().settle("/second/master.sock".parse().expect("a path"));
+        assert_eq!(master.endpoints().await.expect("known"), [first]);
+        assert_eq!(master.address(), "unix:/first/master.sock");
+    }
+}

@@ -1,0 +1,51 @@
+//! How many connections users may have: `[connections]`.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use limo_model::{Span, as_text};
+use serde::Deserialize;
+
+use crate::listen::Limits;
+
+/// The same for flags, variables and the file.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConnectionLayer {
+    /// Connections of one user, at most a sixteenth of the process's descriptors; operators have no limit [default: 1024]
+    #[arg(id = "per_user", long = "connections-per-user", value_name = "COUNT", env = "LIMO_CONNECTIONS_PER_USER")]
+    per_user: Option<usize>,
+    /// Connections of one user that are asked for their greeting at a time; more wait for their turn [default: 16]
+    #[arg(id = "ungreeted", long = "ungreeted-per-user", value_name = "COUNT", env = "LIMO_UNGREETED_PER_USER")]
+    ungreeted_per_user: Option<usize>,
+    /// A connection that has not greeted after so long is closed [default: 5s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_GREETING_TIME")]
+    #[serde(with = "as_text::option")]
+    greeting_time: Option<Span>,
+}
+
+impl ConnectionLayer {
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            per_user: self.per_user.or(below.per_user),
+            ungreeted_per_user: self.ungreeted_per_user.or(below.ungreeted_per_user),
+            greeting_time: self.greeting_time.or(below.greeting_time),
+        }
+    }
+
+    pub fn resolve(self) -> Result<Limits> {
+        let time = super::positive("greeting_time", self.greeting_time, Span::from_secs(5))?;
+        let limits = Limits {
+            per_user: self.per_user.unwrap_or(1024),
+            ungreeted_per_user: self.ungreeted_per_user.unwrap_or(16),
+            users: usize::MAX,
+            // Positive.
+            greeting_time: Duration::from_millis(u64::try_from(time.ms()).unwrap_or_default()),
+        };
+        for (key, count) in [("per_user", limits.per_user), ("ungreeted_per_user", limits.ungreeted_per_user)] {
+            ensure!((1..=1_000_000).contains(&count), "{key} of [connections] is {count}: 1 to 1000000 are possible");
+        }
+        Ok(limits)
+    }
+}

@@ -1,0 +1,54 @@
+//! Where the programs of one machine find each other and keep their state unless they are told otherwise.
+//!
+//! Root, and a service user to whom an operator has given `/run/limo` or `/var/lib/limo/PROGRAM`, use the machine's
+//! directories. Any other user has directories of its own. Makes nothing.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The socket of the machine's master.
+pub const SYSTEM_SOCKET: &str = "/run/limo/master.sock";
+
+const SYSTEM_STATE: &str = "/var/lib/limo";
+const SOCKET: &str = "limo/master.sock";
+
+/// The socket on which a master of this user listens, and which its nodes call. `None` if the user has no home.
+pub fn default_socket() -> Option<PathBuf> {
+    let system = Path::new(SYSTEM_SOCKET);
+    if is_root() || system.parent().is_some_and(is_own) { Some(system.to_owned()) } else { user_socket() }
+}
+
+/// The socket of a master that is this user's own: in `$XDG_RUNTIME_DIR`, else beside its state. `None` for root.
+pub fn user_socket() -> Option<PathBuf> {
+    if is_root() {
+        return None;
+    }
+    absolute(env::var_os("XDG_RUNTIME_DIR")).or_else(user_state).map(|directory| directory.join(SOCKET))
+}
+
+/// The state directory of `program`. `None` if the user has no home.
+pub fn default_state_dir(program: &str) -> Option<PathBuf> {
+    let system = Path::new(SYSTEM_STATE).join(program);
+    if is_root() || is_own(&system) { Some(system) } else { user_state().map(|home| home.join("limo").join(program)) }
+}
+
+fn user_state() -> Option<PathBuf> {
+    let home = || absolute(env::var_os("HOME")).map(|home| home.join(".local/state"));
+    absolute(env::var_os("XDG_STATE_HOME")).or_else(home)
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+fn is_own(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|metadata| metadata.uid() == nix::unistd::geteuid().as_raw())
+}
+
+/// As the XDG specification has it, a relative path counts as none.
+fn absolute(value: Option<OsString>) -> Option<PathBuf> {
+    value.map(PathBuf::from).filter(|path| path.is_absolute())
+}

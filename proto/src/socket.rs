@@ -1,0 +1,211 @@
+//! A connected socket, Unix or TCP over loopback, and who owns its other end. Knows nothing of frames.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream, tcp, unix};
+
+use crate::endpoint::Endpoint;
+use crate::owner::{self, OVERFLOW_UID};
+
+/// A connected stream.
+#[derive(Debug)]
+pub enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// The receiving half of a [`Socket`].
+#[derive(Debug)]
+pub enum ReadHalf {
+    Unix(unix::OwnedReadHalf),
+    Tcp(tcp::OwnedReadHalf),
+}
+
+/// The sending half of a [`Socket`]; dropping it ends the stream for the peer.
+#[derive(Debug)]
+pub enum WriteHalf {
+    Unix(unix::OwnedWriteHalf),
+    Tcp(tcp::OwnedWriteHalf),
+}
+
+/// The user at the other end of a connection, as the kernel of this machine names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Principal {
+    /// Never the overflow user.
+    pub uid: u32,
+    pub via: Via,
+}
+
+/// How a peer is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// `pid` is 0 if the kernel does not tell.
+    Unix {
+        pid: i32,
+    },
+    Loopback,
+}
+
+/// What is needed to look up the user at the other end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Peer {
+    /// Fixed when the connection was made.
+    Unix(Principal),
+    Loopback {
+        remote: SocketAddr,
+        local: SocketAddr,
+    },
+    Nobody,
+}
+
+impl From<UnixStream> for Socket {
+    fn from(stream: UnixStream) -> Self {
+        Self::Unix(stream)
+    }
+}
+
+impl From<TcpStream> for Socket {
+    fn from(stream: TcpStream) -> Self {
+        Self::Tcp(stream)
+    }
+}
+
+impl Socket {
+    /// # Errors
+    /// If nothing accepts connections there.
+    pub async fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+            Endpoint::Loopback(address) => TcpStream::connect(address).await.map(Self::Tcp),
+        }
+    }
+
+    /// The user at the other end, if that can be told without going through all sockets. `None` if it is unknown to this
+    /// user namespace or has closed its end.
+    ///
+    /// # Errors
+    /// If the kernel does not answer at once: [`Socket::principal`] may know more, and takes longer.
+    pub fn principal_at_once(&self) -> io::Result<Option<Principal>> {
+        self.peer()?.principal_at_once()
+    }
+
+    /// The user at the other end, or `None` as for [`Socket::principal_at_once`].
+    ///
+    /// # Errors
+    /// If the kernel does not tell.
+    pub async fn principal(&self) -> io::Result<Option<Principal>> {
+        self.peer()?.principal().await
+    }
+
+    pub(crate) fn peer(&self) -> io::Result<Peer> {
+        match self {
+            Self::Unix(stream) => {
+                let credentials = stream.peer_cred()?;
+                let via = Via::Unix { pid: credentials.pid().unwrap_or(0) };
+                let known = credentials.uid() != OVERFLOW_UID;
+                Ok(if known { Peer::Unix(Principal { uid: credentials.uid(), via }) } else { Peer::Nobody })
+            }
+            Self::Tcp(stream) => Ok(Peer::Loopback { remote: stream.peer_addr()?, local: stream.local_addr()? }),
+        }
+    }
+
+    /// Sends without delay, and in two halves.
+    pub(crate) fn into_halves(self) -> io::Result<(ReadHalf, WriteHalf)> {
+        Ok(match self {
+            Self::Unix(stream) => {
+                let (read, write) = stream.into_split();
+                (ReadHalf::Unix(read), WriteHalf::Unix(write))
+            }
+            Self::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                let (read, write) = stream.into_split();
+                (ReadHalf::Tcp(read), WriteHalf::Tcp(write))
+            }
+        })
+    }
+
+    /// Sends what fits at once, waiting for nothing, and hangs up.
+    pub(crate) fn last_words(self, bytes: &[u8]) {
+        // Unread bytes of a peer would turn the end into a reset. The peer may be gone already.
+        let mut arrived = [0; 64];
+        let _ = match self {
+            Self::Unix(stream) => stream.into_std().map(|mut s| (s.read(&mut arrived), s.write(bytes))),
+            Self::Tcp(stream) => stream.into_std().map(|mut s| (s.read(&mut arrived), s.write(bytes))),
+        };
+    }
+}
+
+impl Peer {
+    fn principal_at_once(self) -> io::Result<Option<Principal>> {
+        match self {
+            Self::Unix(principal) => Ok(Some(principal)),
+            Self::Loopback { remote, local } => Ok(over_loopback(owner::owner_at_once(remote, local)?)),
+            Self::Nobody => Ok(None),
+        }
+    }
+
+    pub(crate) async fn principal(self) -> io::Result<Option<Principal>> {
+        match (self.principal_at_once(), self) {
+            (Err(_), Self::Loopback { remote, local }) => {
+                let found = tokio::task::spawn_blocking(move || owner::owner(remote, local)).await;
+                Ok(over_loopback(found.map_err(io::Error::other)??))
+            }
+            (result, _) => result,
+        }
+    }
+}
+
+fn over_loopback(uid: Option<u32>) -> Option<Principal> {
+    uid.map(|uid| Principal { uid, via: Via::Loopback })
+}
+
+impl AsyncRead for ReadHalf {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Unix(half) => Pin::new(half).poll_read(context, buffer),
+            Self::Tcp(half) => Pin::new(half).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for WriteHalf {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Unix(half) => Pin::new(half).poll_write(context, bytes),
+            Self::Tcp(half) => Pin::new(half).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Unix(half) => Pin::new(half).poll_write_vectored(context, slices),
+            Self::Tcp(half) => Pin::new(half).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Unix(half) => Pin::new(half).poll_flush(context),
+            Self::Tcp(half) => Pin::new(half).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Unix(half) => Pin::new(half).poll_shutdown(context),
+            Self::Tcp(half) => Pin::new(half).poll_shutdown(context),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Whom a caller takes for a master: root, its own user, and the service user that an operator has named.
+
+use std::fmt;
+
+use nix::unistd::{Uid, User};
+use thiserror::Error;
+
+use crate::owner::{OVERFLOW_UID, user_name};
+
+/// The users that a caller accepts as owners of a master.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trusted {
+    own: u32,
+    service: Option<u32>,
+}
+
+/// Why a user cannot be the service user.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ServiceUserError {
+    #[error("the master user `{0}` is not known on this machine: write a user's name or number")]
+    Unknown(String),
+    #[error(
+        "the master user `{0}` is the overflow user {OVERFLOW_UID}, which stands for every unknown user: choose another"
+    )]
+    Overflow(String),
+}
+
+impl Trusted {
+    /// Root and the user of this process.
+    pub fn own() -> Self {
+        Self { own: nix::unistd::geteuid().as_raw(), service: None }
+    }
+
+    /// The same and `user`, by name or number, if one is named.
+    ///
+    /// # Errors
+    /// If the user does not exist or stands for unknown users.
+    pub fn with_service_user(user: Option<&str>) -> Result<Self, ServiceUserError> {
+        let Some(user) = user else { return Ok(Self::own()) };
+        let uid = match (user.parse::<u32>(), User::from_name(user)) {
+            (Ok(uid), _) => uid,
+            (Err(_), Ok(Some(found))) => found.uid.as_raw(),
+            _ => return Err(ServiceUserError::Unknown(user.to_owned())),
+        };
+        if uid == OVERFLOW_UID {
+            return Err(ServiceUserError::Overflow(user.to_owned()));
+        }
+        Ok(Self { service: Some(uid), ..Self::own() })
+    }
+
+    /// Returns whether a socket or directory of this user may be a master's.
+    pub fn accepts(&self, uid: u32) -> bool {
+        uid != OVERFLOW_UID && (uid == 0 || uid == self.own || self.service == Some(uid))
+    }
+}
+
+impl fmt::Display for Trusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut users = vec![0];
+        users.extend([self.own].into_iter().chain(self.service).filter(|uid| *uid != 0));
+        users.dedup();
+        for (index, uid) in users.iter().enumerate() {
+            let before = match index {
+                0 => "",
+                _ if index + 1 == users.len() => " or ",
+                _ => ", ",
+            };
+            write!(f, "{before}{}", described(*uid))?;
+        }
+        Ok(())
+    }
+}
+
+/// A user for a message: name and number, or the number alone.
+pub(crate) fn described(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(_)) => format!("{} (uid {uid})", user_name(uid)),
+        _ => format!("uid {uid}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_the_own_user_and_the_service_user_are_accepted() {
+        let trusted = Trusted { own: 4001, service: Some(4002) };
+        let accepted: Vec<u32> =
+            [0, 1, 4001, 4002, 4003, OVERFLOW_UID].into_iter().filter(|uid| trusted.accepts(*uid)).collect();
+        assert_eq!(accepted, [0, 4001, 4002]);
+        assert_eq!(trusted.to_string(), "root (uid 0), uid 4001 or uid 4002");
+        assert_eq!(Trusted { own: 0, service: None }.to_string(), "root (uid 0)");
+    }
+
+    #[test]
+    fn the_overflow_user_is_never_accepted() {
+        let error = Trusted::with_service_user(Some("65534")).expect_err("nobody in particular");
+        assert_eq!(error, ServiceUserError::Overflow("65534".into()));
+        assert!(!Trusted { own: OVERFLOW_UID, service: None }.accepts(OVERFLOW_UID));
+        let error = Trusted::with_service_user(Some("no such user")).expect_err("unknown");
+        assert_eq!(error, ServiceUserError::Unknown("no such user".into()));
+    }
+}

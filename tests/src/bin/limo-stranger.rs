@@ -1,0 +1,119 @@
+//! A hostile user of the tests: listens in the place of a master, or opens connections and says nothing. It says on stdout
+//! what happened to it, a line for each event, and ends when its stdin does.
+
+use std::fmt::Debug;
+use std::io::Read;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use limo_proto::{
+    ClientToMaster, Connection, Endpoint, Greeted, MasterToClient, MasterToNode, NodeToMaster, Reader, Role, Socket,
+    accept, raise_descriptor_limit,
+};
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, UnixListener};
+
+/// Longer than any caller takes for its greeting.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Answers each greeting as a master does, and tells what it is sent then: nothing, if all is well.
+    Impostor { endpoint: Endpoint },
+    /// Opens so many connections and sends nothing; opens another one for each that is closed.
+    Crowd { endpoint: Endpoint, count: usize },
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    raise_descriptor_limit()?;
+    std::thread::spawn(|| {
+        // Whoever started this program is gone.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    match Arguments::parse().what {
+        What::Impostor { endpoint } => impostor(endpoint).await,
+        What::Crowd { endpoint, count } => crowd(endpoint, count).await,
+    }
+}
+
+async fn impostor(endpoint: Endpoint) -> Result<()> {
+    enum Listener {
+        Unix(UnixListener),
+        Tcp(TcpListener),
+    }
+    let listener = match &endpoint {
+        Endpoint::Unix(path) => Listener::Unix(UnixListener::bind(path).context("cannot bind the socket")?),
+        Endpoint::Loopback(address) => Listener::Tcp(TcpListener::bind(address).await.context("cannot bind the port")?),
+    };
+    println!("listening");
+    loop {
+        let socket: Socket = match &listener {
+            Listener::Unix(listener) => listener.accept().await?.0.into(),
+            Listener::Tcp(listener) => listener.accept().await?.0.into(),
+        };
+        tokio::spawn(async move {
+            match accept(socket, PATIENCE).await {
+                Ok(greeted) => hear(greeted).await,
+                Err(error) => println!("not greeted: {error}"),
+            }
+        });
+    }
+}
+
+async fn hear(greeted: Greeted) {
+    println!("greeted by a {:?}", greeted.role);
+    match greeted.role {
+        Role::Node => {
+            let Connection { reader, writer: _writer } = greeted.into_connection::<NodeToMaster, MasterToNode>();
+            listen(reader).await;
+        }
+        Role::Client => {
+            let Connection { reader, writer: _writer } = greeted.into_connection::<ClientToMaster, MasterToClient>();
+            listen(reader).await;
+        }
+    }
+}
+
+async fn listen<In: DeserializeOwned + Debug>(mut reader: Reader<In>) {
+    match reader.next().await {
+        Ok(None) => println!("sent nothing"),
+        other => println!("SENT {other:?}"),
+    }
+}
+
+async fn crowd(endpoint: Endpoint, count: usize) -> Result<()> {
+    let mut closed = 0_usize;
+    let mut open = tokio::task::JoinSet::new();
+    for number in 1_usize.. {
+        // A full queue of callers is no reason to stop.
+        if let Ok(socket) = Socket::connect(&endpoint).await {
+            open.spawn(until_closed(socket));
+        }
+        if open.len() >= count {
+            println!("open {number}");
+            open.join_next().await;
+            closed += 1;
+            println!("closed {closed}");
+        }
+    }
+    Ok(())
+}
+
+async fn until_closed(socket: Socket) {
+    let mut bytes = Vec::new();
+    // However it ends, it has ended.
+    let _ = match socket {
+        Socket::Unix(mut stream) => stream.read_to_end(&mut bytes).await,
+        Socket::Tcp(mut stream) => stream.read_to_end(&mut bytes).await,
+    };
+}
