@@ -27,6 +27,12 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// How long entering a job's directory, opening its files and executing its program may take, in seconds.
 const LAUNCH_DEADLINE_S: u64 = 30;
 
+/// How long after its time limit the node ends a job, in milliseconds. Usually the master has done so before, and knows why.
+const LIMIT_MARGIN: u64 = 5_000;
+
+/// Time between TERM and KILL when the node ends a job at its time limit, in milliseconds; the master's own default.
+const LIMIT_GRACE: u64 = 30_000;
+
 /// Messages that wait for a command to run; more are dropped.
 const DEFERRED: usize = 64;
 
@@ -107,7 +113,9 @@ impl Node {
         let ordered = prepare(&starting.exec, around).and_then(|prepared| {
             let handle = self.shepherd.handle();
             let launch_deadline = LAUNCH_DEADLINE_S * 1000;
-            let launch = Launch { handle, time_limit: None, kill_grace: 0, lease: None, launch_deadline };
+            let limit = starting.exec.time_limit.and_then(|limit| u64::try_from(limit.ms()).ok());
+            let time_limit = limit.map(|limit| limit.saturating_add(LIMIT_MARGIN));
+            let launch = Launch { handle, time_limit, kill_grace: LIMIT_GRACE, lease: None, launch_deadline };
             let ordered = self.shepherd.launch(&launch, &prepared.plan, prepared.descriptors);
             ordered.map_err(|error| LaunchError::Launcher(error.to_string()))?;
             Ok((handle, prepared.ours))

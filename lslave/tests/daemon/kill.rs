@@ -67,6 +67,33 @@ async fn a_job_that_ignores_term_is_killed_with_everything_it_started() {
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
 }
 
+/// Without a word of the master, whose connection or clock may be wrong, and although the daemon stands still.
+#[tokio::test]
+async fn a_time_limit_holds_without_master_and_daemon() {
+    let (mut node, daemon) = node().await;
+    let mut job = shell(1, "echo 0; exec sleep 1000");
+    job.time_limit = Some(Span::from_ms(100));
+    node.run(job).await;
+    let before = std::time::Instant::now();
+    numbers(&mut node, 1).await;
+    let children = |pid: i32| {
+        let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        list.split_whitespace().map(|pid| pid.parse().expect("a number")).collect::<Vec<i32>>()
+    };
+    let leader = children(children(daemon.pid().as_raw())[0])[0];
+    daemon.signal(nix::sys::signal::Signal::SIGSTOP);
+    let mut between = tokio::time::interval(std::time::Duration::from_millis(20));
+    let gone = async {
+        while is_running(leader) {
+            between.tick().await;
+        }
+    };
+    crate::master::within(gone).await;
+    assert!(before.elapsed() >= std::time::Duration::from_secs(5), "the master goes first: {:?}", before.elapsed());
+    daemon.signal(nix::sys::signal::Signal::SIGCONT);
+    assert_eq!(node.ended(1).await.0, Outcome::Signaled(15));
+}
+
 /// The daemon's own end does not wait for the grace that a job was given.
 #[tokio::test]
 async fn a_stopped_daemon_shortens_a_long_grace() {
