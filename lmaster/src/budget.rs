@@ -105,5 +105,5 @@ pub fn account(core: &Core, now: Time) -> Option<BudgetAccount> {
     let rest = steps(&counter.rest());
     counter.advance(now, core.view(now).estimated_draw(), &rest);
     let (released, spent, reserved) = (counter.released(), counter.spent(), counter.reserved());
-    Some(BudgetAccount { budget: *budget, released, spent, reserved })
+    Some(BudgetAccount { budget: budget.moved(core.clock().offset), released, spent, reserved })
 }

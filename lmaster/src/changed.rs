@@ -92,17 +92,17 @@ pub enum Back {
 }
 
 /// Who made the event, and what it changes at `now`; `None` where it is not an operator's matter. To be asked before the event
-/// is applied. `actor` is the operator on whose word it is made, where the event names another.
+/// is applied. `now` and all times are wall times. `actor` is the operator on whose word it is made, where the event names another.
 pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<(String, Changed)> {
-    let settings = core.settings();
+    let (settings, clock) = (core.settings(), core.clock());
     let (by, changed) = match event {
         Event::LimitsSet { limits, by } => {
-            let old = settings.operator_limits();
-            let words = (curve(old, now, band), curve(limits, now, band));
-            (by, changed("limits", words, Some(Back::Limits { old: old.clone(), new: limits.clone() })))
+            let old = clock.shown_curve(settings.operator_limits());
+            let words = (curve(&old, now, band), curve(limits, now, band));
+            (by, changed("limits", words, Some(Back::Limits { old, new: limits.clone() })))
         }
         Event::GridLimited { limits } => {
-            let words = (curve(&settings.limits, now, band), curve(limits, now, band));
+            let words = (curve(&clock.shown_curve(&settings.limits), now, band), curve(limits, now, band));
             return Some((GRID.to_owned(), changed("limits in force", words, None)));
         }
         Event::ModeSet { mode, by } => {
@@ -118,12 +118,13 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
         }
         Event::PricesSet { prices, by } => {
             let show = |prices: Option<&Curve<Price>>| prices.map_or("none".into(), |prices| curve(prices, now, price));
-            let words = (show(settings.prices.as_ref()), show(prices.as_ref()));
-            let (old, old_by) = (settings.prices.clone(), settings.prices_by.clone());
+            let old = settings.prices.as_ref().map(|prices| clock.shown_curve(prices));
+            let words = (show(old.as_ref()), show(prices.as_ref()));
+            let old_by = settings.prices_by.clone();
             (by, changed("prices", words, Some(Back::Prices { old, old_by, new: prices.clone() })))
         }
         Event::BudgetsSet { budgets: new, by } => {
-            let old = settings.budgets.clone();
+            let old = clock.shown_budgets(&settings.budgets);
             let words = (budgets(&old, now), budgets(new, now));
             (by, changed("budgets", words, Some(Back::Budgets { old, new: new.clone() })))
         }
@@ -154,7 +155,8 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             (by, of_others(core, *job, by, ("held", "released"), Some(back))?)
         }
         Event::ReservationSet { name, reservation, by } => {
-            let (old, new) = (core.reservations().get(name).cloned(), reservation.as_deref().cloned());
+            let old = core.reservations().get(name).map(|of| clock.shown_reservation(of));
+            let new = reservation.as_deref().cloned();
             let words = (reserved(old.as_ref()), reserved(new.as_ref()));
             let back = Back::Reservation { name: name.clone(), old, new };
             (by, changed(&format!("reservation {name}"), words, Some(back)))
@@ -191,15 +193,19 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
 impl Back {
     /// Whether what the change set is still so.
     pub fn holds(&self, core: &Core, now: Time) -> bool {
-        let settings = core.settings();
+        let (settings, clock) = (core.settings(), core.clock());
         match self {
-            Self::Limits { new, .. } => settings.operator_limits() == new,
+            Self::Limits { new, .. } => clock.shown_curve(settings.operator_limits()) == *new,
             Self::Mode { new, .. } => settings.mode_setting == *new,
             Self::Policy { new, .. } => settings.preset == *new,
-            Self::Prices { new, .. } => settings.prices == *new,
-            Self::Budgets { new, .. } => settings.budgets.from_then_on(now) == new.from_then_on(now),
+            Self::Prices { new, .. } => settings.prices.as_ref().map(|prices| clock.shown_curve(prices)) == *new,
+            Self::Budgets { new, .. } => {
+                clock.shown_budgets(&settings.budgets).from_then_on(now) == new.from_then_on(now)
+            }
             Self::Node { name, new, .. } => core.node_named(name).is_some_and(|node| node.drained() == new.as_ref()),
-            Self::Reservation { name, new, .. } => core.reservations().get(name) == new.as_ref(),
+            Self::Reservation { name, new, .. } => {
+                core.reservations().get(name).map(|of| clock.shown_reservation(of)) == *new
+            }
             Self::Quotas { new, .. } => settings.quotas == *new,
             Self::Fairshare { new, .. } => settings.fairshare == *new,
             Self::Denied { new, .. } => settings.denied == *new,

@@ -5,6 +5,7 @@
 mod backup;
 mod budget;
 mod changed;
+mod clock;
 mod config;
 mod connection;
 mod desk;

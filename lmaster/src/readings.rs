@@ -33,8 +33,13 @@ pub struct Ledger {
     kept: Kept,
     /// For how long a sample may count.
     gap: Span,
+    /// Wall time less the time that is told; rows are in wall time.
+    offset: Span,
+    /// The least that it ever was: a clock that is wrong for a while must not make old rows forgotten.
+    least_offset: Span,
     nodes: BTreeMap<String, Line>,
     cluster: Line,
+    /// In the time that is told, as all times here.
     over: Vec<ReadingRow>,
     /// When rows were taken last.
     written: Time,
@@ -72,7 +77,17 @@ impl Ledger {
     /// Begins at `now`; samples further apart than `gap` leave one.
     pub fn new(now: Time, kept: Kept, gap: Span) -> Self {
         let (nodes, cluster) = (BTreeMap::new(), Line::default());
-        Self { kept, gap, nodes, cluster, over: Vec::new(), written: now, sweep: now }
+        Self {
+            kept,
+            gap,
+            offset: Span::ZERO,
+            least_offset: Span::ZERO,
+            nodes,
+            cluster,
+            over: Vec::new(),
+            written: now,
+            sweep: now,
+        }
     }
 
     /// Other settings. Intervals under way end where their length changes.
@@ -83,19 +98,37 @@ impl Ledger {
         (self.kept, self.gap) = (kept, gap);
     }
 
+    /// The wall clock has jumped: intervals under way end, and new ones begin at its round times. An interval that the clock
+    /// shows twice has a row of each time.
+    pub fn follow_clock(&mut self, offset: Span) {
+        if offset != self.offset {
+            self.end_all();
+            let earlier = self.offset - offset;
+            for row in &mut self.over {
+                row.drawn.at = row.drawn.at + earlier;
+            }
+            self.offset = offset;
+            self.least_offset = self.least_offset.min(offset);
+        }
+    }
+
+    fn slots(&self) -> Slots {
+        Slots { resolution: self.kept.resolution, offset: self.offset }
+    }
+
     /// The believed draw of the cluster was `draw` until `now`; `None` where there is nothing that could draw.
     pub fn pass(&mut self, now: Time, draw: Option<Power>) {
         let longest = self.kept.resolution.scaled(LONGEST_PAUSE, 1);
         let last = self.cluster.last.replace(now).filter(|last| now - *last <= longest);
         if let (Some(last), Some(draw)) = (last, draw) {
             let sample = Sample { looks: 0, ..Sample::once(draw) };
-            self.cluster.add("", (last, now), &sample, (self.kept.resolution, &mut self.over));
+            self.cluster.add("", (last, now), &sample, (self.slots(), &mut self.over));
         }
-        self.cluster.end_before("", slot(now, self.kept.resolution), &mut self.over);
+        self.cluster.end_before("", self.slots().begin(now), &mut self.over);
         if self.sweep <= now {
-            self.sweep = slot(now, self.kept.resolution) + self.kept.resolution + self.gap;
+            self.sweep = self.slots().begin(now) + self.kept.resolution + self.gap;
             // A sample may still count for the time before.
-            let first = slot(now - self.gap, self.kept.resolution);
+            let first = self.slots().begin(now - self.gap);
             for (node, line) in &mut self.nodes {
                 line.end_before(node, first, &mut self.over);
             }
@@ -107,9 +140,10 @@ impl Ledger {
         if !self.nodes.contains_key(node) {
             self.nodes.insert(node.to_owned(), Line::default());
         }
+        let slots = self.slots();
         let Some(line) = self.nodes.get_mut(node) else { return };
         let last = line.last.replace(now).filter(|last| now - *last <= self.gap).unwrap_or(now);
-        line.add(node, (last, now), sample, (self.kept.resolution, &mut self.over));
+        line.add(node, (last, now), sample, (slots, &mut self.over));
         if let Some(open) = &mut self.cluster.open {
             open.looks += u64::from(sample.looks);
         }
@@ -154,18 +188,22 @@ impl Ledger {
             return (Vec::new(), None);
         }
         self.written = now;
-        (std::mem::take(&mut self.over), Some(now - self.kept.keep))
+        for row in &mut self.over {
+            // `since` tells rows of one interval apart and stays as it is: the time that is told comes only once.
+            row.drawn.at = row.drawn.at + self.offset;
+        }
+        (std::mem::take(&mut self.over), Some(now + self.least_offset - self.kept.keep))
     }
 }
 
 impl Line {
     /// What was drawn in `(from, to]`, in the intervals that this touches.
-    fn add(&mut self, node: &str, (from, to): (Time, Time), sample: &Sample, out: (Span, &mut Vec<ReadingRow>)) {
-        let (resolution, over) = out;
+    fn add(&mut self, node: &str, (from, to): (Time, Time), sample: &Sample, out: (Slots, &mut Vec<ReadingRow>)) {
+        let (slots, over) = out;
         let mut at = from;
         while at < to {
-            let end = (slot(at, resolution) + resolution).min(to);
-            let open = self.open_at(node, at, (resolution, over));
+            let end = (slots.begin(at) + slots.resolution).min(to);
+            let open = self.open_at(node, at, (slots, over));
             open.energy += i128::from(sample.draw.mw()) * i128::from((end - at).ms());
             open.seen = open.seen + (end - at);
             open.bound(sample);
@@ -175,7 +213,7 @@ impl Line {
             // The end of an interval still belongs to it.
             let open = match &mut self.open {
                 Some(open) if from < to => open,
-                _ => self.open_at(node, to, (resolution, over)),
+                _ => self.open_at(node, to, (slots, over)),
             };
             open.looks += u64::from(sample.looks);
             open.sum += i128::from(sample.draw.mw());
@@ -185,8 +223,8 @@ impl Line {
     }
 
     /// The interval of `at`; one before it is over.
-    fn open_at(&mut self, node: &str, at: Time, (resolution, over): (Span, &mut Vec<ReadingRow>)) -> &mut Open {
-        let begin = slot(at, resolution);
+    fn open_at(&mut self, node: &str, at: Time, (slots, over): (Slots, &mut Vec<ReadingRow>)) -> &mut Open {
+        let begin = slots.begin(at);
         self.end_before(node, begin, over);
         self.open.get_or_insert(Open {
             at: begin,
@@ -232,10 +270,21 @@ impl Open {
     }
 }
 
-/// The beginning of the interval of `at`.
-fn slot(at: Time, resolution: Span) -> Time {
-    let resolution = resolution.ms().max(1);
-    Time::from_unix_ms(at.unix_ms().div_euclid(resolution) * resolution)
+/// Which intervals there are: they begin at round wall times.
+#[derive(Debug, Clone, Copy)]
+struct Slots {
+    resolution: Span,
+    /// Wall time less the time that is told.
+    offset: Span,
+}
+
+impl Slots {
+    /// The beginning of the interval of `at`.
+    fn begin(self, at: Time) -> Time {
+        let resolution = self.resolution.ms().max(1);
+        let wall = (at + self.offset).unix_ms();
+        Time::from_unix_ms(wall.div_euclid(resolution) * resolution) - self.offset
+    }
 }
 
 /// To the nearest. `divisor` is positive.

@@ -10,19 +10,19 @@ use limo_proto::{
     Answer, ArrayReport, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, NodeReport,
     NodeState, Status, UnitReport,
 };
-use limo_sched::{Core, Finished, Job, Node, Phase, possibilities};
+use limo_sched::{Clock, Core, Finished, Job, JobEnd, Node, Phase, possibilities};
 
 use crate::budget::account;
 use crate::desk::Live;
 
 /// A job that is over.
-pub fn finished(finished: &Finished, live: &Live, nodes: &[Node]) -> JobReport {
+pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {
     let ran = finished.started.is_some();
     JobReport {
         state: JobState::of(&finished.end),
-        started: finished.started,
-        ended: Some(finished.ended),
-        end: Some(finished.end.clone()),
+        started: finished.started.map(|at| clock.shown(at)),
+        ended: Some(clock.shown(finished.ended)),
+        end: Some(shown_end(&finished.end, clock)),
         array: finished.tasks.zip(live.launch.array.as_ref()).map(|(ended, array)| ArrayReport {
             tasks: array.tasks.clone(),
             waiting: None,
@@ -33,7 +33,14 @@ pub fn finished(finished: &Finished, live: &Live, nodes: &[Node]) -> JobReport {
         cost: ran.then_some(finished.account.cost),
         start_now_cost: ran.then_some(finished.account.start_now_cost),
         measured: ran.then_some(finished.usage.energy.is_some()),
-        ..base((finished.job, finished.submitted), &live.request, Some(live), (&finished.placement, nodes))
+        ..base((finished.job, clock.shown(finished.submitted)), &live.request, Some(live), (&finished.placement, nodes))
+    }
+}
+
+fn shown_end(end: &JobEnd, clock: &Clock) -> JobEnd {
+    match end {
+        JobEnd::Refused { wait } => JobEnd::Refused { wait: wait.clone().moved(clock.offset) },
+        end => end.clone(),
     }
 }
 
@@ -54,12 +61,13 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
     };
     let estimate = assignment.map(|assignment| assignment.estimate);
     let energy = job.running().zip(assignment).map(|(running, assignment)| running.used(assignment, now));
+    let clock = core.clock();
     let price = |from: Time, started: Time| core.prices().map(|prices| prices.mean(from, now - started));
     let cost = |from: Time| energy.zip(started).and_then(|(energy, started)| Some(energy * price(from, started)?));
     JobReport {
         state,
-        started,
-        wait,
+        started: started.map(|at| clock.shown(at)),
+        wait: wait.map(|wait| wait.moved(clock.offset)),
         estimate,
         energy,
         cost: started.and_then(cost),
@@ -68,7 +76,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         used_up: job.running().and_then(|running| running.used_up),
         dependencies: job.after.clone(),
         priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
-        ..base((id, job.submitted), &job.request, live, (placement, core.nodes()))
+        ..base((id, clock.shown(job.submitted)), &job.request, live, (placement, core.nodes()))
     }
 }
 
@@ -196,7 +204,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
 }
 
 pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feeds::grid::Report]) -> Status {
-    let (settings, sums) = (core.settings(), core.sums());
+    let (settings, sums, clock) = (core.settings(), core.sums(), core.clock());
     let next_band = settings.limits.next_step(now);
     let own_band = settings.own_limits.as_ref().map(|own| *own.at(now));
     let next_price = core.prices().and_then(|prices| Some((prices.next_step(now)?, prices)));
@@ -207,16 +215,16 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
     let up = core.nodes().iter().filter(|node| node.is_connected()).count();
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Status {
-        now,
+        now: clock.shown(now),
         policy: settings.preset,
         mode: settings.mode,
         mode_setting: settings.mode_setting,
         band: *settings.limits.at(now),
-        budgets: Budgets::new(settings.budgets.from_then_on(now).to_vec()).unwrap_or_default(),
+        budgets: clock.shown_budgets(&Budgets::new(settings.budgets.from_then_on(now).to_vec()).unwrap_or_default()),
         account: account(core, now),
-        next_band: next_band.map(|at| (at, *settings.limits.at(at))),
+        next_band: next_band.map(|at| (clock.shown(at), *settings.limits.at(at))),
         price: core.prices().map(|prices| *prices.at(now)),
-        next_price: next_price.map(|(at, prices)| (at, *prices.at(at))),
+        next_price: next_price.map(|(at, prices)| (clock.shown(at), *prices.at(at))),
         draw: sums.draw,
         idle: core.idle(),
         waiting: core.waiting() as u64,
@@ -259,7 +267,7 @@ fn source(report: &limo_feeds::grid::Report) -> GridReport {
 
 pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) -> Explanation {
     let view = core.view(now);
-    let since = core.job(job.job).map_or(job.submitted, Job::eligible);
+    let since = core.job(job.job).map_or(now, Job::eligible);
     Explanation {
         candidates: candidates(core, (now, since), request),
         job,

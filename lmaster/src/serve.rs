@@ -2,15 +2,16 @@
 //! wants done. Decides nothing.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
-use limo_model::Time;
+use limo_model::{Now, Time};
 use limo_proto::{MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
+use crate::clock::{self, Clocks};
 use crate::config::{Cli, Settings};
 use crate::connection::Link;
 use crate::desk::{Desk, Effect, Input, Outside, PeerId};
@@ -30,6 +31,10 @@ const READ_AHEAD: usize = 256;
 /// Inputs that are taken at one reading of the clock.
 const AT_ONCE: usize = 256;
 
+/// How often the wall clock is compared with the others if nothing happens. After the machine was suspended, timers are
+/// late by at most this.
+const CLOCK_EVERY: Duration = Duration::from_secs(5);
+
 /// How long the end of the process waits for the journal.
 const LAST_COMMIT: Duration = Duration::from_secs(10);
 
@@ -45,6 +50,7 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
     let (lives, known) = Lives::open(&settings.state_dir)?;
     let restored = recover::restore(recovered, now()).context("cannot take up the journal")?;
+    let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
     let (entries, mismatches) = (restored.entries, restored.mismatches);
     tracing::info!(jobs = restored.live.len(), entries, mismatches, "journal taken up");
     let listener = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
@@ -53,7 +59,8 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     // They end with this function.
     let _sources = grid::start(&settings.grid.sources, &kept, &settings.state_dir, telling).await?;
     let sources = settings.grid.sources.iter().map(|(source, _)| source.clone()).collect();
-    let outside = Outside { lives: known, grid: Arbiter::new(sources, settings.grid.operator_priority, kept, now()) };
+    let grid = Arbiter::new(sources, settings.grid.operator_priority, kept, clock.shown(clocks.now().at));
+    let outside = Outside { lives: known, grid, clock };
     let desk = Desk::new(restored, settings.desk.clone(), outside, store.has_ballast());
     freed::give_back();
     let (arriving, arrivals) = channel(READ_AHEAD);
@@ -65,7 +72,7 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
         tokio::spawn(meters::watch(device, inputs.clone()));
     }
     let (nodes, clients) = (HashMap::new(), HashMap::new());
-    let mut shell = Shell { desk, store, lives, keeper, inputs, nodes, clients, next_peer: 0, to_write: false };
+    let mut shell = Shell { clocks, desk, store, lives, keeper, inputs, nodes, clients, next_peer: 0, to_write: false };
     let sources = Sources {
         from_store,
         from_peers,
@@ -85,10 +92,9 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     Ok(())
 }
 
-/// The time, as the desk is told it.
+/// The wall clock, for feeds, whose times are wall times.
 pub fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Time::from_unix_ms(clock::wall().unix_ms())
 }
 
 /// What the configuration was, and how to read it again.
@@ -149,14 +155,9 @@ enum Happened {
 }
 
 impl Sources {
-    async fn next(&mut self, deadline: Option<Time>) -> Happened {
-        let pause = deadline.map(|at| Duration::from_millis(u64::try_from((at - now()).ms()).unwrap_or(0)));
-        let timer = async {
-            match pause {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => std::future::pending().await,
-            }
-        };
+    async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>) -> Happened {
+        let left = |at: Time| Duration::from_millis(u64::try_from((at - clocks.now().at).ms()).unwrap_or(0));
+        let timer = tokio::time::sleep(deadline.map_or(CLOCK_EVERY, left).min(CLOCK_EVERY));
         // The journal first: its answers let out what others wait for.
         tokio::select! {
             biased;
@@ -173,6 +174,7 @@ impl Sources {
 }
 
 struct Shell {
+    clocks: Clocks,
     desk: Desk,
     store: Store,
     lives: Lives,
@@ -188,10 +190,10 @@ struct Shell {
 impl Shell {
     /// Serves until a signal ends it; gives back where the answers of the store come from.
     async fn serve(&mut self, mut sources: Sources, configuration: &Configuration) -> UnboundedReceiver<Input> {
-        self.step(now(), Input::Timer);
+        self.step(self.clocks.now(), Input::Timer);
         loop {
-            let happened = sources.next(self.desk.deadline()).await;
-            let now = now();
+            let happened = sources.next(&self.clocks, self.desk.deadline()).await;
+            let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),
                 Happened::Arrived(arrival) => self.arrived(now, arrival),
@@ -217,11 +219,11 @@ impl Shell {
     /// What was taken in is committed; then the journal is closed.
     async fn finish(mut self, from_store: &mut UnboundedReceiver<Input>) {
         tracing::info!("stopping; jobs go on on their nodes");
-        self.step(now(), Input::Stop);
+        self.step(self.clocks.now(), Input::Stop);
         let committed = tokio::time::timeout(LAST_COMMIT, async {
             while !self.desk.is_quiet() {
                 let Some(input) = from_store.recv().await else { break };
-                self.step(now(), input);
+                self.step(self.clocks.now(), input);
             }
             self.store.close().await;
         });
@@ -230,7 +232,7 @@ impl Shell {
         }
     }
 
-    fn arrived(&mut self, now: Time, arrival: Arrival) {
+    fn arrived(&mut self, now: Now, arrival: Arrival) {
         self.next_peer += 1;
         let peer = PeerId(self.next_peer);
         let inputs = self.inputs.clone();
@@ -246,7 +248,7 @@ impl Shell {
         }
     }
 
-    fn step(&mut self, now: Time, input: Input) {
+    fn step(&mut self, now: Now, input: Input) {
         if let Input::Gone(peer) = &input {
             self.hang_up(*peer);
         }

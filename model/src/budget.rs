@@ -61,6 +61,11 @@ impl Budget {
         self.until - self.from
     }
 
+    /// The same energy for a period that is later by `by`.
+    pub fn moved(&self, by: Span) -> Self {
+        Self { from: self.from.moved(by), until: self.until.moved(by), ..*self }
+    }
+
     /// Whether `at` lies in the period.
     pub fn contains(&self, at: Time) -> bool {
         self.from <= at && at < self.until
@@ -112,6 +117,11 @@ impl Budgets {
             }
         }
         Ok(Self(periods))
+    }
+
+    /// The same periods, each later by `by`.
+    pub fn moved(&self, by: Span) -> Self {
+        Self(self.0.iter().map(|budget| budget.moved(by)).collect())
     }
 
     pub fn is_empty(&self) -> bool {

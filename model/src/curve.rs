@@ -63,6 +63,15 @@ impl<T> Curve<T> {
         Ok(Self { steps, until })
     }
 
+    /// The same values, each later by `by`.
+    pub fn moved(&self, by: Span) -> Self
+    where
+        T: Clone,
+    {
+        let steps = self.steps.iter().map(|(at, value)| (at.moved(by), value.clone())).collect();
+        Self { steps, until: self.until.map(|until| until.moved(by)) }
+    }
+
     pub fn steps(&self) -> &[(Time, T)] {
         &self.steps
     }

@@ -5,6 +5,7 @@
 
 mod allowance;
 mod budget;
+mod clock;
 mod conditions;
 mod curve;
 mod drawn;
@@ -30,6 +31,7 @@ pub mod environment;
 
 pub use allowance::{Allowance, UsedUp, WhenUsed};
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
+pub use clock::{Mono, Now, Wall};
 pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;

@@ -22,6 +22,11 @@ impl Reservation {
         self.until - self.from
     }
 
+    /// The same for a time that is later by `by`.
+    pub fn moved(&self, by: Span) -> Self {
+        Self { from: self.from.moved(by), until: self.until.moved(by), ..self.clone() }
+    }
+
     pub fn overlaps(&self, other: &Self) -> bool {
         self.from < other.until && other.from < self.until
     }

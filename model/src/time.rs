@@ -29,6 +29,11 @@ impl Time {
     pub const fn unix_ms(self) -> i64 {
         self.0
     }
+
+    /// Later by `by`; "never" stays "never".
+    pub fn moved(self, by: Span) -> Self {
+        if self == Self::MAX { self } else { self + by }
+    }
 }
 
 impl Span {

@@ -1,6 +1,7 @@
 //! The core: records events, runs the policy, hands out commands. The same in the live master and in the simulator.
 
 mod allowance;
+mod clock;
 mod execute;
 mod warn;
 
@@ -22,7 +23,7 @@ use crate::policy::look_again;
 use crate::refused::Refused;
 use crate::round::{Command, Round, StopReason};
 use crate::standing::Standing;
-use crate::state::{Array, Job, Node, Settings, State, Sums, Used};
+use crate::state::{Array, Clock, Job, Node, Settings, State, Sums, Used};
 use crate::view::View;
 
 use execute::plan_once;
@@ -64,6 +65,7 @@ impl Core {
             over_quota: Default::default(),
             charges: BTreeMap::new(),
             used: BTreeMap::new(),
+            clock: Clock::default(),
         };
         Self { state }
     }
@@ -213,7 +215,7 @@ impl Core {
         apply::check_requeue(&self.state, job)
     }
 
-    /// Reservations that are not over, by name.
+    /// Reservations that are not over, by name, in cluster time.
     pub fn reservations(&self) -> &BTreeMap<String, Reservation> {
         &self.state.reservations
     }

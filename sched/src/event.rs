@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Quotas,
-    Request, Reservation, Tasks, Usage,
+    Request, Reservation, Span, Tasks, Time, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -195,5 +195,12 @@ pub enum Event {
         job: JobId,
         priority: i32,
         by: String,
+    },
+    /// Cluster time relates to wall time, and to a kernel's clock, in this way from now on: the wall clock has jumped, or the
+    /// master runs under another kernel. See [`crate::Clock`].
+    ClockOffset {
+        offset: Span,
+        boot: String,
+        since: Time,
     },
 }

@@ -1,6 +1,6 @@
 //! What of a quota stands against a job, with the numbers.
 
-use limo_model::{Energy, JobId, Time, Window};
+use limo_model::{Energy, JobId, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,16 @@ impl OverQuota {
         match self {
             Self::Energy { until, .. } => Some(*until),
             _ => None,
+        }
+    }
+
+    /// The same with its time later by `by`.
+    pub fn moved(self, by: Span) -> Self {
+        match self {
+            Self::Energy { needs, has, most, window, until } => {
+                Self::Energy { needs, has, most, window, until: until.moved(by) }
+            }
+            other @ (Self::Jobs { .. } | Self::Cores { .. } | Self::Turn { .. }) => other,
         }
     }
 

@@ -239,6 +239,34 @@ pub struct ShownWait<'a, F: Fn(Time) -> String> {
 }
 
 impl Wait {
+    /// The same reason with its times later by `by`.
+    pub fn moved(self, by: Span) -> Self {
+        let later = |at: Option<Time>| at.map(|at| at.moved(by));
+        match self {
+            Self::Resources { until } => Self::Resources { until: later(until) },
+            Self::Band { needs, left, until } => Self::Band { needs, left, until: later(until) },
+            Self::Budget { needs, left, until } => Self::Budget { needs, left, until: later(until) },
+            Self::Sooner { until } => Self::Sooner { until: until.moved(by) },
+            Self::Behind { job, until } => Self::Behind { job, until: later(until) },
+            Self::Price { now, then, at } => Self::Price { now, then, at: at.moved(by) },
+            Self::Begin { at } => Self::Begin { at: at.moved(by) },
+            Self::Reserved { node, reservation, from, until } => {
+                Self::Reserved { node, reservation, from: from.moved(by), until: until.moved(by) }
+            }
+            Self::Reservation { reservation, from } => Self::Reservation { reservation, from: later(from) },
+            Self::Quota(over) => Self::Quota(over.moved(by)),
+            other @ (Self::NoNode
+            | Self::LowMode { .. }
+            | Self::Filler { .. }
+            | Self::Sparing { .. }
+            | Self::Depth { .. }
+            | Self::PlanRejected
+            | Self::Held { .. }
+            | Self::Dependency { .. }
+            | Self::Singleton { .. }) => other,
+        }
+    }
+
     /// The reason as people read it; `clock` shows times.
     pub fn shown<F: Fn(Time) -> String>(&self, clock: F) -> ShownWait<'_, F> {
         ShownWait { wait: self, clock }

@@ -1,6 +1,7 @@
 //! Everything that is recorded: settings, nodes, jobs, sums. Changed by events and by executed plans only.
 
 mod array;
+mod clock;
 mod job;
 mod node;
 mod parts;
@@ -24,6 +25,7 @@ use crate::round::Finished;
 use crate::structure::{JobMap, JobSet, Queue};
 
 pub use array::{Array, Ended};
+pub use clock::Clock;
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
 pub use node::{Drained, Node, Reading, Sleep};
@@ -86,6 +88,8 @@ pub struct State {
     /// What users used, by name, since there are quotas or shares.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) used: BTreeMap<String, Used>,
+    #[serde(default, skip_serializing_if = "Clock::is_default")]
+    pub(crate) clock: Clock,
 }
 
 /// What operators and prices decide.

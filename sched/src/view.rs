@@ -9,7 +9,7 @@ use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied, units
 use crate::estimate::{Known, known_caps, under_cap};
 use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
-use crate::state::{Job, Node, Settings, State};
+use crate::state::{Clock, Job, Node, Settings, State};
 
 /// The state at `now`.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +68,10 @@ impl<'a> View<'a> {
 
     pub fn settings(&self) -> &'a Settings {
         &self.state.settings
+    }
+
+    pub(crate) fn clock(&self) -> &'a Clock {
+        &self.state.clock
     }
 
     pub fn options(&self) -> &'a Options {

@@ -9,10 +9,14 @@ use std::thread;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::clock::{Clock, Library};
 use crate::daemon::Daemon;
 use crate::processes::{Process, processes};
 use crate::submitter::{MARK, Submitter};
 use crate::until::until;
+
+/// What the clock of the master is called, see [`Cluster::clock`].
+pub const MASTER: &str = "master";
 
 /// What a cluster begins with.
 #[derive(Debug, Default)]
@@ -24,6 +28,8 @@ pub struct Setup {
     /// Where the master keeps its state, if not in the cluster's directory.
     pub state_dir: Option<PathBuf>,
     pub nodes: Vec<NodeSetup>,
+    /// Whether each daemon gets a wall clock of its own, see [`Cluster::clock`].
+    pub clocks: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +63,12 @@ impl Setup {
         self
     }
 
+    /// Gives each daemon a wall clock that the test can set.
+    pub fn with_clocks(mut self) -> Self {
+        self.clocks = true;
+        self
+    }
+
     /// Starts the cluster and waits until every node is registered.
     pub fn start(self) -> Cluster {
         Cluster::start(self)
@@ -69,6 +81,7 @@ pub struct Cluster {
     nodes: Vec<(String, Daemon)>,
     state_dir: PathBuf,
     submitter: Submitter,
+    clocks: Option<Library>,
     dir: TempDir,
 }
 
@@ -92,10 +105,13 @@ impl Cluster {
             arguments.extend(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
         }
         arguments.extend(setup.master);
-        let variables = vec![(MARK.to_owned(), mark.clone())];
+        let clocks = setup.clocks.then(|| Library::build(dir.path()));
+        let mut variables = vec![(MARK.to_owned(), mark.clone())];
+        let master_clock = clocks.as_ref().map(|library| Clock::new(library, dir.path(), MASTER));
+        variables.extend(master_clock.into_iter().flat_map(|clock| clock.variables()));
         let master = Daemon::new("lmaster", arguments, variables, dir.path().join("master.log"));
         let submitter = Submitter { address: String::new(), directory, mark };
-        let mut cluster = Self { master, nodes: Vec::new(), state_dir, submitter, dir };
+        let mut cluster = Self { master, nodes: Vec::new(), state_dir, submitter, clocks, dir };
         cluster.start_master();
         // The port stays, so that nodes and clients find the master again.
         cluster.submitter.address = fs::read_to_string(cluster.address_file()).expect("readable").trim().to_owned();
@@ -118,11 +134,27 @@ impl Cluster {
         arguments.extend(["--master".to_owned(), self.submitter.address.clone()]);
         arguments.extend(["--name".to_owned(), node.name.clone()]);
         arguments.extend(node.options.iter().cloned());
-        let variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];
+        let mut variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];
+        let clock = self.clocks.as_ref().map(|library| Clock::new(library, self.dir.path(), &node.name));
+        variables.extend(clock.into_iter().flat_map(|clock| clock.variables()));
         let log = self.dir.path().join(format!("{}.log", node.name));
         let mut daemon = Daemon::new("lslave", arguments, variables, log);
         daemon.start();
         self.nodes.push((node.name.clone(), daemon));
+    }
+
+    /// The wall clock of the master, or of the node of this name. It stays as it is when its daemon is started again.
+    ///
+    /// # Panics
+    /// If the cluster was started without [`Setup::with_clocks`].
+    pub fn clock(&self, name: &str) -> Clock {
+        let library = self.clocks.as_ref().expect("a cluster with clocks");
+        Clock::existing(library, self.dir.path(), name)
+    }
+
+    /// The last lines of the master's log.
+    pub fn master_log(&self) -> String {
+        self.master.tail()
     }
 
     pub fn await_node(&self, name: &str) {

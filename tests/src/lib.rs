@@ -1,6 +1,7 @@
 //! Clusters of real programs for the end-to-end tests: a master and nodes on loopback, in directories of their own, and
 //! the clients against them. Knows nothing of what is tested.
 
+pub mod clock;
 mod cluster;
 mod daemon;
 mod dice;
@@ -10,7 +11,7 @@ mod stranger;
 mod submitter;
 mod until;
 
-pub use cluster::{Cluster, NodeSetup, Setup};
+pub use cluster::{Cluster, MASTER, NodeSetup, Setup};
 pub use dice::Dice;
 pub use processes::{Process, processes};
 pub use stranger::{Hostile, STRANGER, Stranger};

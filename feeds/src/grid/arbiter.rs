@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Band, Curve, Power, Time};
+use limo_model::{Band, Curve, Power, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::limit::{Limit, Source, Word};
@@ -110,6 +110,11 @@ impl Arbiter {
     /// When something passes by itself, and the curve may become another.
     pub fn deadline(&self) -> Option<Time> {
         self.sources.iter().filter_map(|(source, standing)| standing.deadline(source)).min()
+    }
+
+    /// The wall clock was set forward by `by`: what was heard, and what began, is as long ago as before.
+    pub fn clock_jumped(&mut self, by: Span) {
+        self.sources.iter_mut().for_each(|(_, standing)| standing.clock_jumped(by));
     }
 
     pub fn kept(&self) -> Kept {

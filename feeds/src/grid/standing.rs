@@ -68,6 +68,16 @@ impl Standing {
         Self { limits, mode, ..new }
     }
 
+    /// Times that were taken from the clock move with it; those that the source named do not.
+    pub(super) fn clock_jumped(&mut self, by: Span) {
+        self.began = self.began + by;
+        self.heard = self.heard.map(|heard| heard + by);
+        if let Mode::Failsafe { since, back } = &mut self.mode {
+            *since = *since + by;
+            *back = back.map(|back| back + by);
+        }
+    }
+
     fn last(&self) -> Time {
         self.heard.unwrap_or(self.began)
     }

@@ -100,7 +100,7 @@ impl Desk {
         JobReport {
             state,
             wait: report.wait.filter(|_| state == JobState::Waiting),
-            started: *started,
+            started: started.map(|at| self.core.clock().shown(at)),
             energy: started.map(|_| account.energy),
             cost: started.map(|_| account.cost),
             start_now_cost: started.map(|_| account.start_now_cost),

@@ -104,11 +104,13 @@ impl Desk {
 
     /// The periods that are not over, or why they cannot be.
     fn budgets(&self, budgets: &Budgets, seen: Option<&Budgets>) -> Result<Budgets, String> {
-        let present = self.core.settings().budgets.from_then_on(self.now);
-        if seen.is_some_and(|seen| seen.from_then_on(self.now) != present) {
+        let wall = self.wall();
+        let present = self.core.clock().shown_budgets(&self.core.settings().budgets);
+        let present = present.from_then_on(wall);
+        if seen.is_some_and(|seen| seen.from_then_on(wall) != present) {
             return Err("the budgets were changed by somebody else just now: nothing is done".into());
         }
-        let periods = budgets.from_then_on(self.now).to_vec();
+        let periods = budgets.from_then_on(wall).to_vec();
         if periods.is_empty() && !budgets.is_empty() {
             return Err("every period of the budgets is over".into());
         }

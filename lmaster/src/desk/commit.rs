@@ -214,15 +214,16 @@ impl Desk {
         for violation in &round.violations {
             tracing::error!(?violation, "the plan broke a rule and was not executed");
         }
+        let offset = self.core.clock().offset;
         let after = &mut self.book.open.after;
-        after.extend(round.waits.iter().map(|(job, wait)| After::Waiting(*job, wait.clone())));
+        after.extend(round.waits.iter().map(|(job, wait)| After::Waiting(*job, wait.clone().moved(offset))));
         let mut rows = Vec::new();
         for finished in &round.finished {
             let Some(live) = self.live_of(finished.job) else {
                 tracing::error!(job = %finished.job, "a job ended of which nothing is known");
                 continue;
             };
-            let report = report::finished(finished, live, self.core.nodes());
+            let report = report::finished(finished, live, (self.core.nodes(), self.core.clock()));
             match serde_json::to_string(&report) {
                 Ok(text) => rows.push(row(finished, &report, text)),
                 Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
@@ -333,10 +334,10 @@ fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
         name: report.name.clone(),
         application: report.application.clone(),
         state: report.state.name().to_owned(),
-        submitted: finished.submitted,
+        submitted: report.submitted,
         // What its tasks used is in their rows: an array is in no sum.
-        started: finished.started.filter(|_| finished.tasks.is_none()),
-        ended: finished.ended,
+        started: report.started.filter(|_| finished.tasks.is_none()),
+        ended: report.ended.unwrap_or_default(),
         energy: finished.account.energy,
         cost: finished.account.cost,
         start_now_cost: finished.account.start_now_cost,

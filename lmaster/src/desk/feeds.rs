@@ -37,7 +37,7 @@ impl Desk {
             None if !self.settings.has_feeds => None,
             None => return,
         };
-        if settings.prices != prices {
+        if settings.prices.as_ref().map(|prices| self.core.clock().shown_curve(prices)) != prices {
             self.must(Event::PricesSet { prices, by: FEEDS.to_owned() });
         }
     }

@@ -2,7 +2,7 @@
 //! What the operator set stays known beside them. Which limits hold is decided by [`Arbiter`].
 
 use limo_feeds::grid::{Arbiter, Kept, Mode, Report, Word, same_from};
-use limo_model::Time;
+use limo_model::{Span, Time};
 use limo_sched::Event;
 
 use super::{Desk, Effect};
@@ -11,6 +11,8 @@ use super::{Desk, Effect};
 #[derive(Debug)]
 pub struct Grid {
     pub(super) arbiter: Arbiter,
+    /// Of the wall clock that tells the arbiter's times.
+    offset: Span,
     kept: Kept,
     /// Of each source what the log says of it, in the order of the configuration.
     logged: Vec<Logged>,
@@ -24,8 +26,15 @@ struct Logged {
 }
 
 impl Grid {
-    pub fn new(arbiter: Arbiter) -> Self {
-        Self { kept: arbiter.kept(), logged: Vec::new(), arbiter }
+    /// `offset` is that of the wall clock by which `arbiter` was made.
+    pub fn new(arbiter: Arbiter, offset: Span) -> Self {
+        Self { kept: arbiter.kept(), logged: Vec::new(), offset, arbiter }
+    }
+
+    /// The wall clock has jumped: what was heard is as old as it was.
+    pub(super) fn follow_clock(&mut self, offset: Span) {
+        self.arbiter.clock_jumped(offset - self.offset);
+        self.offset = offset;
     }
 
     /// Logs what is new.
@@ -62,13 +71,14 @@ fn report_change(report: &Report, logged: &mut Logged) {
 impl Desk {
     /// A source has said something, or could not be asked.
     pub(super) fn word(&mut self, source: usize, word: Word) {
-        self.grid.arbiter.hear(self.now, source, word);
+        let wall = self.wall();
+        self.grid.arbiter.hear(wall, source, word);
         self.follow_grid();
     }
 
     /// When a source is lost, or something else passes without a word.
     pub(super) fn grid_due(&self) -> Option<Time> {
-        self.grid.arbiter.deadline()
+        self.grid.arbiter.deadline().map(|at| self.core.clock().cluster(at))
     }
 
     /// What the sources and the operator say now is in force, and what is to be kept is.
@@ -76,8 +86,9 @@ impl Desk {
         if self.grid.arbiter.is_empty() && self.core.settings().own_limits.is_none() {
             return;
         }
-        self.grid.arbiter.advance(self.now);
-        self.grid.log(self.now);
+        let wall = self.wall();
+        self.grid.arbiter.advance(wall);
+        self.grid.log(wall);
         let kept = self.grid.arbiter.kept();
         if kept != self.grid.kept {
             self.effects.push(Effect::KeepGrid(Box::new(kept.clone())));
@@ -87,10 +98,10 @@ impl Desk {
         if !self.book.is_open() {
             return;
         }
-        let settings = self.core.settings();
-        let limits = self.grid.arbiter.curve(self.now, settings.operator_limits());
-        if !same_from(self.now, &limits, &settings.limits) {
-            tracing::info!(high = %limits.at(self.now).high(), low = %limits.at(self.now).low(), "the limits in force change");
+        let (settings, clock) = (self.core.settings(), self.core.clock());
+        let limits = self.grid.arbiter.curve(wall, &clock.shown_curve(settings.operator_limits()));
+        if !same_from(wall, &limits, &clock.shown_curve(&settings.limits)) {
+            tracing::info!(high = %limits.at(wall).high(), low = %limits.at(wall).low(), "the limits in force change");
             self.must(Event::GridLimited { limits });
         }
     }

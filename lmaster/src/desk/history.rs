@@ -36,7 +36,7 @@ pub struct Found {
 
 impl Desk {
     pub(super) fn changed_by(&self, event: &Event) -> Option<(String, Changed)> {
-        changed::of(&self.core, self.now, event, self.actor.as_ref().map(|actor| actor.by.as_str()))
+        changed::of(&self.core, self.wall(), event, self.actor.as_ref().map(|actor| actor.by.as_str()))
     }
 
     /// What one input changed in somebody's name is one change.
@@ -48,13 +48,14 @@ impl Desk {
         };
         let item = ChangeItem { subject: changed.subject, body };
         let undo_of = self.actor.as_ref().and_then(|actor| actor.undo_of);
+        let at = self.wall();
         let open = &mut self.book.open.changes;
         let same = |(step, row): &&mut (u64, ChangeRow)| {
             *step == self.steps && row.by == by && row.undo_of == undo_of && row.items.len() < ITEMS_LIMIT
         };
         match open.last_mut().filter(same) {
             Some((_, row)) => row.items.push(item),
-            None => open.push((self.steps, ChangeRow { number: 0, at: self.now, by, undo_of, items: vec![item] })),
+            None => open.push((self.steps, ChangeRow { number: 0, at, by, undo_of, items: vec![item] })),
         }
     }
 
@@ -90,17 +91,18 @@ impl Desk {
             Ok(backs) => backs,
             Err(reason) => return self.refuse(peer, reason, Some("lconf history")),
         };
-        if let Some((back, since)) = backs.iter().find(|(back, _)| !undo.force && !back.holds(&self.core, self.now)) {
+        if let Some((back, since)) = backs.iter().find(|(back, _)| !undo.force && !back.holds(&self.core, self.wall()))
+        {
             let hint = format!("lconf undo {number} --force");
             return self.refuse(peer, changed_since(number, &found, back, *since), Some(&hint));
         }
         // The last first, so that what was changed twice is as it was.
-        let events = backs.iter().rev().map(|(back, _)| back.event(&self.core, self.now, &by));
+        let events = backs.iter().rev().map(|(back, _)| back.event(&self.core, self.wall(), &by));
         let events = match events.collect::<Result<Vec<Event>, String>>() {
             Ok(events) => events,
             Err(reason) => return self.refuse(peer, format!("change {number} cannot be undone: {reason}"), None),
         };
-        let becomes = |event| changed::of(&self.core, self.now, event, Some(&by)).map(|(_, changed)| item(&changed));
+        let becomes = |event| changed::of(&self.core, self.wall(), event, Some(&by)).map(|(_, changed)| item(&changed));
         let items = events.iter().filter_map(becomes).take(ITEMS_SHOWN).collect();
         let answer = Answer::Undone(Box::new(UndoReport { change: report(&found.row, &found.items), items }));
         if undo.dry_run {

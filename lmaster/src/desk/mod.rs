@@ -11,6 +11,7 @@ mod backup;
 mod book;
 mod changes;
 mod clients;
+mod clock;
 mod commit;
 mod dependencies;
 mod exchange;
@@ -38,7 +39,7 @@ mod wide;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_feeds::grid::Arbiter;
-use limo_model::{Attempt, Band, Energy, JobId, NodeId, Power, ProfileKey, Span, Time};
+use limo_model::{Attempt, Band, Energy, JobId, NodeId, Now, Power, ProfileKey, Span, Time};
 use limo_proto::SubmissionKey;
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
@@ -106,8 +107,10 @@ pub struct Life {
 pub struct Outside {
     /// The life in which each node got its last assignments, by name.
     pub lives: HashMap<String, Life>,
-    /// The sources of limits.
+    /// The sources of limits, as of `clock`.
     pub grid: Arbiter,
+    /// How this process tells the time.
+    pub clock: limo_sched::Clock,
 }
 
 /// What an operator can choose of how the desk works.
@@ -145,6 +148,8 @@ pub struct Desk {
     own_readings: HashMap<NodeId, (Time, Power)>,
     /// The last time that was told; never goes back.
     now: Time,
+    /// How this process tells the time, with the offset of its start.
+    clock: limo_sched::Clock,
     settings: Settings,
     live: BTreeMap<JobId, Live>,
     launches: Launches,
@@ -187,6 +192,7 @@ impl Desk {
     pub fn new(restored: Restored, settings: Settings, outside: Outside, has_ballast: bool) -> Self {
         let mut desk = Self {
             now: restored.last,
+            clock: outside.clock.clone(),
             core: restored.core,
             metering: restored.metering,
             ledger: Ledger::new(restored.last, settings.kept, settings.options.stale_after),
@@ -200,7 +206,7 @@ impl Desk {
             connected: BTreeMap::new(),
             lives: outside.lives,
             clients: BTreeMap::new(),
-            grid: Grid::new(outside.grid),
+            grid: Grid::new(outside.grid, outside.clock.offset),
             routes: Routes::default(),
             let_go: BTreeMap::new(),
             awaited: BTreeMap::new(),
@@ -228,10 +234,11 @@ impl Desk {
     }
 
     /// Takes note of `input` at `now` and says what to do, in order. A `now` before the last one counts as the last one.
-    pub fn step(&mut self, now: Time, input: Input) -> Vec<Effect> {
-        self.now = self.now.max(now);
+    pub fn step(&mut self, now: Now, input: Input) -> Vec<Effect> {
+        self.now = self.now.max(now.at);
         self.steps += 1;
         self.draw_goes_on();
+        self.follow_clock(now);
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
             Input::ClientConnected(peer, caller) => self.client_connected(peer, caller),
@@ -317,6 +324,7 @@ impl Desk {
             self.must(Event::LimitsSet { limits, by: by() });
             self.must(Event::ModeSet { mode, by: by() });
         }
+        self.keep_clock(self.core.clock().offset);
         self.options_in_force();
         self.feeds_in_force();
         self.follow_grid();

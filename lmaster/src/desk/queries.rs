@@ -43,7 +43,7 @@ impl Desk {
             }
             Query::Status => {
                 let trouble = self.book.trouble().map(str::to_owned);
-                let sources = self.grid.arbiter.reports(self.now);
+                let sources = self.grid.arbiter.reports(self.wall());
                 let status = report::status(&self.core, self.now, trouble, &sources);
                 let (prices_by, feeds, meters) = (self.prices_by_operator(), self.feed_reports(), self.meter_reports());
                 self.say(peer, Answer::Status(Box::new(limo_proto::Status { prices_by, feeds, meters, ..status })));
@@ -64,7 +64,9 @@ impl Desk {
             Query::Changes(query) => self.changes(peer, query),
             Query::Reservations => {
                 let all = self.core.reservations().iter();
-                let all = all.map(|(name, reservation)| (name.clone(), reservation.clone())).collect();
+                let all = all
+                    .map(|(name, reservation)| (name.clone(), self.core.clock().shown_reservation(reservation)))
+                    .collect();
                 self.say(peer, Answer::Reservations(all));
             }
             Query::BackupPart { file, offset } => self.backup_part(peer, file, offset),
@@ -176,7 +178,7 @@ impl Desk {
                 };
                 (candidates.iter().find(here).cloned(), None)
             }
-            Prospect::Waits(wait) | Prospect::Refused(wait) => (None, Some(wait)),
+            Prospect::Waits(wait) | Prospect::Refused(wait) => (None, Some(wait.moved(self.core.clock().offset))),
         };
         self.say(peer, Answer::DryRun(Box::new(DryRun { start, wait, candidates })));
     }

@@ -60,7 +60,7 @@ impl Desk {
                 cores: 0,
                 waiting: 0,
                 expected: Default::default(),
-                used: used.map(|used| Window::ALL.map(|window| used.in_window(window, self.now))),
+                used: used.map(|used| Window::ALL.map(|window| used.in_window(window, self.wall()))),
                 quota: settings.quotas.users.get(name).copied(),
                 denied: settings.denied.contains(name),
                 share: settings.fairshare.share_of(name),

@@ -53,7 +53,7 @@ fn condition(state: &State, now: Time, id: JobId) -> Option<Wait> {
     if let Some(by) = &job.held {
         return Some(Wait::Held { by: by.clone() });
     }
-    if let Some(at) = begin_of(&job.request).filter(|at| *at > now) {
+    if let Some(at) = begin_of(&job.request, &state.clock).filter(|at| *at > now) {
         return Some(Wait::Begin { at });
     }
     if let Some(Dependency { condition, job }) = job.after.first().copied() {
@@ -74,7 +74,7 @@ pub(super) fn block(state: &mut State, now: Time, id: JobId) -> bool {
     }
     state.blocked.insert(id);
     if let Some(job) = state.jobs.get(id) {
-        state.index.blocked.add(id, job);
+        state.index.blocked.add(id, job, &state.clock);
     }
     true
 }
@@ -84,7 +84,7 @@ pub(super) fn unblock(state: &mut State, id: JobId) {
     quota::leave_line(state, id);
     state.blocked.remove(id);
     if let Some(job) = state.jobs.get(id) {
-        state.index.blocked.remove(id, job);
+        state.index.blocked.remove(id, job, &state.clock);
     }
 }
 
@@ -257,7 +257,15 @@ pub(super) fn held(state: &mut State, now: Time, id: JobId, by: &str) -> Result<
     }
     if state.blocked.contains(id) {
         state.index.blocked.untold.insert(id);
-    } else if state.queue.contains(id) {
+    } else {
+        wait_again(state, now, id);
+    }
+    Ok(())
+}
+
+/// A job that was free to run no longer is.
+pub(super) fn wait_again(state: &mut State, now: Time, id: JobId) {
+    if state.queue.contains(id) {
         jobs::dequeue(state, id);
         if let Some(job) = state.jobs.get_mut(id) {
             job.phase = Phase::Waiting(None);
@@ -266,12 +274,11 @@ pub(super) fn held(state: &mut State, now: Time, id: JobId, by: &str) -> Result<
         if let Some(user) = state.jobs.get(id).map(|job| job.request.user.clone()) {
             quota::give_back(state, now, id, &user);
         }
-    } else if state.arrays.contains_key(&id) {
+    } else if state.arrays.contains_key(&id) && !state.blocked.contains(id) {
         // What began goes on.
         arrays::unmake_tasks(state, now, id);
         block(state, now, id);
     }
-    Ok(())
 }
 
 pub(crate) fn check_release(state: &State, id: JobId) -> Result<(), Refused> {

@@ -24,7 +24,7 @@ pub(super) fn check_submission(
         return Err(Refused::Number { job: id, next: JobId(state.next_job) });
     }
     for (what, at) in [("deadline", request.deadline), ("latest start", request.start_by)] {
-        if let Some(at) = at.filter(|at| *at < now) {
+        if let Some(at) = at.filter(|at| state.clock.cluster(*at) < now) {
             return Err(Refused::passed(what, at));
         }
     }

@@ -1,6 +1,7 @@
 //! Events become state. Each event either is recorded whole or is refused and changes nothing; nothing is decided here.
 
 mod arrays;
+mod clock;
 mod eligible;
 mod fits;
 mod jobs;
@@ -19,7 +20,7 @@ use limo_model::{JobId, Request, Time};
 
 use crate::event::Event;
 use crate::refused::Refused;
-use crate::state::{Sleep, State};
+use crate::state::{Clock, Sleep, State};
 
 pub(crate) use arrays::{array_of, count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
@@ -81,6 +82,9 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::PrioritySet { job, priority, .. } => rank::priority_set(state, now, *job, *priority),
         Event::QuotasSet { quotas, .. } => quota::set(state, now, quotas),
         Event::FairshareSet { fairshare, .. } => rank::fairshare_set(state, now, fairshare),
+        Event::ClockOffset { offset, boot, since } => {
+            clock::offset(state, now, Clock { offset: *offset, boot: boot.clone(), since: *since })
+        }
         Event::UsersDenied { denied, .. } => {
             state.settings.denied.clone_from(denied);
             Ok(())

@@ -9,7 +9,7 @@ use crate::estimate::{Known, estimate};
 use crate::index::Users;
 use crate::refused::Refused;
 use crate::round::{OverQuota, Wait};
-use crate::state::{Assignment, Charge, Job, Phase, State, Used};
+use crate::state::{Assignment, Charge, Clock, Job, Phase, State, Used};
 
 /// Refuses what nobody lets the user submit, or what there could never be room for.
 pub(super) fn check(state: &State, now: Time, request: &Request, tasks: u32) -> Result<(), Refused> {
@@ -28,7 +28,7 @@ pub(super) fn check(state: &State, now: Time, request: &Request, tasks: u32) -> 
         }
     }
     let need = need(state, request);
-    if let Some(over) = beyond(quota, &need, (0, 0, Energy::ZERO), now) {
+    if let Some(over) = beyond(quota, &need, (0, 0, Energy::ZERO), (&state.clock, now)) {
         return Err(Refused::NeverInQuota { user: user(), over });
     }
     match over(state, now, &request.user, &need).filter(|_| request.immediate) {
@@ -59,7 +59,12 @@ fn need(state: &State, request: &Request) -> Charge {
 }
 
 /// What stands against a job beside so many jobs, cores and so much energy.
-fn beyond(quota: &Quota, need: &Charge, (jobs, cores, energy): (u32, u64, Energy), now: Time) -> Option<OverQuota> {
+fn beyond(
+    quota: &Quota,
+    need: &Charge,
+    (jobs, cores, energy): (u32, u64, Energy),
+    (clock, now): (&Clock, Time),
+) -> Option<OverQuota> {
     if let Some(most) = quota.jobs.filter(|most| jobs >= *most) {
         return Some(OverQuota::Jobs { has: jobs, most });
     }
@@ -67,15 +72,16 @@ fn beyond(quota: &Quota, need: &Charge, (jobs, cores, energy): (u32, u64, Energy
         return Some(OverQuota::Cores { needs: need.cores, has: cores, most });
     }
     let (most, window) = quota.energy.filter(|(most, _)| energy + need.energy > *most)?;
-    Some(OverQuota::Energy { needs: need.energy, has: energy, most, window, until: window.end(now) })
+    Some(OverQuota::Energy { needs: need.energy, has: energy, most, window, until: clock.window_end(window, now) })
 }
 
 fn over(state: &State, now: Time, user: &str, need: &Charge) -> Option<OverQuota> {
     let quota = state.settings.quotas.of(user);
     let held = state.index.users.as_ref().and_then(|users| users.get(user));
     let (jobs, cores, expected) = held.map_or((0, 0, Energy::ZERO), |held| (held.jobs, held.cores, held.energy));
-    let used = quota.energy.and_then(|(_, window)| Some(state.used.get(user)?.in_window(window, now)));
-    beyond(quota, need, (jobs, cores, expected + used.unwrap_or_default()), now)
+    let used =
+        quota.energy.and_then(|(_, window)| Some(state.used.get(user)?.in_window(window, state.clock.shown(now))));
+    beyond(quota, need, (jobs, cores, expected + used.unwrap_or_default()), (&state.clock, now))
 }
 
 /// Why a job waits for which its user's quota has no room.
@@ -216,7 +222,7 @@ pub(super) fn used(state: &mut State, now: Time, user: &str, (energy, core_ms): 
         state.used.insert(user.to_owned(), Used { at: now, ..Used::default() });
     }
     if let Some(used) = state.used.get_mut(user) {
-        used.add(now, energy);
+        used.add(state.clock.shown(now), energy);
         let mj = u64::try_from(energy.mj()).unwrap_or(0);
         used.count(now, [mj, core_ms], state.settings.fairshare.half_life);
     }
@@ -228,7 +234,7 @@ fn turns(state: &State) -> impl Iterator<Item = (Time, &String)> {
     users.filter_map(|(user, _)| {
         let (_, window) = state.settings.quotas.of(user).energy?;
         let (begin, energy) = state.used.get(user)?.energy[window as usize];
-        (energy > Energy::ZERO).then(|| (window.end(begin), user))
+        (energy > Energy::ZERO).then(|| (state.clock.cluster(window.end(begin)), user))
     })
 }
 
@@ -241,7 +247,7 @@ pub(crate) fn turn(state: &mut State, now: Time) {
     let users: Vec<String> = turns(state).filter(|(at, _)| *at <= now).map(|(_, user)| user.clone()).collect();
     for user in users {
         if let Some(used) = state.used.get_mut(&user) {
-            used.add(now, Energy::ZERO);
+            used.add(state.clock.shown(now), Energy::ZERO);
         }
         admit(state, now, &user);
     }

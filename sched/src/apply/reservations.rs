@@ -8,7 +8,7 @@
 use limo_model::{NodeId, Request, Reservation, Span, Time};
 
 use super::fits::{allows_node, fits_node};
-use crate::index::Index;
+use crate::index::{Index, begin_of};
 use crate::refused::Refused;
 use crate::round::Wait;
 use crate::state::{Job, Node, Phase, State};
@@ -94,7 +94,7 @@ pub(super) fn check(state: &State, now: Time, request: &Request) -> Result<(), R
     let Some(limit) = request.time_limit.filter(|limit| *limit <= most) else {
         return Err(Refused::ReservationTooShort { reservation: name.clone(), most });
     };
-    let begin = request.conditions.as_ref().and_then(|conditions| conditions.begin);
+    let begin = begin_of(request, &state.clock);
     let earliest = [Some(now), Some(of.from), begin].into_iter().flatten().max().unwrap_or(now);
     if earliest + limit + MARGIN > of.until {
         return Err(Refused::ReservationEnds {
@@ -123,8 +123,9 @@ fn known<'a>(state: &'a State, name: &str) -> Result<&'a Reservation, Refused> {
 pub(super) fn set(state: &mut State, now: Time, name: &str, reservation: Option<&Reservation>) -> Result<(), Refused> {
     match reservation {
         Some(reservation) => {
-            check_new(state, now, name, reservation)?;
-            state.reservations.insert(name.to_owned(), reservation.clone());
+            let reservation = state.clock.reservation(reservation);
+            check_new(state, now, name, &reservation)?;
+            state.reservations.insert(name.to_owned(), reservation);
         }
         None => {
             known(state, name)?;
@@ -195,6 +196,13 @@ pub(super) fn pass(state: &mut State, now: Time) {
             renew(state, now);
         }
     }
+}
+
+/// The wall clock has jumped. What is over by it now is forgotten.
+pub(super) fn moved(state: &mut State, now: Time, later: Span) {
+    state.reservations.values_mut().for_each(|of| *of = of.moved(later));
+    state.reservations.retain(|_, of| of.until > now);
+    state.boundaries_seen = (!state.reservations.is_empty()).then_some(now);
 }
 
 /// Finds again what follows from the reservations.

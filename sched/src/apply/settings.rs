@@ -10,15 +10,16 @@ use crate::state::State;
 
 pub(super) fn limits(state: &mut State, now: Time, limits: &Curve<Band>) -> Result<(), Refused> {
     settle(state, now);
-    state.settings.limits = limits.clone();
+    state.settings.limits = state.clock.curve(limits);
     state.settings.own_limits = None;
     Ok(())
 }
 
 pub(super) fn grid_limits(state: &mut State, now: Time, limits: &Curve<Band>) -> Result<(), Refused> {
     settle(state, now);
+    let limits = state.clock.curve(limits);
     let settings = &mut state.settings;
-    let own = std::mem::replace(&mut settings.limits, limits.clone());
+    let own = std::mem::replace(&mut settings.limits, limits);
     settings.own_limits.get_or_insert(own);
     Ok(())
 }
@@ -26,9 +27,9 @@ pub(super) fn grid_limits(state: &mut State, now: Time, limits: &Curve<Band>) ->
 pub(super) fn prices(state: &mut State, now: Time, prices: Option<&Curve<Price>>, by: &str) -> Result<(), Refused> {
     settle(state, now);
     settle_nodes(state, now);
-    state.settings.prices = prices.cloned();
+    state.settings.prices = prices.map(|prices| state.clock.curve(prices));
     by.clone_into(&mut state.settings.prices_by);
-    state.spending.release_again(state.index.idle, prices);
+    state.spending.release_again(state.index.idle, state.settings.prices.as_ref());
     state.index.mode_until = None;
     Ok(())
 }
@@ -63,8 +64,8 @@ pub(super) fn profile(state: &mut State, key: &ProfileKey, profile: Option<Profi
 
 pub(super) fn budgets(state: &mut State, now: Time, budgets: &Budgets) -> Result<(), Refused> {
     settle(state, now);
-    state.settings.budgets = budgets.clone();
-    state.spending.follow(budgets, now);
+    state.settings.budgets = state.clock.budgets(budgets);
+    state.spending.follow(&state.settings.budgets, now);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The counter of available energy, C_ea (energy-budget-2017, IV-C.1): what rule 1 has released of the current budget
 //! period, less what the cluster has used. Part of the core's state. Does not decide, and measures nothing itself.
 
-use limo_model::{Budget, Energy, Power, Time};
+use limo_model::{Budget, Energy, Power, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::release::released;
@@ -58,6 +58,11 @@ impl Counter {
 
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// Its period is later by `by`; what was counted stays.
+    pub fn moved(&mut self, by: Span) {
+        self.budget = self.budget.moved(by);
     }
 
     /// Up to when the account is complete; never after the end of its period.

@@ -1,6 +1,6 @@
 //! The budget periods as time goes by: opens the account of each, books what is used, closes it.
 
-use limo_model::{Budget, Budgets, Curve, Energy, Power, Price, Release, Time};
+use limo_model::{Budget, Budgets, Curve, Energy, Power, Price, Release, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Counter, UJ_PER_MJ, release};
@@ -53,6 +53,24 @@ impl Spending {
     pub fn release_again(&mut self, idle: Power, prices: Option<&Curve<Price>>) {
         if let Some(counter) = self.counter.as_ref().filter(|counter| counter.budget().release == Release::ByPrice) {
             self.release = release(&counter.rest(), idle, prices);
+        }
+    }
+
+    /// The wall clock has jumped: the period is later by `by`, in cluster time. If it still runs, what is left of it is
+    /// released anew over the time that is left; else its account is closed.
+    pub fn moved(
+        &mut self,
+        by: Span,
+        (budgets, now): (&Budgets, Time),
+        (idle, prices): (Power, Option<&Curve<Price>>),
+    ) {
+        if let Some(counter) = &mut self.counter {
+            counter.moved(by);
+        }
+        self.follow(budgets, now);
+        match &self.counter {
+            Some(counter) => self.release = release(&counter.rest(), idle, prices),
+            None => self.release.clear(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use limo_model::{JobId, Request, Time};
 
 use crate::apply::array_of;
-use crate::state::{Array, Job, Phase, State};
+use crate::state::{Array, Clock, Job, Phase, State};
 use crate::structure::{JobMap, JobSet};
 
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ impl Blocked {
     pub fn of(state: &State) -> Self {
         let mut blocked = Self::default();
         for (id, job) in state.blocked.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &**job))) {
-            blocked.add(id, job);
+            blocked.add(id, job, &state.clock);
             // It is told again where its turn or what is left changes.
             if state.over_quota.contains(id) && job.phase != Phase::Waiting(None) {
                 blocked.untold.remove(id);
@@ -38,14 +38,14 @@ impl Blocked {
         blocked
     }
 
-    pub fn add(&mut self, id: JobId, job: &Job) {
-        self.begins.extend(begin_of(&job.request).map(|at| (at, id)));
+    pub fn add(&mut self, id: JobId, job: &Job, clock: &Clock) {
+        self.begins.extend(begin_of(&job.request, clock).map(|at| (at, id)));
         self.dependents.extend(job.after.iter().map(|on| (on.job, id)));
         self.untold.insert(id);
     }
 
-    pub fn remove(&mut self, id: JobId, job: &Job) {
-        if let Some(at) = begin_of(&job.request) {
+    pub fn remove(&mut self, id: JobId, job: &Job, clock: &Clock) {
+        if let Some(at) = begin_of(&job.request, clock) {
             self.begins.remove(&(at, id));
         }
         for on in &job.after {
@@ -127,8 +127,9 @@ impl Blocked {
     }
 }
 
-pub(crate) fn begin_of(request: &Request) -> Option<Time> {
-    request.conditions.as_ref()?.begin
+/// When a job may begin, in cluster time.
+pub(crate) fn begin_of(request: &Request, clock: &Clock) -> Option<Time> {
+    Some(clock.cluster(request.conditions.as_ref()?.begin?))
 }
 
 pub(crate) fn wants_to_be_alone(request: &Request) -> bool {

@@ -26,7 +26,7 @@ use super::offers::{Ask, Found, Offer, Pools, Ways};
 use super::weigh::{patience, weigh};
 use crate::options::{Mode, Preempt};
 use crate::round::Wait;
-use crate::state::Job;
+use crate::state::{Clock, Job};
 use crate::view::View;
 
 pub(super) static LIMO: Composition = Composition {
@@ -80,7 +80,7 @@ impl Aim {
         if job.request.filler {
             return self.fill(desk, composition, ways);
         }
-        let pressed = job.request.immediate || self.pressed_at(job, ways) <= now;
+        let pressed = job.request.immediate || self.pressed_at(job, desk.view.clock(), ways) <= now;
         if !pressed && let Some(holder) = desk.holder {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
@@ -168,13 +168,10 @@ impl Aim {
 
     /// From when on the price must not hold the job back any more: from its latest start on the unit where that is last;
     /// without one, when its patience is over, and in any case when it has waited for `max_delay`.
-    fn pressed_at(&self, job: &Job, offers: &[Offer]) -> Time {
-        let latest = offers.iter().filter_map(|offer| latest_start(&job.request, offer)).max();
-        [latest, job.request.start_by, Some(job.eligible() + self.patience)]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(Time::MAX)
+    fn pressed_at(&self, job: &Job, clock: &Clock, offers: &[Offer]) -> Time {
+        let latest = offers.iter().filter_map(|offer| latest_start(&job.request, clock, offer)).max();
+        let start_by = job.request.start_by.map(|at| clock.cluster(at));
+        [latest, start_by, Some(job.eligible() + self.patience)].into_iter().flatten().min().unwrap_or(Time::MAX)
     }
 
     /// When a waiting job becomes pressed, or the draw is expected to fall below a bottom that is aimed for.
@@ -186,7 +183,7 @@ impl Aim {
         let pressed_at = |job: &'a Job| {
             // Where it could run matters only for a deadline.
             let ways = job.request.deadline.map(|_| desk.ways(composition, &job.request));
-            self.pressed_at(job, ways.as_deref().map_or(&[], |ways| ways))
+            self.pressed_at(job, view.clock(), ways.as_deref().map_or(&[], |ways| ways))
         };
         let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
         let below = desk.actual.first_below(view.band().low()).filter(|_| self.bottom && desk.holder.is_some());
@@ -233,10 +230,10 @@ fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, offers:
 }
 
 /// The last moment at which the job may start on this way.
-fn latest_start(request: &Request, offer: &Offer) -> Option<Time> {
+fn latest_start(request: &Request, clock: &Clock, offer: &Offer) -> Option<Time> {
     let duration = offer.estimate.duration;
-    let to_end = request.deadline.map(|deadline| deadline - duration - duration.scaled(1, DEADLINE_SLACK));
-    [to_end, request.start_by].into_iter().flatten().min()
+    let to_end = request.deadline.map(|at| clock.cluster(at) - duration - duration.scaled(1, DEADLINE_SLACK));
+    [to_end, request.start_by.map(|at| clock.cluster(at))].into_iter().flatten().min()
 }
 
 /// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
@@ -245,7 +242,7 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) 
     let (now, prices) = (desk.view.now(), desk.view.prices());
     let mut best: Option<((Money, Time, Energy), Found<'_>)> = None;
     for offer in ways.iter() {
-        let latest = latest_start(&job.request, offer).unwrap_or(now);
+        let latest = latest_start(&job.request, desk.view.clock(), offer).unwrap_or(now);
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
         for from in std::iter::once(now).chain(steps.filter(|at| now < *at && *at <= latest)) {
             let found = desk.earliest(composition, offer, from).filter(|found| found.at <= latest);

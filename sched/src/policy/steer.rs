@@ -386,6 +386,6 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
 /// From when on a suspended job goes on whatever the price: its deadline, or its patience, leaves it no more time.
 fn pressed_at(view: &View<'_>, job: &Job, since: Time) -> Time {
     let rest = job.expected_end(view.now()).map_or(Span::ZERO, |end| end - view.now());
-    let latest = job.request.deadline.map(|deadline| deadline - rest);
+    let latest = job.request.deadline.map(|deadline| view.clock().cluster(deadline) - rest);
     latest.unwrap_or(Time::MAX).min(since + view.options().max_delay)
 }

@@ -16,7 +16,7 @@ pub struct Charge {
 /// What a user used. Jobs count when they end, or end to run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
-    /// The energy of the last day, week and month in which a job ended, and when those began.
+    /// The energy of the last day, week and month in which a job ended, and when those began, in wall time.
     pub energy: [(Time, Energy); 3],
     /// What counts of all that was used, at this time: in mJ, and in milliseconds of a core.
     pub(crate) counted: [u64; 2],
@@ -24,10 +24,10 @@ pub struct Used {
 }
 
 impl Used {
-    /// Of the window that contains `now`.
-    pub fn in_window(&self, window: Window, now: Time) -> Energy {
+    /// Of the window that contains `wall`. If the clock was set back into an earlier window, what was used before counts.
+    pub fn in_window(&self, window: Window, wall: Time) -> Energy {
         let (begin, energy) = self.energy[window as usize];
-        if begin == window.begin(now) { energy } else { Energy::ZERO }
+        if begin >= window.begin(wall) { energy } else { Energy::ZERO }
     }
 
     /// What counts of it now.
@@ -43,10 +43,11 @@ impl Used {
         self.at = now;
     }
 
-    pub(crate) fn add(&mut self, now: Time, energy: Energy) {
+    pub(crate) fn add(&mut self, wall: Time, energy: Energy) {
         for window in Window::ALL {
-            let used = self.in_window(window, now) + energy;
-            self.energy[window as usize] = (window.begin(now), used);
+            let used = self.in_window(window, wall) + energy;
+            let begin = self.energy[window as usize].0.max(window.begin(wall));
+            self.energy[window as usize] = (begin, used);
         }
     }
 }

@@ -5,6 +5,7 @@ mod arrays;
 mod attach;
 mod backup;
 mod budget;
+mod clocks;
 mod coming;
 mod detached;
 mod digest;

@@ -89,7 +89,7 @@ fn without_feeds_nothing_is_left_of_them() {
     tell(&mut bench, price(80));
     let settings = Settings { has_feeds: false, ..settings() };
     let restored = restore(bench.disk.recover(), bench.now).expect("readable");
-    let outside = bench.disk.outside(bench.now);
+    let outside = bench.disk.outside(bench.now, bench.ahead);
     bench.desk = Desk::new(restored, settings, outside, true);
     bench.input(Input::Timer);
     assert_eq!(bench.desk.core.prices(), None);

@@ -6,6 +6,7 @@ mod backups;
 mod budgets;
 mod changes;
 mod chaos;
+mod clocks;
 mod disk;
 mod eligible;
 mod errors;
@@ -33,12 +34,12 @@ use std::num::NonZeroU32;
 
 use limo_feeds::grid::{Arbiter, Kept, Source};
 use limo_journal::{Batch, ChangeItem, ChangeRow, CommitError, Entry, ReadingRow, Recovered, Submission};
-use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Outcome, Power, Span, Time, Usage};
+use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Now, Outcome, Power, Span, Time, Usage, Wall};
 use limo_proto::{
     Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
     MasterToNode, NewSlave, NodeToMaster, Query, Registration, Sample, SendExec,
 };
-use limo_sched::{ModeSetting, Options, Preset};
+use limo_sched::{Clock, ModeSetting, Options, Preset};
 
 use super::{
     Caller, Desk, Effect, Found, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings,
@@ -98,9 +99,9 @@ impl Disk {
         }
     }
 
-    fn outside(&self, now: Time) -> Outside {
-        let grid = Arbiter::new(self.sources.clone(), 100, self.grid.clone(), now);
-        Outside { lives: self.lives.clone(), grid }
+    fn outside(&self, now: Time, ahead: Span) -> Outside {
+        let grid = Arbiter::new(self.sources.clone(), 100, self.grid.clone(), now + ahead);
+        Outside { lives: self.lives.clone(), grid, clock: Clock { offset: ahead, ..Clock::default() } }
     }
 
     fn recover(&mut self) -> Recovered {
@@ -166,6 +167,8 @@ impl Disk {
 
 /// A desk with its surroundings. What it sent is kept until a test takes it.
 struct Bench {
+    /// By how much the wall clock is ahead of cluster time.
+    ahead: Span,
     desk: Desk,
     disk: Disk,
     settings: Settings,
@@ -200,17 +203,27 @@ fn settings() -> Settings {
     }
 }
 
+/// A moment at which the wall clock is so far ahead.
+fn moment(at: Time, ahead: Span) -> Now {
+    Now { wall: Wall::from_unix_ms((at + ahead).unix_ms()), ..Now::simulated(at) }
+}
+
 impl Bench {
     fn new() -> Self {
         Self::on(Disk::default(), Time::from_unix_ms(START))
     }
 
     /// A master that begins with what is on disk.
-    fn on(mut disk: Disk, now: Time) -> Self {
+    fn on(disk: Disk, now: Time) -> Self {
+        Self::started(disk, now, Span::ZERO)
+    }
+
+    fn started(mut disk: Disk, now: Time, ahead: Span) -> Self {
         let restored = restore(disk.recover(), now).expect("readable");
         assert_eq!(restored.mismatches, 0, "the journal does not replay");
-        let desk = Desk::new(restored, settings(), disk.outside(now), true);
+        let desk = Desk::new(restored, settings(), disk.outside(now, ahead), true);
         let mut bench = Self {
+            ahead,
             desk,
             disk,
             settings: settings(),
@@ -233,13 +246,13 @@ impl Bench {
 
     /// `kill -9`, and another process on the same disk.
     fn killed(self) -> Self {
-        Self::on(self.disk, self.now)
+        Self::started(self.disk, self.now, self.ahead)
     }
 
     fn input(&mut self, input: Input) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
-            for effect in self.desk.step(self.now, input) {
+            for effect in self.desk.step(moment(self.now, self.ahead), input) {
                 let answer = self.perform(effect);
                 if self.slow_answers { &mut self.answers } else { &mut inputs }.extend(answer);
             }

@@ -1,0 +1,77 @@
+//! How the cluster's time relates to wall time. Events carry wall times where people or the grid name them (limits, prices,
+//! budgets, reservations, begins, deadlines); the state keeps them in cluster time, so that a decision never depends on a
+//! wall clock, and they move when the offset changes. Requests, which jobs share, keep wall times and are read through
+//! [`Clock::cluster`].
+
+use limo_model::{Budgets, Curve, Reservation, Span, Time, Wall, Window};
+use serde::{Deserialize, Serialize};
+
+/// Wall time beside cluster time, and where the cluster's time comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Clock {
+    /// Wall time less cluster time.
+    pub offset: Span,
+    /// The boot id of the kernel whose clock tells the cluster's time; empty before the first that is known.
+    pub boot: String,
+    /// The cluster's time when that kernel booted.
+    pub since: Time,
+}
+
+impl Clock {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What the wall clock says at a moment of cluster time.
+    pub fn wall(&self, at: Time) -> Wall {
+        Wall::from_unix_ms(self.shown(at).unix_ms())
+    }
+
+    /// The same, for a message or a record: times in these are wall times.
+    pub fn shown(&self, at: Time) -> Time {
+        at.moved(self.offset)
+    }
+
+    /// The cluster's time when the wall clock says `wall`, a time of a message or a request.
+    pub fn cluster(&self, wall: Time) -> Time {
+        wall.moved(self.back())
+    }
+
+    /// From wall time to cluster time.
+    fn back(&self) -> Span {
+        Span::ZERO - self.offset
+    }
+
+    /// A curve of wall time in cluster time.
+    pub(crate) fn curve<T: Clone>(&self, wall: &Curve<T>) -> Curve<T> {
+        wall.moved(self.back())
+    }
+
+    pub(crate) fn budgets(&self, wall: &Budgets) -> Budgets {
+        wall.moved(self.back())
+    }
+
+    pub(crate) fn reservation(&self, wall: &Reservation) -> Reservation {
+        wall.moved(self.back())
+    }
+
+    /// A curve of the state as people know it: in wall time.
+    pub fn shown_curve<T: Clone>(&self, curve: &Curve<T>) -> Curve<T> {
+        curve.moved(self.offset)
+    }
+
+    /// Budgets of the state, in wall time.
+    pub fn shown_budgets(&self, budgets: &Budgets) -> Budgets {
+        budgets.moved(self.offset)
+    }
+
+    /// A reservation of the state, in wall time.
+    pub fn shown_reservation(&self, reservation: &Reservation) -> Reservation {
+        reservation.moved(self.offset)
+    }
+
+    /// When the day, week or month ends that contains `now`, by the calendar of the wall clock.
+    pub(crate) fn window_end(&self, window: Window, now: Time) -> Time {
+        self.cluster(window.end(self.shown(now)))
+    }
+}
