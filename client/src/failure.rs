@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::exit;
+use crate::table::plain_lines;
 
 /// Why a client ends without having done what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +36,8 @@ impl Failure {
     /// The lines for stderr, each with its end.
     pub fn lines(&self, program: &str) -> String {
         let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("{program}: hint: {hint}\n"));
-        format!("{program}: error: {}\n{hint}", self.message)
+        // A reason may name what another user has chosen.
+        plain_lines(&format!("{program}: error: {}\n{hint}", self.message))
     }
 }
 
@@ -60,6 +62,14 @@ pub fn finish(program: &str, result: Result<u8, Failure>) -> ExitCode {
 /// # Errors
 /// Where stdout cannot be written for another reason, such as a full disk.
 pub fn answer(text: &str) -> Result<(), Failure> {
+    answer_screen(&plain_lines(text))
+}
+
+/// The same for a text with colours, or that moves the cursor; what users have chosen is escaped in it already.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answer_screen(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -82,6 +92,12 @@ pub fn answer_json<T: Serialize>(value: &T) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_does_not_steer_the_terminal() {
+        let failure = Failure::new("job 7 is held by \x1b]0;x\x07\u{202e}bob");
+        assert_eq!(failure.lines("lq"), "lq: error: job 7 is held by \\u{1b}]0;x\\u{7}\\u{202e}bob\n");
+    }
 
     #[test]
     fn a_failure_is_one_line_and_a_hint() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use limo_model::{Drawn, JobId, Time};
 use limo_proto::{
     Answer, BackupReport, Change, ClientToMaster, EnergyQuery, EnergyReport, Explanation, Finished, Frame, JobFilter,
-    JobReport, MasterToClient, NodeReport, Query, Selector, Status,
+    JobReport, MasterToClient, NUMBERS_LIMIT, NodeReport, Query, Selector, Status,
 };
 
 use crate::location::Master;
@@ -95,7 +95,11 @@ impl Session {
 
     /// Returns when every one of these jobs is over.
     pub async fn wait(&mut self, ids: Vec<JobId>) -> Result<Vec<JobReport>, AskError> {
-        jobs(self.ask(Query::Wait(ids)).await?)
+        let mut reports = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(NUMBERS_LIMIT) {
+            reports.extend(jobs(self.ask(Query::Wait(ids.to_vec())).await?)?);
+        }
+        Ok(reports)
     }
 
     /// Waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones, by number.

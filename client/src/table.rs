@@ -141,7 +141,27 @@ fn cut(text: &str, width: usize) -> String {
 
 /// `text` with its control characters escaped: a job's name must not be able to steer the terminal that shows it.
 pub fn plain(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    escaped(text, steers)
+}
+
+/// The same for a text of several lines and with tabs.
+pub fn plain_lines(text: &str) -> String {
+    escaped(text, |c| steers(c) && c != '\n' && c != '\t')
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_escaped(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// Whether a character does something to a terminal other than to stand in its place: it may move the cursor, or be
+/// invisible, or change the direction of what follows.
+fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// `-` for what is not known or does not apply.

@@ -3,6 +3,7 @@
 
 mod connections;
 pub mod grid;
+mod limits;
 mod meters;
 mod policy;
 
@@ -21,6 +22,7 @@ use crate::desk;
 use crate::listen::Limits;
 use crate::readings::Kept;
 use connections::ConnectionLayer;
+use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
 
@@ -98,6 +100,9 @@ struct Layer {
     /// Only in the file.
     #[arg(skip)]
     meter: Vec<MeterLayer>,
+    /// Only in the file.
+    #[arg(skip)]
+    limits: LimitsTable,
     #[command(flatten)]
     policy: PolicyLayer,
     /// Where the operator's own limits stand among the sources of `[[grid]]`: before higher numbers [default: 100]
@@ -184,6 +189,7 @@ impl Layer {
             readings_resolution: self.readings_resolution.or(below.readings_resolution),
             readings_keep: self.readings_keep.or(below.readings_keep),
             meter: below.meter,
+            limits: below.limits,
             policy: self.policy.over(below.policy),
             initial: InitialLayer {
                 policy: self.initial.policy.or(below.initial.policy),
@@ -224,6 +230,7 @@ impl Layer {
             kept: kept(self.readings_resolution, self.readings_keep)?,
             meters: meters::resolve(self.meter, options.stale_after)?,
             options,
+            limits: self.limits.resolve()?,
             initial: desk::Initial {
                 preset: self.initial.policy.unwrap_or(Preset::Limo),
                 band,

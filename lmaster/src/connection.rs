@@ -1,125 +1,206 @@
 //! One connection of a node or a client: a task that reads, a task that writes what is queued for it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use limo_model::Reservation;
-use limo_proto::{Answer, Connection, ConnectionError, Frame, MasterToClient, MasterToNode, Reader, Replace, Writer};
+use bytes::Bytes;
+use limo_proto::{Connection, ConnectionError, Data, Frame, MasterToClient, MasterToNode, Reader, Replace, Writer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
+use crate::accounts::{Account, Charge};
 use crate::desk::{Input, PeerId};
+use crate::log_limits::log_of;
 
-/// Most bytes that may wait for a peer that does not read. A stream has at most 256 KiB under way, so a node with 200
-/// attached jobs that reads nothing at all stays below; who is above asks for answers and does not take them.
-const QUEUE_LIMIT: usize = 64 << 20;
+/// Most bytes of messages that may wait for a node that does not read. What clients send to its jobs is in the accounts of
+/// their users.
+const NODE_QUEUE_LIMIT: usize = 64 << 20;
+
+/// How long a client may leave an answer untaken.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a peer that is hung up on may take to read the last that was said to it.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What the master sends over a connection.
 pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
-    /// About how many bytes it keeps in memory.
-    fn weight(&self) -> usize;
+    /// Whether the peer asked for it, and has to take it soon.
+    fn is_answer(&self) -> bool;
 }
 
 impl Outgoing for MasterToNode {
-    fn weight(&self) -> usize {
-        match self {
-            Self::DoExec(exec) => {
-                let launch = &exec.launch;
-                let words = |words: &[Vec<u8>]| words.iter().map(|word| word.len() + 32).sum::<usize>();
-                let variables = launch.env.iter().map(|(name, value)| name.len() + value.len() + 64).sum::<usize>();
-                512 + words(&launch.argv)
-                    + variables
-                    + launch.variants.iter().map(|(_, argv)| words(argv)).sum::<usize>()
-            }
-            _ => 128,
-        }
+    fn is_answer(&self) -> bool {
+        false
     }
 }
 
 impl Outgoing for MasterToClient {
-    fn weight(&self) -> usize {
-        let (Self::Answer(answer) | Self::Piece(answer)) = self else { return 1024 };
-        match answer.as_ref() {
-            Answer::Jobs(jobs) | Answer::JobsUpTo { jobs, .. } => {
-                512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>()
-            }
-            Answer::Explanation(explanation) => 1024 + 256 * explanation.candidates.len(),
-            Answer::Nodes(nodes) => 512 + nodes.iter().map(|node| 512 + 256 * node.units.len()).sum::<usize>(),
-            Answer::Profiles(profiles) => 512 + 256 * profiles.len(),
-            Answer::DryRun(run) => 1024 + 256 * run.candidates.len(),
-            Answer::Readings { intervals, .. } => 512 + 64 * intervals.len(),
-            Answer::Node(detail) => {
-                let probe = detail.probe.as_ref().map_or_else(String::len, String::len);
-                1024 + 256 * detail.report.units.len() + probe
-            }
-            Answer::Selected(jobs) => 512 + 16 * jobs.len(),
-            Answer::History { jobs, .. } => 512 + jobs.iter().map(|job| 512 + job.command.len()).sum::<usize>(),
-            Answer::Energy(report) => 1024 + 256 * report.sums.len(),
-            Answer::Changes { changes, .. } => {
-                512 + changes.iter().map(|one| 256 + 512 * one.items.len()).sum::<usize>()
-            }
-            Answer::Undone(report) => 1024 + 512 * (report.items.len() + report.change.items.len()),
-            Answer::Reservations(all) => {
-                let weight = |of: &Reservation| 512 + 80 * (of.nodes.len() + of.users.len()) + of.reason.len();
-                512 + all.iter().map(|(_, of)| weight(of)).sum::<usize>()
-            }
-            Answer::Backup(report) => 512 + 128 * report.files.len(),
-            Answer::BackupPart(bytes) => 512 + bytes.len(),
-            Answer::Users(report) => 1024 + 256 * report.users.len(),
-            Answer::Status(_) | Answer::Done => 1024,
+    fn is_answer(&self) -> bool {
+        matches!(self, Self::Answer(_) | Self::Piece(_) | Self::Refused { .. })
+    }
+}
+
+/// Something to send.
+enum Item {
+    /// An encoded message, and whether it is an answer.
+    Message(Bytes, Held, bool),
+    Data(Data, Held),
+    /// Everything before this was taken: the desk is told so.
+    Drained,
+}
+
+/// What an item counts for until it is written.
+struct Held {
+    waiting: Arc<Waiting>,
+    size: usize,
+    is_data: bool,
+    _charge: Option<Charge>,
+}
+
+/// What waits to be written to a connection.
+#[derive(Debug)]
+struct Waiting {
+    messages: AtomicUsize,
+    data: AtomicUsize,
+    answers: AtomicUsize,
+    /// When the last answer was taken, or the first of those that wait was queued.
+    since: Mutex<Instant>,
+}
+
+impl Waiting {
+    fn touch(&self) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Returns when an answer was left untaken for too long.
+    async fn ignored(&self) {
+        loop {
+            let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+            let until = match self.answers.load(Ordering::Relaxed) {
+                0 => Instant::now() + PATIENCE,
+                _ if since.elapsed() >= PATIENCE => return,
+                _ => since + PATIENCE,
+            };
+            tokio::time::sleep_until(until).await;
         }
     }
 }
 
-/// Something to send, and its weight.
-type Queued<M> = (Frame<M>, usize);
+impl Drop for Held {
+    fn drop(&mut self) {
+        let counter = if self.is_data { &self.waiting.data } else { &self.waiting.messages };
+        counter.fetch_sub(self.size, Ordering::Relaxed);
+    }
+}
 
 /// The master's side of a connection. Dropping it hangs up, after what is queued was sent.
 pub struct Link<M> {
-    queue: Option<UnboundedSender<Queued<M>>>,
-    waiting: Arc<AtomicUsize>,
+    queue: Option<UnboundedSender<Item>>,
+    waiting: Arc<Waiting>,
+    /// Of the user of a client.
+    account: Option<Arc<Account>>,
     reader: AbortHandle,
     writer: AbortHandle,
+    message: std::marker::PhantomData<fn(M)>,
 }
 
 impl<M: Outgoing> Link<M> {
-    /// Starts both tasks. What is read goes to `inputs` by `input`, and so does, once, the end of the connection.
+    /// Starts both tasks. What is read goes to `inputs` by `input`, and so does, once, the end of the connection. A client
+    /// has the account of its user.
     pub fn start<In: DeserializeOwned + Send + 'static>(
         peer: PeerId,
         connection: Connection<In, M>,
         inputs: Sender<Input>,
         input: fn(PeerId, Frame<In>) -> Input,
+        account: Option<Arc<Account>>,
     ) -> Self {
         let (queue, queued) = unbounded_channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let reader = tokio::spawn(read(peer, connection.reader, inputs, input)).abort_handle();
-        let writer = tokio::spawn(write(peer, connection.writer, queued, Arc::clone(&waiting))).abort_handle();
-        Self { queue: Some(queue), waiting, reader, writer }
+        let waiting = Arc::new(Waiting {
+            messages: AtomicUsize::new(0),
+            data: AtomicUsize::new(0),
+            answers: AtomicUsize::new(0),
+            since: Mutex::new(Instant::now()),
+        });
+        let user = account.as_ref().map(|account| account.uid());
+        let writing = write((peer, user), connection.writer, queued, (Arc::clone(&waiting), inputs.clone()));
+        let reader = tokio::spawn(read((peer, account.clone()), connection.reader, inputs, input)).abort_handle();
+        let writer = tokio::spawn(writing).abort_handle();
+        Self { queue: Some(queue), waiting, account, reader, writer, message: std::marker::PhantomData }
     }
 
-    /// Queues a frame.
+    /// Queues a frame. Returns whether it was taken: output of a job may be dropped, and is then to be sent again once the
+    /// connection has drained.
     ///
     /// # Errors
     /// Where too much is queued already: the reason to hang up.
-    pub fn send(&self, frame: Frame<M>) -> Result<(), String> {
-        let weight = match &frame {
-            Frame::Message(message) => message.weight(),
-            Frame::Data(data) => 128 + data.bytes.len(),
+    pub fn send(&self, frame: Frame<M>) -> Result<bool, String> {
+        let message = match frame {
+            Frame::Message(message) => message,
+            Frame::Data(data) => return Ok(self.send_data(data)),
         };
-        if self.waiting.fetch_add(weight, Ordering::Relaxed) + weight > QUEUE_LIMIT {
-            return Err(format!("it has left {} MiB unread", QUEUE_LIMIT >> 20));
+        let is_answer = message.is_answer();
+        let frame = Frame::Message(message);
+        let body = match (frame.encode(), &frame) {
+            (Ok(body), _) => body,
+            // It will not fit at the next attempt either.
+            (Err(error), Frame::Message(message)) => match message.replacement(&error) {
+                Some(instead) => Frame::Message(instead).encode().map_err(|error| error.to_string())?,
+                None => return Err(format!("a message to it is too large: {error}")),
+            },
+            (Err(error), Frame::Data(_)) => return Err(error.to_string()),
+        };
+        self.send_body(body, is_answer).map(|()| true)
+    }
+
+    fn send_body(&self, body: Bytes, is_answer: bool) -> Result<(), String> {
+        let size = body.len();
+        let charge = self.account.as_ref().map(|account| account.answer(size)).transpose()?;
+        let before = self.waiting.messages.fetch_add(size, Ordering::Relaxed);
+        let held = Held { waiting: Arc::clone(&self.waiting), size, is_data: false, _charge: charge };
+        if self.account.is_none() && before + size > NODE_QUEUE_LIMIT {
+            return Err(format!("it has left {} MiB unread", NODE_QUEUE_LIMIT >> 20));
         }
+        if is_answer && self.waiting.answers.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.waiting.touch();
+        }
+        self.queue(Item::Message(body, held, is_answer));
+        Ok(())
+    }
+
+    fn send_data(&self, data: Data) -> bool {
+        let size = data.bytes.len();
+        let charge = match &self.account {
+            Some(account) => match account.output(size, self.waiting.data.load(Ordering::Relaxed) > 0) {
+                Some(charge) => Some(charge),
+                None => return false,
+            },
+            None => None,
+        };
+        self.waiting.data.fetch_add(size, Ordering::Relaxed);
+        let held = Held { waiting: Arc::clone(&self.waiting), size, is_data: true, _charge: charge };
+        self.queue(Item::Data(data, held));
+        true
+    }
+
+    /// Whose connection it is; `None` for a node's.
+    pub fn user(&self) -> Option<u32> {
+        self.account.as_ref().map(|account| account.uid())
+    }
+
+    /// Has the desk told when everything that is queued now was taken.
+    pub fn tell_when_drained(&self) {
+        self.queue(Item::Drained);
+    }
+
+    fn queue(&self, item: Item) {
         if let Some(queue) = &self.queue {
             // Where the writer is gone, the reader tells of it.
-            let _ = queue.send((frame, weight));
+            let _ = queue.send(item);
         }
-        Ok(())
     }
 }
 
@@ -139,26 +220,43 @@ impl<M> Drop for Link<M> {
 }
 
 async fn read<In: DeserializeOwned>(
-    peer: PeerId,
+    (peer, account): (PeerId, Option<Arc<Account>>),
     mut reader: Reader<In>,
     inputs: Sender<Input>,
     input: fn(PeerId, Frame<In>) -> Input,
 ) {
+    let user = account.as_ref().map(|account| account.uid());
     loop {
         match reader.next().await {
             Ok(Some(frame)) => {
-                if inputs.send(input(peer, frame)).await.is_err() {
+                let (frame, is_data) = match frame {
+                    Frame::Data(data) => {
+                        let bytes = account.as_ref().map(|account| account.input(data.bytes.clone()));
+                        (Frame::Data(Data { bytes: bytes.unwrap_or(data.bytes), ..data }), true)
+                    }
+                    message => (message, false),
+                };
+                let mut input = input(peer, frame);
+                if let Some(account) = &account {
+                    let Some(place) = account.place().await else { return };
+                    input = Input::Placed(Box::new(input), place);
+                }
+                if inputs.send(input).await.is_err() {
                     return;
+                }
+                if let (Some(account), true) = (&account, is_data) {
+                    account.input_room().await;
                 }
             }
             Ok(None) => break,
             // The length of a frame over the limit is an error of input, too.
             Err(ConnectionError::Io(error)) if error.kind() != std::io::ErrorKind::InvalidData => {
-                tracing::info!(peer = peer.0, %error, "connection broke");
+                log_of!(info, user, "connection broke", peer = peer.0, %error, "connection broke");
                 break;
             }
             Err(error) => {
-                tracing::warn!(peer = peer.0, %error, "hung up on a peer that does not keep to the protocol");
+                let what = "hung up on a peer that does not keep to the protocol";
+                log_of!(warn, user, "protocol", peer = peer.0, user, %error, "{what}");
                 break;
             }
         }
@@ -167,23 +265,63 @@ async fn read<In: DeserializeOwned>(
 }
 
 async fn write<M: Outgoing>(
-    peer: PeerId,
+    (peer, user): (PeerId, Option<u32>),
     mut writer: Writer<M>,
-    mut queued: UnboundedReceiver<Queued<M>>,
-    waiting: Arc<AtomicUsize>,
+    mut queued: UnboundedReceiver<Item>,
+    (waiting, inputs): (Arc<Waiting>, Sender<Input>),
 ) {
+    let ignored = async || {
+        let seconds = PATIENCE.as_secs();
+        log_of!(
+            warn,
+            user,
+            "no answer taken",
+            peer = peer.0,
+            "hung up on a client that took no answer for {seconds} s"
+        );
+        let _ = inputs.send(Input::Gone(peer)).await;
+    };
     while let Some(first) = queued.recv().await {
-        let mut next = Some(first);
-        while let Some((frame, weight)) = next {
-            let result = writer.feed(&frame).await;
-            waiting.fetch_sub(weight, Ordering::Relaxed);
-            if let Err(error) = result {
+        let (mut next, mut fed_answer) = (Some(first), false);
+        while let Some(item) = next {
+            let drains = matches!(item, Item::Drained);
+            fed_answer |= matches!(item, Item::Message(_, _, true));
+            let written = tokio::select! {
+                biased;
+                written = write_item(&mut writer, item, &waiting) => written,
+                () = waiting.ignored() => return ignored().await,
+            };
+            if let Err(error) = written {
                 return tracing::debug!(peer = peer.0, %error, "cannot send");
+            }
+            if drains {
+                // Nobody listens any more when the process ends.
+                let _ = inputs.send(Input::Drained(peer)).await;
             }
             next = queued.try_recv().ok();
         }
-        if let Err(error) = writer.flush().await {
+        let flushed = tokio::select! {
+            biased;
+            flushed = writer.flush() => flushed,
+            () = tokio::time::sleep(PATIENCE), if fed_answer => return ignored().await,
+        };
+        if let Err(error) = flushed {
             return tracing::debug!(peer = peer.0, %error, "cannot send");
         }
+    }
+}
+
+async fn write_item<M: Outgoing>(writer: &mut Writer<M>, item: Item, waiting: &Waiting) -> Result<(), ConnectionError> {
+    match item {
+        Item::Message(body, _held, is_answer) => {
+            writer.feed_body(&body).await?;
+            if is_answer {
+                waiting.touch();
+                waiting.answers.fetch_sub(1, Ordering::Relaxed);
+            }
+            Ok(())
+        }
+        Item::Data(data, _held) => writer.feed(&Frame::Data(data)).await,
+        Item::Drained => writer.flush().await,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! `desk` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
 
+mod accounts;
 mod backup;
 mod budget;
 mod changed;
@@ -13,8 +14,10 @@ mod energy;
 mod feeds;
 mod freed;
 mod history;
+mod limits;
 mod listen;
 mod lives;
+mod log_limits;
 mod logging;
 mod meters;
 mod readings;

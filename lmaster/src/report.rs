@@ -7,8 +7,8 @@ use std::path::Path;
 use limo_feeds::grid::Mode;
 use limo_model::{Budgets, FileFacts, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
-    Answer, ArrayReport, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, NodeReport,
-    NodeState, Status, UnitReport,
+    ArrayReport, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, NodeReport, NodeState,
+    Status, UnitReport,
 };
 use limo_sched::{Clock, Core, Finished, Job, JobEnd, Node, Phase, possibilities};
 
@@ -305,77 +305,4 @@ pub fn is_at(core: &Core, unit: UnitId, candidate: &Candidate) -> bool {
         let name = spec.units.get(usize::from(unit.unit)).map(|unit| unit.name.as_str());
         spec.name == candidate.node && name == Some(candidate.unit.as_str())
     })
-}
-
-/// Most entries of a list in one frame: entries are below 8 KiB, their commands being cut, and a frame is 1 MiB.
-const PIECE: usize = 100;
-
-/// The same of intervals of readings, each of which is seven numbers of at most 9 bytes.
-const INTERVALS: usize = 8_192;
-
-/// The same of job numbers, of at most 9 bytes.
-const NUMBERS: usize = 65_536;
-
-/// Cuts a long list into pieces, of which the last is separate. What is no list is its own last piece.
-pub fn pieces(answer: Answer) -> (Vec<Answer>, Answer) {
-    match answer {
-        Answer::Jobs(list) => cut(list, PIECE, Answer::Jobs),
-        Answer::JobsUpTo { jobs, next } => cut(jobs, PIECE, |jobs| Answer::JobsUpTo { jobs, next }),
-        Answer::Nodes(list) => cut(list, PIECE, Answer::Nodes),
-        Answer::Profiles(list) => cut(list, PIECE, Answer::Profiles),
-        Answer::Selected(list) => cut(list, NUMBERS, Answer::Selected),
-        Answer::History { jobs, more } => cut(jobs, PIECE, |jobs| Answer::History { jobs, more }),
-        Answer::Changes { changes, more } => cut(changes, PIECE, |changes| Answer::Changes { changes, more }),
-        Answer::Readings { emulated, intervals } => {
-            cut(intervals, INTERVALS, |intervals| Answer::Readings { emulated, intervals })
-        }
-        other => (Vec::new(), other),
-    }
-}
-
-fn cut<T>(mut list: Vec<T>, piece: usize, answer: impl Fn(Vec<T>) -> Answer) -> (Vec<Answer>, Answer) {
-    let mut pieces = Vec::new();
-    while list.len() > piece {
-        let rest = list.split_off(piece);
-        pieces.push(answer(std::mem::replace(&mut list, rest)));
-    }
-    (pieces, answer(list))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_list_is_cut_and_keeps_its_order() {
-        let names = |answer: &Answer| match answer {
-            Answer::Nodes(nodes) => nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>(),
-            other => panic!("{other:?}"),
-        };
-        let mut core = Core::new(Time::from_unix_ms(0), limo_sched::Preset::Fifo, limo_sched::Options::default());
-        for index in 0..(2 * PIECE + 50) {
-            let unit = limo_model::UnitSpec {
-                name: "cpu".into(),
-                hardware: "x".into(),
-                kind: limo_model::UnitKind::Cpu,
-                cores: 1,
-                nameplate: limo_model::Power::ZERO,
-                caps: None,
-            };
-            let spec = limo_model::NodeSpec {
-                name: format!("n{index}"),
-                units: vec![unit],
-                memory: limo_model::Memory::ZERO,
-                idle: limo_model::Power::ZERO,
-                meter: Meter::None,
-                rest: None,
-            };
-            core.apply(Time::from_unix_ms(0), &limo_sched::Event::NodeUp { spec }).expect("a node");
-        }
-        let list: Vec<NodeReport> = core.nodes().iter().map(|each| node(&core, each, Time::from_unix_ms(0))).collect();
-        let (pieces, last) = pieces(Answer::Nodes(list.clone()));
-        assert_eq!((pieces.len(), names(&last).len()), (2, 50));
-        let joined: Vec<String> = pieces.iter().chain([&last]).flat_map(names).collect();
-        assert_eq!(joined, names(&Answer::Nodes(list)));
-    }
 }

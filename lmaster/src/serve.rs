@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::{Now, Time};
-use limo_proto::{MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
+use limo_proto::{Frame, MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
+use crate::accounts::Accounts;
 use crate::clock::{self, Clocks};
 use crate::config::{Cli, Settings};
 use crate::connection::Link;
@@ -18,8 +19,10 @@ use crate::desk::{Desk, Effect, Input, Outside, PeerId};
 use crate::feeds;
 use crate::feeds::grid::{self, Keeper};
 use crate::freed;
+use crate::limits::Limits;
 use crate::listen::{self, Arrival, Place};
 use crate::lives::Lives;
+use crate::log_limits::{self, log_of};
 use crate::logging::Log;
 use crate::meters;
 use crate::recover;
@@ -72,7 +75,22 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
         tokio::spawn(meters::watch(device, inputs.clone()));
     }
     let (nodes, clients) = (HashMap::new(), HashMap::new());
-    let mut shell = Shell { clocks, desk, store, lives, keeper, inputs, nodes, clients, next_peer: 0, to_write: false };
+    let (accounts, limits) = (Accounts::default(), settings.desk.limits);
+    log_limits::configure(limits.log_lines);
+    let mut shell = Shell {
+        clocks,
+        desk,
+        store,
+        lives,
+        keeper,
+        inputs,
+        nodes,
+        clients,
+        accounts,
+        limits,
+        next_peer: 0,
+        to_write: false,
+    };
     let sources = Sources {
         from_store,
         from_peers,
@@ -155,7 +173,8 @@ enum Happened {
 }
 
 impl Sources {
-    async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>) -> Happened {
+    /// `has_turn` is whether there is a query to go on with when nothing else has happened.
+    async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>, has_turn: bool) -> Happened {
         let left = |at: Time| Duration::from_millis(u64::try_from((at - clocks.now().at).ms()).unwrap_or(0));
         let timer = tokio::time::sleep(deadline.map_or(CLOCK_EVERY, left).min(CLOCK_EVERY));
         // The journal first: its answers let out what others wait for.
@@ -169,6 +188,7 @@ impl Sources {
             () = timer => Happened::Input(Input::Timer),
             Some((source, word)) = self.words.recv() => Happened::Input(Input::Word(source, word)),
             Some(input) = self.from_peers.recv() => Happened::Input(input),
+            () = std::future::ready(()), if has_turn => Happened::Input(Input::Turn),
         }
     }
 }
@@ -182,6 +202,8 @@ struct Shell {
     inputs: Sender<Input>,
     nodes: HashMap<PeerId, (Link<MasterToNode>, Place)>,
     clients: HashMap<PeerId, (Link<MasterToClient>, Place)>,
+    accounts: Accounts,
+    limits: Limits,
     next_peer: u64,
     /// Whether the journal was given something that it has not looked at yet.
     to_write: bool,
@@ -192,7 +214,7 @@ impl Shell {
     async fn serve(&mut self, mut sources: Sources, configuration: &Configuration) -> UnboundedReceiver<Input> {
         self.step(self.clocks.now(), Input::Timer);
         loop {
-            let happened = sources.next(&self.clocks, self.desk.deadline()).await;
+            let happened = sources.next(&self.clocks, self.desk.deadline(), self.desk.has_turn()).await;
             let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),
@@ -212,6 +234,10 @@ impl Shell {
                 let more = sources.from_store.try_recv().or_else(|_| sources.from_peers.try_recv());
                 let Ok(input) = more else { break };
                 self.step(now, input);
+            }
+            // However much arrives, queries go on: one slice each time round.
+            if self.desk.has_turn() {
+                self.step(now, Input::Turn);
             }
         }
     }
@@ -238,19 +264,31 @@ impl Shell {
         let inputs = self.inputs.clone();
         match arrival {
             Arrival::Node(connection, place) => {
-                self.nodes.insert(peer, (Link::start(peer, connection, inputs, Input::Node), place));
+                self.nodes.insert(peer, (Link::start(peer, connection, inputs, Input::Node, None), place));
                 self.step(now, Input::NodeConnected(peer));
             }
             Arrival::Client(connection, caller, place) => {
-                self.clients.insert(peer, (Link::start(peer, connection, inputs, Input::Client), place));
+                let account = Some(self.accounts.of(caller.uid, caller.operator, &self.limits));
+                self.clients.insert(peer, (Link::start(peer, connection, inputs, Input::Client, account), place));
                 self.step(now, Input::ClientConnected(peer, caller));
             }
         }
     }
 
     fn step(&mut self, now: Now, input: Input) {
-        if let Input::Gone(peer) = &input {
-            self.hang_up(*peer);
+        // The place is given back when the input was looked at.
+        let (input, _place) = match input {
+            Input::Placed(input, place) => (*input, Some(place)),
+            input => (input, None),
+        };
+        match &input {
+            Input::Gone(peer) => self.hang_up(*peer),
+            Input::Configured(settings) => {
+                self.limits = settings.limits;
+                self.accounts.configure(&self.limits);
+                log_limits::configure(self.limits.log_lines);
+            }
+            _ => {}
         }
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
@@ -261,13 +299,21 @@ impl Shell {
                 tracing::debug!(round_us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), "round");
             }
             for effect in effects {
-                if let Some((peer, reason)) = self.perform(effect) {
-                    tracing::warn!(peer = peer.0, reason, "hung up");
-                    self.hang_up(peer);
-                    inputs.push(Input::Gone(peer));
-                }
+                inputs.extend(self.perform(effect));
             }
         }
+    }
+
+    /// Hangs up on a peer that cannot be sent any more.
+    fn cut_off(&mut self, peer: PeerId, reason: &str) -> Input {
+        self.log_hung_up(peer, reason);
+        self.hang_up(peer);
+        Input::Gone(peer)
+    }
+
+    fn log_hung_up(&self, peer: PeerId, reason: &str) {
+        let user = self.clients.get(&peer).and_then(|(link, _)| link.user());
+        log_of!(warn, user, "hung up", peer = peer.0, user, reason, "hung up");
     }
 
     fn hang_up(&mut self, peer: PeerId) {
@@ -275,17 +321,27 @@ impl Shell {
         self.clients.remove(&peer);
     }
 
-    /// Does what the desk wants; returns a peer that cannot be sent any more, and why.
-    fn perform(&mut self, effect: Effect) -> Option<(PeerId, String)> {
+    /// Does what the desk wants; returns what comes of it at once.
+    fn perform(&mut self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::ToNode(peer, frame) => {
-                return self.nodes.get(&peer)?.0.send(frame).err().map(|reason| (peer, reason));
+                let sent = self.nodes.get(&peer)?.0.send(frame);
+                return sent.err().map(|reason| self.cut_off(peer, &reason));
             }
             Effect::ToClient(peer, frame) => {
-                return self.clients.get(&peer)?.0.send(frame).err().map(|reason| (peer, reason));
+                let place = match &frame {
+                    Frame::Data(data) => Some((data.stream, data.offset)),
+                    Frame::Message(_) => None,
+                };
+                return match (self.clients.get(&peer)?.0.send(frame), place) {
+                    (Err(reason), _) => Some(self.cut_off(peer, &reason)),
+                    (Ok(false), Some((stream, offset))) => Some(Input::Dropped(peer, stream, offset)),
+                    (Ok(_), _) => None,
+                };
             }
+            Effect::WhenDrained(peer) => self.clients.get(&peer)?.0.tell_when_drained(),
             Effect::Close(peer, reason) => {
-                tracing::warn!(peer = peer.0, reason, "hung up");
+                self.log_hung_up(peer, &reason);
                 self.hang_up(peer);
             }
             Effect::Commit(batch) => {
@@ -296,6 +352,7 @@ impl Shell {
             Effect::RestoreBallast => self.store.restore_ballast(),
             Effect::Ask(ticket, question) => self.store.ask(ticket, question),
             Effect::Learn(lesson) => self.store.learn(*lesson),
+            Effect::GiveBack => freed::give_back(),
             Effect::DropBackup => self.store.drop_backup(),
             Effect::KeepGrid(kept) => {
                 if let Err(error) = self.keeper.keep(&kept) {

@@ -1,7 +1,7 @@
 //! `lq energy`: what finished jobs used and cost, as sums by user, job, application or day; and what nodes drew.
 
 use limo_client::json::SCHEMA;
-use limo_client::{Align, Clock, Failure, Master, Room, Screen, Table, answer, answer_json, exit, or_dash};
+use limo_client::{Align, Clock, Failure, Master, Room, Screen, Table, answer_json, answer_screen, exit, or_dash};
 use limo_model::{Energy, Money, Span, Time};
 use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub async fn run(args: &EnergyArgs, json: bool, master: &Master) -> Result<u8, F
         let total = as_json(&report.total, args.by, &clock);
         answer_json(&EnergyJson { schema: SCHEMA, by: word(args.by), since_unix_ms, until_unix_ms, sums, total })?;
     } else {
-        answer(&as_text(&report, args, (&clock, &Screen::of_stdout())))?;
+        answer_screen(&as_text(&report, args, (&clock, &Screen::of_stdout())))?;
     }
     Ok(exit::DONE)
 }

@@ -1,6 +1,6 @@
 //! `lq history`: jobs that are over.
 
-use limo_client::{Clock, Failure, Master, Screen, answer, answer_json, exit};
+use limo_client::{Clock, Failure, Master, Screen, answer_json, answer_screen, exit};
 use limo_proto::{Finished, JobReport};
 
 use crate::args::HistoryArgs;
@@ -46,7 +46,7 @@ pub async fn run(args: &HistoryArgs, json: bool, master: &Master) -> Result<u8, 
     if json {
         answer_json(&JobsJson::new(&jobs, &clock))?;
     } else {
-        answer(&table(&jobs, &args.view, &COLUMNS, (&clock, &Screen::of_stdout())))?;
+        answer_screen(&table(&jobs, &args.view, &COLUMNS, (&clock, &Screen::of_stdout())))?;
     }
     Ok(exit::DONE)
 }

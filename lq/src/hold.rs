@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use limo_client::json::SCHEMA;
 use limo_client::{Failure, Master, answer_json, exit};
 use limo_model::JobId;
-use limo_proto::{Change, Selector};
+use limo_proto::{Change, NUMBERS_LIMIT, Selector};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -21,14 +21,16 @@ struct ChangedJson {
 /// # Errors
 /// Where the master refuses: it does not know a job, it is another user's, or nothing of the kind can be done to it.
 pub async fn run(
-    (change, done): (impl FnOnce(Vec<JobId>) -> Change, &'static str),
+    (change, done): (impl Fn(Vec<JobId>) -> Change, &'static str),
     which: &[Selector],
     json: bool,
     master: &Master,
 ) -> Result<u8, Failure> {
     let ids = master.select(which, true).await?;
     let jobs = BTreeMap::from([(done, ids.iter().map(|id| id.0).collect())]);
-    master.change(change(ids)).await?;
+    for ids in ids.chunks(NUMBERS_LIMIT) {
+        master.change(change(ids.to_vec())).await?;
+    }
     if json {
         answer_json(&ChangedJson { schema: SCHEMA, jobs })?;
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use limo_client::json::{JobJson, SCHEMA};
-use limo_client::{AskError, Clock, Failure, Master, Screen, Session, answer, answer_json, exit};
+use limo_client::{AskError, Clock, Failure, Master, Screen, Session, answer_json, answer_screen, exit};
 use limo_proto::JobReport;
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ fn show(mut jobs: Vec<JobReport>, args: &ListArgs, json: bool, screen: &Screen) 
     if json {
         return answer_json(&JobsJson::new(&jobs, &clock));
     }
-    answer(&table(&jobs, &args.view, &COLUMNS, (&clock, screen)))
+    answer_screen(&table(&jobs, &args.view, &COLUMNS, (&clock, screen)))
 }
 
 /// Until it is interrupted: on a terminal in place of what was shown before, elsewhere after it. A master that goes away
@@ -109,9 +109,9 @@ async fn watch(args: &ListArgs, json: bool, master: &Master, every: Duration) ->
 fn draw(text: &str, clock: &Clock, screen: &Screen) -> Result<(), Failure> {
     let head = clock.show_full(clock.now());
     if !screen.is_terminal() {
-        return answer(&format!("{head}\n{text}\n"));
+        return answer_screen(&format!("{head}\n{text}\n"));
     }
-    answer(&redrawn(&head, text, screen.height.unwrap_or(usize::MAX)))
+    answer_screen(&redrawn(&head, text, screen.height.unwrap_or(usize::MAX)))
 }
 
 /// From the top of the screen, without clearing it first, which would flicker.

@@ -248,6 +248,21 @@ fn length(body: usize) -> [u8; 4] {
     u32::try_from(body).unwrap_or(u32::MAX).to_be_bytes()
 }
 
+impl<Out> Writer<Out> {
+    /// Puts a frame into the buffer of which this is the body, as [`Frame::encode`] gives it.
+    ///
+    /// # Errors
+    /// Where the connection broke.
+    pub async fn feed_body(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
+        self.buffer.put_slice(&length(body.len()));
+        if body.len() >= BUFFER {
+            return self.write_with(body).await;
+        }
+        self.buffer.put_slice(body);
+        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
+    }
+}
+
 impl<Out: Serialize + Replace> Writer<Out> {
     /// Puts a frame into the buffer, writing it out where the buffer is full. A message that is too large is replaced by
     /// what says so to the peer ([`Replace`]); it is never tried again.

@@ -48,6 +48,12 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
+/// How many bytes a value takes in a message.
+pub fn encoded_len<T: Serialize>(value: &T) -> usize {
+    // What cannot be encoded is never sent.
+    bincode::serde::encode_into_std_write(value, &mut std::io::sink(), bincode::config::standard()).unwrap_or(0)
+}
+
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     let config = bincode::config::standard().with_limit::<LIMIT>();
     let (value, used) = bincode::serde::decode_from_slice(bytes, config)?;

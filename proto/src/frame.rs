@@ -61,6 +61,8 @@ impl<M: Serialize> Frame<M> {
             Self::Message(message) => {
                 let mut out = vec![MESSAGE];
                 encoding::encode_into(message, &mut out)?;
+                // It may wait in a queue.
+                out.shrink_to_fit();
                 Ok(out.into())
             }
             Self::Data(data) => {

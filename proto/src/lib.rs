@@ -33,7 +33,7 @@ pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use bound::{BoundError, List, Text};
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
-pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored};
+pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored, encoded_len};
 pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
@@ -56,7 +56,7 @@ pub use report::{
     JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory};
-pub use select::{Finished, JobFilter, Selection, Selector};
+pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};
 pub use socket::{Principal, Socket, Via};
 pub use state::JobState;
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};

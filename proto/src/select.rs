@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::report::JobReport;
 use crate::state::JobState;
 
+/// Job numbers that a client names in one wait or one change; more are named in several.
+pub const NUMBERS_LIMIT: usize = 10_000;
+
 /// One job, or several by one word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selector {

@@ -3,6 +3,7 @@
 mod allowance;
 mod clock;
 mod execute;
+mod jobs;
 mod warn;
 
 use std::collections::BTreeMap;
@@ -238,15 +239,6 @@ impl Core {
     /// What policies see.
     pub fn view(&self, now: Time) -> View<'_> {
         View::new(&self.state, now.max(self.state.sums.since))
-    }
-
-    pub fn job(&self, job: JobId) -> Option<&Job> {
-        self.state.jobs.get(job).map(Box::as_ref)
-    }
-
-    /// Jobs that are not over, in order of submission.
-    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
-        self.state.jobs.iter().map(|(id, job)| (id, &**job))
     }
 
     pub fn node(&self, node: NodeId) -> Option<&Node> {

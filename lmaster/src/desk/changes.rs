@@ -30,6 +30,17 @@ const TEXT_LIMIT: usize = 1_000;
 impl Desk {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
         let Some(caller) = self.caller(peer).cloned() else { return };
+        if let Change::Cancel(jobs)
+        | Change::Hold(jobs)
+        | Change::Release(jobs)
+        | Change::Requeue(jobs)
+        | Change::Priority { jobs, .. } = &change
+            && jobs.len() > self.settings.limits.wait_numbers as usize
+        {
+            let (count, limit) = (jobs.len(), self.settings.limits.wait_numbers);
+            let reason = format!("the change names {count} jobs: the limit is {limit}");
+            return self.refuse(peer, reason, Some("name them in several requests"));
+        }
         match &change {
             Change::Cancel(jobs) => return self.cancel(peer, jobs),
             Change::Hold(jobs) => return self.hold_jobs(peer, jobs),

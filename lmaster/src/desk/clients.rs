@@ -1,6 +1,6 @@
 //! Clients: their connections, who gets told what, and in which order their requests are served.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use limo_model::{JobId, host_list};
 use limo_proto::{Answer, ClientToMaster, Frame, JobReport, MasterToClient, SendExec, Undo};
@@ -8,35 +8,23 @@ use limo_proto::{Answer, ClientToMaster, Frame, JobReport, MasterToClient, SendE
 use super::commit::{After, not_written};
 use super::dependencies::Wanted;
 use super::select::Selecting;
+use super::sessions::ClientPeer;
 use super::submit::Attach;
 use super::wide::nodes_of;
 use super::{Caller, Desk, Effect, PeerId, Question, Reply, Ticket};
-use crate::report;
 
 /// Requests that a client may have sent ahead of the answer to an earlier one. More is not a way to ask.
-const BACKLOG_LIMIT: usize = 1024;
-
-/// One connection of a client.
-#[derive(Debug)]
-pub(super) struct ClientPeer {
-    pub(super) caller: Caller,
-    /// A request that waits for the journal or the profile database; those behind it wait too, so that answers come in
-    /// the order of the requests.
-    busy: Option<Ticket>,
-    backlog: VecDeque<ClientToMaster>,
-}
+pub(super) const BACKLOG_LIMIT: usize = 1024;
 
 /// What a question was asked for.
 #[derive(Debug)]
 pub(super) enum Asked {
     Submission(PeerId, Box<SendExec>),
     Attach(PeerId, Attach),
-    /// Finished jobs for the end of a list.
-    List(PeerId, Vec<JobReport>),
+    /// Finished jobs for the next page of an answer.
+    Page(PeerId),
     /// One finished job.
     Job(PeerId, JobId),
-    /// For a client that waits, and has gone on with other things.
-    Waited(PeerId),
     Profiles(PeerId),
     /// What was drawn, and whether that is emulated.
     Readings(PeerId, bool),
@@ -44,8 +32,6 @@ pub(super) enum Asked {
     Selection(PeerId, Box<Selecting>),
     /// Arrays of a selection that are over.
     Arrays(PeerId, Box<Selecting>),
-    /// Finished jobs, one more than so many.
-    History(PeerId, u32),
     Energy(PeerId),
     /// For nobody: the core follows the database.
     AllProfiles,
@@ -63,15 +49,13 @@ impl Asked {
         match self {
             Self::Submission(peer, _)
             | Self::Attach(peer, _)
-            | Self::List(peer, _)
+            | Self::Page(peer)
             | Self::Job(peer, _)
-            | Self::Waited(peer)
             | Self::Profiles(peer)
             | Self::Readings(peer, _)
             | Self::Dependencies(peer, ..)
             | Self::Selection(peer, _)
             | Self::Arrays(peer, _)
-            | Self::History(peer, _)
             | Self::Changes(peer, _)
             | Self::Undo(peer, _)
             | Self::Backup(peer)
@@ -84,14 +68,13 @@ impl Asked {
 
 impl Desk {
     pub(super) fn client_connected(&mut self, peer: PeerId, caller: Caller) {
-        self.clients.insert(peer, ClientPeer { caller, busy: None, backlog: VecDeque::new() });
+        self.sessions.clients.insert(peer, ClientPeer::new(caller));
     }
 
     pub(super) fn client_gone(&mut self, peer: PeerId) {
-        if self.clients.remove(&peer).is_none() {
+        if !self.sessions.remove(peer, self.settings.limits) {
             return;
         }
-        self.waiters.retain(|_, waiter| waiter.peer != peer);
         self.backup_unwanted(peer);
         self.probes.retain(|_, probe| probe.client != peer);
         let give_up_at = self.now + self.settings.orphan_grace;
@@ -99,28 +82,25 @@ impl Desk {
     }
 
     pub(super) fn close_client(&mut self, peer: PeerId, reason: String) {
-        if self.clients.contains_key(&peer) {
+        if self.sessions.clients.contains_key(&peer) {
             self.client_gone(peer);
             self.effects.push(Effect::Close(peer, reason));
         }
     }
 
     pub(super) fn tell_client(&mut self, peer: PeerId, message: MasterToClient) {
-        if !self.clients.contains_key(&peer) {
+        if !self.sessions.clients.contains_key(&peer) {
             return;
         }
-        let MasterToClient::Answer(answer) = message else {
-            return self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
-        };
-        let (pieces, last) = report::pieces(*answer);
-        let pieces = pieces.into_iter().map(|piece| MasterToClient::Piece(Box::new(piece)));
-        for message in pieces.chain([MasterToClient::Answer(Box::new(last))]) {
-            self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
+        let is_piece = matches!(message, MasterToClient::Piece(_));
+        self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
+        if is_piece {
+            self.effects.push(Effect::WhenDrained(peer));
         }
     }
 
     pub(super) fn caller(&self, peer: PeerId) -> Option<&Caller> {
-        self.clients.get(&peer).map(|client| &client.caller)
+        self.sessions.clients.get(&peer).map(|client| &client.caller)
     }
 
     /// Answers after everything that the client was promised before.
@@ -136,7 +116,7 @@ impl Desk {
     /// Asks the journal or the profile database on behalf of a client, whose further requests wait.
     pub(super) fn ask(&mut self, peer: PeerId, question: Question, asked: Asked) {
         let ticket = self.ticket();
-        if let Some(client) = self.clients.get_mut(&peer) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
             client.busy = Some(ticket);
             self.asked.insert(ticket, asked);
             match question {
@@ -166,31 +146,27 @@ impl Desk {
         }
         match result {
             Ok(reply) => self.reply(asked, reply),
-            Err(reason) => self.tell_client(peer, MasterToClient::Refused { reason, hint: None }),
+            Err(reason) => {
+                if let Some(client) = self.sessions.clients.get_mut(&peer) {
+                    client.cursor = None;
+                }
+                self.tell_client(peer, MasterToClient::Refused { reason, hint: None });
+            }
         }
         self.serve_backlog(peer);
     }
 
     /// A client's further requests wait for this one.
     pub(super) fn occupy(&mut self, peer: PeerId, ticket: Ticket) {
-        if let Some(client) = self.clients.get_mut(&peer) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
             client.busy = Some(ticket);
         }
     }
 
-    /// They do not any more.
+    /// Unblocks the client's queued requests.
     pub(super) fn free(&mut self, peer: PeerId, ticket: Ticket) {
-        if let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy == Some(ticket)) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer).filter(|client| client.busy == Some(ticket)) {
             client.busy = None;
-        }
-    }
-
-    pub(super) fn serve_backlog(&mut self, peer: PeerId) {
-        while !self.book.is_recovering()
-            && let Some(client) = self.clients.get_mut(&peer).filter(|client| client.busy.is_none())
-        {
-            let Some(message) = client.backlog.pop_front() else { return };
-            self.serve(peer, message);
         }
     }
 
@@ -203,28 +179,25 @@ impl Desk {
         for (ticket, result) in std::mem::take(&mut self.answers) {
             self.answered(ticket, result);
         }
-        let peers: Vec<PeerId> = self.clients.keys().copied().collect();
+        let peers: Vec<PeerId> = self.sessions.clients.keys().copied().collect();
         for peer in peers {
             self.serve_backlog(peer);
         }
     }
 
     pub(super) fn client_frame(&mut self, peer: PeerId, frame: Frame<ClientToMaster>) {
-        let Some(client) = self.clients.get_mut(&peer) else { return };
-        let must_wait = client.busy.is_some() || self.book.is_recovering();
+        if !self.sessions.clients.contains_key(&peer) {
+            return;
+        }
         match frame {
             Frame::Data(data) => self.input(peer, data),
             // stdio waits for nothing.
             Frame::Message(ClientToMaster::StreamAck { stream, offset }) => self.output_taken(peer, stream, offset),
-            Frame::Message(_) if client.backlog.len() >= BACKLOG_LIMIT => {
-                self.close_client(peer, format!("more than {BACKLOG_LIMIT} requests without waiting for an answer"));
-            }
-            Frame::Message(message) if must_wait => client.backlog.push_back(message),
-            Frame::Message(message) => self.serve(peer, message),
+            Frame::Message(message) => self.request(peer, message),
         }
     }
 
-    fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
+    pub(super) fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
         if !self.book.is_open() {
             let reason = self.book.trouble().unwrap_or("it is being read back").to_owned();
             return self.tell_client(peer, not_written(&reason));
@@ -248,9 +221,8 @@ impl Desk {
         match (asked, reply) {
             (Asked::Submission(peer, exec), Reply::Key(known)) => self.submission_looked_up(peer, exec, known),
             (Asked::Attach(peer, attach), Reply::Key(known)) => self.attach_looked_up(peer, attach, known),
-            (Asked::List(peer, reports), Reply::Jobs(finished)) => self.list(peer, reports, finished),
+            (Asked::Page(peer), Reply::Jobs(finished)) => self.page_read(peer, finished),
             (Asked::Job(peer, job), Reply::Jobs(finished)) => self.found(peer, job, finished),
-            (Asked::Waited(peer), Reply::Jobs(finished)) => self.list(peer, Vec::new(), finished),
             (Asked::Profiles(peer), Reply::Profiles(profiles)) => self.profiles_stored(peer, profiles),
             (Asked::Readings(peer, emulated), Reply::Readings(intervals)) => {
                 self.readings_found(peer, emulated, intervals);
@@ -260,7 +232,6 @@ impl Desk {
             }
             (Asked::Selection(peer, selecting), Reply::Newest(newest)) => self.selected(peer, &selecting, newest),
             (Asked::Arrays(peer, selecting), Reply::Jobs(finished)) => self.arrays_found(peer, *selecting, finished),
-            (Asked::History(peer, limit), Reply::Jobs(finished)) => self.history_found(peer, limit, finished),
             (Asked::Energy(peer), Reply::Energy(report)) => self.energy_found(peer, report),
             (Asked::Changes(peer, limit), Reply::Changes(changes)) => self.changes_found(peer, limit, &changes),
             (Asked::Undo(peer, undo), Reply::Undo(found)) => self.undo_found(peer, undo, found.map(|found| *found)),
@@ -298,7 +269,9 @@ impl Desk {
         if let Some(live) = self.live.remove(&job) {
             tasks = live.launch.array.as_ref().map_or(0, |array| array.tasks.count());
             self.keys.remove(&live.key);
-            self.launches.release(live);
+            if self.launches.release(live) {
+                self.effects.push(Effect::GiveBack);
+            }
         }
         self.let_go.remove(&job);
         self.gathered.remove(&job);

@@ -2,6 +2,8 @@
 //! one. Where a commit fails, the state goes back to what is on disk: whoever waited for an answer is told so, and the
 //! nodes, whose reports may have been in the batch, are asked again by closing their connections.
 
+use std::collections::BTreeSet;
+
 use limo_journal::{Batch, CommitError, Entry, FinishedRow, RecoverError, Recovered, Submission};
 use limo_model::{Attempt, JobId, NodeId, Span, Time, UsedUp};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
@@ -273,13 +275,21 @@ impl Desk {
         self.book.readings_due = None;
         self.book.wake_at = None;
         let refusal = not_written(&reason);
+        let mut told = BTreeSet::new();
         for after in under_way.into_iter().chain(open.after) {
             match after {
-                After::Answer(peer, _) | After::Attach(peer, ..) => self.tell_client(peer, refusal.clone()),
+                After::Answer(peer, message) => {
+                    if matches!(message, MasterToClient::Piece(_)) {
+                        told.insert(peer);
+                    }
+                    self.tell_client(peer, refusal.clone());
+                }
+                After::Attach(peer, ..) => self.tell_client(peer, refusal.clone()),
                 After::Ask(ticket, _) => self.answered(ticket, Err(format!("the journal cannot be written: {reason}"))),
                 _ => {}
             }
         }
+        self.drop_cursors(&told, &reason);
         self.drop_probes(&refusal);
         self.awaited.clear();
         self.gathered.clear();

@@ -5,8 +5,9 @@ use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, RecoverError, Rec
 use limo_model::{JobId, Power, Profile, ProfileKey, Time};
 use limo_proto::{
     BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, MasterToClient, MasterToNode,
-    NodeToMaster, SubmissionKey,
+    NodeToMaster, StreamId, SubmissionKey,
 };
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Caller, Found, Lesson, Life, News, PeerId, Settings, Ticket};
 
@@ -40,6 +41,14 @@ pub enum Input {
     Configured(Box<Settings>),
     /// Take no more in; what is under way is still committed.
     Stop,
+    /// The answer to [`Effect::WhenDrained`].
+    Drained(PeerId),
+    /// Output was not sent to a client, because its user has too much queued: the stream and the offset.
+    Dropped(PeerId, StreamId, u64),
+    /// Serve one slice of the queries that wait, of which [`Desk::has_turn`] knows.
+    Turn,
+    /// What a client sent, with its place among the frames that its user may have under way. The shell gives the place back.
+    Placed(Box<Input>, OwnedSemaphorePermit),
 }
 
 /// What the master wants done, in order.
@@ -60,6 +69,10 @@ pub enum Effect {
     Remember(String, Life),
     /// Let the copies of a backup go.
     DropBackup,
+    /// Give memory back to the kernel: much was freed.
+    GiveBack,
+    /// Tell when everything that was sent to a client so far was taken.
+    WhenDrained(PeerId),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

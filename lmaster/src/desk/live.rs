@@ -1,10 +1,15 @@
 //! Accepted jobs until their ends are on disk: what the core does not keep of them, and the nodes must be told.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use limo_model::{JobId, Request};
-use limo_proto::{Launch, SubmissionKey};
+use limo_model::{JobId, Memory, Request};
+use limo_proto::{Launch, SubmissionKey, encoded_len};
+
+use crate::limits::Limits;
+
+/// What is freed at least before it is given back to the kernel.
+const GIVEN_BACK: usize = 16 << 20;
 
 /// Small, and it points to the rest: there are as many as jobs in a queue.
 #[derive(Debug, Clone)]
@@ -13,6 +18,8 @@ pub struct Live {
     pub job: JobId,
     pub key: SubmissionKey,
     pub uid: u32,
+    /// How many encoded bytes its request and its command take.
+    own_size: u32,
     /// The core's, which is gone from there before the end is on disk.
     pub request: Arc<Request>,
     /// The command and its arguments.
@@ -24,7 +31,8 @@ pub struct Live {
 impl Live {
     pub fn new((job, key, uid): (JobId, SubmissionKey, u32), request: Arc<Request>, mut launch: Launch) -> Self {
         let argv = std::mem::take(&mut launch.argv);
-        Self { job, key, uid, request, argv, launch: Arc::new(launch) }
+        let own_size = own_size(&request, &argv);
+        Self { job, key, uid, own_size, request, argv, launch: Arc::new(launch) }
     }
 
     /// The launch of one job of it, whole. The entries of an array, of which there may be a million, stay here.
@@ -62,26 +70,130 @@ impl Live {
     }
 }
 
+fn own_size(request: &Request, argv: &[Vec<u8>]) -> u32 {
+    // Both are parts of a frame.
+    u32::try_from(encoded_len(request) + encoded_len(&argv)).unwrap_or(u32::MAX)
+}
+
 /// Launches without their commands, each kept once: environment and directory are most of what a job takes in memory, and
-/// those that come from one shell are the same.
+/// those that come from one shell are the same. And what the jobs of each user take, in encoded bytes.
 #[derive(Debug, Default)]
-pub struct Launches(HashSet<Arc<Launch>>);
+pub struct Launches {
+    /// With their sizes.
+    all: HashMap<Arc<Launch>, usize>,
+    users: BTreeMap<u32, Used>,
+    /// Of all users.
+    memory: usize,
+    /// Freed and not given back to the kernel.
+    freed: usize,
+}
+
+/// What the jobs of a user take that are not over.
+#[derive(Debug, Default)]
+struct Used {
+    /// An array is one.
+    jobs: u32,
+    /// Requests and commands, and each distinct launch once.
+    memory: usize,
+    /// In the journal each job has its launch.
+    journal: usize,
+}
 
 impl Launches {
-    /// Has the job use one that is kept already, where it is the same.
-    pub fn share(&mut self, live: &mut Live) {
-        match self.0.get(&live.launch) {
-            Some(known) => live.launch = Arc::clone(known),
-            None => drop(self.0.insert(Arc::clone(&live.launch))),
+    /// Whether a user may have one more job, or why not.
+    ///
+    /// # Errors
+    /// Which limit it is above, with its value.
+    pub(super) fn check(&self, uid: u32, request: &Request, launch: &mut Launch, limits: Limits) -> Result<(), String> {
+        let argv = std::mem::take(&mut launch.argv);
+        let own = own_size(request, &argv) as usize;
+        let (size, is_known) = match self.all.get(&*launch) {
+            Some(size) => (*size, true),
+            None => (encoded_len(launch), false),
+        };
+        launch.argv = argv;
+        let none = Used::default();
+        let used = self.users.get(&uid).unwrap_or(&none);
+        if used.jobs >= limits.jobs {
+            return Err(format!(
+                "{} jobs of one user are waiting or running: the limit is reached (limits.jobs)",
+                used.jobs
+            ));
         }
+        let more = own + if is_known { 0 } else { size };
+        for (what, name, used, more, limit) in [
+            ("memory for the jobs of one user", "launches", used.memory, more, limits.launches),
+            ("memory for the jobs of all users", "all_launches", self.memory, more, limits.all_launches),
+            (
+                "space in the journal for the jobs of one user",
+                "submissions",
+                used.journal,
+                own + size,
+                limits.submissions,
+            ),
+        ] {
+            if used + more > limit {
+                let [used, more, limit] = [used, more, limit].map(|size| Memory::from_bytes(size as u64));
+                return Err(format!(
+                    "the {what} is used up: {used} are taken, the job takes {more}, and the limit is {limit} (limits.{name})"
+                ));
+            }
+        }
+        Ok(())
     }
 
-    /// The job is gone, and with the last that has it its launch.
-    pub(super) fn release(&mut self, live: Live) {
+    /// Has the job use one that is kept already, where it is the same.
+    pub fn share(&mut self, live: &mut Live) {
+        let used = self.users.entry(live.uid).or_default();
+        let own = live.own_size as usize;
+        let (size, more) = match self.all.get_key_value(&live.launch) {
+            Some((known, size)) => {
+                live.launch = Arc::clone(known);
+                (*size, own)
+            }
+            None => {
+                let size = encoded_len(&*live.launch);
+                self.all.insert(Arc::clone(&live.launch), size);
+                (size, own + size)
+            }
+        };
+        used.jobs += 1;
+        used.memory += more;
+        used.journal += own + size;
+        self.memory += more;
+    }
+
+    /// The job is gone, and with the last that has it its launch. Returns whether much was freed since it last returned so.
+    pub(super) fn release(&mut self, live: Live) -> bool {
+        let own = live.own_size as usize;
+        let size = self.all.get(&live.launch).copied().unwrap_or_default();
         // The job's and the one here.
-        if Arc::strong_count(&live.launch) == 2 {
-            self.0.remove(&live.launch);
+        let less = if Arc::strong_count(&live.launch) == 2 {
+            self.all.remove(&live.launch);
+            own + size
+        } else {
+            own
+        };
+        self.memory -= less.min(self.memory);
+        if let Some(used) = self.users.get_mut(&live.uid) {
+            used.jobs = used.jobs.saturating_sub(1);
+            used.memory = used.memory.saturating_sub(less);
+            used.journal = used.journal.saturating_sub(own + size);
+            if used.jobs == 0 {
+                self.users.remove(&live.uid);
+            }
         }
+        self.freed += less;
+        let is_much = self.freed >= GIVEN_BACK;
+        if is_much {
+            self.freed = 0;
+        }
+        is_much
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.users.is_empty() && self.memory == 0
     }
 }
 
@@ -106,8 +218,43 @@ mod tests {
         assert_eq!((launch.env, launch.umask), (vec![(b"HOME".to_vec(), b"/a".to_vec())], 0o27));
         for (job, left) in jobs.into_iter().zip([2, 1, 0]) {
             all.release(job);
-            assert_eq!(all.0.len(), left);
+            assert_eq!(all.all.len(), left);
         }
+        assert!(all.is_empty(), "{all:?}");
+    }
+
+    #[test]
+    fn a_launch_counts_once_in_memory_and_for_each_job_in_the_journal() {
+        let (mut all, request) = (Launches::default(), Request::one_core("true"));
+        let mut launch = Launch { argv: vec![b"a".to_vec()], ..Launch::default() };
+        launch.env = vec![(b"HOME".to_vec(), vec![b'x'; 100_000])];
+        let limits = Limits { launches: 150_000, submissions: 250_000, jobs: 3, ..Limits::default() };
+        let mut jobs = Vec::new();
+        let mut add = |all: &mut Launches, launch: &Launch, uid| {
+            all.check(uid, &request, &mut launch.clone(), limits)?;
+            let mut live = Live::new((JobId(1), [0; 16], uid), Arc::new(request.clone()), launch.clone());
+            all.share(&mut live);
+            jobs.push(live);
+            Ok::<_, String>(())
+        };
+        add(&mut all, &launch, 7).expect("room");
+        let mut other = Launch { umask: 0o77, ..launch.clone() };
+        let reason = add(&mut all, &other, 7).expect_err("another launch is too much");
+        assert!(reason.starts_with("the memory for the jobs of one user is used up: 97."), "{reason}");
+        assert!(reason.ends_with("and the limit is 146.4 KiB (limits.launches)"), "{reason}");
+        add(&mut all, &launch, 7).expect("it is shared");
+        let reason = add(&mut all, &launch, 7).expect_err("a third in the journal");
+        assert!(reason.starts_with("the space in the journal for the jobs of one user is used up"), "{reason}");
+        other.uid = 8;
+        add(&mut all, &other, 8).expect("another user has limits of its own");
+        other.env.clear();
+        add(&mut all, &other, 7).expect("a small one");
+        let reason = add(&mut all, &other, 7).expect_err("a fourth job");
+        assert_eq!(reason, "3 jobs of one user are waiting or running: the limit is reached (limits.jobs)");
+        for job in jobs {
+            all.release(job);
+        }
+        assert!(all.is_empty(), "{all:?}");
     }
 
     /// A queue of 100,000 takes so much in the master's map of them, whose leaves may be half full.

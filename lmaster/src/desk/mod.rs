@@ -14,6 +14,7 @@ mod clients;
 mod clock;
 mod commit;
 mod dependencies;
+mod drops;
 mod exchange;
 mod feeds;
 mod grid;
@@ -22,10 +23,13 @@ mod hold;
 mod live;
 mod meters;
 mod nodes;
+mod numbers;
+mod pages;
 mod probes;
 mod queries;
 mod readings;
 mod select;
+mod sessions;
 mod stdin;
 mod steer;
 mod streams;
@@ -33,7 +37,9 @@ mod submit;
 mod taking;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod users;
+mod waits;
 mod wide;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -45,13 +51,14 @@ use limo_sched::{Core, ModeSetting, Options, Preset};
 
 use crate::budget::Metering;
 use crate::changed::CONFIGURATION;
+use crate::limits::Limits;
 use crate::meters::Shared;
 use crate::readings::{Kept as ReadingsKept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
 use backup::Backup;
 use book::Book;
-use clients::{Asked, ClientPeer};
+use clients::Asked;
 pub use exchange::{Effect, Input, Known, Question, Reply};
 pub use feeds::News;
 use grid::Grid;
@@ -61,8 +68,8 @@ pub use live::{Launches, Live};
 use meters::Metered;
 use nodes::{Link, NodePeer};
 use probes::Probe;
-use queries::Waiter;
 pub use readings::READINGS_LIMIT;
+use sessions::Sessions;
 use streams::Routes;
 use wide::Gathered;
 
@@ -126,6 +133,7 @@ pub struct Settings {
     /// Those that serve several nodes. They change only with a restart.
     pub meters: Vec<Shared>,
     pub options: Options,
+    pub limits: Limits,
     pub initial: Initial,
     /// Whether feeds of prices are configured.
     pub has_feeds: bool,
@@ -159,7 +167,7 @@ pub struct Desk {
     connected: BTreeMap<NodeId, Link>,
     /// The life in which each node got its last assignments, by name.
     lives: HashMap<String, Life>,
-    clients: BTreeMap<PeerId, ClientPeer>,
+    sessions: Sessions,
     grid: Grid,
     routes: Routes,
     /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
@@ -174,7 +182,6 @@ pub struct Desk {
     /// Answers that came while the state was being read back.
     answers: Vec<(Ticket, Result<Reply, String>)>,
     next_ticket: u64,
-    waiters: BTreeMap<u64, Waiter>,
     /// What the feeds told last.
     news: Option<News>,
     probes: BTreeMap<Ticket, Probe>,
@@ -205,7 +212,7 @@ impl Desk {
             nodes: BTreeMap::new(),
             connected: BTreeMap::new(),
             lives: outside.lives,
-            clients: BTreeMap::new(),
+            sessions: Sessions::default(),
             grid: Grid::new(outside.grid, outside.clock.offset),
             routes: Routes::default(),
             let_go: BTreeMap::new(),
@@ -215,7 +222,6 @@ impl Desk {
             asked: HashMap::new(),
             answers: Vec::new(),
             next_ticket: 0,
-            waiters: BTreeMap::new(),
             news: None,
             probes: BTreeMap::new(),
             effects: Vec::new(),
@@ -258,6 +264,11 @@ impl Desk {
             Input::Feeds(news) => self.told(*news),
             Input::Word(source, word) => self.word(source, word),
             Input::Configured(settings) => self.configured(*settings),
+            Input::Drained(peer) => self.drained(peer),
+            Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
+            Input::Turn => self.turn(),
+            // The shell has taken it out of its place.
+            Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
                 self.ledger.end_all();
                 self.book.want_snapshot();

@@ -1,46 +1,36 @@
 //! Questions: none of them changes anything.
 
-use std::collections::BTreeSet;
-
 use limo_model::{JobId, Request};
-use limo_proto::{Answer, DryRun, EnergyReport, Finished, JobFilter, JobReport, MasterToClient, Query};
+use limo_proto::{Answer, DryRun, EnergyReport, Finished, JobFilter, JobReport, Query, encoded_len};
 use limo_sched::Prospect;
 
 use super::clients::Asked;
-use super::commit::After;
 use super::dependencies::Wanted;
+use super::pages::{Cursor, PAGE};
 use super::select::{Purpose, Selecting};
 use super::{Desk, PeerId, Question};
 use crate::report;
 
-/// Most finished jobs in one answer: some megabytes. A longer history is asked for in several.
+/// Most finished jobs in one answer. A longer history is asked for in several.
 const HISTORY_PAGE: u32 = 1_000;
 
-/// Most jobs that are looked at for one answer: some megabytes, and a few milliseconds in which nobody else is served.
-const JOBS_PAGE: usize = 2_000;
+/// Most jobs that are looked at for one answer: a few milliseconds in which nobody else is served.
+const LOOKS: usize = 20_000;
 
-/// A client that waits until jobs are over.
-#[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) peer: PeerId,
-    jobs: Vec<JobId>,
-    left: BTreeSet<JobId>,
-}
+/// What making a report counts for, in encoded bytes, where the filter does not let it pass.
+const REPORT_COST: usize = 100;
 
 impl Desk {
     pub(super) fn query(&mut self, peer: PeerId, query: Query) {
         match query {
             Query::Jobs { filter, from, ended } => self.jobs(peer, (filter, from), ended),
             Query::Job(id) => match self.core.job(id) {
-                Some(job) => self.list(peer, vec![self.job_report(id, job)], Vec::new()),
+                Some(job) => self.say(peer, Answer::Jobs(vec![self.job_report(id, job)])),
                 None => self.ask(peer, Question::Jobs(vec![id]), Asked::Job(peer, id)),
             },
             Query::Explain(id) => self.explain(peer, id),
             Query::Wait(jobs) => self.wait(peer, jobs),
-            Query::Nodes => {
-                let nodes = self.core.known_nodes().map(|node| report::node(&self.core, node, self.now)).collect();
-                self.say(peer, Answer::Nodes(nodes));
-            }
+            Query::Nodes => self.tell_pages(peer, Cursor::nodes()),
             Query::Status => {
                 let trouble = self.book.trouble().map(str::to_owned);
                 let sources = self.grid.arbiter.reports(self.wall());
@@ -73,20 +63,28 @@ impl Desk {
         }
     }
 
-    pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
-        self.after_read(After::Answer(peer, MasterToClient::Answer(Box::new(answer))));
-    }
-
     fn jobs(&mut self, peer: PeerId, (filter, from): (JobFilter, JobId), ended: u32) {
         // A report costs more than a look at whose the job is.
         let may_pass = |job: &limo_sched::Job| {
             let among = |list: &[String], value: &String| list.is_empty() || list.contains(value);
             among(&filter.users, &job.request.user) && among(&filter.names, &job.request.name)
         };
-        let live = self.core.jobs().skip_while(|(id, _)| *id < from);
-        let mut live = live.filter(|(id, job)| !self.is_folded(*id, job) && may_pass(job));
-        let reports = live.by_ref().take(JOBS_PAGE).map(|(id, job)| self.job_report(id, job));
-        let jobs: Vec<JobReport> = reports.filter(|report| filter.passes(report)).collect();
+        let mut live = self.core.jobs_from(from);
+        let (mut jobs, mut size) = (Vec::new(), 0);
+        for (id, job) in live.by_ref().take(LOOKS) {
+            if self.is_folded(id, job) || !may_pass(job) {
+                continue;
+            }
+            let report = self.job_report(id, job);
+            size += REPORT_COST;
+            if filter.passes(&report) {
+                size += encoded_len(&report);
+                jobs.push(report);
+            }
+            if size >= PAGE {
+                break;
+            }
+        }
         let next = live.next().map(|(next, _)| next);
         drop(live);
         if let Some(next) = next {
@@ -94,23 +92,15 @@ impl Desk {
         }
         if ended > 0 {
             let finished = Finished { filter, since: None, until: None, after: None, limit: ended };
-            self.ask(peer, Question::History(finished), Asked::List(peer, jobs));
+            self.tell_pages(peer, Cursor::jobs(jobs, finished));
         } else {
-            self.list(peer, jobs, Vec::new());
+            self.say(peer, Answer::Jobs(jobs));
         }
     }
 
-    fn history(&mut self, peer: PeerId, mut finished: Finished) {
+    fn history(&mut self, peer: PeerId, finished: Finished) {
         let limit = finished.limit.min(HISTORY_PAGE);
-        // One more, to know whether there are more.
-        finished.limit = limit + 1;
-        self.ask(peer, Question::History(finished), Asked::History(peer, limit));
-    }
-
-    pub(super) fn history_found(&mut self, peer: PeerId, limit: u32, mut jobs: Vec<JobReport>) {
-        let more = jobs.len() > limit as usize;
-        jobs.truncate(limit as usize);
-        self.say(peer, Answer::History { jobs, more });
+        self.tell_pages(peer, Cursor::history(Finished { limit, ..finished }));
     }
 
     pub(super) fn energy_found(&mut self, peer: PeerId, mut report: Box<EnergyReport>) {
@@ -124,15 +114,6 @@ impl Desk {
         self.say(peer, Answer::Energy(report));
     }
 
-    /// Jobs in the order of their numbers, each once: one that ended while the journal was asked is in both lists.
-    pub(super) fn list(&mut self, peer: PeerId, mut reports: Vec<JobReport>, finished: Vec<JobReport>) {
-        let over: BTreeSet<JobId> = finished.iter().map(|report| report.job).collect();
-        reports.retain(|report| !over.contains(&report.job));
-        reports.extend(finished);
-        reports.sort_by_key(|report| report.job);
-        self.say(peer, Answer::Jobs(reports));
-    }
-
     pub(super) fn found(&mut self, peer: PeerId, job: JobId, finished: Vec<JobReport>) {
         if let Some((own, _)) = self.core.array_of(job).filter(|_| finished.is_empty()) {
             let hint = format!("lq show {own}");
@@ -140,7 +121,7 @@ impl Desk {
         } else if finished.is_empty() {
             self.refuse(peer, format!("there is no job {job}"), None);
         } else {
-            self.list(peer, Vec::new(), finished);
+            self.say(peer, Answer::Jobs(finished));
         }
     }
 
@@ -181,50 +162,5 @@ impl Desk {
             Prospect::Waits(wait) | Prospect::Refused(wait) => (None, Some(wait.moved(self.core.clock().offset))),
         };
         self.say(peer, Answer::DryRun(Box::new(DryRun { start, wait, candidates })));
-    }
-
-    fn wait(&mut self, peer: PeerId, jobs: Vec<JobId>) {
-        if let Some(unknown) = jobs.iter().find(|job| **job >= self.core.next_job() || job.0 == 0) {
-            return self.refuse(peer, format!("there is no job {unknown}"), None);
-        }
-        // An accepted job is live until its end is on disk.
-        let is_live = |job: &JobId| self.live.contains_key(job) || self.is_known(*job);
-        let left: BTreeSet<JobId> = jobs.iter().copied().filter(is_live).collect();
-        if left.is_empty() {
-            return self.waited(peer, jobs);
-        }
-        let number = self.ticket().0;
-        self.waiters.insert(number, Waiter { peer, jobs, left });
-    }
-
-    /// A job is over, and that is on disk; with an array all its tasks are, also those that never became jobs.
-    pub(super) fn waited_for(&mut self, job: JobId, tasks: u32) {
-        let all = job..=JobId(job.0 + u64::from(tasks));
-        for waiter in self.waiters.values_mut() {
-            let over: Vec<JobId> = waiter.left.range(all.clone()).copied().collect();
-            for job in over {
-                waiter.left.remove(&job);
-            }
-        }
-        let done = self.waiters.extract_if(.., |_, waiter| waiter.left.is_empty());
-        for (_, Waiter { peer, jobs, .. }) in done.collect::<Vec<_>>() {
-            self.waited(peer, jobs);
-        }
-    }
-
-    fn waited(&mut self, peer: PeerId, jobs: Vec<JobId>) {
-        let ticket = self.ticket();
-        self.asked.insert(ticket, Asked::Waited(peer));
-        self.after_read(After::Ask(ticket, Question::Jobs(jobs)));
-    }
-
-    /// After a commit that failed: who waits for a job that was never accepted waits in vain.
-    pub(super) fn waiters_of_lost_jobs(&mut self) {
-        let (live, core) = (&self.live, &self.core);
-        let is_live = |job: &JobId| live.contains_key(job) || core.job(*job).is_some() || core.array_of(*job).is_some();
-        let lost = self.waiters.extract_if(.., |_, waiter| !waiter.left.iter().all(is_live));
-        for (_, Waiter { peer, .. }) in lost.collect::<Vec<_>>() {
-            self.refuse(peer, "a job of those that were waited for was never accepted", None);
-        }
     }
 }

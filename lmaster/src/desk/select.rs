@@ -1,15 +1,18 @@
 //! Which jobs a client means, and what becomes of those: their numbers are told, they are ended, or sent a signal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use limo_model::{JobId, Tasks};
-use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Selection, Selector};
+use limo_proto::{Answer, JobFilter, JobReport, MasterToNode, Selection, Selector};
 use limo_sched::{Phase, Refused};
 
 use super::changes::{ENDING, LAST_SIGNAL};
 use super::clients::Asked;
-use super::commit::After;
+use super::numbers::Numbers;
 use super::{Caller, Desk, PeerId, Question};
+
+/// Tasks of arrays that one request may name, each time it names them.
+const TASKS_LIMIT: u64 = 10_000_000;
 
 /// What a client wants with jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,15 +42,19 @@ impl Selecting {
 
 impl Desk {
     pub(super) fn select(&mut self, peer: PeerId, selecting: Selecting) {
+        let Some(caller) = self.caller(peer) else { return };
+        if let Err(reason) = check(&selecting.selection, self.settings.limits.of(caller.operator).selectors) {
+            return self.refuse(peer, reason, None);
+        }
         let over = |selector: &Selector| match selector {
             Selector::Tasks(own, _) if self.tasks_of(*own).is_none() => Some(*own),
             _ => None,
         };
-        let over: Vec<JobId> = selecting.selection.which.iter().filter_map(over).collect();
+        let over: Numbers = selecting.selection.which.iter().filter_map(over).collect();
         if over.is_empty() {
             self.select_among(peer, selecting);
         } else {
-            self.ask(peer, Question::Jobs(over), Asked::Arrays(peer, Box::new(selecting)));
+            self.ask(peer, Question::Jobs(over.iter().collect()), Asked::Arrays(peer, Box::new(selecting)));
         }
     }
 
@@ -84,21 +91,17 @@ impl Desk {
             Ok(jobs) => jobs,
             Err(reason) => return self.refuse(peer, reason, None),
         };
-        for job in &jobs {
-            match purpose {
-                Purpose::Tell { .. } => {}
-                Purpose::Cancel => self.cancel_for(peer, *job),
-                Purpose::Signal(signal) => self.send_signal(peer, *job, *signal),
-            }
-        }
-        let answer = MasterToClient::Answer(Box::new(Answer::Selected(jobs)));
         match purpose {
-            Purpose::Tell { .. } => self.after_read(After::Answer(peer, answer)),
-            Purpose::Cancel | Purpose::Signal(_) => self.answer(peer, answer),
+            Purpose::Tell { .. } => self.say(peer, Answer::Selected(jobs.iter().collect())),
+            Purpose::Cancel => self.cancel_all(peer, jobs),
+            Purpose::Signal(signal) => {
+                jobs.iter().for_each(|job| self.send_signal(peer, job, *signal));
+                self.say_changed(peer, Answer::Selected(jobs.iter().collect()));
+            }
         }
     }
 
-    fn found_jobs(&self, caller: &Caller, selecting: &Selecting, newest: Option<JobId>) -> Result<Vec<JobId>, String> {
+    fn found_jobs(&self, caller: &Caller, selecting: &Selecting, newest: Option<JobId>) -> Result<Numbers, String> {
         let Selecting { selection: Selection { which, filter }, purpose, over } = selecting;
         let live = *purpose != (Purpose::Tell { live: false });
         // What is about to become a job can be cancelled, and not looked at.
@@ -106,32 +109,38 @@ impl Desk {
             Purpose::Cancel | Purpose::Signal(_) if self.is_known(job) => Ok(job),
             _ => self.known(job, live),
         };
-        let is_own = |id: &JobId| self.live.get(id).is_some_and(|live| live.uid == caller.uid);
-        let own = || self.core.jobs().map(|(id, _)| id).filter(is_own);
-        let mut jobs: Vec<JobId> = Vec::new();
+        let is_there = |id: &JobId| self.core.job(*id).is_some();
+        let own = || self.live.values().filter(|live| live.uid == caller.uid).map(|live| live.job).filter(is_there);
+        let (mut ranges, mut all) = (Vec::new(), which.is_empty() && filter.users.is_empty());
+        let mut live_ranges = Vec::new();
         for selector in which {
             match selector {
-                Selector::Job(job) => jobs.push(known(*job)?),
+                Selector::Job(job) => ranges.push(only(known(*job)?)),
                 Selector::Last => {
                     let none = || format!("{} has not submitted a job yet", caller.user);
-                    jobs.push(known(newest.ok_or_else(none)?)?);
+                    ranges.push(only(known(newest.ok_or_else(none)?)?));
                 }
-                Selector::All => jobs.extend(own()),
-                Selector::Range(from, to) => jobs.extend(self.in_range(*from, *to, live)?),
+                Selector::All => all = true,
+                Selector::Range(from, to) if live => live_ranges.push(self.in_range(*from, *to, live)?),
+                Selector::Range(from, to) => ranges.push(self.in_range(*from, *to, live)?),
                 Selector::Tasks(own, tasks) => {
                     let all = self.tasks_of(*own).or_else(|| over.get(own));
                     let all = all.ok_or_else(|| format!("there is no array {own}"))?;
-                    jobs.extend(self.tasks_named((*own, all), tasks, *purpose)?);
+                    ranges.extend(self.tasks_named((*own, all), tasks, *purpose)?.into_iter().map(only));
                 }
             }
         }
-        if which.is_empty() && filter.users.is_empty() {
-            jobs.extend(own());
+        if all {
+            ranges.extend(own().map(only));
         } else if which.is_empty() {
-            jobs.extend(self.core.jobs().filter(|(_, job)| filter.users.contains(&job.request.user)).map(|(id, _)| id));
+            let named = self.core.jobs().filter(|(_, job)| filter.users.contains(&job.request.user));
+            ranges.extend(named.map(|(id, _)| only(id)));
         }
-        let mut seen = BTreeSet::new();
-        jobs.retain(|job| seen.insert(*job));
+        for (first, last) in Numbers::of_ranges(live_ranges).ranges() {
+            let found = self.live.range(JobId(*first)..=JobId(*last)).map(|(id, _)| *id);
+            ranges.extend(found.filter(is_there).map(only));
+        }
+        let mut jobs = Numbers::of_ranges(ranges);
         if !filter.is_empty() {
             let report = |job: &JobId| self.core.job(*job).map(|found| self.job_report(*job, found));
             jobs.retain(|job| report(job).is_some_and(|report| filter.passes(&report)));
@@ -149,32 +158,32 @@ impl Desk {
         Ok(job)
     }
 
-    fn in_range(&self, from: JobId, to: JobId, live: bool) -> Result<Vec<JobId>, String> {
+    /// The first and the last number of a range in which there are jobs.
+    fn in_range(&self, from: JobId, to: JobId, live: bool) -> Result<(u64, u64), String> {
         let last = JobId(to.0.min(self.core.next_job().0.saturating_sub(1)));
         // The end of one that is in `live` alone is being written.
         let is_live = |id: &JobId| self.core.job(*id).is_some();
-        let jobs: Vec<JobId> = if live {
-            self.live.range(from..).map(|(id, _)| *id).take_while(|id| *id <= last).filter(is_live).collect()
-        } else {
-            (from.0..=last.0).map(JobId).collect()
+        let found = match live {
+            true => from <= last && self.live.range(from..=last).map(|(id, _)| *id).any(|id| is_live(&id)),
+            false => from <= last,
         };
-        match (jobs.is_empty(), live) {
-            (false, _) => Ok(jobs),
-            (true, true) => Err(format!("no job of {from}-{to} waits or runs")),
-            (true, false) => Err(match last.0 {
+        match (found, live) {
+            (true, _) => Ok((from.0, last.0)),
+            (false, true) => Err(format!("no job of {from}-{to} waits or runs")),
+            (false, false) => Err(match last.0 {
                 0 => format!("there is no job of {from}-{to}: none was submitted yet"),
                 _ => format!("there is no job of {from}-{to}: the newest is {last}"),
             }),
         }
     }
 
-    fn all_may_be_steered(&self, peer: PeerId, jobs: Vec<JobId>) -> Result<Vec<JobId>, String> {
-        jobs.iter().try_for_each(|job| self.may_steer(peer, *job))?;
+    fn all_may_be_steered(&self, peer: PeerId, jobs: Numbers) -> Result<Numbers, String> {
+        jobs.iter().try_for_each(|job| self.may_steer(peer, job))?;
         Ok(jobs)
     }
 
     /// Those to which the signal can be sent. One that was named by itself must be among them.
-    fn that_take(&self, signal: i32, mut jobs: Vec<JobId>, selection: &Selection) -> Result<Vec<JobId>, String> {
+    fn that_take(&self, signal: i32, mut jobs: Numbers, selection: &Selection) -> Result<Numbers, String> {
         if !(1..=LAST_SIGNAL).contains(&signal) {
             return Err(format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"));
         }
@@ -182,8 +191,11 @@ impl Desk {
             let phase = self.core.job(*job).map(|job| &job.phase);
             ENDING.contains(&signal) || matches!(phase, Some(Phase::Running(..) | Phase::Suspended(..)))
         };
-        let named = |job: &&JobId| selection.which.contains(&Selector::Job(**job));
-        if let Some(job) = jobs.iter().filter(named).find(|job| !takes(job)) {
+        let mut named = selection.which.iter().filter_map(|selector| match selector {
+            Selector::Job(job) => Some(*job),
+            _ => None,
+        });
+        if let Some(job) = named.find(|job| jobs.contains(*job) && !takes(job)) {
             return Err(format!("job {job} does not run yet: nobody is there to take signal {signal}"));
         }
         jobs.retain(takes);
@@ -203,4 +215,35 @@ impl Desk {
             _ => {}
         }
     }
+}
+
+/// A range of one number.
+fn only(job: JobId) -> (u64, u64) {
+    (job.0, job.0)
+}
+
+/// Whether a selection is short enough to be looked up, or why not.
+fn check(selection: &Selection, limit: u32) -> Result<(), String> {
+    let JobFilter { users, states, names, nodes } = &selection.filter;
+    let limit = limit as usize;
+    for (what, count) in [
+        ("selectors", selection.which.len()),
+        ("users", users.len()),
+        ("states", states.len()),
+        ("names", names.len()),
+        ("nodes", nodes.len()),
+    ] {
+        if count > limit {
+            return Err(format!("the request has {count} {what}: the limit is {limit}"));
+        }
+    }
+    let tasks = |selector: &Selector| match selector {
+        Selector::Tasks(_, tasks) => u64::from(tasks.count()),
+        _ => 0,
+    };
+    let tasks: u64 = selection.which.iter().map(tasks).sum();
+    if tasks > TASKS_LIMIT {
+        return Err(format!("the request names {tasks} tasks: the limit is {TASKS_LIMIT}"));
+    }
+    Ok(())
 }

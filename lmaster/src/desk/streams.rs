@@ -20,6 +20,8 @@ pub(super) struct Flow {
     pub(super) passed: u64,
     /// Whether the end was passed on.
     pub(super) ended: bool,
+    /// Where the receiver's connection is: it gets nothing behind a gap.
+    pub(super) next: u64,
 }
 
 impl Flow {
@@ -35,10 +37,22 @@ impl Flow {
         Ok(())
     }
 
+    /// Whether data follows what the receiver's connection was given, which then counts as given. What is behind a gap
+    /// comes again.
+    pub(super) fn follows(&mut self, data: &Data) -> bool {
+        let follows = data.offset <= self.next;
+        if follows {
+            let end = data.offset + data.bytes.len() as u64 + u64::from(data.bytes.is_empty());
+            self.next = self.next.max(end);
+        }
+        follows
+    }
+
     /// An end of the stream says that it is at `offset`.
     pub(super) fn resume(&mut self, offset: u64) {
         self.taken = self.taken.max(offset);
         self.passed = self.passed.max(offset);
+        self.next = self.next.max(offset);
     }
 
     fn is_done(&self) -> bool {
@@ -86,7 +100,7 @@ impl Route {
         &mut self.outputs[part]
     }
 
-    fn output(&mut self, stream: StreamId) -> &mut Flow {
+    pub(super) fn output(&mut self, stream: StreamId) -> &mut Flow {
         let outputs = self.outputs(stream.part);
         if stream.channel == Channel::Stderr { &mut outputs.stderr } else { &mut outputs.stdout }
     }
@@ -143,6 +157,10 @@ impl Routes {
         let route = self.routes.entry(job).or_default();
         if let Some(at) = route.give_up_at.take() {
             self.orphans.remove(&(at, job));
+        }
+        // Whatever another connection was given, this one was not.
+        for flow in route.outputs.iter_mut().flat_map(|of| [&mut of.stdout, &mut of.stderr]) {
+            flow.next = flow.taken;
         }
         for (part, (stdout, stderr)) in (0..).zip(read) {
             route.outputs(part).stdout.resume(*stdout);
@@ -223,8 +241,10 @@ impl Desk {
         let (Some(client), Some(part)) = (self.routes.client(job), self.stream_part(job, node)) else { return };
         data.stream.part = part;
         let Some(route) = self.routes.routes.get_mut(&job) else { return };
-        match route.output(data.stream).pass(&data) {
-            Ok(()) => self.effects.push(Effect::ToClient(client, Frame::Data(data))),
+        let flow = route.output(data.stream);
+        match flow.pass(&data) {
+            Ok(()) if flow.follows(&data) => self.effects.push(Effect::ToClient(client, Frame::Data(data))),
+            Ok(()) => {}
             Err(reason) => self.close_node(peer, format!("job {job}: {reason}")),
         }
     }
@@ -280,7 +300,7 @@ impl Desk {
         self.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, nodes_in))
     }
 
-    fn connect_output(&mut self, job: JobId, part: u32) {
+    pub(super) fn connect_output(&mut self, job: JobId, part: u32) {
         let link = self.stream_node(job, part).and_then(|node| self.link(node));
         let (Some(link), Some(route)) = (link, self.routes.routes.get_mut(&job)) else { return };
         let Outputs { stdout, stderr } = *route.outputs(part);

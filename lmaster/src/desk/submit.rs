@@ -115,6 +115,11 @@ impl Desk {
             }
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
         };
+        let limits = self.settings.limits.of(caller.operator);
+        if let Err(reason) = self.launches.check(caller.uid, &request, &mut launch, limits) {
+            let hint = "cancel jobs, or wait until some are over; those that are submitted from one shell share their environment";
+            return self.refuse(peer, reason, Some(hint));
+        }
         let job = self.core.next_job();
         let request = Box::new(request);
         let event = match &launch.array {

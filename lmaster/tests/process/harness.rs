@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub fn lmaster() -> Command {
 /// A running master; killed when dropped.
 pub struct Master {
     child: Child,
-    log: Receiver<String>,
+    log: Mutex<Receiver<String>>,
     pub address: String,
 }
 
@@ -51,7 +52,7 @@ impl Master {
                 let _ = sender.send(line);
             }
         });
-        let mut master = Self { child, log, address: String::new() };
+        let mut master = Self { child, log: Mutex::new(log), address: String::new() };
         master.logged("\"listening\"");
         master.address = std::fs::read_to_string(dir.join("address")).expect("an address").trim().to_owned();
         master
@@ -60,7 +61,12 @@ impl Master {
     /// Waits for a line of the log.
     pub fn logged(&self, part: &str) -> String {
         loop {
-            let line = self.log.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("`{part}` was not logged"));
+            let line = self
+                .log
+                .lock()
+                .expect("whole")
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|_| panic!("`{part}` was not logged"));
             if line.contains(part) {
                 return line;
             }
@@ -69,7 +75,23 @@ impl Master {
 
     /// The lines that were logged and not waited for.
     pub fn lines(&self) -> Vec<String> {
-        self.log.try_iter().collect()
+        self.log.lock().expect("whole").try_iter().collect()
+    }
+
+    /// Memory that it has, in KiB.
+    pub fn memory(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// The most memory that it ever had, in KiB.
+    pub fn peak_memory(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, key: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it is alive");
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).expect("the kernel tells");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
     pub fn signal(&self, signal: nix::sys::signal::Signal) {

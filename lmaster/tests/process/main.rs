@@ -5,6 +5,7 @@ mod feeds;
 mod full_disk;
 mod grid;
 mod harness;
+mod hostile;
 mod jobs;
 mod meters;
 mod program;

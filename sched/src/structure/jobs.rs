@@ -130,15 +130,22 @@ impl JobSet {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = JobId> {
-        let words = (self.words.first..).zip(&self.words.pages);
-        words.flat_map(|(page, word)| {
+        self.iter_from(JobId(0))
+    }
+
+    /// Those from this number on.
+    pub fn iter_from(&self, from: JobId) -> impl Iterator<Item = JobId> {
+        let before = usize::try_from((from.0 / PAGE).saturating_sub(self.words.first)).unwrap_or(usize::MAX);
+        let words = (self.words.first..).zip(&self.words.pages).skip(before);
+        let jobs = words.flat_map(|(page, word)| {
             let mut left = *word;
             std::iter::from_fn(move || {
                 let bit = u64::from(left.trailing_zeros());
                 left &= left.wrapping_sub(1);
                 (bit < PAGE).then(|| JobId(page * PAGE + bit))
             })
-        })
+        });
+        jobs.skip_while(move |job| *job < from)
     }
 }
 
@@ -214,7 +221,12 @@ impl<T> JobMap<T> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (JobId, &T)> {
-        self.keys.iter().filter_map(|job| self.get(job).map(|value| (job, value)))
+        self.iter_from(JobId(0))
+    }
+
+    /// Those from this number on.
+    pub fn iter_from(&self, from: JobId) -> impl Iterator<Item = (JobId, &T)> {
+        self.keys.iter_from(from).filter_map(|job| self.get(job).map(|value| (job, value)))
     }
 }
 

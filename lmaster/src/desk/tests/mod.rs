@@ -14,6 +14,7 @@ mod feeds;
 mod grid;
 mod history;
 mod jobs;
+mod limits;
 mod meters;
 mod nodes;
 mod parts;
@@ -45,6 +46,7 @@ use super::{
     Caller, Desk, Effect, Found, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings,
     Ticket,
 };
+use crate::limits::Limits;
 use crate::readings::Kept as ReadingsKept;
 use crate::recover::restore;
 use samples::*;
@@ -135,8 +137,12 @@ impl Disk {
             }
             Question::History(wanted) => {
                 let limit = wanted.limit as usize;
-                let passes = |job: &&JobReport| wanted.filter.passes(job);
-                Reply::Jobs(self.finished.values().rev().filter(passes).take(limit).cloned().collect())
+                let place = |job: &JobReport| (job.ended.expect("over"), job.job);
+                let passes =
+                    |job: &&JobReport| wanted.filter.passes(job) && wanted.after.is_none_or(|after| place(job) < after);
+                let mut found: Vec<&JobReport> = self.finished.values().filter(passes).collect();
+                found.sort_by_key(|job| std::cmp::Reverse(place(job)));
+                Reply::Jobs(found.into_iter().take(limit).cloned().collect())
             }
             // Its sums are the journal's.
             Question::Energy(_) => Reply::Energy(Box::default()),
@@ -177,6 +183,9 @@ struct Bench {
     slow_disk: bool,
     /// So are questions and recoveries.
     slow_answers: bool,
+    /// Clients take nothing of what they are sent until the test says so.
+    slow_clients: bool,
+    undrained: Vec<PeerId>,
     answers: VecDeque<Input>,
     committing: VecDeque<Batch>,
     to_nodes: Vec<(PeerId, MasterToNode)>,
@@ -186,21 +195,6 @@ struct Bench {
     lessons: Vec<Lesson>,
     dropped_backups: u32,
     next_peer: u64,
-}
-
-fn settings() -> Settings {
-    Settings {
-        ack_timeout: Span::from_secs(2),
-        kill_grace: Span::from_secs(30),
-        orphan_grace: Span::from_secs(60),
-        snapshot_every: 10_000,
-        readings_every: Span::from_secs(1),
-        meters: Vec::new(),
-        kept: ReadingsKept { resolution: Span::from_secs(60), keep: Span::from_secs(86_400) },
-        options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
-        initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
-        has_feeds: true,
-    }
 }
 
 /// A moment at which the wall clock is so far ahead.
@@ -230,6 +224,8 @@ impl Bench {
             now,
             slow_disk: false,
             slow_answers: false,
+            slow_clients: false,
+            undrained: Vec::new(),
             answers: VecDeque::new(),
             committing: VecDeque::new(),
             to_nodes: Vec::new(),
@@ -262,6 +258,9 @@ impl Bench {
                 self.disk.write(batch);
                 inputs.push_back(Input::Committed(Ok(())));
             }
+            if inputs.is_empty() && self.desk.has_turn() {
+                inputs.push_back(Input::Turn);
+            }
         }
     }
 
@@ -275,8 +274,10 @@ impl Bench {
             Effect::Close(peer, reason) => self.closed.push((peer, reason)),
             Effect::Commit(batch) => self.committing.push_back(*batch),
             Effect::Recover => return Some(Input::Recovered(Ok(self.disk.recover()))),
-            Effect::RestoreBallast => {}
+            Effect::RestoreBallast | Effect::GiveBack => {}
             Effect::DropBackup => self.dropped_backups += 1,
+            Effect::WhenDrained(peer) if self.slow_clients => self.undrained.push(peer),
+            Effect::WhenDrained(peer) => return Some(Input::Drained(peer)),
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
             Effect::KeepGrid(kept) => self.disk.grid = *kept,

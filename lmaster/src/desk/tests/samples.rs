@@ -72,3 +72,19 @@ pub fn refusal(message: Option<&MasterToClient>) -> &str {
         other => panic!("not refused: {other:?}"),
     }
 }
+
+pub fn settings() -> Settings {
+    Settings {
+        ack_timeout: Span::from_secs(2),
+        kill_grace: Span::from_secs(30),
+        orphan_grace: Span::from_secs(60),
+        snapshot_every: 10_000,
+        readings_every: Span::from_secs(1),
+        meters: Vec::new(),
+        kept: ReadingsKept { resolution: Span::from_secs(60), keep: Span::from_secs(86_400) },
+        limits: Limits::default(),
+        options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
+        initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
+        has_feeds: true,
+    }
+}

@@ -203,3 +203,29 @@ fn a_client_that_comes_back_while_the_end_is_written_hears_of_it() {
     assert_eq!(words(&it.bench.heard(client)), ["Accepted", "Finished"]);
     assert!(it.bench.orders(it.node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 0, stderr: 0 }));
 }
+
+/// What the shell does not send is sent again by the node, and what comes behind it meanwhile is not passed on.
+#[test]
+fn dropped_output_is_sent_again_when_the_client_has_taken_what_is_queued() {
+    let mut it = running();
+    it.bench.slow_clients = true;
+    let first = it.write(Channel::Stdout, 0, b"abc");
+    let second = it.write(Channel::Stdout, 3, b"def");
+    it.taken(Channel::Stdout, 3);
+    it.bench.orders(it.node);
+    it.bench.input(Input::Dropped(it.client, second.stream, second.offset));
+    it.write(Channel::Stdout, 6, b"ghi");
+    it.write(Channel::Stdout, 9, b"");
+    let other = it.write(Channel::Stderr, 0, b"x");
+    assert_eq!(it.bench.data, [(it.client, first), (it.client, second), (it.client, other)]);
+    assert!(it.bench.orders(it.node).is_empty(), "not before the client has taken something");
+    it.bench.drain();
+    assert_eq!(it.bench.orders(it.node), [MasterToNode::ReadFrom { job: it.job, stdout: 3, stderr: 0 }]);
+    it.bench.data.clear();
+    // It was under way before the node was told.
+    it.write(Channel::Stdout, 6, b"ghi");
+    let again = [it.write(Channel::Stdout, 3, b"defghi"), it.write(Channel::Stdout, 9, b"")];
+    assert_eq!(it.bench.data, again.map(|data| (it.client, data)));
+    it.bench.drain();
+    assert!(it.bench.orders(it.node).is_empty(), "once is enough");
+}

@@ -1,0 +1,237 @@
+//! What the master holds for each user that was not taken yet, in encoded bytes: charged when it is queued, credited when it is
+//! written. Counts; what happens above a limit is decided by those who charge.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::limits::Limits;
+
+/// Frames of one user that are read and not looked at yet, over all connections: each is at most 1 MiB, and those of others
+/// wait behind them.
+const IN_FLIGHT: usize = 16;
+
+/// The same for operators.
+const OPERATORS_IN_FLIGHT: usize = 128;
+
+/// The accounts of all users that have connections.
+#[derive(Debug, Default)]
+pub struct Accounts(HashMap<u32, Weak<Account>>);
+
+/// What one user has queued, over all connections.
+#[derive(Debug)]
+pub struct Account {
+    answers: AtomicUsize,
+    output: AtomicUsize,
+    input: AtomicUsize,
+    /// Told whenever input was taken.
+    room: Notify,
+    in_flight: Arc<Semaphore>,
+    uid: u32,
+    operator: bool,
+    limits: RwLock<Limits>,
+}
+
+/// Bytes in an account; credited when dropped.
+#[derive(Debug)]
+pub struct Charge {
+    account: Arc<Account>,
+    kind: Kind,
+    size: usize,
+}
+
+/// What bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Answer,
+    /// What jobs write.
+    Output,
+    /// What jobs are to read.
+    Input,
+}
+
+impl Accounts {
+    /// The account of a user, kept as long as somebody holds it.
+    pub fn of(&mut self, uid: u32, operator: bool, limits: &Limits) -> Arc<Account> {
+        if let Some(account) = self.0.get(&uid).and_then(Weak::upgrade) {
+            return account;
+        }
+        self.0.retain(|_, account| account.strong_count() > 0);
+        let in_flight = if operator { OPERATORS_IN_FLIGHT } else { IN_FLIGHT };
+        let account = Arc::new(Account {
+            answers: AtomicUsize::new(0),
+            output: AtomicUsize::new(0),
+            input: AtomicUsize::new(0),
+            room: Notify::new(),
+            in_flight: Arc::new(Semaphore::new(in_flight)),
+            uid,
+            operator,
+            limits: RwLock::new(limits.of(operator)),
+        });
+        self.0.insert(uid, Arc::downgrade(&account));
+        account
+    }
+
+    /// The limits have changed.
+    pub fn configure(&self, limits: &Limits) {
+        for account in self.0.values().filter_map(Weak::upgrade) {
+            *account.limits.write().unwrap_or_else(PoisonError::into_inner) = limits.of(account.operator);
+        }
+    }
+}
+
+impl Account {
+    pub fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    fn limits(&self) -> Limits {
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, kind: Kind) -> &AtomicUsize {
+        match kind {
+            Kind::Answer => &self.answers,
+            Kind::Output => &self.output,
+            Kind::Input => &self.input,
+        }
+    }
+
+    fn charge(self: &Arc<Self>, kind: Kind, size: usize) -> Charge {
+        self.of(kind).fetch_add(size, Ordering::Relaxed);
+        Charge { account: Arc::clone(self), kind, size }
+    }
+
+    /// Charges an answer of so many bytes.
+    ///
+    /// # Errors
+    /// Where the user has too much queued: what to say of that.
+    pub fn answer(self: &Arc<Self>, size: usize) -> Result<Charge, String> {
+        let limit = self.limits().answers;
+        if self.answers.load(Ordering::Relaxed).saturating_add(size) > limit {
+            return Err(format!(
+                "its user has left answers of {limit} bytes unread: the limit is reached (limits.answers)"
+            ));
+        }
+        Ok(self.charge(Kind::Answer, size))
+    }
+
+    /// Charges output of a job; `None` where there is no room for it. A connection that has nothing queued always has room,
+    /// so that it is never stopped for good by others of its user.
+    pub fn output(self: &Arc<Self>, size: usize, has_queued: bool) -> Option<Charge> {
+        let full = self.output.load(Ordering::Relaxed).saturating_add(size) > self.limits().stdio / 2;
+        (!full || !has_queued).then(|| self.charge(Kind::Output, size))
+    }
+
+    /// The same bytes, charged as input of a job until the last copy of them is gone.
+    pub fn input(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+        if bytes.is_empty() {
+            return bytes;
+        }
+        let charge = self.charge(Kind::Input, bytes.len());
+        Bytes::from_owner(Charged { bytes, _charge: charge })
+    }
+
+    /// Returns when the user's input is below its limit.
+    pub async fn input_room(&self) {
+        loop {
+            let mut taken = std::pin::pin!(self.room.notified());
+            // From here on none is missed.
+            taken.as_mut().enable();
+            if self.input.load(Ordering::Relaxed) < self.limits().stdio / 2 {
+                return;
+            }
+            taken.await;
+        }
+    }
+
+    /// A place for one more frame that is read and not looked at yet.
+    pub async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.in_flight).acquire_owned().await.ok()
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.account.of(self.kind).fetch_sub(self.size, Ordering::Relaxed);
+        if self.kind == Kind::Input {
+            self.account.room.notify_waiters();
+        }
+    }
+}
+
+struct Charged {
+    bytes: Bytes,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> (Accounts, Arc<Account>) {
+        let mut accounts = Accounts::default();
+        let limits = Limits { answers: 100, stdio: 200, ..Limits::default() };
+        let account = accounts.of(7, false, &limits);
+        (accounts, account)
+    }
+
+    #[test]
+    fn what_is_queued_counts_over_all_connections_of_a_user_until_it_is_taken() {
+        let (mut accounts, account) = account();
+        let other = accounts.of(7, false, &Limits::default());
+        let first = account.answer(60).expect("room");
+        let reason = other.answer(41).expect_err("no room");
+        assert_eq!(reason, "its user has left answers of 100 bytes unread: the limit is reached (limits.answers)");
+        drop(first);
+        drop(other.answer(100).expect("room"));
+        accounts.configure(&Limits { answers: 10, ..Limits::default() });
+        assert!(other.answer(11).is_err());
+        drop((account, other));
+        let fresh = accounts.of(7, true, &Limits { answers: 10, ..Limits::default() });
+        assert!(fresh.answer(100).is_ok(), "operators have ten times as much");
+    }
+
+    #[test]
+    fn a_connection_that_has_nothing_queued_always_has_room_for_output() {
+        let (_accounts, account) = account();
+        let held = account.output(100, true).expect("room");
+        assert!(account.output(1, true).is_none());
+        let more = account.output(90, false).expect("nothing is queued");
+        drop(held);
+        assert!(account.output(10, true).is_some() && account.output(11, true).is_none());
+        drop(more);
+    }
+
+    #[tokio::test]
+    async fn input_above_the_limit_waits_until_the_last_copy_of_its_bytes_is_gone() {
+        let (_accounts, account) = account();
+        let bytes = account.input(Bytes::from(vec![1; 100]));
+        let copy = bytes.slice(10..20);
+        let mut room = std::pin::pin!(account.input_room());
+        assert!(futures_now(room.as_mut()).await.is_none());
+        drop(bytes);
+        assert!(futures_now(room.as_mut()).await.is_none(), "a copy is left");
+        assert_eq!(copy.as_ref(), [1; 10]);
+        drop(copy);
+        room.await;
+    }
+
+    /// What a future gives at once.
+    async fn futures_now<F: Future + Unpin>(future: F) -> Option<F::Output> {
+        tokio::select! {
+            biased;
+            found = future => Some(found),
+            () = std::future::ready(()) => None,
+        }
+    }
+}

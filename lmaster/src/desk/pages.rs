@@ -1,0 +1,278 @@
+//! Long answers, told page by page: the next page is made when the connection has taken the last, so that a list takes no
+//! more memory than a page, however long it is and however slowly it is read.
+
+use limo_proto::{Answer, Finished, JobReport, MasterToClient, encoded_len};
+use serde::Serialize;
+
+use super::clients::Asked;
+use super::commit::After;
+use super::numbers::Numbers;
+use super::{Desk, PeerId, Question};
+use crate::report;
+
+/// Most encoded bytes in one page.
+pub(super) const PAGE: usize = 256 * 1024;
+
+/// Jobs that are cancelled at a time: a few milliseconds in which nobody else is served.
+const CANCELS: usize = 500;
+
+/// Reports that are read from the journal at a time.
+const ROWS: u32 = 64;
+
+/// The part of an answer that was not told yet.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    made: Answer,
+    more: More,
+    /// Whether it tells what was changed: then it waits until that is on disk, however long that takes.
+    changed: bool,
+}
+
+/// What follows what is made.
+#[derive(Debug)]
+enum More {
+    Nothing,
+    /// The nodes from this number on.
+    Nodes(u32),
+    /// The finished jobs among these.
+    Numbers(Numbers),
+    /// Finished jobs that the query finds; `limit` counts those that are left.
+    Finished(Finished),
+    /// The same, with one more than was asked for, which is not told: it shows that there is more.
+    History(Finished),
+    /// These jobs are cancelled before anything is told.
+    Cancel(Numbers),
+}
+
+impl Cursor {
+    fn of(made: Answer, more: More) -> Self {
+        Self { made, more, changed: false }
+    }
+
+    /// All nodes.
+    pub(super) fn nodes() -> Self {
+        Self::of(Answer::Nodes(Vec::new()), More::Nodes(0))
+    }
+
+    /// Reports of those of these jobs that are over.
+    pub(super) fn reports(jobs: Numbers) -> Self {
+        Self::of(Answer::Jobs(Vec::new()), More::Numbers(jobs))
+    }
+
+    /// These reports, and those of finished jobs.
+    pub(super) fn jobs(reports: Vec<JobReport>, finished: Finished) -> Self {
+        Self::of(Answer::Jobs(reports), More::Finished(finished))
+    }
+
+    pub(super) fn history(mut finished: Finished) -> Self {
+        finished.limit = finished.limit.saturating_add(1);
+        Self::of(Answer::History { jobs: Vec::new(), more: false }, More::History(finished))
+    }
+
+    fn take_rows(&mut self, rows: Vec<JobReport>) {
+        let (Answer::Jobs(made) | Answer::History { jobs: made, .. }) = &mut self.made else { return };
+        let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let last = rows.last().and_then(|row| Some((row.ended?, row.job)));
+        made.extend(rows);
+        let (More::Finished(query) | More::History(query)) = &mut self.more else { return };
+        let was_asked = query.limit.min(ROWS);
+        query.limit -= count.min(query.limit);
+        query.after = last;
+        if count >= was_asked && query.limit > 0 && last.is_some() {
+            return;
+        }
+        let is_surplus = matches!(self.more, More::History(_)) && count == was_asked;
+        self.more = More::Nothing;
+        if let Answer::History { jobs, more } = &mut self.made
+            && is_surplus
+        {
+            jobs.pop();
+            *more = true;
+        }
+    }
+}
+
+impl Desk {
+    /// Tells an answer as soon as what it shows is on disk; a long list page by page.
+    pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
+        self.tell_pages(peer, Cursor::of(answer, More::Nothing));
+    }
+
+    /// The same for an answer to a change.
+    pub(super) fn say_changed(&mut self, peer: PeerId, answer: Answer) {
+        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(answer, More::Nothing) });
+    }
+
+    pub(super) fn tell_pages(&mut self, peer: PeerId, cursor: Cursor) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            client.cursor = Some(cursor);
+            self.next_page(peer);
+        }
+    }
+
+    /// Cancels jobs, slice by slice, and tells which.
+    pub(super) fn cancel_all(&mut self, peer: PeerId, jobs: Numbers) {
+        let made = Answer::Selected(jobs.iter().collect());
+        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(made, More::Cancel(jobs)) });
+    }
+
+    /// Tells the next page of an answer, or has the journal asked for it.
+    pub(super) fn next_page(&mut self, peer: PeerId) {
+        let cursor = self.sessions.clients.get_mut(&peer).and_then(|client| client.cursor.take());
+        let Some(mut cursor) = cursor else { return };
+        loop {
+            let changed = cursor.changed;
+            if let More::Cancel(jobs) = &mut cursor.more {
+                for job in jobs.take(CANCELS) {
+                    self.cancel_for(peer, job);
+                }
+                if jobs.is_empty() {
+                    cursor.more = More::Nothing;
+                    continue;
+                }
+                self.keep_cursor(peer, cursor);
+                return self.sessions.turns.ready(peer);
+            }
+            if let Some(page) = cut(&mut cursor.made) {
+                self.keep_cursor(peer, cursor);
+                return self.tell_page(peer, MasterToClient::Piece(Box::new(page)), changed);
+            }
+            let question = match &mut cursor.more {
+                More::Nothing | More::Cancel(_) => {
+                    let answer = MasterToClient::Answer(Box::new(tidied(cursor.made)));
+                    return self.tell_page(peer, answer, changed);
+                }
+                More::Nodes(from) => {
+                    let next = self.more_nodes(*from, &mut cursor.made);
+                    cursor.more = next.map_or(More::Nothing, More::Nodes);
+                    continue;
+                }
+                More::Numbers(numbers) => {
+                    let part = numbers.take(ROWS as usize);
+                    if part.is_empty() {
+                        cursor.more = More::Nothing;
+                        continue;
+                    }
+                    Question::Jobs(part)
+                }
+                More::Finished(query) | More::History(query) => {
+                    Question::History(Finished { limit: query.limit.min(ROWS), ..query.clone() })
+                }
+            };
+            self.keep_cursor(peer, cursor);
+            return self.ask(peer, question, Asked::Page(peer));
+        }
+    }
+
+    fn tell_page(&mut self, peer: PeerId, page: MasterToClient, changed: bool) {
+        let after = After::Answer(peer, page);
+        if changed { self.after(after) } else { self.after_read(after) }
+    }
+
+    fn keep_cursor(&mut self, peer: PeerId, cursor: Cursor) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            client.cursor = Some(cursor);
+        }
+    }
+
+    /// The journal has found what the next page is made of.
+    pub(super) fn page_read(&mut self, peer: PeerId, rows: Vec<JobReport>) {
+        let client = self.sessions.clients.get_mut(&peer);
+        if let Some(cursor) = client.and_then(|client| client.cursor.as_mut()) {
+            cursor.take_rows(rows);
+            self.next_page(peer);
+        }
+    }
+
+    /// A page of nodes from this number on. Returns the number of the first that is left.
+    fn more_nodes(&self, from: u32, made: &mut Answer) -> Option<u32> {
+        let Answer::Nodes(made) = made else { return None };
+        let mut size = made.iter().map(encoded_len).sum::<usize>();
+        for node in self.core.known_nodes().filter(|node| node.id().0 >= from) {
+            if size > PAGE {
+                return Some(node.id().0);
+            }
+            let report = report::node(&self.core, node, self.now);
+            size += encoded_len(&report);
+            made.push(report);
+        }
+        None
+    }
+}
+
+/// Cuts a page off an answer that is longer than one.
+fn cut(answer: &mut Answer) -> Option<Answer> {
+    Some(match answer {
+        Answer::Jobs(list) => Answer::Jobs(front(list)?),
+        Answer::JobsUpTo { jobs, next } => Answer::JobsUpTo { jobs: front(jobs)?, next: *next },
+        Answer::Nodes(list) => Answer::Nodes(front(list)?),
+        Answer::Profiles(list) => Answer::Profiles(front(list)?),
+        Answer::Selected(list) => Answer::Selected(front(list)?),
+        Answer::History { jobs, more } => Answer::History { jobs: front(jobs)?, more: *more },
+        Answer::Changes { changes, more } => Answer::Changes { changes: front(changes)?, more: *more },
+        Answer::Readings { emulated, intervals } => {
+            Answer::Readings { emulated: *emulated, intervals: front(intervals)? }
+        }
+        _ => return None,
+    })
+}
+
+/// As many of the first entries as a page takes, and at least one; nothing if that is all of them.
+fn front<T: Serialize>(list: &mut Vec<T>) -> Option<Vec<T>> {
+    let mut size = 0;
+    let fits = |entry: &&T| {
+        size += encoded_len(*entry);
+        size <= PAGE
+    };
+    let count = list.iter().take_while(fits).count().max(1);
+    if count >= list.len() {
+        return None;
+    }
+    let rest = list.split_off(count);
+    let mut page = std::mem::replace(list, rest);
+    // It would keep the capacity of the whole list.
+    page.shrink_to_fit();
+    Some(page)
+}
+
+/// Jobs in the order of their numbers, each once: one that ended while the journal was asked is listed twice, and the later
+/// report is the true one.
+fn tidied(mut answer: Answer) -> Answer {
+    if let Answer::Jobs(jobs) = &mut answer {
+        jobs.sort_by_key(|report| report.job);
+        jobs.dedup_by(|later, earlier| {
+            let is_same = later.job == earlier.job;
+            if is_same {
+                std::mem::swap(later, earlier);
+            }
+            is_same
+        });
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::JobId;
+
+    use super::*;
+
+    #[test]
+    fn a_long_list_is_cut_into_pages_that_keep_its_order_and_no_more_memory_than_they_need() {
+        let mut answer = Answer::Selected((0..500_000).map(JobId).collect());
+        let (mut told, mut pages) = (Vec::new(), 0);
+        while let Some(page) = cut(&mut answer) {
+            assert!(encoded_len(&page) <= PAGE + 16, "{} bytes", encoded_len(&page));
+            let Answer::Selected(jobs) = page else { panic!("another answer") };
+            assert!(jobs.capacity() <= 2 * jobs.len(), "{} places for {} numbers", jobs.capacity(), jobs.len());
+            told.extend(jobs);
+            pages += 1;
+        }
+        let Answer::Selected(rest) = answer else { panic!("another answer") };
+        told.extend(rest);
+        assert!((5..20).contains(&pages), "{pages}");
+        assert!(told.iter().map(|job| job.0).eq(0..500_000));
+        assert_eq!(cut(&mut Answer::Selected(vec![JobId(1)])), None);
+        assert_eq!(cut(&mut Answer::Done), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Limits on what one user may have of the master at a time. Knows the numbers; the places that count enforce them.
+
+/// How many times as much operators may have. Limits on one request hold for everybody.
+const OPERATORS: u32 = 10;
+
+/// Limits for each user. Sizes are in encoded bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Answers that were not taken yet.
+    pub answers: usize,
+    /// Output and input of jobs that were not taken yet; each may have half of it.
+    pub stdio: usize,
+    /// Requests that wait for the answers to earlier ones.
+    pub requests: usize,
+    /// Jobs that are not over. An array is one.
+    pub jobs: u32,
+    /// What those take in memory, where each distinct launch counts once.
+    pub launches: usize,
+    /// The same of all users together.
+    pub all_launches: usize,
+    /// What they take in the journal, where each has its launch.
+    pub submissions: usize,
+    /// Job numbers in one wait or one change.
+    pub wait_numbers: u32,
+    /// Job numbers in all open waits of a user.
+    pub open_waits: u32,
+    /// Selectors in one request.
+    pub selectors: u32,
+    /// Queries that cost more than a look and are served at a time.
+    pub queries_running: u32,
+    /// Queries that wait for those.
+    pub queries_queued: u32,
+    /// Log lines of one kind a minute.
+    pub log_lines: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            answers: 16 << 20,
+            stdio: 64 << 20,
+            requests: 8 << 20,
+            jobs: 100_000,
+            launches: 64 << 20,
+            all_launches: 256 << 20,
+            submissions: 1 << 30,
+            wait_numbers: 10_000,
+            open_waits: 100_000,
+            selectors: 1_000,
+            queries_running: 1,
+            queries_queued: 4,
+            log_lines: 10,
+        }
+    }
+}
+
+impl Limits {
+    /// Those of an operator are larger.
+    pub fn of(self, operator: bool) -> Self {
+        if !operator {
+            return self;
+        }
+        let count = |count: u32| count.saturating_mul(OPERATORS);
+        let size = |size: usize| size.saturating_mul(OPERATORS as usize);
+        Self {
+            answers: size(self.answers),
+            stdio: size(self.stdio),
+            requests: size(self.requests),
+            jobs: count(self.jobs),
+            launches: size(self.launches),
+            submissions: size(self.submissions),
+            open_waits: count(self.open_waits),
+            queries_running: count(self.queries_running),
+            queries_queued: count(self.queries_queued),
+            ..self
+        }
+    }
+}

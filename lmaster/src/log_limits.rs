@@ -1,0 +1,97 @@
+//! Log lines that a user can cause: so many of each kind a minute, and then how many there were. Otherwise one user could fill
+//! the disk of the log, and hide in it what matters.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long lines are counted together.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Lines of one kind that are logged in a window, for each user.
+static LINES: AtomicU32 = AtomicU32::new(10);
+
+static COUNTS: Mutex<Counts> = Mutex::new(Counts(BTreeMap::new()));
+
+/// Users that are counted apart; all others are counted as one, so that the table stays small.
+const USERS: usize = 10_000;
+
+/// By user, `None` where it is not known, and kind: lines in the window that is open.
+struct Counts(BTreeMap<(Option<u32>, &'static str), u32>);
+
+/// Sets how many lines of one kind are logged a minute for each user.
+pub fn configure(lines: u32) {
+    LINES.store(lines, Ordering::Relaxed);
+}
+
+/// Whether one more line of this kind about a user is to be logged. The first that is not begins a count, which is logged
+/// when the minute is over.
+pub fn may_log(user: Option<u32>, kind: &'static str) -> bool {
+    let (may, is_first) = lock().count((user, kind), LINES.load(Ordering::Relaxed));
+    if is_first && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move {
+            tokio::time::sleep(WINDOW).await;
+            let hidden = lock().end((user, kind), LINES.load(Ordering::Relaxed));
+            if hidden > 0 {
+                tracing::warn!(
+                    user,
+                    kind,
+                    hidden,
+                    "lines about one user were not logged: there were too many in a minute"
+                );
+            }
+        });
+    }
+    may
+}
+
+fn lock() -> MutexGuard<'static, Counts> {
+    // The map is whole at every moment.
+    COUNTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Counts {
+    /// Whether the line may be logged, and whether it is the first of a window.
+    fn count(&mut self, mut key: (Option<u32>, &'static str), lines: u32) -> (bool, bool) {
+        if self.0.len() >= USERS && !self.0.contains_key(&key) {
+            key.0 = None;
+        }
+        let count = self.0.entry(key).or_default();
+        *count = count.saturating_add(1);
+        (*count <= lines, *count == 1)
+    }
+
+    /// The window is over. Returns how many lines were not logged.
+    fn end(&mut self, key: (Option<u32>, &'static str), lines: u32) -> u32 {
+        self.0.remove(&key).unwrap_or_default().saturating_sub(lines)
+    }
+}
+
+/// Logs a line about a user, at a level, unless there were too many of its kind.
+macro_rules! log_of {
+    ($level:ident, $user:expr, $kind:literal, $($line:tt)*) => {
+        if $crate::log_limits::may_log($user, $kind) {
+            tracing::$level!($($line)*);
+        }
+    };
+}
+pub(crate) use log_of;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_each_kind_and_user_are_counted_apart() {
+        let mut counts = Counts(BTreeMap::new());
+        let key = (Some(7), "hung up");
+        let said = (0..1_000).filter(|_| counts.count(key, 10).0).count();
+        assert_eq!(said, 10);
+        assert_eq!(counts.count((Some(8), "hung up"), 10), (true, true));
+        assert_eq!(counts.count((Some(7), "refused"), 10), (true, true));
+        assert_eq!(counts.end(key, 10), 990);
+        assert_eq!(counts.count(key, 10), (true, true), "another minute");
+        assert_eq!(counts.end(key, 10), 0);
+    }
+}

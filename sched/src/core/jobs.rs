@@ -1,0 +1,22 @@
+//! The jobs of the core that are not over. Arrays are apart.
+
+use limo_model::JobId;
+
+use super::Core;
+use crate::state::Job;
+
+impl Core {
+    pub fn job(&self, job: JobId) -> Option<&Job> {
+        self.state.jobs.get(job).map(Box::as_ref)
+    }
+
+    /// Jobs that are not over, in order of submission.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        self.jobs_from(JobId(0))
+    }
+
+    /// The same, from this number on. Reaching it costs nothing.
+    pub fn jobs_from(&self, from: JobId) -> impl Iterator<Item = (JobId, &Job)> {
+        self.state.jobs.iter_from(from).map(|(id, job)| (id, &**job))
+    }
+}
