@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use limo_model::JobId;
 use limo_proto::{
-    Answer, Channel, ClientToMaster, Connection, ConnectionError, Data, Frame, MasterToClient, StreamId, accept,
+    Answer, Channel, ClientToMaster, Connection, ConnectionError, Data, Frame, Identity, MasterToClient, StreamId,
+    accept,
 };
 use tokio::net::TcpListener;
 
@@ -71,7 +72,7 @@ impl FakeMaster {
     /// Where it does not greet as a client does.
     pub async fn client(&self) -> Result<Peer, ConnectionError> {
         let (stream, _) = self.listener.accept().await?;
-        Ok(Peer { connection: accept(stream, GREETING_TIME).await?.into_connection() })
+        Ok(Peer { connection: accept(stream, GREETING_TIME, Identity::default()).await?.into_connection() })
     }
 
     /// Serves every client with `reply`, in the background, and records what they asked.

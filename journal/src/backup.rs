@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{ConnectOptions, Connection};
 use thiserror::Error;
 
@@ -34,11 +35,23 @@ pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     let mut conn = schema::reading(from).connect().await.map_err(|error| failed(error.to_string()))?;
     let copied = sqlx::query("VACUUM INTO ?").bind(name).execute(&mut conn).await;
     let _ = conn.close().await;
-    copied.map(drop).map_err(|error| {
+    let marked = match copied {
+        Ok(_) => mark(to).await,
+        Err(error) => Err(error),
+    };
+    marked.map_err(|error| {
         // A part of a copy is of no use to anybody.
         let _ = fs::remove_file(to);
         failed(error.to_string())
     })
+}
+
+/// No log is left beside the copy: it is not in WAL mode.
+async fn mark(copy: &Path) -> Result<(), sqlx::Error> {
+    let options = SqliteConnectOptions::new().filename(copy).journal_mode(SqliteJournalMode::Delete);
+    let mut conn = options.disable_statement_logging().connect().await?;
+    schema::mark_as_backup(&mut conn).await?;
+    conn.close().await
 }
 
 fn size(path: &Path) -> u64 {

@@ -1,6 +1,8 @@
 //! What goes into the journal and comes back from it. Plain data.
 
-use limo_model::{Drawn, Energy, JobId, Money, Time};
+use std::collections::BTreeMap;
+
+use limo_model::{Drawn, Energy, JobId, JournalId, Money, Time};
 use limo_sched::{Event, Round};
 
 use crate::changes::ChangeRow;
@@ -61,6 +63,16 @@ pub struct ReadingRow {
     pub drawn: Drawn,
 }
 
+/// The incarnation of a node: of its state directory and of its kernel. It is durable with the first assignment that the
+/// node gets in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeRow {
+    pub name: String,
+    pub instance: String,
+    /// The kernel's boot id.
+    pub boot: String,
+}
+
 /// What is written together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
@@ -81,11 +93,17 @@ pub struct Batch {
     pub snapshot: Option<String>,
     /// What operators changed, in the order in which they did.
     pub changes: Vec<ChangeRow>,
+    /// Each replaces the row of the same name.
+    pub nodes: Vec<NodeRow>,
+    /// Texts that are opaque to the journal, by name; each replaces the one before.
+    pub kept: BTreeMap<String, String>,
 }
 
 /// The state on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovered {
+    /// Whose journal it is.
+    pub journal: JournalId,
     /// The newest snapshot, where there is one.
     pub snapshot: Option<String>,
     /// All entries after the snapshot, in order. Bounded by how often the master takes snapshots.
@@ -94,4 +112,7 @@ pub struct Recovered {
     pub live: Vec<Submission>,
     /// For the batches that continue this state. Grows with each opening and each recovery.
     pub generation: u64,
+    /// By name.
+    pub nodes: BTreeMap<String, NodeRow>,
+    pub kept: BTreeMap<String, String>,
 }

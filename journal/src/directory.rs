@@ -4,6 +4,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -17,9 +19,15 @@ pub(crate) struct Claim {
     _lock: Flock<File>,
 }
 
-/// Makes `dir` where it is missing (for its owner only: launches hold environments, and those hold secrets) and takes
-/// its lock. The lock is on a file of its own, because closing a file that SQLite has open would drop SQLite's locks.
-pub(crate) fn claim(dir: &Path) -> Result<Claim, OpenError> {
+/// How long a master waits for the lock. A killed process keeps its locks until the kernel has taken it down, which takes
+/// as long as its last write to the disk does.
+pub(crate) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Makes `dir` if it is missing (for its owner only: launches hold environments, and those hold secrets) and takes
+/// its lock, for which it waits at most `patience`; blocks this thread meanwhile. The lock is on a file of its own, because
+/// closing a file that SQLite has open would drop SQLite's locks.
+pub(crate) fn claim(dir: &Path, patience: Duration) -> Result<Claim, OpenError> {
     let failed = |source| OpenError::Directory { dir: dir.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
     let magic = statfs(dir).map_err(|errno| failed(errno.into()))?.filesystem_type().0;
@@ -28,12 +36,28 @@ pub(crate) fn claim(dir: &Path) -> Result<Claim, OpenError> {
         return Err(OpenError::Network { dir: dir.to_owned(), kind });
     }
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(dir.join("lock"));
-    let lock =
-        Flock::lock(file.map_err(failed)?, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-            Errno::EWOULDBLOCK => OpenError::Locked { dir: dir.to_owned() },
-            errno => failed(errno.into()),
-        })?;
+    let lock = lock(file.map_err(failed)?, dir, patience).map_err(|errno| match errno {
+        Errno::EWOULDBLOCK => OpenError::Locked { dir: dir.to_owned() },
+        errno => failed(errno.into()),
+    })?;
     Ok(Claim { _lock: lock })
+}
+
+fn lock(mut file: File, dir: &Path, patience: Duration) -> Result<Flock<File>, Errno> {
+    let begin = Instant::now();
+    let mut said = false;
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((unlocked, Errno::EWOULDBLOCK)) if begin.elapsed() < patience => file = unlocked,
+            Err((_, errno)) => return Err(errno),
+        }
+        if !said {
+            tracing::info!(dir = %dir.display(), ?patience, "another process holds the state directory; waiting for its lock");
+            said = true;
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
 }
 
 /// Makes an empty file for the database where there is none, for its owner only, and its name durable.
@@ -94,10 +118,20 @@ mod tests {
     #[test]
     fn a_second_claim_is_refused_until_the_first_is_dropped() {
         let dir = tempfile::tempdir().expect("a directory");
-        let first = claim(dir.path()).expect("nobody holds it");
-        assert!(matches!(claim(dir.path()), Err(OpenError::Locked { .. })));
+        let first = claim(dir.path(), Duration::ZERO).expect("nobody holds it");
+        assert!(matches!(claim(dir.path(), Duration::ZERO), Err(OpenError::Locked { .. })));
         drop(first);
-        claim(dir.path()).expect("free again");
+        claim(dir.path(), Duration::ZERO).expect("free again");
+    }
+
+    #[test]
+    fn a_lock_that_is_released_soon_is_waited_for() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let first = claim(dir.path(), Duration::ZERO).expect("nobody holds it");
+        let path = dir.path().to_owned();
+        let second = thread::spawn(move || claim(&path, Duration::from_secs(60)).map(drop));
+        drop(first);
+        second.join().expect("no panic").expect("free again");
     }
 
     #[test]
@@ -105,7 +139,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().expect("a directory");
         let state = dir.path().join("a/b");
-        let _claim = claim(&state).expect("nobody holds it");
+        let _claim = claim(&state, Duration::ZERO).expect("nobody holds it");
         prepare_file(&state.join("file")).expect("writable");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(&state), mode(&state.join("lock")), mode(&state.join("file"))), (0o700, 0o600, 0o600));

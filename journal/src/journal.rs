@@ -58,8 +58,21 @@ impl Journal {
     /// [`OpenError`] where another master uses `dir`, it is on a network file system, or the file is damaged, not a
     /// journal, or newer than this program.
     pub async fn open(dir: &Path) -> Result<(Self, Recovered), OpenError> {
+        Self::open_as(dir, false).await
+    }
+
+    /// The same of a state directory that was restored from somewhere, by hand or with the tools of another program: begins a
+    /// new incarnation. A copy that [`Self::backup`] made says so by itself.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_restored(dir: &Path) -> Result<(Self, Recovered), OpenError> {
+        Self::open_as(dir, true).await
+    }
+
+    async fn open_as(dir: &Path, restored: bool) -> Result<(Self, Recovered), OpenError> {
         let path = dir.join(schema::FILE);
-        let (writer, recovered) = Writer::open(dir).await?;
+        let (writer, recovered) = Writer::open(dir, restored).await?;
         let conn = schema::reading(&path).connect().await.map_err(|error| OpenError::from_sqlite(&error, &path))?;
         let (requests, requested) = unbounded_channel();
         let (questions, asked) = unbounded_channel();

@@ -23,7 +23,7 @@ mod writer;
 
 pub use backup::{BACKUP_RESERVE, BackupError};
 pub use ballast::BALLAST_BYTES;
-pub use batch::{Batch, Entry, FinishedRow, ReadingRow, Recovered, Submission};
+pub use batch::{Batch, Entry, FinishedRow, NodeRow, ReadingRow, Recovered, Submission};
 pub use changes::{ChangeItem, ChangeQuery, ChangeRow};
 pub use error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
 pub use finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};

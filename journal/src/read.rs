@@ -1,11 +1,13 @@
 //! Reads rows back, in pages: no read is longer than a page, so that memory stays bounded and no reader keeps the
 //! write-ahead log from being taken up into the database.
 
-use limo_model::{JobId, Time};
+use std::collections::BTreeMap;
+
+use limo_model::{ClusterId, Incarnation, JobId, JournalId, Time};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
-use crate::batch::{Entry, Recovered, Submission};
+use crate::batch::{Entry, NodeRow, Recovered, Submission};
 use crate::error::ReadError;
 
 /// Rows of one page. A round of a large cluster may be 100 KiB of text, so a page is some 25 MiB at the worst.
@@ -62,7 +64,31 @@ pub(crate) async fn recovered(conn: &mut SqliteConnection, generation: u64) -> R
             entries.push((at, entry));
         }
     }
-    Ok((Recovered { snapshot, entries, live: live(conn).await?, generation }, last))
+    let (journal, live) = (identity(conn).await?, live(conn).await?);
+    let (nodes, kept) = (nodes(conn).await?, kept(conn).await?);
+    Ok((Recovered { journal, snapshot, entries, live, generation, nodes, kept }, last))
+}
+
+async fn identity(conn: &mut SqliteConnection) -> Result<JournalId, ReadError> {
+    let row = sqlx::query("SELECT cluster, incarnation FROM meta").fetch_one(conn).await?;
+    let (cluster, incarnation): (&[u8], i64) = (row.try_get(0)?, row.try_get(1)?);
+    let wrong = || ReadError::Database { detail: format!("a cluster id of {} bytes", cluster.len()) };
+    let cluster = ClusterId(cluster.try_into().map_err(|_| wrong())?);
+    Ok(JournalId { cluster, incarnation: Incarnation(incarnation.cast_unsigned()) })
+}
+
+async fn nodes(conn: &mut SqliteConnection) -> Result<BTreeMap<String, NodeRow>, ReadError> {
+    let rows = sqlx::query("SELECT name, instance, boot FROM nodes").fetch_all(conn).await?;
+    let row = |row: &SqliteRow| {
+        let node = NodeRow { name: row.try_get(0)?, instance: row.try_get(1)?, boot: row.try_get(2)? };
+        Ok((node.name.clone(), node))
+    };
+    rows.iter().map(row).collect()
+}
+
+async fn kept(conn: &mut SqliteConnection) -> Result<BTreeMap<String, String>, ReadError> {
+    let rows = sqlx::query("SELECT name, body FROM kept").fetch_all(conn).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
 async fn live(conn: &mut SqliteConnection) -> Result<Vec<Submission>, ReadError> {

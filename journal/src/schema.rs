@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::error::OpenError;
 
 pub(crate) const FILE: &str = "journal.db";
 
 /// Stored in `PRAGMA user_version`.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// `generation` is written at each opening and each recovery. That is more than a counter: the write takes the place in
 /// the write-ahead log where a failed commit may have left pages, so that they cannot come back after a crash.
@@ -74,6 +74,29 @@ CREATE INDEX changes_by_subject ON changes (subject, number);
 PRAGMA user_version = 4;
 ";
 
+/// What version 5 has beyond version 4: whose journal it is, and what lay beside it in files before. `incarnation` stays 0,
+/// since nodes hold jobs of this journal under no other; `begun` is 0 in a copy that was made as a backup, so that whoever
+/// opens it begins a new incarnation.
+const IDENTITY: &str = "
+ALTER TABLE meta ADD COLUMN cluster BLOB NOT NULL DEFAULT x'' CHECK (length(cluster) IN (0, 16));
+ALTER TABLE meta ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE meta ADD COLUMN begun INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE meta ADD COLUMN writer TEXT NOT NULL DEFAULT '';
+UPDATE meta SET cluster = randomblob(16);
+CREATE TABLE nodes (name TEXT PRIMARY KEY, instance TEXT NOT NULL, boot TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE kept (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 5;
+";
+
+/// What a new journal has beyond that.
+const FIRST_INCARNATION: &str = "UPDATE meta SET begun = 0";
+
+/// From 1 to `i64::MAX`. What nodes had under the incarnation before proves nothing about what they have now.
+const NEW_INCARNATION: &str = "
+UPDATE meta SET incarnation = (random() & 9223372036854775806) + 1, begun = 1;
+DELETE FROM nodes;
+";
+
 /// "Limo" in ASCII: tells a journal from any other file of SQLite.
 const APPLICATION: i64 = 0x4c69_6d6f;
 
@@ -94,10 +117,11 @@ pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
-        0 => &[TABLES, READINGS, HISTORY, CHANGES],
-        1 => &[READINGS, HISTORY, CHANGES],
-        2 => &[HISTORY, CHANGES],
-        3 => &[CHANGES],
+        0 => &[TABLES, READINGS, HISTORY, CHANGES, IDENTITY, FIRST_INCARNATION],
+        1 => &[READINGS, HISTORY, CHANGES, IDENTITY],
+        2 => &[HISTORY, CHANGES, IDENTITY],
+        3 => &[CHANGES, IDENTITY],
+        4 => &[IDENTITY],
         _ => return Ok(()),
     };
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;
@@ -106,6 +130,23 @@ pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<
     }
     sqlx::raw_sql("COMMIT").execute(&mut *conn).await.map_err(failed)?;
     Ok(())
+}
+
+/// Begins the incarnation of a journal that was just made, of a backup, or of whatever the operator says was restored.
+/// Writes nothing otherwise.
+pub(crate) async fn begin_incarnation(conn: &mut SqliteConnection, restored: bool) -> Result<(), sqlx::Error> {
+    let begun: bool = sqlx::query_scalar("SELECT begun FROM meta").fetch_one(&mut *conn).await?;
+    if begun && !restored {
+        return Ok(());
+    }
+    let mut transaction = conn.begin().await?;
+    sqlx::raw_sql(NEW_INCARNATION).execute(&mut *transaction).await?;
+    transaction.commit().await
+}
+
+/// Marks a copy: whoever opens it begins a new incarnation.
+pub(crate) async fn mark_as_backup(conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("UPDATE meta SET begun = 0").execute(conn).await.map(drop)
 }
 
 /// The version of the file, 0 where it is empty.
@@ -131,8 +172,6 @@ pub(crate) async fn version(conn: &mut SqliteConnection, path: &Path) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use sqlx::Connection;
-
     use super::*;
 
     /// No test that kills a process can tell FULL from NORMAL: only a power failure can.

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::ballast::Ballast;
 use crate::batch::{Batch, Entry, Recovered, Submission};
-use crate::directory::{Claim, claim, prepare_file};
+use crate::directory::{Claim, LOCK_PATIENCE, claim, prepare_file};
 use crate::error::{BallastError, CommitError, OpenError, RecoverError, is_full};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
@@ -47,14 +47,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Claims `dir`, opens or makes the journal in it and reads it.
-    pub(crate) async fn open(dir: &Path) -> Result<(Self, Recovered), OpenError> {
-        let claim = claim(dir)?;
+    pub(crate) async fn open(dir: &Path, restored: bool) -> Result<(Self, Recovered), OpenError> {
+        let claim = claim(dir, LOCK_PATIENCE)?;
         let path = dir.join(schema::FILE);
         prepare_file(&path).map_err(|source| OpenError::Directory { dir: dir.to_owned(), source })?;
         let ballast = Ballast::find(dir);
-        let conn = match connect(&path).await {
+        let conn = match connect(&path, restored).await {
             // Even opening needs some room, for the shared index of the write-ahead log.
-            Err(OpenError::Full { .. }) if ballast.release() => connect(&path).await?,
+            Err(OpenError::Full { .. }) if ballast.release() => connect(&path, restored).await?,
             connected => connected?,
         };
         if let Err(error) = ballast.restore() {
@@ -182,20 +182,24 @@ impl Writer {
         let mut conn = schema::writing(&self.dir.join(schema::FILE)).connect().await?;
         // What is taken up into the database makes room in the write-ahead log; on a full disk that counts.
         sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut conn).await?;
-        let next: i64 = sqlx::query_scalar("UPDATE meta SET generation = max(generation, ?) + 1 RETURNING generation")
-            .bind(self.generation.cast_signed())
-            .fetch_one(&mut conn)
-            .await?;
+        let next: i64 =
+            sqlx::query_scalar("UPDATE meta SET generation = max(generation, ?) + 1, writer = ? RETURNING generation")
+                .bind(self.generation.cast_signed())
+                .bind(concat!("limo ", env!("CARGO_PKG_VERSION")))
+                .fetch_one(&mut conn)
+                .await?;
         self.generation = next.cast_unsigned();
         self.conn = Some(conn);
         Ok(())
     }
 }
 
-async fn connect(path: &Path) -> Result<SqliteConnection, OpenError> {
+async fn connect(path: &Path, restored: bool) -> Result<SqliteConnection, OpenError> {
     let connected = schema::writing(path).connect().await;
     let mut conn = connected.map_err(|error| OpenError::from_sqlite(&error, path))?;
     schema::prepare(&mut conn, path).await?;
+    let failed = |error| OpenError::from_sqlite(&error, path);
+    schema::begin_incarnation(&mut conn, restored).await.map_err(failed)?;
     Ok(conn)
 }
 
@@ -242,6 +246,13 @@ fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), I
     }
     for change in &batch.changes {
         changes::insert(script, change);
+    }
+    for node in &batch.nodes {
+        let row = script.add("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)");
+        row.bind(&node.name).bind(&node.instance).bind(&node.boot);
+    }
+    for (name, body) in &batch.kept {
+        script.add("INSERT OR REPLACE INTO kept VALUES (?, ?)").bind(name).bind(body);
     }
     readings::insert(script, &batch.readings);
     if let Some(before) = batch.forget_readings {

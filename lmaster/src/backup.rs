@@ -1,10 +1,10 @@
 //! A backup of the state directory: copies of its files as they are at one instant, held open without a name until somebody
 //! has fetched them. Nothing is left of them when they are let go, or when the process ends in any way but for a moment.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use limo_journal::Journal;
@@ -13,11 +13,6 @@ use limo_proto::{BACKUP_PART, BackupFile, BackupReport};
 
 /// Where copies are made. For the master's user alone, as all of the state directory.
 const DIR: &str = "backup";
-
-/// Small files that are replaced in one step, so that a plain copy of each is whole. The rest of the directory is made anew by
-/// the master that opens it.
-const PLAIN: [&str; 2] = ["prices.json", "grid.json"];
-const NODES: &str = "nodes";
 
 /// The copies.
 #[derive(Debug)]
@@ -36,7 +31,7 @@ pub fn clean(state_dir: &Path) {
 }
 
 impl Copies {
-    /// Copies the journal, then what lies beside it.
+    /// Copies the journal, then the profiles. The rest of the directory is made anew by the master that opens it.
     ///
     /// # Errors
     /// Where there is no room, or a file cannot be copied; nothing is left then.
@@ -56,15 +51,6 @@ impl Copies {
         files.push(opened(&dir, "journal.db")?);
         profiles.backup(&dir.join("profiles.db")).await?;
         files.push(opened(&dir, "profiles.db")?);
-        let nodes = fs::read_dir(state_dir.join(NODES)).into_iter().flatten().flatten();
-        let nodes =
-            nodes.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.ends_with(".json"));
-        let mut plain: Vec<PathBuf> = PLAIN.iter().map(PathBuf::from).collect();
-        plain.extend(nodes.map(|name| Path::new(NODES).join(name)));
-        plain.sort();
-        for name in &plain {
-            files.extend(copied(state_dir, &dir, name).with_context(|| format!("cannot copy {}", name.display()))?);
-        }
         Ok(Self { files })
     }
 
@@ -92,22 +78,6 @@ fn opened(dir: &Path, name: &str) -> Result<(BackupFile, File)> {
     let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     let bytes = file.metadata().with_context(|| format!("cannot look at {}", path.display()))?.len();
     Ok((BackupFile { name: name.to_owned(), bytes }, file))
-}
-
-/// A copy of a small file, where it is there.
-fn copied(from: &Path, to: &Path, name: &Path) -> io::Result<Option<(BackupFile, File)>> {
-    let bytes = match fs::read(from.join(name)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(to.join("copy"))?;
-    // Without its name another may take it.
-    fs::remove_file(to.join("copy"))?;
-    file.write_all_at(&bytes, 0)?;
-    let name = name.to_string_lossy().into_owned();
-    Ok(Some((BackupFile { name, bytes: bytes.len() as u64 }, file)))
 }
 
 #[cfg(test)]

@@ -39,6 +39,10 @@ pub struct Cli {
     /// Check the settings, say what is wrong with them, and end
     #[arg(long)]
     pub check_config: bool,
+    /// Say that the state directory was restored from a copy, and end: the next start is a new incarnation, under which nodes
+    /// end what they run of the one before. Copies made by `lconf backup` need no such word
+    #[arg(long)]
+    pub restored: bool,
     #[command(flatten)]
     layer: Layer,
 }

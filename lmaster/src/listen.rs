@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use limo_proto::{
-    ClientToMaster, Connection, Endpoint, Frame, Greeted, MasterToClient, MasterToNode, NodeToMaster, Principal, Role,
-    Socket, accept, make_directory, turn_away, user_name,
+    ClientToMaster, Connection, Endpoint, Frame, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster,
+    Principal, Role, Socket, accept, make_directory, turn_away, user_name,
 };
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::mpsc::Sender;
@@ -101,9 +101,9 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
 }
 
 /// Accepts callers until nobody takes them any more.
-pub async fn serve(listeners: Listeners, limits: Limits, arrivals: Sender<Arrival>) {
-    let door =
-        Door { admission: Admission::new(limits), names: Names::default(), arrivals, look_ups: LookUps::default() };
+pub async fn serve(listeners: Listeners, identity: Identity, limits: Limits, arrivals: Sender<Arrival>) {
+    let (admission, names, look_ups) = (Admission::new(limits), Names::default(), LookUps::default());
+    let door = Door { identity, admission, names, arrivals, look_ups };
     let over_tcp = async {
         if let Some(tcp) = listeners.tcp {
             door.serve(Listener::Tcp(tcp)).await;
@@ -129,6 +129,8 @@ impl Listener {
 /// What every caller has to pass.
 #[derive(Debug, Clone)]
 struct Door {
+    /// What callers are told of this master.
+    identity: Identity,
     admission: Admission,
     names: Names,
     arrivals: Sender<Arrival>,
@@ -223,7 +225,7 @@ impl Door {
             },
             None => None,
         };
-        let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now())).await?;
+        let greeted = accept(socket, deadline.duration_since(tokio::time::Instant::now()), self.identity).await?;
         drop(permit);
         let uid = principal.uid;
         let user = self.names.of(uid).await?;

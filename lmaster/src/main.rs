@@ -12,11 +12,11 @@ mod connection;
 mod desk;
 mod energy;
 mod feeds;
+mod former;
 mod freed;
 mod history;
 mod limits;
 mod listen;
-mod lives;
 mod log_limits;
 mod logging;
 mod meters;
@@ -25,7 +25,6 @@ mod recover;
 mod report;
 mod serve;
 mod store;
-mod whole;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -52,6 +51,12 @@ fn run(cli: Cli) -> Result<()> {
     let settings = cli.settings()?;
     if cli.check_config {
         println!("the configuration is good");
+        return Ok(());
+    }
+    if cli.restored {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
+        let journal = runtime.block_on(store::begin_incarnation(&settings.state_dir))?;
+        println!("cluster {}: incarnation {} begins", journal.cluster, journal.incarnation);
         return Ok(());
     }
     let log = logging::start(settings.log_format, &settings.log)?;

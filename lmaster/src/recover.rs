@@ -3,20 +3,25 @@
 //! The journal begins with an empty core ([`origin`]); each entry after that, or after the newest snapshot, is applied
 //! again, and each round is run again and compared with the one that was recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use limo_journal::{Entry, Recovered, Submission};
-use limo_model::{JobId, Time};
+use limo_journal::{Entry, NodeRow, Recovered, Submission};
+use limo_model::{JobId, JournalId, Time};
 use limo_proto::Launch;
 use limo_sched::{Core, Options, Preset};
 
 use crate::budget::Metering;
-use crate::desk::{Launches, Live};
+use crate::desk::{Launches, Life, Live};
 
 /// What holds after the last entry.
 pub struct Restored {
+    pub journal: JournalId,
+    /// The life in which each node got its last assignments, by name.
+    pub lives: HashMap<String, Life>,
+    /// Texts of others, by name.
+    pub kept: BTreeMap<String, String>,
     pub core: Core,
     pub metering: Metering,
     pub live: BTreeMap<JobId, Live>,
@@ -42,7 +47,7 @@ pub fn origin(first: Time) -> Core {
 /// Where the snapshot or a submission cannot be read. Mismatches are logged and counted, and are no error: what was
 /// decided cannot be undone, and the nodes will tell what runs.
 pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
-    let Recovered { snapshot, entries, live, generation } = recovered;
+    let Recovered { journal, snapshot, entries, live, generation, nodes, kept } = recovered;
     let fresh = snapshot.is_none() && entries.is_empty();
     let first = entries.first().map_or(now, |(at, _)| *at);
     let mut core = match snapshot {
@@ -60,7 +65,9 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
         }
     }
     let live = live_jobs(&core, live)?;
-    Ok(Restored { core, metering, live, generation, entries: count, last, fresh, mismatches })
+    let life = |row: NodeRow| (row.name, Life { instance: row.instance, boot: row.boot });
+    let lives = nodes.into_values().map(life).collect();
+    Ok(Restored { journal, lives, kept, core, metering, live, generation, entries: count, last, fresh, mismatches })
 }
 
 fn replay((core, metering): (&mut Core, &mut Metering), at: Time, entry: &Entry) -> Result<(), String> {
@@ -121,7 +128,7 @@ mod tests {
     }
 
     fn recovered(snapshot: Option<String>, entries: Vec<(Time, Entry)>) -> Recovered {
-        Recovered { snapshot, entries, live: Vec::new(), generation: 3 }
+        Recovered { snapshot, entries, generation: 3, ..Recovered::default() }
     }
 
     #[test]

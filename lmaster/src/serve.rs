@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
-use limo_model::{Now, Time};
-use limo_proto::{Frame, MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
+use limo_model::{Epoch, Now, Time};
+use limo_proto::{Frame, Identity, MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
@@ -15,13 +15,12 @@ use crate::accounts::Accounts;
 use crate::clock::{self, Clocks};
 use crate::config::{Cli, Settings};
 use crate::connection::Link;
-use crate::desk::{Desk, Effect, Input, Outside, PeerId};
+use crate::desk::{Desk, Effect, Input, KEPT_GRID, KEPT_PRICES, Outside, PeerId};
 use crate::feeds;
-use crate::feeds::grid::{self, Keeper};
+use crate::feeds::grid;
 use crate::freed;
 use crate::limits::Limits;
 use crate::listen::{self, Arrival, Place};
-use crate::lives::Lives;
 use crate::log_limits::{self, log_of};
 use crate::logging::Log;
 use crate::meters;
@@ -51,46 +50,36 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let devices = meters::open(&settings.desk.meters)?;
     let (answers, from_store) = unbounded_channel();
     let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
-    let (lives, known) = Lives::open(&settings.state_dir)?;
     let restored = recover::restore(recovered, now()).context("cannot take up the journal")?;
     let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
     let (entries, mismatches) = (restored.entries, restored.mismatches);
     tracing::info!(jobs = restored.live.len(), entries, mismatches, "journal taken up");
     let listener = listen::bind(&settings.socket, settings.listen, &settings.state_dir).await?;
-    let (keeper, kept) = Keeper::open(&settings.state_dir);
+    let identity = Identity { journal: restored.journal, epoch: Epoch(restored.generation) };
+    tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
+    let (kept, told) = (grid::kept(restored.kept.get(KEPT_GRID)), restored.kept.get(KEPT_PRICES).cloned());
     let (telling, words) = channel(READ_AHEAD);
     // They end with this function.
     let _sources = grid::start(&settings.grid.sources, &kept, &settings.state_dir, telling).await?;
     let sources = settings.grid.sources.iter().map(|(source, _)| source.clone()).collect();
     let grid = Arbiter::new(sources, settings.grid.operator_priority, kept, clock.shown(clocks.now().at));
-    let outside = Outside { lives: known, grid, clock };
+    let outside = Outside { grid, clock };
     let desk = Desk::new(restored, settings.desk.clone(), outside, store.has_ballast());
     freed::give_back();
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
-    let listening = tokio::spawn(listen::serve(listener, settings.connections.within(descriptors.hard), arriving));
+    let limits = settings.connections.within(descriptors.hard);
+    let listening = tokio::spawn(listen::serve(listener, identity, limits, arriving));
     let feeds = settings.feeds.build()?;
-    let telling = tokio::spawn(feeds::run(feeds, settings.state_dir.clone(), inputs.clone()));
+    let telling = tokio::spawn(feeds::run(feeds, told, inputs.clone()));
     for device in devices {
         tokio::spawn(meters::watch(device, inputs.clone()));
     }
     let (nodes, clients) = (HashMap::new(), HashMap::new());
     let (accounts, limits) = (Accounts::default(), settings.desk.limits);
     log_limits::configure(limits.log_lines);
-    let mut shell = Shell {
-        clocks,
-        desk,
-        store,
-        lives,
-        keeper,
-        inputs,
-        nodes,
-        clients,
-        accounts,
-        limits,
-        next_peer: 0,
-        to_write: false,
-    };
+    let mut shell =
+        Shell { clocks, desk, store, inputs, nodes, clients, accounts, limits, next_peer: 0, to_write: false };
     let sources = Sources {
         from_store,
         from_peers,
@@ -197,8 +186,6 @@ struct Shell {
     clocks: Clocks,
     desk: Desk,
     store: Store,
-    lives: Lives,
-    keeper: Keeper,
     inputs: Sender<Input>,
     nodes: HashMap<PeerId, (Link<MasterToNode>, Place)>,
     clients: HashMap<PeerId, (Link<MasterToClient>, Place)>,
@@ -354,16 +341,6 @@ impl Shell {
             Effect::Learn(lesson) => self.store.learn(*lesson),
             Effect::GiveBack => freed::give_back(),
             Effect::DropBackup => self.store.drop_backup(),
-            Effect::KeepGrid(kept) => {
-                if let Err(error) = self.keeper.keep(&kept) {
-                    tracing::warn!(%error, "what was heard of the grid is not kept over a restart");
-                }
-            }
-            Effect::Remember(node, life) => {
-                if let Err(error) = self.lives.remember(&node, &life) {
-                    tracing::warn!(%error, node, "the life of a node is not remembered");
-                }
-            }
         }
         None
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use limo_journal::{Batch, FinishedFilter, FinishedQuery, FinishedRow, Journal, Recovered};
-use limo_model::Time;
+use limo_model::{JournalId, Time};
 use limo_profiles::{ProfileDb, Run};
 use limo_proto::{Finished, JobFilter, JobReport};
 use tokio::sync::mpsc::UnboundedSender;
@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::backup::{self, Copies};
 use crate::desk::{Input, Known, Lesson, Question, READINGS_LIMIT, Reply, Ticket};
 use crate::energy;
+use crate::former::Former;
 use crate::history;
 
 pub struct Store {
@@ -34,6 +35,7 @@ impl Store {
     /// Where one of them cannot be opened.
     pub async fn open(dir: &Path, answers: UnboundedSender<Input>) -> Result<(Self, Recovered)> {
         let (journal, recovered) = Journal::open(dir).await.context("cannot open the journal")?;
+        let recovered = take_up_files(dir, &journal, recovered).await?;
         let profiles = ProfileDb::open(dir).await.context("cannot open the profile database")?;
         let (journal, profiles) = (Arc::new(journal), Arc::new(profiles));
         backup::clean(dir);
@@ -115,6 +117,39 @@ impl Store {
             journal.close().await;
         }
     }
+}
+
+/// Begins a new incarnation of the journal in a state directory that was restored from a copy.
+///
+/// # Errors
+/// If it cannot be opened or written.
+pub async fn begin_incarnation(dir: &Path) -> Result<JournalId> {
+    let former = Former::read(dir);
+    let (journal, recovered) = Journal::open_restored(dir).await.context("cannot open the journal")?;
+    // What nodes had then proves nothing about what they have now.
+    let batch = Batch { generation: recovered.generation, kept: former.kept.clone(), ..Batch::default() };
+    let written = journal.commit(batch).await;
+    journal.close().await;
+    written.context("cannot write the journal")?;
+    former.remove(dir);
+    Ok(recovered.journal)
+}
+
+/// Takes into the journal what earlier programs kept in files beside it.
+async fn take_up_files(dir: &Path, journal: &Journal, recovered: Recovered) -> Result<Recovered> {
+    let former = Former::read(dir);
+    if former.is_empty() {
+        return Ok(recovered);
+    }
+    let nodes = former.nodes.iter().filter(|node| !recovered.nodes.contains_key(&node.name)).cloned().collect();
+    let new = |(name, _): &(&String, &String)| !recovered.kept.contains_key(*name);
+    let kept = former.kept.iter().filter(new).map(|(name, text)| (name.clone(), text.clone())).collect();
+    let batch = Batch { generation: recovered.generation, nodes, kept, ..Batch::default() };
+    match journal.commit(batch).await {
+        Ok(()) => former.remove(dir),
+        Err(error) => tracing::warn!(%error, "what earlier programs kept in files stays there"),
+    }
+    journal.recover().await.context("cannot read the journal")
 }
 
 fn make(copies: &Mutex<Option<Copies>>, made: Result<Copies>) -> Result<Reply> {

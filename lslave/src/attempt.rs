@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt as Number, JobId, Outcome, Usage};
+use limo_model::{Attempt as Number, JobId, JournalId, Outcome, Usage};
 use limo_proto::{AttemptState, DoExec, MasterToNode};
 use limo_shepherd::Handle;
 use nix::unistd::Pid;
@@ -17,6 +17,8 @@ const REMEMBERED: usize = 4096;
 /// The newest attempt of one job.
 #[derive(Debug)]
 pub struct Attempt {
+    /// Of the order; the default if the record does not tell.
+    pub journal: JournalId,
     pub number: Number,
     pub cookie: String,
     pub state: State,
@@ -171,12 +173,20 @@ impl Attempts {
         }
     }
 
+    /// Numbers of jobs that are gone mean nothing any longer: the master works from another journal.
+    pub fn forget_gone(&mut self) {
+        self.gone.clear();
+    }
+
     /// What to do with attempt `offered` of `job`.
-    pub fn weigh(&self, job: JobId, offered: Number) -> Verdict {
+    pub fn weigh(&self, journal: JournalId, job: JobId, offered: Number) -> Verdict {
         if let Some(gone) = self.gone.get(&job).filter(|gone| offered <= **gone) {
             return Verdict::Refuse(format!("attempt {gone} of job {job} was here and is gone"));
         }
         let Some(known) = self.known.get(&job) else { return Verdict::Hold };
+        if !journal.owns(known.journal) {
+            return Verdict::Refuse(format!("job {job} of another journal is still being ended here"));
+        }
         match &known.state {
             _ if offered < known.number => {
                 Verdict::Refuse(format!("attempt {offered} of job {job} is older than attempt {}", known.number))
@@ -231,6 +241,7 @@ mod tests {
 
     fn exec(number: u32) -> DoExec {
         DoExec {
+            journal: JournalId::default(),
             job: JOB,
             attempt: Number(number),
             name: "true".into(),
@@ -256,12 +267,12 @@ mod tests {
     }
 
     fn with(number: u32, state: State) -> Attempts {
-        let attempt = Attempt { number: Number(number), cookie: String::new(), state };
+        let attempt = Attempt { journal: JournalId::default(), number: Number(number), cookie: String::new(), state };
         Attempts { known: BTreeMap::from([(JOB, attempt)]), gone: BTreeMap::new() }
     }
 
     fn check(attempts: &Attempts, offered: u32, expected: Verdict) {
-        assert_eq!(attempts.weigh(JOB, Number(offered)), expected, "{attempts:?}");
+        assert_eq!(attempts.weigh(JournalId::default(), JOB, Number(offered)), expected, "{attempts:?}");
     }
 
     #[test]
@@ -286,7 +297,8 @@ mod tests {
     fn what_is_remembered_is_bounded() {
         let mut attempts = Attempts::default();
         for job in 0..2 * REMEMBERED as u64 {
-            let attempt = Attempt { number: Number(1), cookie: String::new(), state: State::Held(Box::new(exec(1))) };
+            let state = State::Held(Box::new(exec(1)));
+            let attempt = Attempt { journal: JournalId::default(), number: Number(1), cookie: String::new(), state };
             attempts.known.insert(JobId(job), attempt);
             attempts.remove(JobId(job));
         }

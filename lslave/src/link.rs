@@ -105,10 +105,10 @@ async fn serve(
     connection: Connection<MasterToNode, NodeToMaster>,
     inputs: &mpsc::Sender<Input>,
 ) -> (bool, Option<ConnectionError>) {
-    let Connection { reader, writer } = connection;
+    let Connection { reader, writer, identity } = connection;
     let (outgoing, outbound) = Outgoing::new();
     let waiting = Arc::clone(&outgoing.waiting);
-    if inputs.send(Input::Connected(outgoing)).await.is_err() {
+    if inputs.send(Input::Connected(outgoing, identity)).await.is_err() {
         return (false, None);
     }
     let mut registered = false;

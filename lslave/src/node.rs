@@ -6,6 +6,7 @@
 
 mod caps;
 mod emulated;
+mod foreign;
 mod master;
 mod meter;
 mod probe;
@@ -18,9 +19,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use limo_model::{Attempt as Number, JobId, NodeSpec, Span, Time};
+use limo_model::{Attempt as Number, JobId, JournalId, NodeSpec, Span, Time};
 use limo_power::Machine;
-use limo_proto::{AttemptReport, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, StreamId};
+use limo_proto::{Frame, MasterToNode, NodeToMaster, StreamId};
 use limo_shepherd::processes::{Mark, sweep};
 use limo_shepherd::{Identity, Order};
 use tokio::sync::mpsc;
@@ -47,7 +48,7 @@ const LEFTOVERS: Duration = Duration::from_secs(2);
 
 /// One thing that happened.
 pub enum Input {
-    Connected(Outgoing),
+    Connected(Outgoing, limo_proto::Identity),
     Disconnected,
     FromMaster(Frame<MasterToNode>),
     Shepherd(limo_shepherd::Answer),
@@ -132,6 +133,8 @@ pub struct Node {
     reaching: BTreeMap<JobId, bool>,
     /// Of attached jobs, from the assignment until the output is delivered.
     streams: BTreeMap<JobId, JobIo>,
+    /// Of the master that was greeted last.
+    journal: Option<JournalId>,
     link: Option<Link>,
     /// Whether there is a connection, even one on which nothing is sent any more.
     connected: bool,
@@ -149,6 +152,8 @@ pub struct Node {
 struct Link {
     outgoing: Outgoing,
     registered: bool,
+    /// When the node says who it is at the latest; `None` once it has.
+    introduce_by: Option<Instant>,
 }
 
 /// Nothing where it is negative.
@@ -180,6 +185,7 @@ impl Node {
             attempts: Attempts::default(),
             reaching: BTreeMap::new(),
             streams: BTreeMap::new(),
+            journal: None,
             link: None,
             connected: false,
             inputs: inputs.downgrade(),
@@ -196,6 +202,7 @@ impl Node {
     fn recover(&mut self) -> anyhow::Result<()> {
         for ((job, number), found) in self.spool.recover()? {
             let cookie = found.intent.as_ref().map(|intent| intent.cookie.clone()).unwrap_or_default();
+            let journal = found.intent.as_ref().map(|intent| intent.exec.journal).unwrap_or_default();
             let state = match recovered(&found, &self.boot) {
                 Recovered::Ended(end) => State::Ended(end),
                 Recovered::Lost { reason } => {
@@ -217,7 +224,7 @@ impl Node {
                 },
             };
             info!(%job, attempt = %number, "the job is known from before");
-            self.attempts.known.insert(job, Attempt { number, cookie, state });
+            self.attempts.known.insert(job, Attempt { journal, number, cookie, state });
         }
         Ok(())
     }
@@ -246,7 +253,7 @@ impl Node {
 
     pub fn handle(&mut self, input: Input) {
         match input {
-            Input::Connected(outgoing) => self.connected(outgoing),
+            Input::Connected(outgoing, identity) => self.connected(outgoing, identity),
             Input::Disconnected => {
                 self.link = None;
                 self.connected = false;
@@ -275,6 +282,7 @@ impl Node {
             }
             Input::Terminate => self.terminate(),
         }
+        self.introduce();
         self.close_when_done();
     }
 
@@ -282,30 +290,14 @@ impl Node {
     pub fn deadline(&self) -> Option<Instant> {
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
-        reading.into_iter().chain(self.work_due()).chain(closing).chain(self.caps.due()).min()
+        let (caps, introduction) = (self.caps.due(), self.introduction_due());
+        reading.into_iter().chain(self.work_due()).chain(closing).chain(caps).chain(introduction).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
         self.end_work();
         self.read_meter(now);
         self.end_lease(now);
-    }
-
-    fn connected(&mut self, outgoing: Outgoing) {
-        let attempts = self.attempts.known.iter().map(|(&job, attempt)| AttemptReport {
-            job,
-            attempt: attempt.number,
-            state: attempt.report(),
-            stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
-            kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
-        });
-        let slave =
-            NewSlave { spec: self.spec.clone(), instance: self.spool.instance.clone(), boot: self.boot.clone() };
-        for message in (Registration { slave, attempts: attempts.collect() }).into_messages() {
-            outgoing.send(message);
-        }
-        self.link = Some(Link { outgoing, registered: false });
-        self.connected = true;
     }
 
     /// The master took the node: says again what may not have reached it.
@@ -315,6 +307,7 @@ impl Node {
         self.caps.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");
+        self.forget_foreign();
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
             State::Ended(end) => Some((job, attempt.number, end.clone())),
             _ => None,
@@ -348,6 +341,10 @@ impl Node {
     }
 
     fn send_end(&self, job: JobId, attempt: Number, end: End) {
+        if self.is_foreign(job) {
+            // The next registration says it: the master has another job of this number.
+            return;
+        }
         self.send(NodeToMaster::Ended { job, attempt, outcome: end.outcome, usage: end.usage });
     }
 

@@ -4,6 +4,8 @@
 //! flushed to the disk. After a power loss records may be missing or empty, but then the kernel's boot id has changed and
 //! nothing runs; [`crate::attempt::recovered`] believes no record that another boot left unfinished.
 
+mod first;
+
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,10 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use limo_model::{Attempt, JobId, Outcome, Usage};
-use limo_proto::{DoExec, EncodeError, decode_stored, encode_stored};
+use limo_proto::{DoExec, EncodeError, decode_stored, decode_stored_as, encode_stored, encode_stored_as};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+/// Of an [`Intent`] on disk. Format 1 is read, too: see [`first`].
+const INTENT_FORMAT: u8 = 2;
 
 /// That an attempt will run here when the master says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,7 +143,7 @@ impl Spool {
     /// Where it cannot be written; nothing is left of it then.
     pub fn hold(&self, intent: &Intent) -> Result<(), SpoolError> {
         let path = self.path(intent.exec.job, intent.exec.attempt, "intent");
-        write_whole(&path, &encode_stored(intent)?)
+        write_whole(&path, &encode_stored_as(INTENT_FORMAT, intent)?)
     }
 
     /// Records that the command is about to be started: from here on the attempt never runs again.
@@ -195,7 +200,7 @@ impl Spool {
             match kind {
                 Kind::Intent => {
                     intents.push((job, attempt));
-                    one.intent = decode_stored(&bytes).ok();
+                    one.intent = decode_stored_as(INTENT_FORMAT, &bytes).or_else(|_| first::decode(&bytes)).ok();
                 }
                 Kind::Going => one.going = true,
                 Kind::End => one.end = decode_stored(&bytes).ok(),
@@ -262,6 +267,30 @@ mod tests {
         assert!(found.values().all(|found| found.intent.is_none() && !found.going));
         let left: Vec<_> = fs::read_dir(dir.path().join("attempts")).expect("readable").collect();
         assert_eq!(left.len(), 1, "only the unreadable intent is left: {left:?}");
+    }
+
+    /// What `lslave` of the first format left when it was killed; see `tests/fixtures/make.sh`.
+    #[test]
+    fn records_of_the_first_format_are_read() {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/schema-4/node");
+        let dir = tempfile::tempdir().expect("a directory");
+        let spool = Spool::open(dir.path()).expect("a spool");
+        for entry in fs::read_dir(from.join("attempts")).expect("readable") {
+            let path = entry.expect("readable").path();
+            fs::copy(&path, spool.attempts.join(path.file_name().expect("a name"))).expect("copied");
+        }
+        let found = spool.recover().expect("readable");
+        let kinds = found.iter().map(|((job, _), found)| (job.0, found.going, found.end.is_some())).collect::<Vec<_>>();
+        assert_eq!(kinds, [(3, true, false), (4, true, true), (5, false, false)]);
+        for ((job, attempt), found) in found {
+            let Intent { exec, cookie, .. } = found.intent.expect("readable");
+            assert_eq!((exec.job, exec.attempt, exec.journal), (job, attempt, limo_model::JournalId::default()));
+            assert_eq!((exec.user.as_str(), exec.launch.argv[0].as_slice(), cookie.len()), ("root", &b"sh"[..], 32));
+            // Written again it has the newer format, and says the same.
+            let intent = Intent { exec, cookie, boot: String::new() };
+            spool.hold(&intent).expect("written");
+            assert_eq!(spool.recover().expect("readable")[&(job, attempt)].intent, Some(intent));
+        }
     }
 
     #[test]

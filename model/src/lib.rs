@@ -12,6 +12,7 @@ mod drawn;
 mod file_name;
 mod host_list;
 mod id;
+mod identity;
 mod job;
 mod memory;
 mod node;
@@ -38,6 +39,7 @@ pub use drawn::Drawn;
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use host_list::host_list;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
+pub use identity::{ClusterId, Epoch, Incarnation, JournalId};
 pub use job::{
     Cores, Outcome, PRIORITY_LIMIT, Part, Placement, REASON_LIMIT, Request, Usage, Warning, nodes, runs, width,
 };

@@ -18,7 +18,7 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use crate::encoding::EncodeError;
 use crate::endpoint::Endpoint;
 use crate::frame::{BODY_LIMIT, Frame, FrameError, GREETING, GREETING_LIMIT};
-use crate::hello::{Hello, Reject, Role, decode_answer, encode_answer};
+use crate::hello::{Hello, Identity, Reject, Role, decode_answer, encode_answer};
 use crate::replace::Replace;
 use crate::safe::{self, UnsafePlace};
 use crate::socket::{Principal, ReadHalf, Socket, WriteHalf};
@@ -56,6 +56,8 @@ pub enum ConnectionError {
 pub struct Connection<In, Out> {
     pub reader: Reader<In>,
     pub writer: Writer<Out>,
+    /// The master's, at both ends.
+    pub identity: Identity,
 }
 
 pub struct Reader<In> {
@@ -81,9 +83,9 @@ fn split<In, Out>(socket: Socket) -> Result<(Reader<In>, Writer<Out>), Connectio
 }
 
 impl<In, Out> Connection<In, Out> {
-    fn greeted(mut reader: Reader<In>, writer: Writer<Out>) -> Self {
+    fn greeted(mut reader: Reader<In>, writer: Writer<Out>, identity: Identity) -> Self {
         reader.frames.decoder_mut().set_max_frame_length(BODY_LIMIT);
-        Self { reader, writer }
+        Self { reader, writer, identity }
     }
 }
 
@@ -120,8 +122,8 @@ pub async fn connect<In, Out>(
             found => check_owner(endpoint, trusted, found)?,
         }
     }
-    decode_answer(&answer)?;
-    Ok(Connection::greeted(reader, writer))
+    let identity = decode_answer(&answer)?;
+    Ok(Connection::greeted(reader, writer, identity))
 }
 
 fn check_owner(endpoint: &Endpoint, trusted: &Trusted, found: Option<Principal>) -> Result<(), ConnectionError> {
@@ -133,11 +135,16 @@ fn check_owner(endpoint: &Endpoint, trusted: &Trusted, found: Option<Principal>)
     Err(ConnectionError::Impostor { address: endpoint.to_string(), found, expected: trusted.to_string() })
 }
 
-/// Answers a caller that greets within `limit`. What it may send depends on its role, so the types come after the role is known.
+/// Answers a caller that greets within `limit`, as the master that `identity` names. What it may send depends on its role, so
+/// the types come after the role is known.
 ///
 /// # Errors
 /// [`ConnectionError`] if the caller does not greet in time or speaks no version that this program does; it is told why.
-pub async fn accept(socket: impl Into<Socket>, limit: Duration) -> Result<Greeted, ConnectionError> {
+pub async fn accept(
+    socket: impl Into<Socket>,
+    limit: Duration,
+    identity: Identity,
+) -> Result<Greeted, ConnectionError> {
     let (mut reader, mut writer) = split::<(), ()>(socket.into())?;
     let greeting = reader.greeting(limit).await;
     if let Err(ConnectionError::Silent(limit)) = &greeting {
@@ -145,8 +152,8 @@ pub async fn accept(socket: impl Into<Socket>, limit: Duration) -> Result<Greete
         writer.greet(encode_answer(&Err(reason))).await?;
     }
     let hello = Hello::decode(&greeting?);
-    writer.greet(encode_answer(&hello.as_ref().map(|hello| hello.newest).map_err(Reject::clone))).await?;
-    Ok(Greeted { role: hello?.role, reader, writer })
+    writer.greet(encode_answer(&hello.as_ref().map(|_| identity).map_err(Reject::clone))).await?;
+    Ok(Greeted { role: hello?.role, reader, writer, identity })
 }
 
 /// Tells a caller why it is not let in, and hangs up. Waits for nothing: neither for its greeting nor for its reading.
@@ -163,6 +170,7 @@ pub struct Greeted {
     pub role: Role,
     reader: Reader<()>,
     writer: Writer<()>,
+    identity: Identity,
 }
 
 impl Greeted {
@@ -170,7 +178,7 @@ impl Greeted {
         let reader = Reader { frames: self.reader.frames, message: PhantomData };
         let Writer { stream, buffer, .. } = self.writer;
         let writer = Writer { stream, buffer, message: PhantomData };
-        Connection::greeted(reader, writer)
+        Connection::greeted(reader, writer, self.identity)
     }
 }
 

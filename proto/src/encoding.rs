@@ -8,6 +8,10 @@ use thiserror::Error;
 /// Most bytes that one value may claim while it is decoded: the largest frame.
 const LIMIT: usize = crate::frame::BODY_LIMIT;
 
+/// Number of the format of values on disk, their first byte. It is raised when a stored shape changes, never because the
+/// protocol changes: a journal outlives many versions of the protocol.
+pub const STORED_FORMAT: u8 = 1;
+
 #[derive(Debug, Error)]
 pub enum EncodeError {
     #[error("the message cannot be encoded: {0}")]
@@ -63,12 +67,20 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError
     Ok(value)
 }
 
-/// For values that a daemon keeps on disk: the version first, so that a later program knows what it reads.
+/// For values that a daemon keeps on disk: [`STORED_FORMAT`] first, so that a later program knows what it reads.
 ///
 /// # Errors
 /// Where the value is larger than a frame.
 pub fn encode_stored<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
-    let mut out = vec![crate::hello::VERSION];
+    encode_stored_as(STORED_FORMAT, value)
+}
+
+/// The same for a value whose shape has changed since: `format` is its own number.
+///
+/// # Errors
+/// As [`encode_stored`].
+pub fn encode_stored_as<T: Serialize>(format: u8, value: &T) -> Result<Vec<u8>, EncodeError> {
+    let mut out = vec![format];
     encode_into(value, &mut out)?;
     Ok(out)
 }
@@ -76,11 +88,19 @@ pub fn encode_stored<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
 /// Reads what [`encode_stored`] wrote.
 ///
 /// # Errors
-/// Where it was written by another version, or is not such a value.
+/// Where it has another format, or is not such a value.
 pub fn decode_stored<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
+    decode_stored_as(STORED_FORMAT, bytes)
+}
+
+/// Reads what [`encode_stored_as`] wrote under the same format.
+///
+/// # Errors
+/// As [`decode_stored`].
+pub fn decode_stored_as<T: DeserializeOwned>(format: u8, bytes: &[u8]) -> Result<T, DecodeError> {
     match bytes.split_first() {
         None => Err(DecodeError::Empty),
-        Some((&crate::hello::VERSION, rest)) => decode(rest),
-        Some((&found, _)) => Err(DecodeError::Format { found, known: crate::hello::VERSION }),
+        Some((&found, rest)) if found == format => decode(rest),
+        Some((&found, _)) => Err(DecodeError::Format { found, known: format }),
     }
 }

@@ -1,12 +1,14 @@
-//! The first frame each way: who is calling, and which version both speak.
+//! The first frame each way: who is calling, which version both speak, and which journal the master works from.
 //!
-//! Its layout never changes, so that any two versions can tell each other that they do not understand each other.
+//! The layout of the caller's frame never changes, and the answer only grows at its end, so that any two versions can tell
+//! each other that they do not understand each other.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use limo_model::{ClusterId, Epoch, Incarnation, JournalId};
 use thiserror::Error;
 
-/// The version of the messages that this program speaks. There is no older one yet.
-pub const VERSION: u8 = 1;
+/// The version of the messages that this program speaks. It speaks no older one.
+pub const VERSION: u8 = 2;
 
 const MAGIC: &[u8; 4] = b"LIMO";
 
@@ -24,12 +26,23 @@ pub struct Hello {
     pub newest: u8,
 }
 
+/// What a master says of itself in its answer: whose jobs are meant by every number on the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Identity {
+    pub journal: JournalId,
+    /// Of the opening of the journal.
+    pub epoch: Epoch,
+}
+
 /// Why a greeting was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Reject {
     #[error("this is not Limo's protocol")]
     NotLimo,
-    #[error("the peer speaks versions {oldest} to {newest} of the protocol: this program speaks {VERSION}")]
+    #[error(
+        "the peer speaks versions {oldest} to {newest} of the protocol: this program speaks version {VERSION}; \
+         use programs of one release of Limo"
+    )]
     Version { oldest: u8, newest: u8 },
     #[error("unknown role {0}")]
     Role(u8),
@@ -74,12 +87,17 @@ impl Hello {
     }
 }
 
-/// The answer: the version agreed on, or a reason.
-pub(crate) fn encode_answer(answer: &Result<u8, Reject>) -> Bytes {
+/// The answer: the version agreed on and who answers, or a reason.
+pub(crate) fn encode_answer(answer: &Result<Identity, Reject>) -> Bytes {
     let mut out = BytesMut::new();
     out.put_slice(MAGIC);
     match answer {
-        Ok(version) => out.put_u8(*version),
+        Ok(Identity { journal: JournalId { cluster, incarnation }, epoch }) => {
+            out.put_u8(VERSION);
+            out.put_slice(&cluster.0);
+            out.put_u64(incarnation.0);
+            out.put_u64(epoch.0);
+        }
         Err(reject) => {
             out.put_u8(0);
             out.put_slice(reject.to_string().as_bytes());
@@ -88,16 +106,50 @@ pub(crate) fn encode_answer(answer: &Result<u8, Reject>) -> Bytes {
     out.freeze()
 }
 
+/// Bytes behind those that are known are a later program's, and are passed over.
+///
 /// # Errors
-/// [`Reject`] where the peer refused, or answered something else.
-pub(crate) fn decode_answer(body: &[u8]) -> Result<u8, Reject> {
+/// [`Reject`] if the peer refused, or answered something else.
+pub(crate) fn decode_answer(body: &[u8]) -> Result<Identity, Reject> {
     let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Reject::NotLimo) };
     match rest.split_first() {
         Some((0, reason)) => {
             Err(Reject::ByPeer(String::from_utf8_lossy(reason).chars().filter(|letter| !letter.is_control()).collect()))
         }
-        Some((&VERSION, [])) => Ok(VERSION),
+        Some((&VERSION, mut rest)) => {
+            let mut cluster = [0; 16];
+            rest.try_copy_to_slice(&mut cluster).map_err(|_| Reject::NotLimo)?;
+            let incarnation = Incarnation(rest.try_get_u64().map_err(|_| Reject::NotLimo)?);
+            let epoch = Epoch(rest.try_get_u64().map_err(|_| Reject::NotLimo)?);
+            Ok(Identity { journal: JournalId { cluster: ClusterId(cluster), incarnation }, epoch })
+        }
         Some((&version, _)) => Err(Reject::Version { oldest: version, newest: version }),
         None => Err(Reject::NotLimo),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_carries_the_journal_and_may_grow() {
+        let journal = JournalId { cluster: ClusterId([3; 16]), incarnation: Incarnation(u64::MAX) };
+        let identity = Identity { journal, epoch: Epoch(7) };
+        let answer = encode_answer(&Ok(identity));
+        assert_eq!(decode_answer(&answer), Ok(identity));
+        assert_eq!(decode_answer(&[&answer[..], b"more"].concat()), Ok(identity));
+        for short in 0..answer.len() {
+            assert!(decode_answer(&answer[..short]).is_err(), "{short} bytes");
+        }
+    }
+
+    #[test]
+    fn version_1_is_refused_both_ways() {
+        let refused = Reject::Version { oldest: 1, newest: 1 };
+        assert_eq!(Hello::decode(b"LIMO\x00\x01\x01"), Err(refused.clone()));
+        assert_eq!(decode_answer(b"LIMO\x01"), Err(refused.clone()));
+        let told = decode_answer(&encode_answer(&Err(refused))).map_err(|reject| reject.to_string());
+        assert!(told.as_ref().is_err_and(|told| told.contains("use programs of one release")), "{told:?}");
     }
 }

@@ -33,11 +33,13 @@ pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use bound::{BoundError, List, Text};
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
-pub use encoding::{DecodeError, EncodeError, decode_stored, encode_stored, encoded_len};
+pub use encoding::{
+    DecodeError, EncodeError, STORED_FORMAT, decode_stored, decode_stored_as, encode_stored, encode_stored_as, encoded_len,
+};
 pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
-pub use hello::{Hello, Reject, Role, VERSION};
+pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
 pub use launch::{
     Array, FileNames, Files, Io, Launch, LaunchError, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize,

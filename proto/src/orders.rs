@@ -1,6 +1,6 @@
 //! What the master tells nodes: jobs, and what is to become of them.
 
-use limo_model::{Attempt, JobId, Placement, Power, Span};
+use limo_model::{Attempt, JobId, JournalId, Placement, Power, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Launch, Share, Task, WindowSize};
@@ -88,6 +88,8 @@ pub enum MasterToNode {
 /// A job for a node. Not yet the permission to run it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoExec {
+    /// The master's: which journal the number of the job is of.
+    pub journal: JournalId,
     pub job: JobId,
     pub attempt: Attempt,
     pub name: String,

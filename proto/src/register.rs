@@ -1,7 +1,7 @@
 //! What a node says of itself when it registers: what it is, then its attempts in pieces, then how many those were. A node
 //! that ran thousands of jobs while no master was there registers like any other.
 
-use limo_model::{Attempt, JobId, NodeSpec, Outcome, Usage};
+use limo_model::{Attempt, JobId, JournalId, NodeSpec, Outcome, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::List;
@@ -13,6 +13,8 @@ pub const ATTEMPTS_PIECE: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSlave {
+    /// The master's, as the node knows it from the greeting.
+    pub journal: JournalId,
     pub spec: NodeSpec,
     /// Random, made once per state directory: tells this node from another that claims its name.
     pub instance: String,
@@ -45,6 +47,9 @@ impl Registration {
 /// What a node knows of one attempt when it registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptReport {
+    /// Of the order by which the node got it. One of another journal than the master's is being ended, or was: the master
+    /// takes no such attempt for its own, and the node forgets it once it was reported.
+    pub journal: JournalId,
     pub job: JobId,
     pub attempt: Attempt,
     pub state: AttemptState,

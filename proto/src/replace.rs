@@ -132,7 +132,14 @@ mod tests {
         let failed = List::clipped(vec![(3, Text::from("x"))]);
         check(NodeToMaster::Capped { generation: 9, failed }, "(3, \"\")");
         let state = AttemptState::Ended { outcome: Outcome::Lost { reason: "x".repeat(2_000_000) }, usage };
-        let report = AttemptReport { job, attempt, state, stdin_offset: 0, kept: Default::default() };
+        let report = AttemptReport {
+            journal: Default::default(),
+            job,
+            attempt,
+            state,
+            stdin_offset: 0,
+            kept: Default::default(),
+        };
         check(NodeToMaster::Attempts(List::clipped(vec![report])), why);
         let long = "x".repeat(2_000_000);
         let refused = MasterToClient::Refused { reason: long, hint: None };

@@ -203,4 +203,8 @@ pub enum Event {
         boot: String,
         since: Time,
     },
+    /// Job numbers below `next` were given in an earlier incarnation of the journal, and are not given again.
+    NumbersRaised {
+        next: JobId,
+    },
 }

@@ -177,6 +177,11 @@ impl Cluster {
         &self.state_dir
     }
 
+    /// All that the master has logged.
+    pub fn log_of_master(&self) -> String {
+        fs::read_to_string(self.dir.path().join("master.log")).unwrap_or_default()
+    }
+
     fn address_file(&self) -> PathBuf {
         self.state_dir.join("address")
     }

@@ -5,6 +5,7 @@ mod changes;
 mod durability;
 mod full_disk;
 mod history;
+mod identity;
 mod kill;
 mod readings;
 mod refusals;
@@ -74,6 +75,12 @@ async fn set_back(dir: &std::path::Path, more: &'static str) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.join("journal.db"));
     let mut conn = options.connect().await.expect("a database");
     let undone = "
+        DROP TABLE nodes;
+        DROP TABLE kept;
+        ALTER TABLE meta DROP COLUMN cluster;
+        ALTER TABLE meta DROP COLUMN incarnation;
+        ALTER TABLE meta DROP COLUMN begun;
+        ALTER TABLE meta DROP COLUMN writer;
         DROP TABLE changes;
         DROP INDEX finished_by_user;
         ALTER TABLE finished DROP COLUMN name;

@@ -132,6 +132,7 @@ impl Desk {
     fn exec(&self, job: JobId, attempt: Attempt, (nodes, index): (&[NodeId], usize)) -> Option<DoExec> {
         let (assignment, live) = (self.assignment(job, attempt)?, self.live_of(job)?);
         Some(DoExec {
+            journal: self.journal,
             job,
             attempt,
             name: live.request.name.clone(),

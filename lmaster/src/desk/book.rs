@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_journal::{ChangeRow, Entry, Submission};
+use limo_journal::{ChangeRow, Entry, NodeRow, Submission};
 use limo_model::{NodeId, Power, Span, Time};
 
 use super::Effect;
@@ -22,6 +22,10 @@ pub(super) struct Open {
     pub(super) after: Vec<After>,
     /// What operators changed, each with the number of the input that did.
     pub(super) changes: Vec<(u64, ChangeRow)>,
+    /// Incarnations of nodes that begin with these entries.
+    pub(super) nodes: Vec<NodeRow>,
+    /// Texts to be kept, by name. They wait for no entry, and no entry waits for them.
+    pub(super) kept: BTreeMap<String, String>,
     /// When it is to be written, where nobody waits for any of it.
     pub(super) by: Option<Time>,
 }
@@ -106,7 +110,10 @@ impl Book {
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        matches!(self.phase, Phase::Idle) && self.open.entries.is_empty() && !self.snapshot_wanted
+        matches!(self.phase, Phase::Idle)
+            && self.open.entries.is_empty()
+            && self.open.kept.is_empty()
+            && !self.snapshot_wanted
     }
 
     /// The process ends: a snapshot spares the next one the replay, which a newer program might do otherwise.
@@ -144,7 +151,8 @@ impl Book {
             Phase::Committing(_) | Phase::Recovering => None,
             Phase::Broken(at) => Some(*at),
             Phase::Idle => {
-                let due = [self.open.due(), self.wake_at, self.readings_due, rows].into_iter().flatten().min();
+                let kept = (!self.open.kept.is_empty()).then_some(Time::default());
+                let due = [self.open.due(), self.wake_at, self.readings_due, rows, kept].into_iter().flatten().min();
                 due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
             }
         };

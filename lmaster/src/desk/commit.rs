@@ -158,7 +158,7 @@ impl Desk {
         if self.book.open.is_due(now) || due(self.book.readings_due) {
             self.record_readings();
         } else if !due(self.book.wake_at) && !self.book.snapshot_wanted {
-            if self.rows_are_due() {
+            if self.rows_are_due() || !self.book.open.kept.is_empty() {
                 self.commit_rows();
             }
             return;
@@ -184,6 +184,8 @@ impl Desk {
             forget_readings,
             snapshot: if snapshot { self.snapshot() } else { None },
             changes: open.changes.into_iter().map(|(_, row)| row).collect(),
+            nodes: open.nodes,
+            kept: open.kept,
         };
         self.book.phase = Phase::Committing(open.after);
         self.effects.push(Effect::Commit(Box::new(batch)));
@@ -310,6 +312,8 @@ impl Desk {
                 self.now = self.now.max(restored.last);
                 self.core = restored.core;
                 self.metering = restored.metering;
+                (self.lives, self.kept) = (restored.lives, restored.kept);
+                self.grid.forget_kept();
                 self.book.generation = restored.generation;
                 self.book.since_snapshot = restored.entries;
                 self.book.phase = Phase::Idle;

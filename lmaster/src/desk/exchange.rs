@@ -1,6 +1,6 @@
 //! What the desk is told, and what it wants done: all that passes between it and the rest of the program.
 
-use limo_feeds::grid::{Kept, Word};
+use limo_feeds::grid::Word;
 use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, RecoverError, Recovered};
 use limo_model::{JobId, Power, Profile, ProfileKey, Time};
 use limo_proto::{
@@ -9,7 +9,7 @@ use limo_proto::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Caller, Found, Lesson, Life, News, PeerId, Settings, Ticket};
+use super::{Caller, Found, Lesson, News, PeerId, Settings, Ticket};
 
 /// What happens to the master.
 #[derive(Debug)]
@@ -63,10 +63,6 @@ pub enum Effect {
     RestoreBallast,
     Ask(Ticket, Question),
     Learn(Box<Lesson>),
-    /// Keep what was heard of the sources of limits over a restart.
-    KeepGrid(Box<Kept>),
-    /// Remember the life of a node over a restart of the master, before any effect that follows.
-    Remember(String, Life),
     /// Let the copies of a backup go.
     DropBackup,
     /// Give memory back to the kernel: much was freed.

@@ -16,10 +16,19 @@ pub struct News {
     /// `None` where no price is known now.
     pub prices: Option<Curve<Price>>,
     pub reports: Vec<FeedReport>,
+    /// What is to be kept over a restart.
+    pub kept: Option<String>,
 }
+
+/// The name under which the journal keeps it.
+pub const KEPT: &str = "prices";
 
 impl Desk {
     pub(super) fn told(&mut self, news: News) {
+        // The room that is left on a full disk belongs to the ends of jobs; the feeds tell again.
+        if let Some(text) = news.kept.as_ref().filter(|_| self.book.trouble().is_none()) {
+            self.keep(KEPT, text);
+        }
         self.news = Some(news);
         self.feeds_in_force();
     }

@@ -5,7 +5,10 @@ use limo_feeds::grid::{Arbiter, Kept, Mode, Report, Word, same_from};
 use limo_model::{Span, Time};
 use limo_sched::Event;
 
-use super::{Desk, Effect};
+use super::Desk;
+
+/// The name under which the journal keeps what the sources said last.
+pub const KEPT: &str = "grid";
 
 /// The sources, and what was said of them last.
 #[derive(Debug)]
@@ -13,7 +16,8 @@ pub struct Grid {
     pub(super) arbiter: Arbiter,
     /// Of the wall clock that tells the arbiter's times.
     offset: Span,
-    kept: Kept,
+    /// What the journal was given last; `None` if that may not be there.
+    kept: Option<Kept>,
     /// Of each source what the log says of it, in the order of the configuration.
     logged: Vec<Logged>,
 }
@@ -28,7 +32,12 @@ struct Logged {
 impl Grid {
     /// `offset` is that of the wall clock by which `arbiter` was made.
     pub fn new(arbiter: Arbiter, offset: Span) -> Self {
-        Self { kept: arbiter.kept(), logged: Vec::new(), offset, arbiter }
+        Self { kept: Some(arbiter.kept()), logged: Vec::new(), offset, arbiter }
+    }
+
+    /// The journal went back to an earlier state.
+    pub(super) fn forget_kept(&mut self) {
+        self.kept = None;
     }
 
     /// The wall clock has jumped: what was heard is as old as it was.
@@ -90,9 +99,12 @@ impl Desk {
         self.grid.arbiter.advance(wall);
         self.grid.log(wall);
         let kept = self.grid.arbiter.kept();
-        if kept != self.grid.kept {
-            self.effects.push(Effect::KeepGrid(Box::new(kept.clone())));
-            self.grid.kept = kept;
+        if self.grid.kept.as_ref() != Some(&kept) {
+            match serde_json::to_string(&kept) {
+                Ok(text) if self.keep(KEPT, &text) => self.grid.kept = Some(kept),
+                Ok(_) => {}
+                Err(error) => tracing::error!(%error, "what was heard of the grid cannot be written"),
+            }
         }
         // While there is no state, what follows from this waits until there is one.
         if !self.book.is_open() {

@@ -45,7 +45,7 @@ mod wide;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_feeds::grid::Arbiter;
-use limo_model::{Attempt, Band, Energy, JobId, NodeId, Now, Power, ProfileKey, Span, Time};
+use limo_model::{Attempt, Band, Energy, JobId, JournalId, NodeId, Now, Power, ProfileKey, Span, Time};
 use limo_proto::SubmissionKey;
 use limo_sched::{Core, ModeSetting, Options, Preset};
 
@@ -60,8 +60,9 @@ use backup::Backup;
 use book::Book;
 use clients::Asked;
 pub use exchange::{Effect, Input, Known, Question, Reply};
-pub use feeds::News;
+pub use feeds::{KEPT as KEPT_PRICES, News};
 use grid::Grid;
+pub use grid::KEPT as KEPT_GRID;
 use history::Actor;
 pub use history::Found;
 pub use live::{Launches, Live};
@@ -112,8 +113,6 @@ pub struct Life {
 /// What is known beside the journal when the process begins.
 #[derive(Debug)]
 pub struct Outside {
-    /// The life in which each node got its last assignments, by name.
-    pub lives: HashMap<String, Life>,
     /// The sources of limits, as of `clock`.
     pub grid: Arbiter,
     /// How this process tells the time.
@@ -168,6 +167,10 @@ pub struct Desk {
     /// The life in which each node got its last assignments, by name.
     lives: HashMap<String, Life>,
     sessions: Sessions,
+    /// Whose journal it is.
+    journal: JournalId,
+    /// Texts of others that are in the journal, or in a batch for it.
+    kept: BTreeMap<String, String>,
     grid: Grid,
     routes: Routes,
     /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
@@ -211,7 +214,9 @@ impl Desk {
             keys: HashMap::new(),
             nodes: BTreeMap::new(),
             connected: BTreeMap::new(),
-            lives: outside.lives,
+            lives: restored.lives,
+            journal: restored.journal,
+            kept: restored.kept,
             sessions: Sessions::default(),
             grid: Grid::new(outside.grid, outside.clock.offset),
             routes: Routes::default(),
@@ -304,6 +309,19 @@ impl Desk {
             self.follow_grid();
         }
         self.book.timer(self.now, &mut self.effects);
+    }
+
+    /// Keeps a text over a restart, in place of the one before. Tells whether it is in the journal or on its way there.
+    fn keep(&mut self, name: &str, text: &str) -> bool {
+        if self.kept.get(name).is_some_and(|kept| kept == text) {
+            return true;
+        }
+        if !self.book.is_open() {
+            return false;
+        }
+        self.kept.insert(name.to_owned(), text.to_owned());
+        self.book.open.kept.insert(name.to_owned(), text.to_owned());
+        true
     }
 
     /// Starting attempts.

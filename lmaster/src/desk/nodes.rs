@@ -1,6 +1,7 @@
 //! Nodes: registering, reporting, going away.
 
-use limo_model::{Attempt, JobId, NodeId, Outcome, Usage};
+use limo_journal::NodeRow;
+use limo_model::{Attempt, JobId, JournalId, NodeId, Outcome, Usage};
 use limo_proto::{AttemptReport, AttemptState, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Sample};
 use limo_sched::Event;
 
@@ -16,6 +17,9 @@ const ATTEMPTS_LIMIT: usize = 100_000;
 
 /// Longest instance and boot id, in bytes: both are random numbers.
 const LIFE_LIMIT: usize = 128;
+
+/// Job numbers stay exact in JSON, whose readers may hold numbers in 64-bit floating point.
+const NUMBERS_END: u64 = 1 << 53;
 
 /// One connection of a node.
 #[derive(Debug)]
@@ -178,6 +182,11 @@ impl Desk {
         if slave.instance.len() > LIFE_LIMIT || slave.boot.len() > LIFE_LIMIT {
             return self.refuse_node(peer, format!("the instance or the boot id is longer than {LIFE_LIMIT} bytes"));
         }
+        if slave.journal != self.journal {
+            let reason =
+                format!("the node answers to the journal {}: this master's is {}", slave.journal, self.journal);
+            return self.refuse_node(peer, reason);
+        }
         let registration = Registration { slave, attempts: Vec::new() };
         self.nodes.insert(peer, NodePeer::Registering(Box::new(registration)));
     }
@@ -205,7 +214,10 @@ impl Desk {
     }
 
     /// The attempts are in ascending order.
-    fn register(&mut self, peer: PeerId, registration: Registration) {
+    fn register(&mut self, peer: PeerId, mut registration: Registration) {
+        if let Err(reason) = self.set_apart(&mut registration) {
+            return self.refuse_node(peer, reason);
+        }
         let Registration { slave, attempts } = &registration;
         let name = &slave.spec.name;
         let known = self.lives.get(name);
@@ -237,14 +249,43 @@ impl Desk {
         self.after(After::Settled(peer, Box::new(registration)));
     }
 
+    /// Takes out of a registration what belongs to other journals. The node ends that by itself; here it is said, and numbers
+    /// of this cluster that were given in an earlier incarnation are not given again.
+    fn set_apart(&mut self, registration: &mut Registration) -> Result<(), String> {
+        let own = |report: &AttemptReport| self.journal.owns(report.journal);
+        let (own, foreign): (Vec<_>, Vec<_>) = std::mem::take(&mut registration.attempts).into_iter().partition(own);
+        let node = registration.slave.spec.name.as_str();
+        for AttemptReport { journal, job, attempt, state, .. } in &foreign {
+            let ended = matches!(state, AttemptState::Ended { .. });
+            tracing::error!(
+                node, %job, %attempt, %journal, ended,
+                "a node had a job of another journal: it is ended there, and is no job of this master"
+            );
+        }
+        let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.journal.cluster;
+        // Own ones, too: numbers that this journal does not know show that it was set back.
+        let named = |report: &&AttemptReport| report.journal != JournalId::default();
+        let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
+        registration.attempts = own;
+        let Some(highest) = highest.filter(|highest| *highest >= self.core.next_job()) else { return Ok(()) };
+        if highest.0 >= NUMBERS_END {
+            return Err(format!("node `{node}` reports job {highest}: numbers end at {NUMBERS_END}"));
+        }
+        let next = JobId(highest.0 + 1);
+        tracing::warn!(node, %highest, %next, "numbers of jobs go on above those of an earlier incarnation");
+        self.must(Event::NumbersRaised { next });
+        Ok(())
+    }
+
     /// The old life of a node is settled on disk: the new one begins.
     pub(super) fn settled(&mut self, peer: PeerId, registration: Registration) {
         let Some(NodePeer::Settling(early)) = self.nodes.get_mut(&peer) else { return };
         let early = std::mem::take(early);
-        let slave = &registration.slave;
-        let life = Life { instance: slave.instance.clone(), boot: slave.boot.clone() };
-        self.effects.push(Effect::Remember(slave.spec.name.clone(), life.clone()));
-        self.lives.insert(slave.spec.name.clone(), life);
+        let NewSlave { spec, instance, boot, .. } = &registration.slave;
+        let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
+        // In the batch of its registration: no assignment goes out before that is on disk.
+        self.book.open.nodes.push(NodeRow { name: name.clone(), instance: instance.clone(), boot: boot.clone() });
+        self.lives.insert(name, Life { instance, boot });
         self.register(peer, registration);
         for frame in early {
             self.node_frame(peer, frame);
@@ -308,11 +349,12 @@ impl Desk {
     fn may_return(&self, registration: &Registration, node: Option<NodeId>) -> Result<(), String> {
         let Registration { slave, attempts } = registration;
         let name = &slave.spec.name;
-        if let Some(foreign) = attempts.iter().find(|report| report.job >= self.core.next_job()) {
-            return Err(format!(
-                "node `{name}` has job {} of another master, which this one never gave it",
-                foreign.job
-            ));
+        // Records from before there were incarnations do not tell one master from another.
+        let nameless = |report: &&AttemptReport| report.journal == JournalId::default();
+        let foreign = |report: &&AttemptReport| report.job >= self.core.next_job();
+        if let Some(report) = attempts.iter().filter(nameless).find(foreign) {
+            let job = report.job;
+            return Err(format!("node `{name}` has job {job} of another master, which this one never gave it"));
         }
         let Some(believed) = node.map(|node| self.attempts_on(node)).filter(|jobs| !jobs.is_empty()) else {
             return Ok(());

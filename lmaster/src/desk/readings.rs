@@ -69,10 +69,11 @@ impl Desk {
         self.ledger.has_rows() && self.rows_due().is_some_and(|due| due <= self.now)
     }
 
-    /// Rows of the table by themselves: nothing has happened, so there is no round.
+    /// Rows and texts by themselves: nothing has happened, so there is no round.
     pub(super) fn commit_rows(&mut self) {
         let (readings, forget_readings) = self.ledger.take(self.now);
-        let batch = Batch { generation: self.book.generation, readings, forget_readings, ..Batch::default() };
+        let kept = std::mem::take(&mut self.book.open.kept);
+        let batch = Batch { generation: self.book.generation, readings, forget_readings, kept, ..Batch::default() };
         self.book.phase = Phase::Committing(Vec::new());
         self.effects.push(Effect::Commit(Box::new(batch)));
     }

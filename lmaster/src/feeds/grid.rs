@@ -1,9 +1,8 @@
-//! The sources of limits as tasks, and what is kept of them over a restart: DIR/grid.json, whole or not at all. A file that
-//! cannot be read is as good as none: what is obligatory begins in failsafe then.
+//! The sources of limits as tasks, and what is kept of them over a restart: a text in the journal. One that cannot be read is
+//! as good as none: what is obligatory begins in failsafe then.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use limo_feeds::config::AUTHORITIES_LIMIT;
@@ -14,38 +13,16 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use crate::config::grid::Kind;
-use crate::whole;
 
-/// Where what was heard is kept.
-pub struct Keeper {
-    path: PathBuf,
-}
-
-impl Keeper {
-    /// With what another process kept.
-    pub fn open(state_dir: &Path) -> (Self, Kept) {
-        let path = state_dir.join("grid.json");
-        let kept = match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(%error, path = %path.display(), "the grid's limits are not known any more");
-                Kept::default()
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Kept::default(),
-            Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "the grid's limits are not known any more");
-                Kept::default()
-            }
-        };
-        (Self { path }, kept)
-    }
-
-    /// Durable when this returns.
-    ///
-    /// # Errors
-    /// Where it cannot be written; what was kept before is then still there.
-    pub fn keep(&self, kept: &Kept) -> io::Result<()> {
-        whole::replace(&self.path, &serde_json::to_vec(kept)?)
-    }
+/// What another process kept in the journal; nothing if `text` cannot be read.
+pub fn kept(text: Option<&String>) -> Kept {
+    let read = |text: &String| {
+        serde_json::from_str(text).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the grid's limits are no longer known");
+            Kept::default()
+        })
+    };
+    text.map(read).unwrap_or_default()
 }
 
 /// Starts a task for each source. What they say goes to `words` with the number of the source. They end when the set is
@@ -104,15 +81,11 @@ mod tests {
     use limo_feeds::grid::KeptSource;
 
     #[test]
-    fn what_is_kept_outlasts_the_process_and_damage_is_forgetting() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (keeper, kept) = Keeper::open(dir.path());
-        assert_eq!(kept, Kept::default());
+    fn what_is_kept_is_read_and_damage_is_forgetting() {
         let source = KeptSource { name: "dso".into(), limits: Vec::new(), failsafe_since: None };
         let given = Kept { sources: vec![source] };
-        keeper.keep(&given).expect("writable");
-        assert_eq!(Keeper::open(dir.path()).1, given);
-        fs::write(dir.path().join("grid.json"), "{\"sour").expect("writable");
-        assert_eq!(Keeper::open(dir.path()).1, Kept::default());
+        let text = serde_json::to_string(&given).expect("written");
+        assert_eq!((kept(None), kept(Some(&text))), (Kept::default(), given));
+        assert_eq!(kept(Some(&"{\"sour".to_owned())), Kept::default());
     }
 }

@@ -2,7 +2,6 @@
 //! desk the curve that follows: whenever it may have changed, and once a minute, since the desk may have had to forget it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use limo_feeds::config::{Feed, Feeds};
@@ -13,9 +12,10 @@ use limo_feeds::slot::{Intensity, Quantity};
 use limo_feeds::source::Loaded;
 use limo_model::{Price, Span, Time};
 use limo_proto::FeedKind;
+use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::kept::Kept;
+use super::kept;
 use super::look::Look;
 use crate::desk::{Input, News};
 use crate::serve::now;
@@ -35,45 +35,48 @@ struct Telling {
     prices: Vec<Look<Price>>,
     carbon: Option<Look<Intensity>>,
     outlook: Outlook,
-    kept: Kept,
+    /// For the journal; `None` until a feed told something.
+    kept: Option<String>,
     came: Sender<Came>,
 }
 
-/// Tells the desk what the feeds say, for ever. Returns where there are none, or the desk is gone.
-pub async fn run(feeds: Feeds, state_dir: PathBuf, desk: Sender<Input>) {
+/// Tells the desk what the feeds say, for ever; `kept` is what the journal has of them. Returns if there are none, or the desk
+/// is gone.
+pub async fn run(feeds: Feeds, kept: Option<String>, desk: Sender<Input>) {
     if feeds.is_empty() {
         return;
     }
     let (came, coming) = channel(feeds.prices.len() + 1);
-    match Telling::new(feeds, Kept::open(&state_dir), came) {
+    let kept = kept.map(|text| kept::read(&text)).unwrap_or_default();
+    match Telling::new(feeds, &kept, came) {
         Ok(telling) => telling.serve(coming, desk).await,
         Err(error) => tracing::error!(%error, "no feed is asked"),
     }
 }
 
 /// What was kept of a feed.
-fn taken_up<V: Quantity>(feed: &Look<V>, kept: &Kept) -> Series<V> {
+fn taken_up<V: Quantity>(feed: &Look<V>, kept: &BTreeMap<String, Value>) -> Series<V> {
     let Feed { stale_after, fallback, ref name, .. } = feed.feed;
     let mut series = Series::new(stale_after, fallback);
-    if let Some(Err(error)) = kept.of(&feed.key()).map(|stored| series.take_up(stored)) {
+    if let Some(Err(error)) = kept.get(&feed.key()).cloned().map(|stored| series.take_up(stored)) {
         tracing::warn!(%error, feed = name.as_str(), "what a feed told before is not known any more");
     }
     series
 }
 
 impl Telling {
-    fn new(feeds: Feeds, kept: Kept, came: Sender<Came>) -> Result<Self, FetchError> {
+    fn new(feeds: Feeds, kept: &BTreeMap<String, Value>, came: Sender<Came>) -> Result<Self, FetchError> {
         let at = now();
         let Feeds { prices, carbon, weight_milli_per_t, .. } = feeds;
         let prices: Vec<_> =
             prices.into_iter().map(|feed| Look::new(feed, FeedKind::Price, at)).collect::<Result<_, _>>()?;
         let carbon = carbon.map(|feed| Look::new(feed, FeedKind::Carbon, at)).transpose()?;
         let outlook = Outlook {
-            prices: prices.iter().map(|look| taken_up(look, &kept)).collect(),
-            carbon: carbon.as_ref().map(|look| taken_up(look, &kept)),
+            prices: prices.iter().map(|look| taken_up(look, kept)).collect(),
+            carbon: carbon.as_ref().map(|look| taken_up(look, kept)),
             weight_milli_per_t,
         };
-        Ok(Self { prices, carbon, outlook, kept, came })
+        Ok(Self { prices, carbon, outlook, kept: None, came })
     }
 
     async fn serve(mut self, mut coming: Receiver<Came>, desk: Sender<Input>) {
@@ -136,7 +139,10 @@ impl Telling {
                 Err(error) => tracing::error!(%error, key, "what a feed told cannot be written"),
             }
         }
-        self.kept.keep(feeds);
+        match kept::write(feeds) {
+            Ok(text) => self.kept = Some(text),
+            Err(error) => tracing::error!(%error, "what the feeds tell is not kept over a restart"),
+        }
     }
 
     fn news(&self) -> News {
@@ -145,7 +151,7 @@ impl Telling {
         let prices = prices.map(|(look, series)| look.report(series.known_until(at)));
         let carbon = self.carbon.iter().zip(&self.outlook.carbon);
         let carbon = carbon.map(|(look, series)| look.report(series.known_until(at)));
-        News { prices: self.outlook.curve(at), reports: prices.chain(carbon).collect() }
+        News { prices: self.outlook.curve(at), reports: prices.chain(carbon).collect(), kept: self.kept.clone() }
     }
 
     fn pause(&self, at: Time) -> Duration {

@@ -36,23 +36,28 @@ async fn each_is_turned_away_and_the_others_are_served() {
     let master = Master::start(dir.path());
     let mut good = Client::new(&master).await;
 
+    let answer = rest(call(&master, &greeting(1, 1)));
+    assert!(answer.contains("use programs of one release of Limo"), "{answer}");
     let answer = rest(call(&master, &greeting(9, 9)));
-    assert!(answer.contains("the peer speaks versions 9 to 9 of the protocol: this program speaks 1"), "{answer}");
+    assert!(
+        answer.contains("the peer speaks versions 9 to 9 of the protocol: this program speaks version 2"),
+        "{answer}"
+    );
     let answer = rest(call(&master, b"\0\0\0\x05hello"));
     assert!(answer.contains("this is not Limo's protocol") || answer.is_empty(), "{answer}");
     master.logged("this is not Limo's protocol");
     // 4 KiB before the peer is known, 1 MiB afterwards.
     rest(call(&master, b"\0\0\x20\0hello"));
-    let mut oversized = greeting(1, 1);
+    let mut oversized = greeting(2, 2);
     oversized.extend([0, 0x20, 0, 0, 1]);
     rest(call(&master, &oversized));
     let line = master.logged("does not keep to the protocol");
     assert!(line.contains("frame size too big"), "{line}");
-    let mut malformed = greeting(1, 1);
+    let mut malformed = greeting(2, 2);
     malformed.extend([0, 0, 0, 2, 1, 99]);
     rest(call(&master, &malformed));
     master.logged("does not keep to the protocol");
-    let mut truncated = greeting(1, 1);
+    let mut truncated = greeting(2, 2);
     truncated.extend([0, 0, 0, 100, 1, 2, 3]);
     let mut stream = call(&master, &truncated);
     stream.read_exact(&mut [0; 5]).expect("a greeting");
@@ -69,6 +74,7 @@ async fn a_name_in_use_is_refused() {
     let _first = Node::register(&master, "n1", Vec::new()).await;
     let mut second = Node::call(&master, Role::Node).await;
     let mut other = slave("n1", Vec::new());
+    other.slave.journal = second.connection.identity.journal;
     other.slave.instance = "another".into();
     for message in other.into_messages() {
         second.say(message).await;
@@ -87,7 +93,7 @@ fn other_users_run_no_nodes() {
     let dir = tempfile::tempdir().expect("a directory");
     let master = Master::start(dir.path());
     let (_, port) = master.address.rsplit_once(':').expect("a port");
-    let script = format!(r"exec 3<>/dev/tcp/127.0.0.1/{port}; printf '\0\0\0\10\0LIMO\0\1\1' >&3; cat <&3");
+    let script = format!(r"exec 3<>/dev/tcp/127.0.0.1/{port}; printf '\0\0\0\10\0LIMO\0\2\2' >&3; cat <&3");
     let answer = Command::new("bash").args(["-c", &script]).uid(1).gid(1).output().expect("bash");
     let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
     assert!(answer.contains("may not run nodes: only root and the user that runs the master may"), "{answer}");

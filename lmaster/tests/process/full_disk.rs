@@ -74,7 +74,14 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let (job, attempt) = (running, exec.attempt);
     let (outcome, usage) = (Outcome::Exited(0), Usage::default());
     let state_of = limo_proto::AttemptState::Ended { outcome: outcome.clone(), usage };
-    let report = limo_proto::AttemptReport { job, attempt, state: state_of, stdin_offset: 0, kept: Default::default() };
+    let report = limo_proto::AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt,
+        state: state_of,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
     let mut node = Node::register(&master, "n1", vec![report]).await;
     node.hear_of(|message| (*message == MasterToNode::EndedAck { job, attempt }).then_some(())).await;
     node.say(NodeToMaster::Ended { job, attempt, outcome, usage }).await;

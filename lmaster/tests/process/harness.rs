@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use limo_model::{JobId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
+use limo_model::{JobId, JournalId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
     Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
     MasterToNode, NewSlave, NodeToMaster, Query, Registration, Replace, Role, SendExec, Status, Trusted, connect,
@@ -172,7 +172,15 @@ impl Node {
     /// A registered node.
     pub async fn register(master: &Master, name: &str, attempts: Vec<AttemptReport>) -> Self {
         let mut node = Self::call(master, Role::Node).await;
-        for message in slave(name, attempts).into_messages() {
+        let journal = node.connection.identity.journal;
+        // Attempts of this master, unless a test says of which other.
+        let attempts = attempts.into_iter().map(|report| match report.journal {
+            unnamed if unnamed == JournalId::default() => AttemptReport { journal, ..report },
+            _ => report,
+        });
+        let mut registration = slave(name, attempts.collect());
+        registration.slave.journal = journal;
+        for message in registration.into_messages() {
             node.say(message).await;
         }
         match node.hear().await {
@@ -269,7 +277,8 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> Registration {
         meter: Meter::Emulated,
         rest: None,
     };
-    let slave = NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into() };
+    let slave =
+        NewSlave { journal: Default::default(), spec, instance: format!("instance of {name}"), boot: "boot".into() };
     Registration { slave, attempts }
 }
 

@@ -95,6 +95,7 @@ async fn a_crash_loses_nothing_and_repeats_nothing() {
     assert_eq!(states[1], (waiting, JobState::Waiting));
     let attempt = exec_running.attempt;
     let report = AttemptReport {
+        journal: Default::default(),
         job: running,
         attempt,
         state: AttemptState::Running,

@@ -2,6 +2,7 @@
 
 mod bad_peers;
 mod feeds;
+mod formats;
 mod full_disk;
 mod grid;
 mod harness;

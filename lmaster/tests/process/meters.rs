@@ -67,6 +67,7 @@ fn configured(dir: &Path, plug: &Plug) -> String {
 async fn bare(master: &Master, name: &str) -> Node {
     let mut node = Node::call(master, Role::Node).await;
     let mut slave = slave(name, Vec::new());
+    slave.slave.journal = node.connection.identity.journal;
     slave.slave.spec.meter = Meter::None;
     for message in slave.into_messages() {
         node.say(message).await;

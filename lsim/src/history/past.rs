@@ -216,6 +216,7 @@ impl Reader {
             }
             // What jobs and nodes do by themselves is simulated.
             Event::TakenBack { .. }
+            | Event::NumbersRaised { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
             | Event::PartEnded { .. }

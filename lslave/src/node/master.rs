@@ -44,7 +44,7 @@ impl Node {
     fn assigned(&mut self, exec: DoExec) {
         let (job, attempt) = (exec.job, exec.attempt);
         let refuse = |reason: String| NodeToMaster::JobRefused { job, attempt, reason: reason.into() };
-        let answer = match self.attempts.weigh(job, attempt) {
+        let answer = match self.attempts.weigh(exec.journal, job, attempt) {
             Verdict::Refuse(reason) => refuse(reason),
             Verdict::Acknowledge => NodeToMaster::JobAck { job, attempt },
             Verdict::Repeat => return self.tell_end_again(job),
@@ -71,14 +71,17 @@ impl Node {
         if self.closing.is_some() {
             return Err("the node is shutting down".to_owned());
         }
+        if self.journal != Some(exec.journal) {
+            return Err(format!("the order is of the journal {}, which is not this master's", exec.journal));
+        }
         self.check_placement(&exec)?;
         let cookie = random_name().map_err(|error| error.to_string())?;
-        let (job, number) = (exec.job, exec.attempt);
+        let (journal, job, number) = (exec.journal, exec.job, exec.attempt);
         let intent = Intent { exec, cookie: cookie.clone(), boot: self.boot.clone() };
         self.spool.hold(&intent).map_err(|error| error.to_string())?;
         self.expect_streams(&intent.exec);
         let state = State::Held(Box::new(intent.exec));
-        self.attempts.known.insert(job, Attempt { number, cookie, state });
+        self.attempts.known.insert(job, Attempt { journal, number, cookie, state });
         debug!(%job, attempt = %number, "assignment held");
         Ok(())
     }

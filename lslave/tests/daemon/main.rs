@@ -8,6 +8,7 @@ mod config;
 mod emulated;
 #[path = "../../../power/tests/fake/mod.rs"]
 mod fake;
+mod foreign;
 mod hostile;
 mod kill;
 mod launch;

@@ -6,10 +6,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limo_model::{Attempt, JobId, Memory, NodeId, NodeSpec, Outcome, Part, Span, UnitId, Usage};
+use limo_model::{Attempt, JobId, JournalId, Memory, NodeId, NodeSpec, Outcome, Part, Span, UnitId, Usage};
 use limo_proto::{
-    AttemptReport, Channel, Connection, Data, DoExec, Frame, Inbox, Io, Launch, MasterToNode, NewSlave, NodeToMaster,
-    StreamId, accept,
+    AttemptReport, Channel, Connection, Data, DoExec, Frame, Identity, Inbox, Io, Launch, MasterToNode, NewSlave,
+    NodeToMaster, StreamId, accept,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -91,6 +91,7 @@ pub fn command(dir: &Path, master: &Master, more: &[&str]) -> Command {
 
 /// What a node said when it registered.
 pub struct New {
+    pub journal: JournalId,
     pub spec: NodeSpec,
     pub instance: String,
     pub boot: String,
@@ -99,16 +100,21 @@ pub struct New {
 
 pub struct Master {
     listener: TcpListener,
+    /// What it says in its greetings.
+    pub identity: Identity,
 }
 
 impl Master {
     pub async fn new() -> Self {
-        Self { listener: TcpListener::bind("127.0.0.1:0").await.expect("a port") }
+        Self { listener: TcpListener::bind("127.0.0.1:0").await.expect("a port"), identity: Identity::default() }
     }
 
     /// Another master where one was.
     pub async fn at(address: &str) -> Self {
-        Self { listener: TcpListener::bind(address).await.expect("the port is free again") }
+        Self {
+            listener: TcpListener::bind(address).await.expect("the port is free again"),
+            identity: Identity::default(),
+        }
     }
 
     pub fn address(&self) -> String {
@@ -118,9 +124,9 @@ impl Master {
     /// The next connection of a node, up to its first message.
     pub async fn greet(&self) -> (Session, New) {
         let (stream, _) = within(self.listener.accept()).await.expect("a connection");
-        let connection = accept(stream, PATIENCE).await.expect("a node").into_connection();
+        let connection = accept(stream, PATIENCE, self.identity).await.expect("a node").into_connection();
         let mut session = Session { connection, early: VecDeque::new() };
-        let NewSlave { spec, instance, boot } = match session.next().await {
+        let NewSlave { journal, spec, instance, boot } = match session.next().await {
             Frame::Message(NodeToMaster::NewSlave(new)) => *new,
             other => panic!("{other:?} instead of NewSlave"),
         };
@@ -130,7 +136,7 @@ impl Master {
                 Frame::Message(NodeToMaster::Attempts(piece)) => attempts.extend(piece),
                 Frame::Message(NodeToMaster::RegisterEnd { count }) => {
                     assert_eq!(count as usize, attempts.len());
-                    return (session, New { spec, instance, boot, attempts });
+                    return (session, New { journal, spec, instance, boot, attempts });
                 }
                 other => panic!("{other:?} in a registration"),
             }
@@ -275,6 +281,7 @@ impl Session {
 pub fn exec(job: u64, argv: &[&str]) -> DoExec {
     let unit = UnitId { node: NodeId(0), unit: 0 };
     DoExec {
+        journal: JournalId::default(),
         job: JobId(job),
         attempt: Attempt(1),
         name: "test".into(),

@@ -1,9 +1,9 @@
 //! Messages of every kind, at random.
 
 use limo_model::{
-    Allowance, Attempt, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, Energy, JobId, Memory,
-    Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec,
-    Usage, Warning, WhenUsed,
+    Allowance, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency, Energy,
+    Incarnation, JobId, JournalId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request,
+    Span, Time, UnitId, UnitKind, UnitSpec, Usage, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
@@ -161,6 +161,7 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         (outcome(), usage()).prop_map(|(outcome, usage)| AttemptState::Ended { outcome, usage }),
     ];
     let report = (ids(), state, any::<u64>()).prop_map(|((job, attempt), state, stdin_offset)| AttemptReport {
+        journal: JournalId { cluster: ClusterId([9; 16]), incarnation: Incarnation(stdin_offset) },
         job,
         attempt,
         state,
@@ -169,7 +170,8 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
     });
     prop_oneof![
         (spec(), text()).prop_map(|(spec, instance)| {
-            NodeToMaster::NewSlave(Box::new(NewSlave { spec, boot: instance.clone(), instance }))
+            let journal = JournalId::default();
+            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot: instance.clone(), instance }))
         }),
         vec(report, 0..3).prop_map(|attempts| NodeToMaster::Attempts(List::clipped(attempts))),
         any::<u32>().prop_map(|count| NodeToMaster::RegisterEnd { count }),
@@ -219,6 +221,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
                 grace: Span::from_secs(3),
             });
             let exec = DoExec {
+                journal: JournalId::default(),
                 job,
                 attempt,
                 name,

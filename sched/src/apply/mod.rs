@@ -82,6 +82,10 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::PrioritySet { job, priority, .. } => rank::priority_set(state, now, *job, *priority),
         Event::QuotasSet { quotas, .. } => quota::set(state, now, quotas),
         Event::FairshareSet { fairshare, .. } => rank::fairshare_set(state, now, fairshare),
+        Event::NumbersRaised { next } => {
+            state.next_job = state.next_job.max(next.0);
+            Ok(())
+        }
         Event::ClockOffset { offset, boot, since } => {
             clock::offset(state, now, Clock { offset: *offset, boot: boot.clone(), since: *since })
         }

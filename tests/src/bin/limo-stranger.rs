@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use limo_proto::{
-    ClientToMaster, Connection, Endpoint, Greeted, MasterToClient, MasterToNode, NodeToMaster, Reader, Role, Socket,
-    accept, raise_descriptor_limit,
+    ClientToMaster, Connection, Endpoint, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster, Reader, Role,
+    Socket, accept, raise_descriptor_limit,
 };
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt;
@@ -62,7 +62,7 @@ async fn impostor(endpoint: Endpoint) -> Result<()> {
             Listener::Tcp(listener) => listener.accept().await?.0.into(),
         };
         tokio::spawn(async move {
-            match accept(socket, PATIENCE).await {
+            match accept(socket, PATIENCE, Identity::default()).await {
                 Ok(greeted) => hear(greeted).await,
                 Err(error) => println!("not greeted: {error}"),
             }
@@ -74,11 +74,12 @@ async fn hear(greeted: Greeted) {
     println!("greeted by a {:?}", greeted.role);
     match greeted.role {
         Role::Node => {
-            let Connection { reader, writer: _writer } = greeted.into_connection::<NodeToMaster, MasterToNode>();
+            let Connection { reader, writer: _writer, .. } = greeted.into_connection::<NodeToMaster, MasterToNode>();
             listen(reader).await;
         }
         Role::Client => {
-            let Connection { reader, writer: _writer } = greeted.into_connection::<ClientToMaster, MasterToClient>();
+            let Connection { reader, writer: _writer, .. } =
+                greeted.into_connection::<ClientToMaster, MasterToClient>();
             listen(reader).await;
         }
     }

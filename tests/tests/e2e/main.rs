@@ -16,6 +16,7 @@ mod full_disk;
 mod gibibyte;
 mod history;
 mod impostor;
+mod incarnation;
 mod ledger;
 mod listing;
 mod load;

@@ -29,10 +29,11 @@ impl Puppet {
             meter: Meter::None,
             rest: None,
         };
-        let slave = NewSlave { spec, instance: name.into(), boot: "one".into() };
         let line: Line = connect(&address.parse().expect("an endpoint"), Role::Node, &Trusted::own())
             .await
             .expect("the master listens");
+        let (journal, instance) = (line.identity.journal, name.into());
+        let slave = NewSlave { journal, spec, instance, boot: "one".into() };
         let mut puppet = Self(line);
         for message in (Registration { slave, attempts: Vec::new() }).into_messages() {
             puppet.say(message).await;

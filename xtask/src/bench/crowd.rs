@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use limo_model::{Cores, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
+use limo_model::{Cores, JournalId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
 use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, Trusted, connect};
 use tokio::task::JoinSet;
 
@@ -51,8 +51,8 @@ fn slave(name: &str) -> Registration {
         meter: Meter::None,
         rest: None,
     };
-    let slave = NewSlave { spec, instance: format!("instance of {name}"), boot: "boot".into() };
-    Registration { slave, attempts: Vec::new() }
+    let (instance, boot) = (format!("instance of {name}"), "boot".into());
+    Registration { slave: NewSlave { journal: JournalId::default(), spec, instance, boot }, attempts: Vec::new() }
 }
 
 /// Registered nodes.
@@ -66,7 +66,9 @@ async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
         let address = address.to_owned();
         calls.spawn(async move {
             let mut line: Line = connect(&address.parse()?, Role::Node, &Trusted::own()).await?;
-            for message in slave(&format!("node-{index}")).into_messages() {
+            let mut registration = slave(&format!("node-{index}"));
+            registration.slave.journal = line.identity.journal;
+            for message in registration.into_messages() {
                 line.writer.feed(&Frame::Message(message)).await?;
             }
             line.writer.flush().await?;

@@ -26,6 +26,7 @@ fn silence_moves_the_job_to_another_node() {
     assert_eq!((exec.job, exec.attempt), (JOB, Attempt(2)));
     // The node wakes up, and has the attempt on record.
     let held = AttemptReport {
+        journal: Default::default(),
         job: JOB,
         attempt: Attempt(1),
         state: limo_proto::AttemptState::Held,
@@ -65,6 +66,7 @@ fn a_connection_that_breaks_after_go_moves_nothing() {
     bench.pass(Span::from_secs(50));
     assert!(bench.orders(n2).is_empty());
     let running = AttemptReport {
+        journal: Default::default(),
         job: JOB,
         attempt: Attempt(1),
         state: limo_proto::AttemptState::Running,

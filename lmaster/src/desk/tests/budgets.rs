@@ -62,6 +62,7 @@ fn with_a_job() -> (Bench, PeerId) {
 /// The job goes on, and a second after the node is back its reading counts again.
 fn back(bench: &mut Bench) -> PeerId {
     let report = AttemptReport {
+        journal: Default::default(),
         job: JobId(1),
         attempt: Attempt(1),
         state: AttemptState::Running,

@@ -77,7 +77,14 @@ fn an_end_that_was_not_written_is_told_again() {
     let node = bench.node_with(
         "n1",
         "boot",
-        vec![AttemptReport { job, attempt, state, stdin_offset: 0, kept: Default::default() }],
+        vec![AttemptReport {
+            journal: Default::default(),
+            job,
+            attempt,
+            state,
+            stdin_offset: 0,
+            kept: Default::default(),
+        }],
     );
     assert!(words(&bench.orders(node)).contains(&"EndedAck".to_owned()));
     assert!(words(&bench.heard(client)).contains(&"Finished".to_owned()));

@@ -12,7 +12,7 @@ fn price(milli: i64) -> Option<Curve<Price>> {
 }
 
 fn tell(bench: &mut Bench, prices: Option<Curve<Price>>) {
-    bench.input(Input::Feeds(Box::new(News { prices, reports: Vec::new() })));
+    bench.input(Input::Feeds(Box::new(News { prices, ..News::default() })));
 }
 
 fn set(bench: &mut Bench, change: Change) -> MasterToClient {
@@ -108,6 +108,6 @@ fn what_feeds_say_of_themselves_is_shown() {
         last_error: None,
         known_until: None,
     };
-    bench.input(Input::Feeds(Box::new(News { prices: None, reports: vec![report.clone()] })));
+    bench.input(Input::Feeds(Box::new(News { reports: vec![report.clone()], ..News::default() })));
     assert_eq!(status(&mut bench).feeds, [report]);
 }

@@ -33,8 +33,8 @@ mod wide;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
-use limo_feeds::grid::{Arbiter, Kept, Source};
-use limo_journal::{Batch, ChangeItem, ChangeRow, CommitError, Entry, ReadingRow, Recovered, Submission};
+use limo_feeds::grid::{Arbiter, Source};
+use limo_journal::{Batch, ChangeItem, ChangeRow, CommitError, Entry, NodeRow, ReadingRow, Recovered, Submission};
 use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Now, Outcome, Power, Span, Time, Usage, Wall};
 use limo_proto::{
     Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
@@ -43,7 +43,7 @@ use limo_proto::{
 use limo_sched::{Clock, ModeSetting, Options, Preset};
 
 use super::{
-    Caller, Desk, Effect, Found, Initial, Input, Known, Lesson, Life, Outside, PeerId, Question, Reply, Settings,
+    Caller, Desk, Effect, Found, Initial, Input, KEPT_GRID, Known, Lesson, Outside, PeerId, Question, Reply, Settings,
     Ticket,
 };
 use crate::limits::Limits;
@@ -57,16 +57,17 @@ const START: i64 = 1_767_225_600_000;
 /// What is on disk.
 #[derive(Debug, Default, Clone)]
 struct Disk {
+    journal: limo_model::JournalId,
     snapshot: Option<String>,
     entries: Vec<(Time, Entry)>,
     live: BTreeMap<JobId, Submission>,
     keys: HashMap<[u8; 16], (JobId, u32)>,
     finished: BTreeMap<JobId, JobReport>,
     generation: u64,
-    lives: HashMap<String, Life>,
-    /// The sources of limits of the configuration, and what was kept of them.
+    nodes: BTreeMap<String, NodeRow>,
+    kept: BTreeMap<String, String>,
+    /// The sources of limits of the configuration.
     sources: Vec<Source>,
-    grid: Kept,
     readings: BTreeMap<(Time, String, Time), Drawn>,
     changes: Vec<ChangeRow>,
 }
@@ -91,6 +92,8 @@ impl Disk {
             let report = serde_json::from_str(&row.report).expect("a report");
             assert!(self.finished.insert(row.job, report).is_none(), "job {} ended twice", row.job);
         }
+        self.nodes.extend(batch.nodes.into_iter().map(|row| (row.name.clone(), row)));
+        self.kept.extend(batch.kept);
         for row in batch.changes {
             let number = self.changes.len() as u64 + 1;
             self.changes.push(ChangeRow { number, ..row });
@@ -102,17 +105,22 @@ impl Disk {
     }
 
     fn outside(&self, now: Time, ahead: Span) -> Outside {
-        let grid = Arbiter::new(self.sources.clone(), 100, self.grid.clone(), now + ahead);
-        Outside { lives: self.lives.clone(), grid, clock: Clock { offset: ahead, ..Clock::default() } }
+        let kept = self.kept.get(KEPT_GRID).map(|text| serde_json::from_str(text).expect("readable"));
+        let grid = Arbiter::new(self.sources.clone(), 100, kept.unwrap_or_default(), now + ahead);
+        Outside { grid, clock: Clock { offset: ahead, ..Clock::default() } }
     }
 
     fn recover(&mut self) -> Recovered {
         self.generation += 1;
         Recovered {
+            journal: self.journal,
             snapshot: self.snapshot.clone(),
             entries: self.entries.clone(),
             live: self.live.values().cloned().collect(),
             generation: self.generation,
+            nodes: self.nodes.clone(),
+            kept: self.kept.clone(),
+            ..Recovered::default()
         }
     }
 
@@ -280,8 +288,6 @@ impl Bench {
             Effect::WhenDrained(peer) => return Some(Input::Drained(peer)),
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
-            Effect::KeepGrid(kept) => self.disk.grid = *kept,
-            Effect::Remember(node, life) => drop(self.disk.lives.insert(node, life)),
         }
         None
     }

@@ -1,5 +1,6 @@
 //! Which nodes may register, and whose word counts.
 
+use limo_model::{ClusterId, Incarnation, JournalId};
 use limo_proto::{AttemptState, JobState};
 
 use super::*;
@@ -16,7 +17,14 @@ fn refused(bench: &mut Bench, registration: Registration) -> String {
 }
 
 fn report_of(job: u64, state: AttemptState) -> AttemptReport {
-    AttemptReport { job: JobId(job), attempt: Attempt(1), state, stdin_offset: 0, kept: Default::default() }
+    AttemptReport {
+        journal: Default::default(),
+        job: JobId(job),
+        attempt: Attempt(1),
+        state,
+        stdin_offset: 0,
+        kept: Default::default(),
+    }
 }
 
 #[test]
@@ -173,4 +181,60 @@ fn an_incomplete_or_endless_registration_is_refused() {
     let peer = begin(&mut bench);
     bench.report(peer, NodeToMaster::Reading(Sample::once(Power::ZERO)));
     assert_eq!(bench.closed.last(), Some(&(peer, "a node must finish its registration first".to_owned())));
+}
+
+const CLUSTER: ClusterId = ClusterId([7; 16]);
+
+fn of(cluster: ClusterId, incarnation: u64, job: u64, state: AttemptState) -> AttemptReport {
+    let journal = JournalId { cluster, incarnation: Incarnation(incarnation) };
+    AttemptReport { journal, ..report_of(job, state) }
+}
+
+/// A master whose journal is incarnation 2 of [`CLUSTER`].
+fn restored_bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.disk.journal = JournalId { cluster: CLUSTER, incarnation: Incarnation(2) };
+    bench.killed()
+}
+
+fn register(bench: &mut Bench, attempts: Vec<AttemptReport>) -> PeerId {
+    let peer = bench.peer();
+    bench.input(Input::NodeConnected(peer));
+    let mut registration = slave("n1", "boot", attempts);
+    registration.slave.journal = bench.disk.journal;
+    for message in registration.into_messages() {
+        bench.report(peer, message);
+    }
+    peer
+}
+
+#[test]
+fn jobs_of_another_journal_are_not_adopted_and_numbers_go_on_above_those_of_the_cluster() {
+    let mut bench = restored_bench();
+    let client = bench.client(7);
+    let job = bench.submit(client, 1);
+    let foreign = ClusterId([9; 16]);
+    let attempts = vec![
+        of(CLUSTER, 1, job.0, AttemptState::Running),
+        of(foreign, 2, 500, AttemptState::Running),
+        of(CLUSTER, 1, 40, AttemptState::Running),
+    ];
+    let node = register(&mut bench, attempts);
+    let orders = bench.orders(node);
+    assert_eq!(words(&orders), ["Registered", "DoExec"], "the master's own job is a new one");
+    let Some(MasterToNode::DoExec(exec)) = orders.last() else { panic!("{orders:?}") };
+    assert_eq!((exec.job, exec.journal), (job, bench.disk.journal));
+    assert_eq!(bench.submit(client, 2), JobId(41), "above what the node had of this cluster, whatever others had");
+    let mut bench = bench.killed();
+    let client = bench.client(8);
+    assert_eq!(bench.submit(client, 3), JobId(42));
+}
+
+#[test]
+fn a_node_that_answers_to_another_journal_is_refused() {
+    let mut bench = restored_bench();
+    let told = refused(&mut bench, slave("n1", "boot", Vec::new()));
+    assert!(told.starts_with("the node answers to the journal 0000"), "{told}");
+    let peer = register(&mut bench, vec![of(CLUSTER, 1, u64::MAX - 1, AttemptState::Running)]);
+    assert!(matches!(&bench.orders(peer)[..], [MasterToNode::Refused { reason }] if reason.contains("numbers end at")));
 }

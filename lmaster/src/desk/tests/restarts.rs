@@ -10,7 +10,14 @@ const JOB: JobId = JobId(1);
 const ATTEMPT: Attempt = Attempt(1);
 
 fn reported(state: AttemptState) -> Vec<AttemptReport> {
-    vec![AttemptReport { job: JOB, attempt: ATTEMPT, state, stdin_offset: 0, kept: Default::default() }]
+    vec![AttemptReport {
+        journal: Default::default(),
+        job: JOB,
+        attempt: ATTEMPT,
+        state,
+        stdin_offset: 0,
+        kept: Default::default(),
+    }]
 }
 
 /// A master that was killed right after the assignment was on disk.
@@ -59,12 +66,12 @@ fn a_loss_is_on_disk_before_the_new_life_is_remembered() {
     let mut bench = killed_while_starting();
     bench.slow_disk = true;
     let node = bench.node_with("n1", "another boot", Vec::new());
-    assert_eq!(bench.disk.lives["n1"].boot, "boot");
+    assert_eq!(bench.disk.nodes["n1"].boot, "boot");
     bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(12))));
     let mut bench = bench.killed();
     let node = bench.node_with("n1", "another boot", Vec::new());
     assert_eq!((state(&mut bench), words(&bench.orders(node))), (JobState::Lost, vec!["Registered".to_owned()]));
-    assert_eq!(bench.disk.lives["n1"].boot, "another boot");
+    assert_eq!(bench.disk.nodes["n1"].boot, "another boot");
 }
 
 #[test]

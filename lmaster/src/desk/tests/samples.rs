@@ -21,7 +21,9 @@ pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> Registrati
         meter: Meter::Emulated,
         rest: None,
     };
-    Registration { slave: NewSlave { spec, instance: format!("instance of {name}"), boot: boot.into() }, attempts }
+    let slave =
+        NewSlave { journal: Default::default(), spec, instance: format!("instance of {name}"), boot: boot.into() };
+    Registration { slave, attempts }
 }
 
 pub fn exec(key: u8) -> ClientToMaster {

@@ -61,6 +61,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
         "n1",
         "boot",
         vec![AttemptReport {
+            journal: Default::default(),
             job: JobId(1),
             attempt: Attempt(1),
             state: AttemptState::Running,
@@ -100,8 +101,14 @@ fn a_job_stands_still_and_goes_on() {
     bench.report(node, NodeToMaster::Paused { job, attempt, paused: true });
     let mut bench = bench.killed();
     assert_eq!(bench.jobs()[0].state, JobState::Suspended, "a master that was killed knows it");
-    let reported =
-        AttemptReport { job, attempt, state: AttemptState::Running, stdin_offset: 0, kept: Default::default() };
+    let reported = AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt,
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
     let node = bench.node_with("n1", "boot", vec![reported]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Caps", "Suspend"]);
     limit(&mut bench, 200);

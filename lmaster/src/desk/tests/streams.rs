@@ -128,6 +128,7 @@ fn after_a_restart_both_ends_find_each_other_in_any_order() {
         let it = running();
         let mut bench = it.bench.killed();
         let reports = vec![AttemptReport {
+            journal: Default::default(),
             job: it.job,
             attempt: Attempt(1),
             state: AttemptState::Running,

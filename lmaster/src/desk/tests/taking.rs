@@ -125,7 +125,14 @@ fn stdin_that_nobody_took_up_is_sent_again() {
     let second = bench.client(7);
     assert_eq!(take_up(&mut bench, second, (JOB, false)).expect("nobody is there").stdin, Some(3));
     let state = AttemptState::Running;
-    let report = AttemptReport { job: JOB, attempt: Attempt(1), state, stdin_offset: 0, kept: Kept::default() };
+    let report = AttemptReport {
+        journal: Default::default(),
+        job: JOB,
+        attempt: Attempt(1),
+        state,
+        stdin_offset: 0,
+        kept: Kept::default(),
+    };
     bench.node_with("n1", "boot", vec![report]);
     bench.say(second, ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
     assert_eq!(bench.heard(second).last(), Some(&MasterToClient::Attached { job: JOB, stdin_offset: 3 }));
@@ -137,7 +144,14 @@ fn a_master_that_was_away_knows_from_the_node_where_streams_are() {
     let mut bench = bench.killed();
     let kept = Kept { stdin: 9, stdin_ended: false, stdout: 70, stderr: 6 };
     let running = AttemptState::Running;
-    let report = |kept| AttemptReport { job: JOB, attempt: Attempt(1), state: running.clone(), stdin_offset: 5, kept };
+    let report = |kept| AttemptReport {
+        journal: Default::default(),
+        job: JOB,
+        attempt: Attempt(1),
+        state: running.clone(),
+        stdin_offset: 5,
+        kept,
+    };
     let node = bench.node_with("n1", "boot", vec![report(kept)]);
     let client = bench.client(7);
     let at = take_up(&mut bench, client, (JOB, false)).expect("nobody is there");

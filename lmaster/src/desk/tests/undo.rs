@@ -190,7 +190,7 @@ fn feeds_and_the_configuration_change_but_are_no_operators() {
     assert_eq!(words(newest(&mut bench)), expected);
     let news = |milli| {
         let prices = Some(Curve::constant(Price::from_milli_per_mwh(milli)));
-        Input::Feeds(Box::new(News { prices, reports: Vec::new() }))
+        Input::Feeds(Box::new(News { prices, ..News::default() }))
     };
     bench.input(news(80_000));
     let (by, _, can_undo) = words(newest(&mut bench));

@@ -84,8 +84,14 @@ impl Wide {
     }
 
     pub fn back(&mut self, name: &str, state: Option<AttemptState>) -> Vec<String> {
-        let report =
-            |state| AttemptReport { job: JOB, attempt: ATTEMPT, state, stdin_offset: 5, kept: Default::default() };
+        let report = |state| AttemptReport {
+            journal: Default::default(),
+            job: JOB,
+            attempt: ATTEMPT,
+            state,
+            stdin_offset: 5,
+            kept: Default::default(),
+        };
         let peer = self.bench.node_with(name, "boot", state.map(report).into_iter().collect());
         self.nodes.push(peer);
         words(&self.bench.orders(peer))

@@ -73,6 +73,7 @@ impl World {
         let node = &mut self.nodes[node];
         node.link = Some(peer);
         let report = |((job, attempt), state): (&(JobId, Attempt), &AttemptState)| AttemptReport {
+            journal: Default::default(),
             job: *job,
             attempt: *attempt,
             state: state.clone(),

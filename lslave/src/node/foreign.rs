@@ -1,0 +1,107 @@
+//! Jobs of other journals: what a node still has when it meets a master that never gave it that. They are ended, reported
+//! once, and forgotten; their output goes to nobody. The node registers when they are gone, so that no job of the
+//! master shares the machine with them, or after [`PATIENCE`] if they cannot be killed.
+
+use std::time::Duration;
+
+use limo_model::{Attempt as Number, JobId, JournalId};
+use limo_proto::{AttemptReport, Identity, NewSlave, Registration};
+use tokio::time::Instant;
+use tracing::{error, warn};
+
+use super::{Link, Node};
+use crate::attempt::State;
+use crate::io::JobIo;
+use crate::link::Outgoing;
+
+/// From TERM to KILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the registration waits for the ends.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+impl Node {
+    pub(super) fn connected(&mut self, outgoing: Outgoing, identity: Identity) {
+        let Identity { journal, epoch } = identity;
+        if self.journal.replace(journal).is_some_and(|before| before != journal) {
+            warn!(%journal, %epoch, "the master works from another journal than the one before");
+            self.attempts.forget_gone();
+        }
+        self.end_foreign(journal);
+        let introduce_by = Some(Instant::now() + PATIENCE);
+        self.link = Some(Link { outgoing, registered: false, introduce_by });
+        self.connected = true;
+    }
+
+    fn end_foreign(&mut self, journal: JournalId) {
+        let foreign = self.attempts.known.iter().filter(|(_, attempt)| !journal.owns(attempt.journal));
+        let foreign: Vec<(JobId, Number, JournalId)> =
+            foreign.map(|(&job, attempt)| (job, attempt.number, attempt.journal)).collect();
+        for (job, number, of) in foreign {
+            error!(%job, attempt = %number, journal = %of, "a job of another journal than the master's is ended");
+            self.discard(job);
+            self.stop(job, number, GRACE);
+        }
+    }
+
+    /// Whether the attempt of this job that is known belongs to another journal than the master's.
+    pub(super) fn is_foreign(&self, job: JobId) -> bool {
+        let of = self.attempts.known.get(&job).map(|attempt| attempt.journal);
+        self.journal.zip(of).is_some_and(|(journal, of)| !journal.owns(of))
+    }
+
+    fn has_foreign(&self) -> bool {
+        self.attempts.known.iter().any(|(&job, attempt)| attempt.is_open() && self.is_foreign(job))
+    }
+
+    /// When the node registers even with foreign jobs.
+    pub(super) fn introduction_due(&self) -> Option<Instant> {
+        self.link.as_ref().and_then(|link| link.introduce_by)
+    }
+
+    /// Registers once nothing foreign is left to be ended.
+    pub(super) fn introduce(&mut self) {
+        let Some(by) = self.introduction_due() else { return };
+        if self.has_foreign() && Instant::now() < by {
+            return;
+        }
+        let (Some(journal), Some(link)) = (self.journal, &mut self.link) else { return };
+        link.introduce_by = None;
+        let attempts = self.attempts.known.iter().map(|(&job, attempt)| AttemptReport {
+            journal: attempt.journal,
+            job,
+            attempt: attempt.number,
+            state: attempt.report(),
+            stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
+            kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
+        });
+        let slave = NewSlave {
+            journal,
+            spec: self.spec.clone(),
+            instance: self.spool.instance.clone(),
+            boot: self.boot.clone(),
+        };
+        for message in (Registration { slave, attempts: attempts.collect() }).into_messages() {
+            link.outgoing.send(message);
+        }
+    }
+
+    /// The master took the registration: what was foreign in it was reported.
+    pub(super) fn forget_foreign(&mut self) {
+        let over = |job: &JobId| {
+            let ended = |attempt: &crate::attempt::Attempt| matches!(attempt.state, State::Ended(_));
+            self.attempts.known.get(job).is_some_and(ended) && self.is_foreign(*job)
+        };
+        let jobs: Vec<JobId> = self.attempts.known.keys().copied().filter(over).collect();
+        if jobs.is_empty() {
+            return;
+        }
+        for job in jobs {
+            let Some(number) = self.attempts.known.get(&job).map(|attempt| attempt.number) else { continue };
+            self.streams.remove(&job);
+            self.forget(job, number);
+        }
+        // Their numbers mean other jobs here.
+        self.attempts.forget_gone();
+    }
+}
