@@ -92,7 +92,7 @@ impl Journal {
         let (answer, pending) = oneshot::channel();
         let room = Arc::clone(&self.room).try_acquire_owned().ok();
         // Where the writer is gone the answer is dropped with the request, and `Pending` says `Closed`.
-        let _ = self.requests.send(Request::Commit(Queued { batch, answer, _room: room }));
+        let _ = self.requests.send(Request::Commit(Box::new(Queued { batch, answer, _room: room })));
         Pending(pending)
     }
 

@@ -20,7 +20,7 @@ pub const GROUP: usize = 1000;
 type Answer<T, E> = oneshot::Sender<Result<T, E>>;
 
 pub(crate) enum Request {
-    Commit(Queued),
+    Commit(Box<Queued>),
     Recover(Answer<Recovered, RecoverError>),
     RestoreBallast(Answer<(), BallastError>),
 }
@@ -74,7 +74,7 @@ impl Writer {
             for request in taken.drain(..) {
                 // What is asked for between two batches happens between them.
                 match request {
-                    Request::Commit(queued) => group.push(queued),
+                    Request::Commit(queued) => group.push(*queued),
                     Request::Recover(answer) => {
                         self.commit(std::mem::take(&mut group)).await;
                         let _ = answer.send(self.recover().await);

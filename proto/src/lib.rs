@@ -34,7 +34,8 @@ pub use bound::{BoundError, List, Text};
 pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{
-    DecodeError, EncodeError, STORED_FORMAT, decode_stored, decode_stored_as, encode_stored, encode_stored_as, encoded_len,
+    DecodeError, EncodeError, STORED_FORMAT, decode_stored, decode_stored_as, encode_stored, encode_stored_as,
+    encoded_len,
 };
 pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};

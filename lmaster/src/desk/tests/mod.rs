@@ -120,7 +120,6 @@ impl Disk {
             generation: self.generation,
             nodes: self.nodes.clone(),
             kept: self.kept.clone(),
-            ..Recovered::default()
         }
     }
 
