@@ -9,6 +9,7 @@ use crate::clock::Clock;
 /// The end of a job as people read it, such as `exited with code 7`.
 pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
     match end {
+        JobEnd::Ran { outcome: Outcome::NodeFailed { reason }, .. } => reason.clone(),
         JobEnd::Ran { stopped: Some(reason), .. } => reason.to_string(),
         JobEnd::Ran { outcome: Outcome::Exited(code), .. } => format!("exited with code {code}"),
         JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => format!("ended by {}", signal_name(*signal)),
@@ -59,6 +60,7 @@ mod tests {
         check(ran(Outcome::Exited(7)), "exited with code 7");
         check(ran(Outcome::Signaled(15)), "ended by SIGTERM");
         check(ran(Outcome::Signaled(40)), "ended by signal 40");
+        check(ran(Outcome::NodeFailed { reason: "node n1 failed: dead".into() }), "node n1 failed: dead");
         check(ran(Outcome::Lost { reason: "n1 restarted".into() }), "lost: n1 restarted");
         let stopped = Some(StopReason::TimeLimit { limit: Span::from_secs(90) });
         check(JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }, "time limit of 1min30s reached");

@@ -1,6 +1,6 @@
 //! The nodes as a table: `lq nodes` and `lconf node list` show the same.
 
-use limo_model::{Memory, Meter};
+use limo_model::{Memory, Meter, Power};
 use limo_proto::{NodeReport, UnitReport};
 
 use crate::table::{Align, Table, marked};
@@ -28,7 +28,13 @@ pub fn node_table(nodes: &[NodeReport]) -> String {
     }
     let reasons =
         nodes.iter().filter_map(|node| node.reason.as_ref().map(|reason| format!("{}: {reason}\n", node.name)));
-    let reasons: String = reasons.collect();
+    let held = nodes.iter().filter(|node| node.held > Power::ZERO).map(|node| {
+        format!(
+            "{}: {} held for jobs that may still run there; if it is dead: lconf node lost {}\n",
+            node.name, node.held, node.name
+        )
+    });
+    let reasons: String = reasons.chain(held).collect();
     let gap = if reasons.is_empty() { "" } else { "\n" };
     format!("{}{gap}{reasons}", table.render())
 }
@@ -41,7 +47,7 @@ fn own_cells(node: &NodeReport) -> [String; 5] {
     } else {
         node.memory.to_string()
     };
-    [node.name.clone(), node.state.name().to_owned(), draw, node.idle.to_string(), memory]
+    [node.name.clone(), node.state_in_words(), draw, node.idle.to_string(), memory]
 }
 
 fn unit_cells(unit: &UnitReport) -> [String; 5] {

@@ -11,7 +11,7 @@ use limo_sched::{Measure, ModeSetting, Preset};
 use crate::backup::Backup;
 use crate::history::{History, Undo};
 use crate::reservation::ReservationCommand;
-use crate::service::{Add, Drain, Remove, Resume};
+use crate::service::{Add, Drain, Lost, Remove, Resume};
 
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
@@ -208,8 +208,10 @@ pub enum NodeCommand {
     Resume(Resume),
     /// Make nodes known before they register, so that jobs may wait for them
     Add(Add),
-    /// Forget nodes that are away and have no jobs
+    /// Forget unreachable nodes without jobs
     Remove(Remove),
+    /// Declare unreachable nodes dead: their jobs end now and their watts are free again
+    Lost(Lost),
 }
 
 #[derive(Debug, Subcommand)]

@@ -47,6 +47,13 @@ pub struct Remove {
     nodes: Nodes,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct Lost {
+    /// Which nodes, e.g. n1 or n[1-4,7]
+    #[arg(value_name = "NODES", value_parser = nodes)]
+    nodes: Nodes,
+}
+
 /// Names of nodes, each once.
 #[derive(Debug, Clone)]
 pub struct Nodes(pub Vec<String>);
@@ -109,6 +116,13 @@ pub async fn add(Add { nodes, cores, mem, hardware }: Add, master: &Master) -> R
 /// Where the master cannot be asked, or one of the nodes is not known, is up, reserved or has jobs; then none is removed.
 pub async fn remove(Remove { nodes }: Remove, master: &Master) -> Result<u8, Failure> {
     master.change(Change::RemoveNodes(nodes.0)).await?;
+    Ok(exit::DONE)
+}
+
+/// # Errors
+/// Where the master cannot be asked, or one of the nodes is not known or is connected; then none is declared dead.
+pub async fn lost(Lost { nodes }: Lost, master: &Master) -> Result<u8, Failure> {
+    master.change(Change::NodesLost(nodes.0)).await?;
     Ok(exit::DONE)
 }
 

@@ -4,7 +4,8 @@ use limo_client::{
     Clock, Failure, Master, answer, answer_json, band_in_words, exit, gauge, marked, mode_in_words, plain,
     price_in_words,
 };
-use limo_proto::{MeterReport, Status};
+use limo_model::Time;
+use limo_proto::{MeterReport, Status, UnreachableReport};
 use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
@@ -44,6 +45,19 @@ struct StatusJson {
     grid: Vec<GridJson>,
     /// Those at the master.
     meters: Vec<MeterJson>,
+    /// Nodes that are missed: unreachable with jobs on them, or with watts held for jobs that ended.
+    unreachable: Vec<UnreachableJson>,
+    /// Part of `draw_w`: what is held for lost nodes.
+    held_w: f64,
+}
+
+#[derive(Serialize)]
+struct UnreachableJson {
+    node: String,
+    since_unix_ms: Option<i64>,
+    lost: bool,
+    jobs: u32,
+    held_w: f64,
 }
 
 #[derive(Serialize)]
@@ -92,12 +106,38 @@ fn as_json(status: &Status) -> StatusJson {
         own_band: status.own_band.map(BandJson::from),
         grid: status.grid.iter().map(GridJson::from).collect(),
         meters: status.meters.iter().map(meter_as_json).collect(),
+        unreachable: status.unreachable.iter().map(unreachable_as_json).collect(),
+        held_w: status.held.watts(),
     }
 }
 
 fn meter_as_json(meter: &MeterReport) -> MeterJson {
     let MeterReport { source, serves, draw, failing } = meter.clone();
     MeterJson { source, serves, draw_w: draw.map(|draw| draw.watts()), failing }
+}
+
+fn unreachable_as_json(node: &UnreachableReport) -> UnreachableJson {
+    UnreachableJson {
+        node: node.name.clone(),
+        since_unix_ms: node.since.map(Time::unix_ms),
+        lost: node.lost,
+        jobs: node.jobs,
+        held_w: node.held.watts(),
+    }
+}
+
+/// For example `n1 unreachable since 14:00: 2 jobs, 48.5 W held; if it is dead: lconf node lost n1`.
+fn unreachable_in_words(node: &UnreachableReport, clock: &Clock) -> String {
+    let since = node.since.map_or_else(String::new, |since| format!(" since {}", clock.show(since)));
+    let state = match (node.lost, node.since) {
+        (true, _) => format!("lost, unreachable{since}"),
+        (false, None) => "connected again".to_owned(),
+        (false, Some(_)) => format!("unreachable{since}"),
+    };
+    let jobs = if node.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", node.jobs) };
+    let remedy =
+        if node.since.is_some() { format!("; if it is dead: lconf node lost {}", node.name) } else { String::new() };
+    format!("{} {state}: {jobs}, {} held{remedy}", node.name, node.held)
 }
 
 /// For example `shelly:http://plug1 of n1, n2: 50.0 W`.
@@ -143,6 +183,9 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     }
     fact("jobs", format!("{} running, {} waiting", status.running, status.waiting));
     fact("nodes", format!("{} of {} up", status.nodes_up, status.nodes));
+    for node in &status.unreachable {
+        fact("MISSING", unreachable_in_words(node, clock));
+    }
     for meter in &status.meters {
         fact("meter", meter_in_words(meter));
     }

@@ -16,6 +16,7 @@ pub const FEEDS: &str = "price feed";
 pub const GRID: &str = "grid";
 pub const LEARNING: &str = "learning";
 pub const DATABASE: &str = "profile database";
+pub const LOST: &str = "lmaster";
 
 /// One thing that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,6 +138,10 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
         Event::NodeRemoved { node, by } => {
             let name = &core.node(*node)?.spec().name;
             (by, changed(&format!("node {name}"), ("", "removed"), None))
+        }
+        Event::NodeLost { node, by } if by != LOST => {
+            let name = &core.node(*node)?.spec().name;
+            (by, changed(&format!("node {name}"), ("", "declared dead"), None))
         }
         Event::ProfileSet { key, by, .. } if by != LEARNING && by != DATABASE => {
             let has = |is: bool| if is { "known" } else { "none" };

@@ -9,6 +9,7 @@ mod policy;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
@@ -86,6 +87,15 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_ORPHAN_GRACE")]
     #[serde(with = "as_text::option")]
     orphan_grace: Option<Span>,
+    /// How long a node may be unreachable before its jobs end as node_failed [default: 60s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_NODE_LEASE")]
+    #[serde(with = "as_text::option")]
+    node_lease: Option<Span>,
+    /// Time between two signs of life on a connection; a node that gives none for three of them is unreachable, 100ms to
+    /// 1min [default: 5s]
+    #[arg(long, value_name = "SPAN", env = "LIMO_HEARTBEAT")]
+    #[serde(with = "as_text::option")]
+    heartbeat: Option<Span>,
     /// Write a snapshot after this many entries of the journal [default: 10000]
     #[arg(long, value_name = "COUNT", env = "LIMO_SNAPSHOT_EVERY")]
     snapshot_every: Option<u32>,
@@ -153,6 +163,8 @@ pub struct Settings {
     pub connections: Limits,
     pub log: String,
     pub log_format: LogFormat,
+    /// Time between two signs of life.
+    pub heartbeat: Duration,
     pub desk: desk::Settings,
     /// Good, as far as can be told without asking.
     pub feeds: FeedTables,
@@ -188,6 +200,8 @@ impl Layer {
             ack_timeout: self.ack_timeout.or(below.ack_timeout),
             kill_grace: self.kill_grace.or(below.kill_grace),
             orphan_grace: self.orphan_grace.or(below.orphan_grace),
+            node_lease: self.node_lease.or(below.node_lease),
+            heartbeat: self.heartbeat.or(below.heartbeat),
             snapshot_every: self.snapshot_every.or(below.snapshot_every),
             readings_every: self.readings_every.or(below.readings_every),
             readings_resolution: self.readings_resolution.or(below.readings_resolution),
@@ -229,6 +243,7 @@ impl Layer {
             ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,
             kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
             orphan_grace: not_negative("orphan_grace", self.orphan_grace, Span::from_secs(60))?,
+            node_lease: positive("node_lease", self.node_lease, Span::from_secs(60))?,
             snapshot_every: self.snapshot_every.unwrap_or(10_000),
             readings_every: not_negative("readings_every", self.readings_every, Span::from_secs(1))?,
             kept: kept(self.readings_resolution, self.readings_keep)?,
@@ -249,8 +264,20 @@ impl Layer {
         );
         ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
         let grid = grid::resolve(self.grid, self.operator_priority)?;
+        let heartbeat = heartbeat(self.heartbeat)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
-        Ok(Settings { state_dir, socket, listen, connections, log, log_format, desk, feeds: self.feed, grid })
+        Ok(Settings {
+            state_dir,
+            socket,
+            listen,
+            connections,
+            log,
+            log_format,
+            heartbeat,
+            desk,
+            feeds: self.feed,
+            grid,
+        })
     }
 }
 
@@ -274,6 +301,13 @@ fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
     let keep = keep.unwrap_or(most.scaled(400, 1));
     ensure!(keep >= resolution, "readings_keep is {keep}: at least one interval of {resolution} must be kept");
     Ok(Kept { resolution, keep })
+}
+
+fn heartbeat(given: Option<Span>) -> Result<Duration> {
+    let (least, most) = (Span::from_ms(100), Span::from_secs(60));
+    let heartbeat = given.unwrap_or(Span::from_secs(5));
+    ensure!(least <= heartbeat && heartbeat <= most, "heartbeat is {heartbeat}: {least} to {most} are possible");
+    Ok(Duration::from_millis(u64::try_from(heartbeat.ms()).unwrap_or(0)))
 }
 
 fn permille(key: &str, value: u32) -> Result<u32> {
@@ -338,6 +372,8 @@ mod tests {
         refused("[policy]\npolicy = \"limo\"\n", &[], "unknown field `policy`");
         refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");
         refused("kill_grace = \"-1s\"\n", &[], "kill_grace is -1s: it cannot be negative");
+        refused("node_lease = \"0s\"\n", &[], "node_lease is zero");
+        refused("heartbeat = \"99ms\"\n", &[], "heartbeat is 99ms: 100ms to 1min are possible");
         refused("ack_timeout = \"0s\"\n", &[], "ack_timeout is zero");
         refused(
             "[initial]\nlow = \"90 W\"\nhigh = \"60 W\"\n",

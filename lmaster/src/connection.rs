@@ -1,20 +1,24 @@
 //! One connection of a node or a client: a task that reads, a task that writes what is queued for it.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limo_proto::{Connection, ConnectionError, Data, Frame, MasterToClient, MasterToNode, Reader, Replace, Writer};
+use limo_proto::{
+    Connection, ConnectionError, Data, Frame, MasterToClient, MasterToNode, Reader, Replace, Sign, Writer,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::accounts::{Account, Charge};
 use crate::desk::{Input, PeerId};
 use crate::log_limits::log_of;
+use crate::signs::{Alive, SignsOfLife};
 
 /// Most bytes of messages that may wait for a node that does not read. What clients send to its jobs is in the accounts of
 /// their users.
@@ -30,15 +34,22 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
     /// Whether the peer asked for it, and has to take it soon.
     fn is_answer(&self) -> bool;
+
+    /// Whether the peer must give signs of life. A client need not: its user may have stopped it.
+    const WATCHED: bool;
 }
 
 impl Outgoing for MasterToNode {
+    const WATCHED: bool = true;
+
     fn is_answer(&self) -> bool {
         false
     }
 }
 
 impl Outgoing for MasterToClient {
+    const WATCHED: bool = false;
+
     fn is_answer(&self) -> bool {
         matches!(self, Self::Answer(_) | Self::Piece(_) | Self::Refused { .. })
     }
@@ -114,9 +125,9 @@ impl<M: Outgoing> Link<M> {
     pub fn start<In: DeserializeOwned + Send + 'static>(
         peer: PeerId,
         connection: Connection<In, M>,
-        inputs: Sender<Input>,
-        input: fn(PeerId, Frame<In>) -> Input,
+        (inputs, input): (Sender<Input>, fn(PeerId, Frame<In>) -> Input),
         account: Option<Arc<Account>>,
+        alive: Alive,
     ) -> Self {
         let (queue, queued) = unbounded_channel();
         let waiting = Arc::new(Waiting {
@@ -126,8 +137,10 @@ impl<M: Outgoing> Link<M> {
             since: Mutex::new(Instant::now()),
         });
         let user = account.as_ref().map(|account| account.uid());
-        let writing = write((peer, user), connection.writer, queued, (Arc::clone(&waiting), inputs.clone()));
-        let reader = tokio::spawn(read((peer, account.clone()), connection.reader, inputs, input)).abort_handle();
+        let (life, signs) = SignsOfLife::new(alive, M::WATCHED);
+        let writing = write((peer, user), connection.writer, (queued, signs), (Arc::clone(&waiting), inputs.clone()));
+        let reading = read((peer, account.clone()), connection.reader, (inputs, input), life);
+        let reader = tokio::spawn(reading).abort_handle();
         let writer = tokio::spawn(writing).abort_handle();
         Self { queue: Some(queue), waiting, account, reader, writer, message: std::marker::PhantomData }
     }
@@ -222,12 +235,13 @@ impl<M> Drop for Link<M> {
 async fn read<In: DeserializeOwned>(
     (peer, account): (PeerId, Option<Arc<Account>>),
     mut reader: Reader<In>,
-    inputs: Sender<Input>,
-    input: fn(PeerId, Frame<In>) -> Input,
+    (inputs, input): (Sender<Input>, fn(PeerId, Frame<In>) -> Input),
+    mut life: SignsOfLife,
 ) {
     let user = account.as_ref().map(|account| account.uid());
+    let mut timer = pin!(life.timer());
     loop {
-        match reader.next().await {
+        match life.receive(&mut reader, timer.as_mut()).await {
             Ok(Some(frame)) => {
                 let (frame, is_data) = match frame {
                     Frame::Data(data) => {
@@ -249,6 +263,10 @@ async fn read<In: DeserializeOwned>(
                 }
             }
             Ok(None) => break,
+            Err(ConnectionError::Dead) => {
+                tracing::warn!(peer = peer.0, "hung up on a node that gives no sign of life");
+                break;
+            }
             // The length of a frame over the limit is an error of input, too.
             Err(ConnectionError::Io(error)) if error.kind() != std::io::ErrorKind::InvalidData => {
                 log_of!(info, user, "connection broke", peer = peer.0, %error, "connection broke");
@@ -267,7 +285,7 @@ async fn read<In: DeserializeOwned>(
 async fn write<M: Outgoing>(
     (peer, user): (PeerId, Option<u32>),
     mut writer: Writer<M>,
-    mut queued: UnboundedReceiver<Item>,
+    (mut queued, mut signs): (UnboundedReceiver<Item>, Receiver<Sign>),
     (waiting, inputs): (Arc<Waiting>, Sender<Input>),
 ) {
     let ignored = async || {
@@ -281,8 +299,18 @@ async fn write<M: Outgoing>(
         );
         let _ = inputs.send(Input::Gone(peer)).await;
     };
-    while let Some(first) = queued.recv().await {
-        let (mut next, mut fed_answer) = (Some(first), false);
+    loop {
+        let first = tokio::select! {
+            Some(sign) = signs.recv() => {
+                writer.feed_sign(sign);
+                None
+            }
+            first = queued.recv() => match first {
+                Some(first) => Some(first),
+                None => return,
+            },
+        };
+        let (mut next, mut fed_answer) = (first, false);
         while let Some(item) = next {
             let drains = matches!(item, Item::Drained);
             fed_answer |= matches!(item, Item::Message(_, _, true));

@@ -20,10 +20,12 @@ mod listen;
 mod log_limits;
 mod logging;
 mod meters;
+mod missing;
 mod readings;
 mod recover;
 mod report;
 mod serve;
+mod signs;
 mod store;
 
 use std::process::ExitCode;

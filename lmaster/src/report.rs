@@ -14,6 +14,7 @@ use limo_sched::{Clock, Core, Finished, Job, JobEnd, Node, Phase, possibilities}
 
 use crate::budget::account;
 use crate::desk::Live;
+use crate::missing;
 
 /// A job that is over.
 pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {
@@ -76,6 +77,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         used_up: job.running().and_then(|running| running.used_up),
         dependencies: job.after.clone(),
         priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
+        unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
         ..base((id, clock.shown(job.submitted)), &job.request, live, (placement, core.nodes()))
     }
 }
@@ -135,6 +137,7 @@ fn base(
         allowance: request.allowance,
         used_up: None,
         priority: None,
+        unreachable: Vec::new(),
     }
 }
 
@@ -166,7 +169,8 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     let spec = node.spec();
     let state = match node.drained() {
         Some(_) => NodeState::Drained,
-        None if !node.is_connected() => NodeState::Away,
+        None if node.lost_since().is_some() => NodeState::Lost,
+        None if !node.is_connected() => NodeState::Unreachable,
         None if node.is_suspect(now) => NodeState::Suspect,
         None => NodeState::Up,
     };
@@ -200,6 +204,9 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         meter: spec.meter,
         energy,
         cost,
+        connected: node.is_connected(),
+        unreachable_since: node.away_since().map(|at| core.clock().shown(at)),
+        held: node.held_draw(),
     }
 }
 
@@ -242,6 +249,8 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         prices_by: None,
         feeds: Vec::new(),
         meters: Vec::new(),
+        unreachable: missing::nodes(core),
+        held: core.nodes().iter().map(Node::held_draw).sum(),
         own_band: own_band.filter(|band| *band != *settings.limits.at(now)),
         grid: grid.iter().map(source).collect(),
     }

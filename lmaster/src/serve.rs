@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::{Epoch, Now, Time};
-use limo_proto::{Frame, Identity, MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
+use limo_proto::{Frame, Identity, MasterToClient, MasterToNode, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
@@ -25,6 +25,7 @@ use crate::log_limits::{self, log_of};
 use crate::logging::Log;
 use crate::meters;
 use crate::recover;
+use crate::signs::Alive;
 use crate::store::Store;
 
 /// Frames that are read ahead of the desk, of all connections together; each at most 1 MiB, mostly 64 KiB.
@@ -32,10 +33,6 @@ const READ_AHEAD: usize = 256;
 
 /// Inputs that are taken at one reading of the clock.
 const AT_ONCE: usize = 256;
-
-/// How often the wall clock is compared with the others if nothing happens. After the machine was suspended, timers are
-/// late by at most this.
-const CLOCK_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the end of the process waits for the journal.
 const LAST_COMMIT: Duration = Duration::from_secs(10);
@@ -76,10 +73,22 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
         tokio::spawn(meters::watch(device, inputs.clone()));
     }
     let (nodes, clients) = (HashMap::new(), HashMap::new());
+    let alive = Alive { pulse: Pulse::default(), every: settings.heartbeat };
     let (accounts, limits) = (Accounts::default(), settings.desk.limits);
     log_limits::configure(limits.log_lines);
-    let mut shell =
-        Shell { clocks, desk, store, inputs, nodes, clients, accounts, limits, next_peer: 0, to_write: false };
+    let mut shell = Shell {
+        clocks,
+        desk,
+        store,
+        inputs,
+        alive,
+        nodes,
+        clients,
+        accounts,
+        limits,
+        next_peer: 0,
+        to_write: false,
+    };
     let sources = Sources {
         from_store,
         from_peers,
@@ -125,12 +134,13 @@ impl Configuration {
             tracing::error!(error = format!("{error:#}"), "what is logged stays as it was");
         }
         let fixed = |settings: &Settings| {
-            let Settings { socket, listen, connections, state_dir, log_format, grid, .. } = settings.clone();
-            (socket, listen, connections, state_dir, log_format, grid)
+            let Settings { socket, listen, connections, state_dir, log_format, grid, heartbeat, .. } = settings.clone();
+            (socket, listen, connections, state_dir, log_format, grid, heartbeat)
         };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
             tracing::warn!(
-                "socket, listen, [connections], state_dir, log_format, [[grid]] and feeds change only with a restart"
+                "socket, listen, [connections], state_dir, log_format, heartbeat, [[grid]] and feeds change only with a \
+                 restart"
             );
         }
         if settings.desk.meters != self.settings.desk.meters {
@@ -165,7 +175,7 @@ impl Sources {
     /// `has_turn` is whether there is a query to go on with when nothing else has happened.
     async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>, has_turn: bool) -> Happened {
         let left = |at: Time| Duration::from_millis(u64::try_from((at - clocks.now().at).ms()).unwrap_or(0));
-        let timer = tokio::time::sleep(deadline.map_or(CLOCK_EVERY, left).min(CLOCK_EVERY));
+        let timer = tokio::time::sleep(deadline.map_or(PULSE_EVERY, left).min(PULSE_EVERY));
         // The journal first: its answers let out what others wait for.
         tokio::select! {
             biased;
@@ -187,6 +197,7 @@ struct Shell {
     desk: Desk,
     store: Store,
     inputs: Sender<Input>,
+    alive: Alive,
     nodes: HashMap<PeerId, (Link<MasterToNode>, Place)>,
     clients: HashMap<PeerId, (Link<MasterToClient>, Place)>,
     accounts: Accounts,
@@ -202,6 +213,7 @@ impl Shell {
         self.step(self.clocks.now(), Input::Timer);
         loop {
             let happened = sources.next(&self.clocks, self.desk.deadline(), self.desk.has_turn()).await;
+            self.alive.pulse.step(tokio::time::Instant::now());
             let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),
@@ -248,15 +260,15 @@ impl Shell {
     fn arrived(&mut self, now: Now, arrival: Arrival) {
         self.next_peer += 1;
         let peer = PeerId(self.next_peer);
-        let inputs = self.inputs.clone();
+        let (inputs, alive) = (self.inputs.clone(), self.alive.clone());
         match arrival {
             Arrival::Node(connection, place) => {
-                self.nodes.insert(peer, (Link::start(peer, connection, inputs, Input::Node, None), place));
+                self.nodes.insert(peer, (Link::start(peer, connection, (inputs, Input::Node), None, alive), place));
                 self.step(now, Input::NodeConnected(peer));
             }
             Arrival::Client(connection, caller, place) => {
                 let account = Some(self.accounts.of(caller.uid, caller.operator, &self.limits));
-                self.clients.insert(peer, (Link::start(peer, connection, inputs, Input::Client, account), place));
+                self.clients.insert(peer, (Link::start(peer, connection, (inputs, Input::Client), account, alive), place));
                 self.step(now, Input::ClientConnected(peer, caller));
             }
         }

@@ -236,8 +236,9 @@ pub enum Command {
     Top(TopArgs),
 }
 
-/// Every state with its code in tables: Slurm's, and `RF` for refused and `UU` for used up, which Slurm does not have.
-pub const STATES: [(JobState, &str); 12] = [
+/// Every state with its code in tables: Slurm's, and `LO` for lost, `RF` for refused and `UU` for used up, which Slurm
+/// does not have.
+pub const STATES: [(JobState, &str); 13] = [
     (JobState::Waiting, "PD"),
     (JobState::Starting, "CF"),
     (JobState::Running, "R"),
@@ -247,9 +248,10 @@ pub const STATES: [(JobState, &str); 12] = [
     (JobState::Failed, "F"),
     (JobState::Cancelled, "CA"),
     (JobState::TimedOut, "TO"),
-    (JobState::Lost, "NF"),
+    (JobState::Lost, "LO"),
     (JobState::Refused, "RF"),
     (JobState::UsedUp, "UU"),
+    (JobState::NodeFailed, "NF"),
 ];
 
 /// A checked list of nodes. A type of its own, so that clap does not take the option for a repeatable one.

@@ -227,7 +227,9 @@ pub fn tint(state: JobState) -> Option<Tint> {
     match state {
         JobState::Running => Some(Tint::Good),
         JobState::Starting | JobState::Suspended | JobState::Stopping => Some(Tint::Busy),
-        JobState::Failed | JobState::TimedOut | JobState::UsedUp | JobState::Lost => Some(Tint::Bad),
+        JobState::Failed | JobState::TimedOut | JobState::UsedUp | JobState::Lost | JobState::NodeFailed => {
+            Some(Tint::Bad)
+        }
         JobState::Waiting | JobState::Completed | JobState::Cancelled | JobState::Refused => None,
     }
 }
@@ -289,8 +291,17 @@ pub fn reason(job: &JobReport, clock: &Clock) -> String {
     match (&job.wait, &job.end) {
         (Some(wait), _) => wait.shown(|time| clock.show(time)).to_string(),
         (None, Some(end)) => end_in_words(end, clock),
-        (None, None) => String::new(),
+        (None, None) => unreachable(job, clock).map_or_else(String::new, |nodes| format!("node unreachable: {nodes}")),
     }
+}
+
+/// The unreachable nodes of a job, such as `n1 since 14:00:05`.
+pub fn unreachable(job: &JobReport, clock: &Clock) -> Option<String> {
+    let node = |(node, since): &(String, Option<Time>)| match since {
+        Some(since) => format!("{node} since {}", clock.show(*since)),
+        None => node.clone(),
+    };
+    (!job.unreachable.is_empty()).then(|| job.unreachable.iter().map(node).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use limo_client::{
 use limo_model::{Allowance, Memory, WhenUsed};
 use limo_proto::{JobReport, Selector};
 
-use crate::columns::{places, time_run};
+use crate::columns::{places, time_run, unreachable};
 use crate::list::JobsJson;
 
 /// # Errors
@@ -49,6 +49,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("name", Some(job.name.clone()));
     fact("user", Some(job.user.clone()));
     fact("state", Some(job.state.name().into()));
+    fact("unreachable", unreachable(job, clock));
     fact("ended how", job.end.as_ref().map(|end| end_in_words(end, clock)));
     fact("waits", job.wait.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()));
     fact("command", Some(job.command.clone()));

@@ -54,7 +54,11 @@ fn over(report: &JobReport, interrupt: Option<i32>, output_lost: bool, how: &How
 fn words(report: &JobReport, end: &JobEnd) -> String {
     let is_error = matches!(
         end,
-        JobEnd::Refused { .. } | JobEnd::Ran { outcome: Outcome::NotStarted { .. } | Outcome::Lost { .. }, .. }
+        JobEnd::Refused { .. }
+            | JobEnd::Ran {
+                outcome: Outcome::NotStarted { .. } | Outcome::Lost { .. } | Outcome::NodeFailed { .. },
+                ..
+            }
     );
     let error = if is_error { "error: " } else { "" };
     let nodes = if report.nodes.is_empty() { String::new() } else { format!("{}: ", report.nodes.join(",")) };

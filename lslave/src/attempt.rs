@@ -261,6 +261,7 @@ mod tests {
             },
             time_limit: None,
             restarts: 0,
+            lease: None,
             task: None,
             share: None,
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
@@ -28,6 +29,8 @@ const LONGEST_INTERVAL: Span = Span::from_secs(60);
 const SHORTEST_INTERVAL: Span = Span::from_ms(20);
 /// Where readings are not wanted more often.
 const DEFAULT_METER_INTERVAL: Span = Span::from_secs(1);
+const DEFAULT_HEARTBEAT: Span = Span::from_secs(5);
+const HEARTBEATS: (Span, Span) = (Span::from_ms(100), Span::from_secs(60));
 pub const DEFAULT_SYSFS: &str = "/sys";
 pub const DEFAULT_DEV: &str = "/dev";
 
@@ -89,6 +92,10 @@ pub struct Arguments {
     /// [default: 1s]
     #[arg(long, env = "LIMO_READING_INTERVAL", value_name = "SPAN")]
     pub reading_interval: Option<Span>,
+    /// Time between two signs of life that the master gets; a master that gives none for three of them is called again,
+    /// 100ms to 1min [default: 5s]
+    #[arg(long, env = "LIMO_HEARTBEAT", value_name = "SPAN")]
+    pub heartbeat: Option<Span>,
     #[command(flatten)]
     pub caps: CapArguments,
     /// What is logged: error, warn, info, debug, trace, or by module [default: info]
@@ -134,6 +141,8 @@ struct File {
     sysfs: Option<PathBuf>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     reading_interval: Option<Span>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    heartbeat: Option<Span>,
     /// By unit.
     #[serde(default)]
     caps: BTreeMap<String, Written>,
@@ -166,6 +175,8 @@ pub struct Settings {
     pub sysfs: PathBuf,
     /// Between two readings for the master: at least 20 ms.
     pub reading_interval: Span,
+    /// Between two signs of life: 100 ms to 1 min.
+    pub heartbeat: Span,
     /// By unit.
     pub caps: BTreeMap<String, CapChoice>,
     /// Positive.
@@ -212,6 +223,7 @@ impl Settings {
             meter_interval: meter_interval.unwrap_or(DEFAULT_METER_INTERVAL.min(reading_interval)),
             sysfs: given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into()),
             reading_interval,
+            heartbeat: given.heartbeat.or(file.heartbeat).unwrap_or(DEFAULT_HEARTBEAT),
             caps: merged(file.caps, given.caps.caps)?,
             cap_lease: given.caps.cap_lease.or(file.cap_lease).unwrap_or(DEFAULT_CAP_LEASE),
             gpus: given.caps.gpus.or(file.gpus).unwrap_or(GpuSource::Auto),
@@ -247,7 +259,19 @@ impl Settings {
         Rhythm { looks: duration(self.meter_interval), readings: duration(self.reading_interval) }
     }
 
+    /// Of the connection to the master.
+    pub fn heartbeat(&self) -> Duration {
+        duration(self.heartbeat)
+    }
+
     fn check(&self) -> anyhow::Result<()> {
+        let (least, most) = HEARTBEATS;
+        if self.heartbeat < least || self.heartbeat > most {
+            bail!(
+                "the heartbeat is {}: {least} to {most} are possible, for example `{DEFAULT_HEARTBEAT}`",
+                self.heartbeat
+            );
+        }
         for (what, interval) in [("reading", self.reading_interval), ("meter", self.meter_interval)] {
             if interval < SHORTEST_INTERVAL {
                 bail!("the {what} interval is {interval}: it must be at least {SHORTEST_INTERVAL}, for example `1s`");

@@ -1,16 +1,18 @@
 //! The connection to the master: made, kept and made again. Passes frames on in both directions and understands none
 //! of them, except that the first answer says whether the node was registered.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use limo_proto::{
-    Connection, ConnectionError, Data, Endpoint, Frame, MasterToNode, NodeToMaster, Reader, Role, StreamId, Trusted,
-    Writer, connect,
+    Beat, Connection, ConnectionError, Data, Endpoint, Frame, Heartbeat, MasterToNode, NodeToMaster, Pulse, Reader,
+    Received, Role, Sign, StreamId, Trusted, Writer, connect,
 };
 use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep};
 use tracing::{debug, info, warn};
 
 use crate::node::Input;
@@ -22,6 +24,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Readings are skipped while more frames than this wait: they would be old before they leave.
 const BACKLOG: usize = 1024;
+
+/// Most signs of life that wait to be sent.
+const SIGNS: usize = 4;
+
+/// The signs of life that the connection gives.
+#[derive(Debug, Clone)]
+pub struct Alive {
+    /// The main loop's.
+    pub pulse: Pulse,
+    /// Time between two heartbeats.
+    pub every: Duration,
+}
 
 type Outbound = Frame<NodeToMaster>;
 
@@ -61,7 +75,7 @@ impl Outgoing {
 
 /// Keeps a connection to `master` for as long as `inputs` is listened to. Somebody who is not `trusted` and listens in its
 /// place is sent nothing and not obeyed.
-pub async fn keep(master: Endpoint, trusted: Trusted, inputs: mpsc::Sender<Input>) {
+pub async fn keep(master: Endpoint, trusted: Trusted, inputs: mpsc::Sender<Input>, alive: Alive) {
     let mut pause = FIRST_PAUSE;
     // The last reason that was logged.
     let mut told = None;
@@ -69,7 +83,7 @@ pub async fn keep(master: Endpoint, trusted: Trusted, inputs: mpsc::Sender<Input
         match connect(&master, Role::Node, &trusted).await {
             Ok(connection) => {
                 told = None;
-                let (registered, error) = serve(connection, &inputs).await;
+                let (registered, error) = serve(connection, &inputs, &alive).await;
                 if registered {
                     pause = FIRST_PAUSE;
                 }
@@ -104,8 +118,12 @@ fn jittered(pause: Duration) -> Duration {
 async fn serve(
     connection: Connection<MasterToNode, NodeToMaster>,
     inputs: &mpsc::Sender<Input>,
+    alive: &Alive,
 ) -> (bool, Option<ConnectionError>) {
     let Connection { reader, writer, identity } = connection;
+    let (sign, signs) = mpsc::channel(SIGNS);
+    let beats = Heartbeat::caller(Instant::now(), alive.every);
+    let mut heard = Heard { reader, beats, pulse: alive.pulse.clone(), sign };
     let (outgoing, outbound) = Outgoing::new();
     let waiting = Arc::clone(&outgoing.waiting);
     if inputs.send(Input::Connected(outgoing, identity)).await.is_err() {
@@ -113,20 +131,69 @@ async fn serve(
     }
     let mut registered = false;
     let result = tokio::select! {
-        result = receive(reader, inputs, &mut registered) => result,
-        result = send(writer, outbound, &waiting) => result,
+        result = receive(&mut heard, inputs, &mut registered) => result,
+        result = send(writer, (outbound, signs), &waiting) => result,
     };
     (registered, result.err())
 }
 
+/// What arrives, with the signs of life in both directions.
+struct Heard {
+    reader: Reader<MasterToNode>,
+    beats: Heartbeat,
+    pulse: Pulse,
+    sign: mpsc::Sender<Sign>,
+}
+
+impl Heard {
+    /// Nothing is said for a loop that is stuck. Where too many signs wait, the master is slow to take what it is sent.
+    fn say(&self, sign: Sign) {
+        if !self.pulse.is_stuck(Instant::now()) {
+            let _ = self.sign.try_send(sign);
+        }
+    }
+
+    /// The next frame, or the time of a ping that was answered. Safe to cancel.
+    async fn next(&mut self, mut timer: Pin<&mut Sleep>) -> Result<Option<Input>, ConnectionError> {
+        loop {
+            // What arrived is looked at before the master is called dead: this process may have been stopped.
+            tokio::select! {
+                biased;
+                received = self.reader.receive() => {
+                    let now = Instant::now();
+                    self.beats.heard(now);
+                    match received? {
+                        Some(Received::Frame(frame)) => return Ok(Some(Input::FromMaster(frame))),
+                        Some(Received::Sign(Sign::Ping(number))) => self.say(Sign::Pong(number)),
+                        Some(Received::Sign(Sign::Pong(number))) => {
+                            return Ok(Some(Input::Answered(self.beats.sent_at(number, now))));
+                        }
+                        None => return Ok(None),
+                    }
+                }
+                () = &mut timer => {
+                    let beat = self.beats.beat(Instant::now());
+                    timer.as_mut().reset(self.beats.due());
+                    match beat {
+                        Beat::Dead => return Err(ConnectionError::Dead),
+                        Beat::Ping(number) => self.say(Sign::Ping(number)),
+                        Beat::Nothing => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
 async fn receive(
-    mut reader: Reader<MasterToNode>,
+    heard: &mut Heard,
     inputs: &mpsc::Sender<Input>,
     registered: &mut bool,
 ) -> Result<(), ConnectionError> {
-    while let Some(frame) = reader.next().await? {
-        *registered |= frame == Frame::Message(MasterToNode::Registered);
-        if inputs.send(Input::FromMaster(frame)).await.is_err() {
+    let mut timer = pin!(tokio::time::sleep_until(heard.beats.due()));
+    while let Some(input) = heard.next(timer.as_mut()).await? {
+        *registered |= matches!(input, Input::FromMaster(Frame::Message(MasterToNode::Registered)));
+        if inputs.send(input).await.is_err() {
             break;
         }
     }
@@ -136,11 +203,20 @@ async fn receive(
 /// Ends when the node drops its end, after everything has been written out.
 async fn send(
     mut writer: Writer<NodeToMaster>,
-    mut outbound: mpsc::UnboundedReceiver<Outbound>,
+    (mut outbound, mut signs): (mpsc::UnboundedReceiver<Outbound>, mpsc::Receiver<Sign>),
     waiting: &AtomicUsize,
 ) -> Result<(), ConnectionError> {
-    while let Some(frame) = outbound.recv().await {
-        let mut next = Some(frame);
+    loop {
+        let mut next = tokio::select! {
+            Some(sign) = signs.recv() => {
+                writer.feed_sign(sign);
+                None
+            }
+            frame = outbound.recv() => match frame {
+                Some(frame) => Some(frame),
+                None => return Ok(()),
+            },
+        };
         while let Some(frame) = next {
             writer.feed(&frame).await?;
             waiting.fetch_sub(1, Ordering::Relaxed);
@@ -148,5 +224,4 @@ async fn send(
         }
         writer.flush().await?;
     }
-    Ok(())
 }

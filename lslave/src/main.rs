@@ -25,9 +25,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use limo_proto::{own_directory, raise_descriptor_limit};
+use limo_proto::{PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tracing::{error, info};
 
 use crate::config::{Arguments, Settings};
@@ -92,7 +93,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
     let result = runtime.block_on(async {
         let (sender, inputs) = mpsc::channel(INPUTS);
-        let (rhythm, master, trusted) = (settings.rhythm(), settings.master, settings.trusted);
+        let (rhythm, heartbeat) = (settings.rhythm(), settings.heartbeat());
+        let (master, trusted) = (settings.master, settings.trusted);
         let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
         let boot = boot.trim().to_owned();
         let running = probe::Running {
@@ -106,13 +108,15 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, shepherd, boot, rhythm, running };
         let node = Node::open(parts, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
-        tokio::spawn(link::keep(master, trusted, sender));
+        let alive = link::Alive { pulse: Pulse::default(), every: heartbeat };
+        let pulse = alive.pulse.clone();
+        tokio::spawn(link::keep(master, trusted, sender, alive));
         let reload = || {
             let settings = Settings::load(arguments)?;
             relevel(&settings.log)?;
             Ok(settings.rhythm())
         };
-        serve(node, inputs, reload).await
+        serve(node, inputs, reload, &pulse).await
     });
     // A command that measures ends before that; a read that the kernel holds keeps no daemon.
     runtime.shutdown_timeout(UNFINISHED);
@@ -127,19 +131,17 @@ async fn serve(
     mut node: Node,
     mut inputs: mpsc::Receiver<Input>,
     reload: impl Fn() -> anyhow::Result<Rhythm>,
+    pulse: &Pulse,
 ) -> anyhow::Result<()> {
     let mut children = signal(SignalKind::child())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
     while !node.is_finished() {
+        let now = Instant::now();
+        pulse.step(now);
         let deadline = node.deadline();
-        let at_deadline = async {
-            match deadline {
-                Some(deadline) => tokio::time::sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
-        };
+        let next = deadline.unwrap_or(now + PULSE_EVERY).min(now + PULSE_EVERY);
         let input = tokio::select! {
             Some(input) = inputs.recv() => input,
             _ = children.recv() => {
@@ -155,7 +157,10 @@ async fn serve(
                     continue;
                 }
             },
-            () = at_deadline => Input::Deadline,
+            () = tokio::time::sleep_until(next) => match deadline {
+                Some(deadline) if deadline <= next => Input::Deadline,
+                _ => continue,
+            },
         };
         node.handle(input);
     }

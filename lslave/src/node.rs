@@ -1,12 +1,13 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `suspend` (jobs that stand still), `meter` (watts), `caps` (limits of watts), `emulated` (hardware that is not there),
+//! `suspend` (jobs that stand still), `lease` (jobs that end without the master), `meter` (watts), `caps` (limits of watts), `emulated` (hardware that is not there),
 //! `probe` (what the machine has).
 
 mod caps;
 mod emulated;
 mod foreign;
+mod lease;
 mod master;
 mod meter;
 mod probe;
@@ -23,7 +24,7 @@ use limo_model::{Attempt as Number, JobId, JournalId, NodeSpec, Span, Time};
 use limo_power::Machine;
 use limo_proto::{Frame, MasterToNode, NodeToMaster, StreamId};
 use limo_shepherd::processes::{Mark, sweep};
-use limo_shepherd::{Identity, Order};
+use limo_shepherd::{BootTime, Identity, Order};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -39,6 +40,7 @@ use crate::users::Users;
 use caps::Caps;
 pub use caps::Done;
 use emulated::Emulation;
+use lease::Leased;
 use meter::Meter;
 pub use meter::{Answer, Rhythm};
 use stop::Closing;
@@ -51,6 +53,8 @@ pub enum Input {
     Connected(Outgoing, limo_proto::Identity),
     Disconnected,
     FromMaster(Frame<MasterToNode>),
+    /// The master answered a ping that was sent then.
+    Answered(Instant),
     Shepherd(limo_shepherd::Answer),
     /// `lshepherd` ended, which it does not do by itself.
     ShepherdLost,
@@ -136,6 +140,10 @@ pub struct Node {
     /// Of the master that was greeted last.
     journal: Option<JournalId>,
     link: Option<Link>,
+    /// When the newest message was sent that the master answered while the node was registered.
+    confirmed: Option<BootTime>,
+    /// Of requeueable jobs that run.
+    leases: BTreeMap<JobId, Leased>,
     /// Whether there is a connection, even one on which nothing is sent any more.
     connected: bool,
     /// For tasks that report back. Weak, so that the loop does not keep itself alive.
@@ -151,6 +159,8 @@ pub struct Node {
 
 struct Link {
     outgoing: Outgoing,
+    /// When the registration was sent.
+    since: Instant,
     registered: bool,
     /// When the node says who it is at the latest; `None` once it has.
     introduce_by: Option<Instant>,
@@ -187,6 +197,8 @@ impl Node {
             streams: BTreeMap::new(),
             journal: None,
             link: None,
+            confirmed: None,
+            leases: BTreeMap::new(),
             connected: false,
             inputs: inputs.downgrade(),
             begin: now,
@@ -262,6 +274,7 @@ impl Node {
             }
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
             Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
+            Input::Answered(sent) => self.master_answered(sent),
             Input::Shepherd(answer) => self.answered(answer),
             Input::ShepherdLost => self.shepherd_lost(),
             Input::UserFound { uid, result } => self.user_found(uid, result),
@@ -304,6 +317,8 @@ impl Node {
     fn registered(&mut self) {
         let Some(link) = &mut self.link else { return };
         link.registered = true;
+        let since = link.since;
+        self.master_answered(since);
         self.caps.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");

@@ -240,6 +240,8 @@ pub enum Outcome {
     NotStarted { code: u8, reason: String },
     /// The node lost it: the command may or may not have run. Never run again.
     Lost { reason: String },
+    /// Its node was unreachable for longer than its lease, or an operator declared the node dead.
+    NodeFailed { reason: String },
 }
 
 /// Longest reason in an outcome, in bytes. It is kept in the journal and shown in listings.
@@ -252,24 +254,25 @@ impl Outcome {
         match self {
             Self::NotStarted { code, reason } => Self::NotStarted { code, reason: clip(reason, REASON_LIMIT) },
             Self::Lost { reason } => Self::Lost { reason: clip(reason, REASON_LIMIT) },
+            Self::NodeFailed { reason } => Self::NodeFailed { reason: clip(reason, REASON_LIMIT) },
             Self::Exited(_) | Self::Signaled(_) => self,
         }
     }
 
-    /// Why it never ran or is lost; `None` where it ran.
+    /// Why it never ran, is lost or failed with its node; `None` where it ran.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::NotStarted { reason, .. } | Self::Lost { reason } => Some(reason),
+            Self::NotStarted { reason, .. } | Self::Lost { reason } | Self::NodeFailed { reason } => Some(reason),
             Self::Exited(_) | Self::Signaled(_) => None,
         }
     }
 
-    /// The exit code that `lrun` ends with: 128+n for signal n, 125 where the job was lost.
+    /// The exit code that `lrun` ends with: 128+n for signal n, 125 if the job was lost or its node failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Exited(code) | Self::NotStarted { code, .. } => *code,
             Self::Signaled(signal) => u8::try_from(signal.saturating_add(128)).unwrap_or(255),
-            Self::Lost { .. } => 125,
+            Self::Lost { .. } | Self::NodeFailed { .. } => 125,
         }
     }
 }
@@ -313,6 +316,7 @@ mod tests {
         check(Outcome::Signaled(i32::MAX), 255);
         check(Outcome::NotStarted { code: 127, reason: String::new() }, 127);
         check(Outcome::Lost { reason: String::new() }, 125);
+        check(Outcome::NodeFailed { reason: String::new() }, 125);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod host_list;
 mod id;
 mod identity;
 mod job;
+mod lease;
 mod memory;
 mod node;
 mod number;
@@ -43,6 +44,7 @@ pub use identity::{ClusterId, Epoch, Incarnation, JournalId};
 pub use job::{
     Cores, Outcome, PRIORITY_LIMIT, Part, Placement, REASON_LIMIT, Request, Usage, Warning, nodes, runs, width,
 };
+pub use lease::Lease;
 pub use memory::Memory;
 pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;

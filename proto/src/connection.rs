@@ -17,7 +17,8 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use crate::encoding::EncodeError;
 use crate::endpoint::Endpoint;
-use crate::frame::{BODY_LIMIT, Frame, FrameError, GREETING, GREETING_LIMIT};
+use crate::frame::{BODY_LIMIT, Frame, FrameError, GREETING, GREETING_LIMIT, Sign};
+use crate::heartbeat::MISSED_BEATS;
 use crate::hello::{Hello, Identity, Reject, Role, decode_answer, encode_answer};
 use crate::replace::Replace;
 use crate::safe::{self, UnsafePlace};
@@ -44,6 +45,8 @@ pub enum ConnectionError {
     Closed,
     #[error("the peer did not greet within {} s", .0.as_secs())]
     Silent(Duration),
+    #[error("no sign of life from the peer for {MISSED_BEATS} heartbeats")]
+    Dead,
     #[error(transparent)]
     Reject(#[from] Reject),
     #[error(transparent)]
@@ -202,15 +205,37 @@ impl<In> Reader<In> {
     }
 }
 
+/// What arrives on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received<In> {
+    Frame(Frame<In>),
+    Sign(Sign),
+}
+
 impl<In: DeserializeOwned> Reader<In> {
-    /// The next frame; `None` where the peer closed the connection between frames. Safe to cancel.
+    /// What arrives next; `None` where the peer closed the connection between frames. Safe to cancel.
     ///
     /// # Errors
     /// Where the connection broke, inside a frame too, or the peer sent something that is not a frame.
+    pub async fn receive(&mut self) -> Result<Option<Received<In>>, ConnectionError> {
+        let Some(body) = self.body().await? else { return Ok(None) };
+        Ok(Some(match Sign::of(&body)? {
+            Some(sign) => Received::Sign(sign),
+            None => Received::Frame(Frame::decode(body)?),
+        }))
+    }
+
+    /// The same for an end that neither gives nor awaits signs of life.
+    ///
+    /// # Errors
+    /// As [`Reader::receive`].
     pub async fn next(&mut self) -> Result<Option<Frame<In>>, ConnectionError> {
-        match self.body().await? {
-            Some(body) => Ok(Some(Frame::decode(body)?)),
-            None => Ok(None),
+        loop {
+            match self.receive().await? {
+                Some(Received::Frame(frame)) => return Ok(Some(frame)),
+                Some(Received::Sign(_)) => {}
+                None => return Ok(None),
+            }
         }
     }
 }
@@ -221,6 +246,13 @@ impl<Out> Writer<Out> {
         self.buffer.put_u8(GREETING);
         self.buffer.put_slice(&greeting);
         self.flush().await
+    }
+
+    /// Puts a sign of life into the buffer.
+    pub fn feed_sign(&mut self, sign: Sign) {
+        let body = sign.body();
+        self.buffer.put_slice(&length(body.len()));
+        self.buffer.put_slice(&body);
     }
 
     /// Writes out what was fed.

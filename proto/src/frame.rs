@@ -18,6 +18,11 @@ pub const BODY_LIMIT: usize = 1024 * 1024;
 pub(crate) const GREETING: u8 = 0;
 const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
+const PING: u8 = 3;
+const PONG: u8 = 4;
+
+/// Kind and number.
+pub(crate) const BEAT: usize = 9;
 
 /// Job, channel, part, offset: 8 + 1 + 4 + 8 bytes.
 const DATA_HEAD: usize = 21;
@@ -51,6 +56,41 @@ pub enum FrameError {
     TooMuch { size: usize },
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    #[error("a ping or pong of {size} bytes: it has {BEAT}")]
+    Beat { size: usize },
+}
+
+/// A sign of life. It is no [`Frame`]: only the ends of a connection see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    Ping(u64),
+    Pong(u64),
+}
+
+impl Sign {
+    pub(crate) fn body(self) -> [u8; BEAT] {
+        let (kind, number) = match self {
+            Self::Ping(number) => (PING, number),
+            Self::Pong(number) => (PONG, number),
+        };
+        let mut body = [kind; BEAT];
+        body[1..].copy_from_slice(&number.to_be_bytes());
+        body
+    }
+
+    /// `None` for a body that begins like another kind of frame.
+    ///
+    /// # Errors
+    /// [`FrameError::Beat`] for one of another length.
+    pub(crate) fn of(body: &[u8]) -> Result<Option<Self>, FrameError> {
+        let sign = match body.first() {
+            Some(&PING) => Self::Ping,
+            Some(&PONG) => Self::Pong,
+            _ => return Ok(None),
+        };
+        let number = body[1..].try_into().map_err(|_| FrameError::Beat { size: body.len() })?;
+        Ok(Some(sign(u64::from_be_bytes(number))))
+    }
 }
 
 impl<M: Serialize> Frame<M> {

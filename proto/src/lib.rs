@@ -11,6 +11,7 @@ mod encoding;
 mod endpoint;
 mod energy;
 mod frame;
+mod heartbeat;
 mod hello;
 mod history;
 mod launch;
@@ -31,7 +32,7 @@ mod users;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use bound::{BoundError, List, Text};
-pub use connection::{Connection, ConnectionError, Greeted, Reader, Writer, accept, connect, turn_away};
+pub use connection::{Connection, ConnectionError, Greeted, Reader, Received, Writer, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{
     DecodeError, EncodeError, STORED_FORMAT, decode_stored, decode_stored_as, encode_stored, encode_stored_as,
@@ -39,7 +40,8 @@ pub use encoding::{
 };
 pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
-pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT};
+pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT, Sign};
+pub use heartbeat::{Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
 pub use launch::{
@@ -56,7 +58,8 @@ pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, 
 pub use replace::Replace;
 pub use report::{
     ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
-    JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UnitReport,
+    JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UNREACHABLE_LIMIT, UnitReport,
+    UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};

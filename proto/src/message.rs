@@ -354,4 +354,6 @@ pub enum Change {
         priority: i32,
     },
     Users(UsersChange),
+    /// Unreachable nodes are dead: their jobs end and what is held for them is released. All of them, or none.
+    NodesLost(Vec<String>),
 }

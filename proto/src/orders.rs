@@ -1,6 +1,6 @@
 //! What the master tells nodes: jobs, and what is to become of them.
 
-use limo_model::{Attempt, JobId, JournalId, Placement, Power, Span};
+use limo_model::{Attempt, JobId, JournalId, Lease, Placement, Power, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Launch, Share, Task, WindowSize};
@@ -107,4 +107,6 @@ pub struct DoExec {
     pub task: Option<Task>,
     /// Where its launch is parallel: which of its tasks run here.
     pub share: Option<Share>,
+    /// How long the node may run it without an answer from the master. Only a requeueable job has one.
+    pub lease: Option<Lease>,
 }

@@ -24,6 +24,7 @@ fn short(outcome: &Outcome, error: &EncodeError) -> Outcome {
     match outcome {
         Outcome::NotStarted { code, .. } => Outcome::NotStarted { code: *code, reason },
         Outcome::Lost { .. } => Outcome::Lost { reason },
+        Outcome::NodeFailed { .. } => Outcome::NodeFailed { reason },
         Outcome::Exited(_) | Outcome::Signaled(_) => outcome.clone(),
     }
 }

@@ -78,6 +78,9 @@ pub struct JobReport {
     /// Set while the job waits.
     #[serde(default)]
     pub priority: Option<Standing>,
+    /// Those of its nodes that are unreachable, and since when, while the job is not over.
+    #[serde(default)]
+    pub unreachable: Vec<(String, Option<Time>)>,
 }
 
 /// How the tasks of an array are doing.
@@ -94,19 +97,22 @@ pub struct ArrayReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeState {
     Up,
-    /// Its connection is broken; its jobs are believed to go on.
-    Away,
+    /// It is not connected; its jobs are believed to go on.
+    Unreachable,
     /// No new jobs, by an operator.
     Drained,
     /// Did not acknowledge an assignment; gets none for a while.
     Suspect,
+    /// Unreachable for longer than its lease, or declared dead: its jobs ended without its word.
+    Lost,
 }
 
 impl NodeState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
-            Self::Away => "away",
+            Self::Unreachable => "unreachable",
+            Self::Lost => "lost",
             Self::Drained => "drained",
             Self::Suspect => "suspect",
         }
@@ -131,6 +137,35 @@ pub struct NodeReport {
     /// Since the node is known.
     pub energy: Energy,
     pub cost: Money,
+    /// Whether it is connected; a drained node need not be.
+    pub connected: bool,
+    /// Since when it is not, if it ever was.
+    pub unreachable_since: Option<Time>,
+    /// What is held for jobs that ended when it was lost.
+    pub held: Power,
+}
+
+impl NodeReport {
+    /// Its state in words, such as `up` or `drained, unreachable`.
+    pub fn state_in_words(&self) -> String {
+        match self.state {
+            NodeState::Drained if !self.connected => format!("{}, unreachable", self.state.name()),
+            state => state.name().to_owned(),
+        }
+    }
+}
+
+/// An unreachable node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreachableReport {
+    pub name: String,
+    pub since: Option<Time>,
+    /// Whether its jobs have ended because of that.
+    pub lost: bool,
+    /// Jobs that are believed to run on it.
+    pub jobs: u32,
+    /// What is held for jobs that ended.
+    pub held: Power,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,7 +238,15 @@ pub struct Status {
     pub grid: Vec<GridReport>,
     /// Those at the master, each of which serves several nodes.
     pub meters: Vec<MeterReport>,
+    /// Nodes that have jobs, or for which draw is held, and are not connected; and connected ones for which draw is held.
+    /// At most [`UNREACHABLE_LIMIT`].
+    pub unreachable: Vec<UnreachableReport>,
+    /// The sum of what is held for lost nodes; part of `draw`.
+    pub held: Power,
 }
+
+/// Most unreachable nodes in a [`Status`].
+pub const UNREACHABLE_LIMIT: usize = 100;
 
 /// What became of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
 use crate::endpoint::Endpoint;
+use crate::heartbeat::{HEARTBEAT, MISSED_BEATS};
 use crate::owner::{self, OVERFLOW_UID};
 
 /// A connected stream.
@@ -122,6 +124,9 @@ impl Socket {
             }
             Self::Tcp(stream) => {
                 stream.set_nodelay(true)?;
+                // What is sent and not acknowledged by then breaks the connection.
+                let unacknowledged = u32::try_from((HEARTBEAT * MISSED_BEATS).as_millis()).unwrap_or(u32::MAX);
+                setsockopt(&stream, sockopt::TcpUserTimeout, &unacknowledged).map_err(io::Error::from)?;
                 let (read, write) = stream.into_split();
                 (ReadHalf::Tcp(read), WriteHalf::Tcp(write))
             }

@@ -26,6 +26,8 @@ pub enum JobState {
     Refused,
     /// Ended, since it had used the energy or the money that it may.
     UsedUp,
+    /// Its node was lost while the job was on it.
+    NodeFailed,
 }
 
 impl JobState {
@@ -44,6 +46,7 @@ impl JobState {
             Self::Lost => "lost",
             Self::Refused => "refused",
             Self::UsedUp => "used_up",
+            Self::NodeFailed => "node_failed",
         }
     }
 
@@ -58,6 +61,7 @@ impl JobState {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
             JobEnd::Refused { .. } => Self::Refused,
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
+            JobEnd::Ran { outcome: Outcome::NodeFailed { .. }, .. } => Self::NodeFailed,
             JobEnd::Ran { stopped: Some(Cancelled { .. }), .. } => Self::Cancelled,
             JobEnd::Ran { stopped: Some(TimeLimit { .. }), .. } => Self::TimedOut,
             JobEnd::Ran { stopped: Some(UsedUp { .. }), .. } => Self::UsedUp,

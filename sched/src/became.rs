@@ -22,6 +22,7 @@ pub enum Became {
     Refused,
     /// It was ended since it had used the energy or the money that its user allowed it.
     UsedUp,
+    NodeFailed,
 }
 
 impl Became {
@@ -30,6 +31,7 @@ impl Became {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
             JobEnd::Refused { .. } => Self::Refused,
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
+            JobEnd::Ran { outcome: Outcome::NodeFailed { .. }, .. } => Self::NodeFailed,
             JobEnd::Ran { stopped: Some(StopReason::Cancelled { .. }), .. } => Self::Cancelled,
             JobEnd::Ran { stopped: Some(StopReason::TimeLimit { .. }), .. } => Self::TimedOut,
             JobEnd::Ran { stopped: Some(StopReason::UsedUp { .. }), .. } => Self::UsedUp,
@@ -62,6 +64,7 @@ impl fmt::Display for Became {
             Self::TimedOut => f.write_str("reached its time limit"),
             Self::Refused => f.write_str("was refused"),
             Self::UsedUp => f.write_str("had used what it may"),
+            Self::NodeFailed => f.write_str("ended because its node failed"),
         }
     }
 }
@@ -91,6 +94,8 @@ mod tests {
         check(&ran(Outcome::Exited(0), cancelled()), "was cancelled", (false, true));
         check(&ran(Outcome::Exited(0), limit()), "reached its time limit", (false, true));
         check(&ran(Outcome::Lost { reason: String::new() }, cancelled()), "was lost", (false, true));
+        let failed = Outcome::NodeFailed { reason: String::new() };
+        check(&ran(failed, cancelled()), "ended because its node failed", (false, true));
         check(
             &ran(Outcome::NotStarted { code: 127, reason: String::new() }, None),
             "could not be started",

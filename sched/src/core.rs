@@ -295,7 +295,8 @@ impl Core {
     pub fn node_estimate(&self, node: NodeId) -> Power {
         let expected = |id: &JobId| Some(self.state.jobs.get(*id)?.assignment()?.draw_on(node));
         let still = self.node(node).map(|node| node.still_draw()).unwrap_or_default();
-        still + self.state.jobs_on(node).iter().filter_map(expected).sum::<Power>()
+        let held = self.node(node).map(|node| node.held_draw()).unwrap_or_default();
+        still + held + self.state.jobs_on(node).iter().filter_map(expected).sum::<Power>()
     }
 
     /// What a node drew until `now`, and what that cost.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, JobId, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, Quotas,
-    Request, Reservation, Span, Tasks, Time, Usage,
+    Attempt, Band, Budgets, Curve, Energy, JobId, Lease, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
+    Quotas, Request, Reservation, Span, Tasks, Time, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -206,5 +206,24 @@ pub enum Event {
     /// Job numbers below `next` were given in an earlier incarnation of the journal, and are not given again.
     NumbersRaised {
         next: JobId,
+    },
+    /// The lease that requeueable jobs get when they are assigned from now on.
+    LeaseSet {
+        lease: Lease,
+        by: String,
+    },
+    /// A node has been unreachable for its lease, or an operator declares it dead. The ends of its attempts follow as
+    /// events of their own; from then on their draw is held (see [`crate::Node::held`]).
+    NodeLost {
+        node: NodeId,
+        by: String,
+    },
+    /// The held draw of a node is released, except that of the attempts in `kept`: the node said what it still runs, a
+    /// meter showed that the draw is gone, or an operator declared the node dead.
+    DrawReleased {
+        node: NodeId,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kept: Vec<(JobId, Attempt)>,
+        by: String,
     },
 }

@@ -55,7 +55,7 @@ pub enum Refused {
     EndsAlready { job: JobId },
     #[error("there is a node `{name}` already")]
     KnownNode { name: String },
-    #[error("node `{name}` is up: only one that is away can be removed")]
+    #[error("node `{name}` is connected: only an unreachable node can be removed")]
     NodeIsUp { name: String },
     #[error("job {job} is on node `{name}`")]
     NodeHasJob { name: String, job: JobId },
@@ -98,6 +98,10 @@ pub enum Refused {
         typed(hardware)
     )]
     TooFewAccelerators { wanted: u32, hardware: String, node: String, offered: usize, of: String },
+    #[error("node `{name}` is connected: only an unreachable node can be lost")]
+    NodeIsConnected { name: String },
+    #[error("{held} are held for node `{name}`, on which jobs may still run")]
+    NodeHoldsDraw { name: String, held: limo_model::Power },
 }
 
 fn counted(cores: u32) -> String {

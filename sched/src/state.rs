@@ -12,7 +12,8 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, JobId, Meter, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation, Span, Time,
+    Band, Budgets, Curve, JobId, Lease, Meter, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation, Span,
+    Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ pub use array::{Array, Ended};
 pub use clock::Clock;
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
-pub use node::{Drained, Node, Reading, Sleep};
+pub use node::{Drained, Held, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
 pub(crate) use ranking::Ranking;
 pub(crate) use requests::Requests;
@@ -117,6 +118,9 @@ pub struct Settings {
     pub denied: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "Fairshare::is_default")]
     pub fairshare: Fairshare,
+    /// What requeueable jobs get when they are assigned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
 }
 
 impl Default for Settings {
@@ -135,6 +139,7 @@ impl Default for Settings {
             quotas: Quotas::default(),
             denied: BTreeSet::new(),
             fairshare: Fairshare::default(),
+            lease: None,
         }
     }
 }

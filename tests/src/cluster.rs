@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::thread;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -129,9 +130,15 @@ impl Cluster {
 
     /// Starts one more node; does not wait for it.
     pub fn add_node(&mut self, node: &NodeSetup) {
+        let address = self.submitter.address.clone();
+        self.add_node_via(node, &address);
+    }
+
+    /// The same for a node that finds the master at another address.
+    pub fn add_node_via(&mut self, node: &NodeSetup, address: &str) {
         let state = self.dir.path().join(&node.name);
         let mut arguments = vec!["--state-dir".to_owned(), state.display().to_string()];
-        arguments.extend(["--master".to_owned(), self.submitter.address.clone()]);
+        arguments.extend(["--master".to_owned(), address.to_owned()]);
         arguments.extend(["--name".to_owned(), node.name.clone()]);
         arguments.extend(node.options.iter().cloned());
         let mut variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];
@@ -235,6 +242,27 @@ impl Cluster {
     /// SIGKILL to the daemon; its jobs are left alone.
     pub fn kill_node(&mut self, name: &str) {
         self.daemon(name).kill();
+    }
+
+    /// SIGSTOP to the daemon; its jobs are left alone.
+    pub fn stop_node(&mut self, name: &str) {
+        self.daemon(name).signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT to the daemon.
+    pub fn continue_node(&mut self, name: &str) {
+        self.daemon(name).signal(Signal::SIGCONT);
+    }
+
+    /// All that the master has logged.
+    pub fn master_log(&self) -> String {
+        fs::read_to_string(&self.master.log).unwrap_or_default()
+    }
+
+    /// All that the daemon of a node has logged.
+    pub fn node_log(&self, name: &str) -> String {
+        let log = self.nodes.iter().find(|(node, _)| node == name).map(|(_, daemon)| &daemon.log);
+        fs::read_to_string(log.expect("a node")).unwrap_or_default()
     }
 
     /// SIGTERM to the daemon.

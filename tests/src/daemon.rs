@@ -47,6 +47,11 @@ impl Daemon {
         Some(status)
     }
 
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).expect("the daemon runs");
+        kill(Pid::from_raw(pid), signal).expect("an own child");
+    }
+
     /// SIGKILL, and waits until the process is gone.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

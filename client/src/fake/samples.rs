@@ -65,6 +65,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         array: None,
         measured: None,
         priority: Some(limo_sched::Standing::default()),
+        unreachable: Vec::new(),
     }
 }
 
@@ -153,6 +154,9 @@ pub fn node(name: &str) -> NodeReport {
         meter: Meter::Emulated,
         energy: Energy::from_joules(1_000),
         cost: Money::from_micro(80),
+        connected: true,
+        unreachable_since: None,
+        held: Power::ZERO,
     }
 }
 
@@ -189,6 +193,8 @@ pub fn status() -> Status {
         own_band: None,
         grid: Vec::new(),
         meters: Vec::new(),
+        unreachable: Vec::new(),
+        held: Power::ZERO,
     }
 }
 

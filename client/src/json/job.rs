@@ -66,6 +66,20 @@ pub struct JobJson {
     pub priority_own: Option<i64>,
     pub priority_age: Option<i64>,
     pub priority_share: Option<i64>,
+    /// Those of its nodes that are unreachable, while it is not over.
+    pub unreachable: Vec<UnreachableJson>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UnreachableJson {
+    pub node: String,
+    pub since_unix_ms: Option<i64>,
+}
+
+impl From<&(String, Option<Time>)> for UnreachableJson {
+    fn from((node, since): &(String, Option<Time>)) -> Self {
+        Self { node: node.clone(), since_unix_ms: since.map(Time::unix_ms) }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -148,6 +162,7 @@ impl JobJson {
             priority_own: job.priority.map(|priority| priority.own),
             priority_age: job.priority.map(|priority| priority.age),
             priority_share: job.priority.map(|priority| priority.share),
+            unreachable: job.unreachable.iter().map(UnreachableJson::from).collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A node as JSON.
 
-use limo_model::{Meter, UnitKind};
+use limo_model::{Meter, Time, UnitKind};
 use limo_proto::{NodeDetail, NodeReport, UnitReport};
 use serde::Serialize;
 
@@ -56,6 +56,11 @@ pub struct NodeJson {
     pub energy_j: f64,
     pub cost_eur: f64,
     pub units: Vec<UnitJson>,
+    /// Whether it is connected; a drained node need not be.
+    pub connected: bool,
+    pub unreachable_since_unix_ms: Option<i64>,
+    /// Part of `draw_w`: what jobs that ended when the node was lost may still draw.
+    pub held_w: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,6 +94,9 @@ impl From<&NodeReport> for NodeJson {
             energy_j: node.energy.joules(),
             cost_eur: node.cost.eur(),
             units: node.units.iter().map(UnitJson::from).collect(),
+            connected: node.connected,
+            unreachable_since_unix_ms: node.unreachable_since.map(Time::unix_ms),
+            held_w: node.held.watts(),
         }
     }
 }

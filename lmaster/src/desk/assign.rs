@@ -145,6 +145,7 @@ impl Desk {
             launch: live.launch_of_one(),
             task: live.task(job),
             share: self.share(job, live, (nodes, index)),
+            lease: assignment.lease,
         })
     }
 

@@ -98,6 +98,7 @@ impl Desk {
             },
             Change::AddNodes(specs) => return self.add_nodes(peer, specs, &by),
             Change::RemoveNodes(names) => return self.remove_nodes(peer, &names, &by),
+            Change::NodesLost(names) => return self.nodes_lost(peer, &names, &by),
             Change::Unreserve { name } => Ok(Event::ReservationSet { name, reservation: None, by }),
             Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
         };

@@ -319,6 +319,7 @@ impl Desk {
                 self.book.phase = Phase::Idle;
                 self.take_up(restored.live);
                 self.begin(restored.fresh);
+                self.take_up_liveness();
                 self.waiters_of_lost_jobs();
             }
             Err(error) => {

@@ -1,7 +1,7 @@
 //! Meters that serve several nodes: what one shows is divided over its nodes by what each is believed to draw, and is their
 //! reading. A node with a meter of its own is believed what that shows; while the shared meter works, that is all it is for.
 
-use limo_model::{Meter, NodeId, NodeSpec, Power, Time};
+use limo_model::{Meter, NodeId, NodeSpec, Power, Span, Time};
 use limo_proto::{MeterReport, Sample};
 
 use super::Desk;
@@ -16,11 +16,19 @@ pub(super) struct Metered {
     last: Option<(Time, Power)>,
     /// Why it shows nothing.
     failing: Option<String>,
+    /// Since when it shows that what is held for lost nodes is gone.
+    gone_since: Option<Time>,
 }
+
+/// A job may draw nothing for a moment: only after this time what is held for it is gone.
+const GONE_FOR: Span = Span::from_secs(15);
+
+/// What is left of it may be so small a part.
+const HELD_PART: i64 = 10;
 
 impl From<&Shared> for Metered {
     fn from(meter: &Shared) -> Self {
-        Self { source: meter.source.clone(), serves: meter.serves.clone(), last: None, failing: None }
+        Self { source: meter.source.clone(), serves: meter.serves.clone(), last: None, failing: None, gone_since: None }
     }
 }
 
@@ -38,6 +46,7 @@ impl Desk {
                 let serves = meter.serves.clone();
                 if self.book.is_open() {
                     self.divide(draw, &serves);
+                    self.held_draw_seen(index, draw);
                 }
             }
             Err(error) => {
@@ -73,6 +82,37 @@ impl Desk {
         self.own_readings.insert(node, (self.now, draw));
         let Some(name) = self.core.node(node).map(|node| &node.spec().name) else { return false };
         !self.meters.iter().any(|meter| meter.serves.serves(name) && self.shown(meter).is_some())
+    }
+
+    /// Whether the meter shows for some time that what is held for lost nodes is gone. It can only tell where all its other
+    /// nodes are measured by meters of their own: what is merely estimated of them may be wrong by as much.
+    fn held_draw_seen(&mut self, index: usize, draw: Power) {
+        let Some(meter) = self.meters.get(index) else { return };
+        let served: Vec<&limo_sched::Node> =
+            self.core.known_nodes().filter(|node| meter.serves.serves(&node.spec().name)).collect();
+        let is_held = |node: &&&limo_sched::Node| node.held_draw() > Power::ZERO;
+        let held: Power = served.iter().filter(is_held).map(|node| node.held_draw()).sum();
+        if held.is_zero() {
+            return;
+        }
+        let own = |node: &&limo_sched::Node| {
+            let reading = self.own_readings.get(&node.id()).filter(|(at, _)| self.is_fresh(*at));
+            reading.map(|(_, draw)| *draw)
+        };
+        let others: Option<Power> = served.iter().filter(|node| !is_held(node)).map(own).sum();
+        let without: Power =
+            served.iter().filter(is_held).map(|node| self.core.node_estimate(node.id()) - node.held_draw()).sum();
+        let is_gone = others.is_some_and(|others| draw - others <= without + held.scaled(1, HELD_PART));
+        let nodes: Vec<NodeId> = served.iter().filter(is_held).map(|node| node.id()).collect();
+        let (now, source) = (self.now, meter.source.clone());
+        let Some(meter) = self.meters.get_mut(index) else { return };
+        let since = if is_gone { *meter.gone_since.get_or_insert(now) } else { return meter.gone_since = None };
+        if now - since >= GONE_FOR {
+            meter.gone_since = None;
+            for node in nodes {
+                self.release_draw(node, Vec::new(), &source);
+            }
+        }
     }
 
     fn is_fresh(&self, at: Time) -> bool {

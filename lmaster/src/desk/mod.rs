@@ -21,6 +21,7 @@ mod grid;
 mod history;
 mod hold;
 mod live;
+mod liveness;
 mod meters;
 mod nodes;
 mod numbers;
@@ -66,6 +67,7 @@ pub use grid::KEPT as KEPT_GRID;
 use history::Actor;
 pub use history::Found;
 pub use live::{Launches, Live};
+use liveness::Liveness;
 use meters::Metered;
 use nodes::{Link, NodePeer};
 use probes::Probe;
@@ -125,6 +127,8 @@ pub struct Settings {
     pub ack_timeout: Span,
     pub kill_grace: Span,
     pub orphan_grace: Span,
+    /// How long a node may be unreachable before its jobs end. Positive.
+    pub node_lease: Span,
     pub snapshot_every: u32,
     /// Readings alone are recorded at most this often: each record costs a transaction and a round.
     pub readings_every: Span,
@@ -180,6 +184,7 @@ pub struct Desk {
     awaited: BTreeMap<JobId, Awaited>,
     /// How far jobs over several nodes are with starting.
     gathered: BTreeMap<JobId, Gathered>,
+    liveness: Liveness,
     book: Book,
     asked: HashMap<Ticket, Asked>,
     /// Answers that came while the state was being read back.
@@ -223,6 +228,7 @@ impl Desk {
             let_go: BTreeMap::new(),
             awaited: BTreeMap::new(),
             gathered: BTreeMap::new(),
+            liveness: Liveness::default(),
             book: Book::new(restored.generation, restored.entries),
             asked: HashMap::new(),
             answers: Vec::new(),
@@ -250,6 +256,11 @@ impl Desk {
         self.steps += 1;
         self.draw_goes_on();
         self.follow_clock(now);
+        if self.steps == 1 {
+            // The time before that is the journal's: nodes and clients have had no time to come back.
+            self.take_up_liveness();
+            self.routes.take_up(&self.live, self.now + self.settings.orphan_grace);
+        }
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
             Input::ClientConnected(peer, caller) => self.client_connected(peer, caller),
@@ -288,9 +299,10 @@ impl Desk {
         let awaited = self.awaited.values().map(|awaited| awaited.until).min();
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
+        let leases = self.liveness.next().filter(|_| self.book.is_open());
         let probes = self.probes.values().map(|probe| probe.until).min();
         let readings = self.book.deadline(self.rows_due());
-        [readings, self.stage_due(), awaited, orphans, probes, self.grid_due()].into_iter().flatten().min()
+        [readings, self.stage_due(), awaited, orphans, leases, probes, self.grid_due()].into_iter().flatten().min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -301,6 +313,7 @@ impl Desk {
     fn timer(&mut self) {
         self.acks_missed();
         self.orphans_due();
+        self.leases_due();
         self.probes_due();
         if self.stage_due().is_some_and(|due| due <= self.now) {
             self.stage();
@@ -362,6 +375,7 @@ impl Desk {
         for node in away {
             self.must(Event::NodeAway { node });
         }
+        self.lease_in_force();
         // What the database learned and the journal did not hear of.
         let ticket = self.ticket();
         self.asked.insert(ticket, Asked::AllProfiles);
@@ -382,6 +396,7 @@ impl Desk {
         self.ledger.configure(self.settings.kept, self.settings.options.stale_after);
         if self.book.is_open() {
             self.options_in_force();
+            self.lease_in_force();
         }
     }
 

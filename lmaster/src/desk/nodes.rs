@@ -90,6 +90,8 @@ impl Desk {
             }
         }
         self.must(Event::NodeAway { node });
+        self.is_unreachable(node);
+        self.report_unreachable(node);
         self.forget_reading(node);
         self.probes_broke(node);
     }
@@ -170,6 +172,7 @@ impl Desk {
             return self
                 .close_node(peer, format!("job {job} is not on this node, and its end is not this node's to tell"));
         }
+        self.confirmed_over(node, (job, attempt));
         // Told again, or of an attempt that is over: in both cases it is recorded, or about to be.
         self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
     }
@@ -323,6 +326,7 @@ impl Desk {
                 self.after_start(job);
             }
         }
+        self.is_reachable(node, &attempts);
         orders.extend(self.old_attempts(node, &attempts));
         orders.extend(self.steering(node));
         self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));

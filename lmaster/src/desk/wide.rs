@@ -255,7 +255,7 @@ impl Desk {
         let parallel = self.live_of(job).and_then(|live| live.launch.parallel);
         let all_or_none = parallel.is_some_and(|parallel| parallel.kill_on_bad_exit);
         assignment.ended.iter().any(|part| match &part.outcome {
-            Outcome::Lost { .. } | Outcome::NotStarted { .. } => true,
+            Outcome::Lost { .. } | Outcome::NodeFailed { .. } | Outcome::NotStarted { .. } => true,
             outcome => all_or_none && outcome.exit_code() != 0,
         })
     }

@@ -167,7 +167,7 @@ fn node_cells(node: &NodeReport) -> [String; 7] {
     let dash = |list: Vec<String>| if list.is_empty() { "-".to_owned() } else { list.join(",") };
     [
         node.name.clone(),
-        node.state.name().to_owned(),
+        node.state_in_words(),
         format!("{}{how}", node.draw),
         node.idle.to_string(),
         format!("{}/{}", sum(|unit| unit.cores_used), sum(|unit| unit.cores)),

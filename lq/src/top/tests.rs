@@ -19,7 +19,8 @@ fn clock() -> Clock {
 /// Two nodes, of which one is away, two jobs that run and `waiting` that wait, and five minutes of which one is not known.
 fn top(waiting: u64) -> Top {
     let mut top = Top::new("127.0.0.1:6817", None);
-    let away = limo_proto::NodeReport { state: NodeState::Away, measured: false, ..node("n2") };
+    let away =
+        limo_proto::NodeReport { state: NodeState::Unreachable, connected: false, measured: false, ..node("n2") };
     let mut jobs = vec![running_job(3), running_job(4)];
     jobs[1].user = "bob".into();
     jobs.extend((5..5 + waiting).map(|id| JobReport { name: format!("job-{id}"), ..waiting_job(id) }));

@@ -38,7 +38,7 @@ async fn wrong_command_lines() {
     check(&["nodse"], "lq: error: unrecognized subcommand 'nodse'\nlq: hint: a similar subcommand exists: 'nodes'\n")
         .await;
     let states = "waiting (PD), starting (CF), running (R), suspended (S), stopping (CG), completed (CD), failed (F), cancelled (CA), \
-                  timed_out (TO), lost (NF), refused (RF), used_up (UU)";
+                  timed_out (TO), lost (LO), refused (RF), used_up (UU), node_failed (NF)";
     let text = format!("lq: error: invalid value 'ZZ' for '--states <STATE>': `ZZ` is not a state: {states}\n{help}");
     check(&["-t", "ZZ"], &text).await;
     check(

@@ -29,7 +29,7 @@ impl Node {
         }
         self.end_foreign(journal);
         let introduce_by = Some(Instant::now() + PATIENCE);
-        self.link = Some(Link { outgoing, registered: false, introduce_by });
+        self.link = Some(Link { outgoing, since: Instant::now(), registered: false, introduce_by });
         self.connected = true;
     }
 
@@ -67,6 +67,7 @@ impl Node {
         }
         let (Some(journal), Some(link)) = (self.journal, &mut self.link) else { return };
         link.introduce_by = None;
+        link.since = Instant::now();
         let attempts = self.attempts.known.iter().map(|(&job, attempt)| AttemptReport {
             journal: attempt.journal,
             job,

@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tracing::{debug, error, info, warn};
 
+use super::lease::ms;
 use super::{Input, Node};
 use crate::attempt::{Attempt, Running, Starting, State, Swept, lost};
 use crate::io;
@@ -49,6 +50,9 @@ impl Node {
     /// The master let a held attempt go.
     pub(super) fn start(&mut self, exec: DoExec) {
         let (job, number, uid) = (exec.job, exec.attempt, exec.launch.uid);
+        if !self.begin_lease(job, number, exec.lease) {
+            return;
+        }
         // From here on a daemon that comes after this one believes that the command has run.
         if let Err(error) = self.spool.going(job, number) {
             return self.not_started(job, number, 126, error.to_string());
@@ -105,6 +109,8 @@ impl Node {
 
     /// Orders the launch.
     fn launch(&mut self, job: JobId, number: Number, identity: Option<Identity>) {
+        let lease = self.leases.get(&job).map(|leased| leased.lease);
+        let lease_end = lease.and_then(|lease| self.lease_end(lease));
         let Some(Attempt { cookie, state: State::Starting(starting), .. }) = self.attempts.find(job, number) else {
             return;
         };
@@ -115,7 +121,9 @@ impl Node {
             let launch_deadline = LAUNCH_DEADLINE_S * 1000;
             let limit = starting.exec.time_limit.and_then(|limit| u64::try_from(limit.ms()).ok());
             let time_limit = limit.map(|limit| limit.saturating_add(LIMIT_MARGIN));
-            let launch = Launch { handle, time_limit, kill_grace: LIMIT_GRACE, lease: None, launch_deadline };
+            // The master counts on the grace of a lease.
+            let kill_grace = lease.map_or(LIMIT_GRACE, |lease| ms(lease.grace));
+            let launch = Launch { handle, time_limit, kill_grace, lease: lease_end, launch_deadline };
             let ordered = self.shepherd.launch(&launch, &prepared.plan, prepared.descriptors);
             ordered.map_err(|error| LaunchError::Launcher(error.to_string()))?;
             Ok((handle, prepared.ours))
@@ -161,8 +169,14 @@ impl Node {
             Answer::NotStarted { step, errno, reason, .. } => {
                 self.not_launched(job, number, (Step::of(step), errno, reason));
             }
-            Answer::Stopping { why, .. } => self.stopping(job, why),
-            Answer::Exited { ended, .. } => self.leader_ended(job, handle, &ended),
+            Answer::Stopping { why, .. } => {
+                self.lease_ends(job, why);
+                self.stopping(job, why);
+            }
+            Answer::Exited { ended, .. } => {
+                self.lease_ends(job, ended.why);
+                self.leader_ended(job, handle, &ended);
+            }
             Answer::Emptied { left, .. } => {
                 if left > 0 {
                     error!(%job, left, "processes of the job cannot be killed");
@@ -227,7 +241,7 @@ impl Node {
         self.never_runs(job, number, Outcome::Signaled(libc::SIGTERM));
     }
 
-    fn never_runs(&mut self, job: JobId, number: Number, outcome: Outcome) {
+    pub(super) fn never_runs(&mut self, job: JobId, number: Number, outcome: Outcome) {
         if let Some(streams) = self.streams.get_mut(&job) {
             streams.close();
         }
@@ -237,6 +251,7 @@ impl Node {
 
     /// The attempt is over for good.
     pub(super) fn ended(&mut self, job: JobId, number: Number, end: End) {
+        let end = self.without_lease(job, number, end);
         let end = End { outcome: end.outcome.clipped(), ..end };
         self.record_end(job, number, &end);
         self.send_end(job, number, end.clone());

@@ -301,6 +301,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         },
         time_limit: None,
         restarts: 0,
+        lease: None,
         task: None,
         share: None,
     }

@@ -2,7 +2,7 @@
 
 use limo_model::{
     Allowance, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency, Energy,
-    Incarnation, JobId, JournalId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request,
+    Incarnation, JobId, JournalId, Lease, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request,
     Span, Time, UnitId, UnitKind, UnitSpec, Usage, Warning, WhenUsed,
 };
 use limo_proto::{
@@ -45,6 +45,7 @@ pub fn outcome() -> impl Strategy<Value = Outcome> {
         any::<i32>().prop_map(Outcome::Signaled),
         (any::<u8>(), text()).prop_map(|(code, reason)| Outcome::NotStarted { code, reason }),
         text().prop_map(|reason| Outcome::Lost { reason }),
+        text().prop_map(|reason| Outcome::NodeFailed { reason }),
     ]
 }
 
@@ -234,6 +235,8 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
                 restarts,
                 task,
                 share,
+                lease: (restarts % 2 == 1)
+                    .then_some(Lease { span: Span::from_secs(60), grace: Span::from_ms(i64::from(restarts)) }),
             };
             MasterToNode::DoExec(Box::new(exec))
         }),

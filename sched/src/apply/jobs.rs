@@ -6,7 +6,7 @@ use limo_model::{Attempt, Energy, JobId, NodeId, Outcome, Request, Span, Time, U
 
 use super::fits::check_request;
 use super::nodes::{self, release};
-use super::{arrays, eligible, quota, rank, reservations};
+use super::{arrays, eligible, lost, quota, rank, reservations};
 use crate::account::cost_of;
 use crate::estimate::Known;
 use crate::refused::Refused;
@@ -259,12 +259,18 @@ pub(super) fn ended(
     };
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
     release(state, now, id, &assignment, &seen);
+    lost::hold(state, now, (id, number), &assignment);
     let account = account(state, now, (&job, running.as_ref()), usage, &assignment);
     let core_ms = running.as_ref().map_or(0, |running| assignment.core_ms(now - running.started));
     quota::used(state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let stopped = assignment.stop.map(|(why, _)| why);
-    if stopped.as_ref().is_some_and(StopReason::runs_again) && !matches!(outcome, Outcome::Lost { .. }) {
+    let runs_again = match &stopped {
+        Some(why) => why.runs_again() && !matches!(outcome, Outcome::Lost { .. }),
+        // Without a lease nothing ends it on a node that is out of reach: it might run twice.
+        None => assignment.lease.is_some() && matches!(outcome, Outcome::NodeFailed { .. }),
+    };
+    if runs_again {
         job.lost = account;
         job.restarts += u32::from(started.is_some());
         state.jobs.insert(id, job);

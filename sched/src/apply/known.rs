@@ -34,6 +34,9 @@ pub(crate) fn check_removal(state: &State, id: NodeId) -> Result<(), Refused> {
     if let Some(job) = state.jobs_on(id).first() {
         return Err(Refused::NodeHasJob { name: name(), job: *job });
     }
+    if !node.held.is_empty() {
+        return Err(Refused::NodeHoldsDraw { name: name(), held: node.held_draw() });
+    }
     // What ended there is told of with its node.
     let ended = state.finished.iter().find(|over| over.placement.iter().any(|part| part.is_on(id)));
     if let Some(over) = ended {
@@ -59,6 +62,8 @@ pub(super) fn removed(state: &mut State, now: Time, id: NodeId) -> Result<(), Re
             rest: None,
         };
         node.drained = None;
+        node.away_since = None;
+        node.lost = None;
         node.suspect_until = None;
         node.sleep = Sleep::Awake;
         node.reading = None;

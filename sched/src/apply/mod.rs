@@ -6,6 +6,7 @@ mod eligible;
 mod fits;
 mod jobs;
 mod known;
+mod lost;
 mod nodes;
 mod parts;
 mod quota;
@@ -89,6 +90,12 @@ pub(crate) fn apply(state: &mut State, now: Time, event: &Event) -> Result<(), R
         Event::ClockOffset { offset, boot, since } => {
             clock::offset(state, now, Clock { offset: *offset, boot: boot.clone(), since: *since })
         }
+        Event::LeaseSet { lease, .. } => {
+            state.settings.lease = Some(*lease);
+            Ok(())
+        }
+        Event::NodeLost { node, .. } => lost::lost(state, now, *node),
+        Event::DrawReleased { node, kept, .. } => lost::released(state, now, *node, kept),
         Event::UsersDenied { denied, .. } => {
             state.settings.denied.clone_from(denied);
             Ok(())

@@ -2,7 +2,7 @@
 
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time, width};
 
-use super::steer;
+use super::{lost, steer};
 use crate::account::{Bill, cost_of};
 use crate::index::Index;
 use crate::refused::Refused;
@@ -66,7 +66,7 @@ pub(super) fn settle_nodes(state: &mut State, now: Time) {
 pub(super) fn renew(state: &mut State, id: NodeId, now: Time) {
     settle_cluster(state, now);
     let Some(node) = state.nodes.get_mut(id.0 as usize) else { return };
-    let own = node.reading.map_or_else(|| node.still_draw(), |reading| reading.draw);
+    let own = node.reading.map_or_else(|| node.still_draw() + node.held_draw(), |reading| reading.draw);
     if own != node.own {
         node.bill.add(node.own, node.since, now, state.settings.prices.as_ref());
         node.since = now;
@@ -142,16 +142,26 @@ pub(crate) fn release(state: &mut State, now: Time, job: JobId, assignment: &Ass
             state.sums.draw -= share.scaled(i64::from(part.count), 1);
             charge(state, (part.unit.node, part.count), share, assignment.hidden_since, now);
         } else {
-            part.nodes().for_each(|node| release_seen(state, now, (node, share), assignment.hidden_since, seen));
+            part.nodes().for_each(|node| release_seen(state, now, (job, node, share), assignment.hidden_since, seen));
         }
         note_idle(state, part, now);
     }
 }
 
-fn release_seen(state: &mut State, now: Time, (id, share): (NodeId, Power), hidden_since: Time, seen: &[NodeId]) {
+fn release_seen(
+    state: &mut State,
+    now: Time,
+    (job, id, share): (JobId, NodeId, Power),
+    hidden_since: Time,
+    seen: &[NodeId],
+) {
     if !seen.contains(&id) {
         state.sums.draw -= share;
         return charge(state, (id, 1), share, hidden_since, now);
+    }
+    if lost::is_held(state, id, job) {
+        // The reading goes on showing it.
+        return;
     }
     if let Some(node) = state.node_mut(id) {
         let idle = node.spec.idle;
@@ -189,6 +199,8 @@ pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Re
             }
             node.spec = spec.clone();
             node.connected = true;
+            node.away_since = None;
+            node.lost = None;
             node.unseen.clear();
             node.caps.failed.clear();
             // A daemon that answers runs on a node that is awake.
@@ -230,6 +242,9 @@ pub(super) fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
         idle_since: now,
         caps: Default::default(),
         unseen: Vec::new(),
+        away_since: None,
+        lost: None,
+        held: Vec::new(),
     });
     state.job_energy.push();
     state.job_cost.push();
@@ -241,7 +256,9 @@ pub(super) fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
 
 pub(super) fn away(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
     let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
-    node.connected = false;
+    if std::mem::replace(&mut node.connected, false) {
+        node.away_since = Some(now);
+    }
     if let Some(reading) = node.reading.take() {
         state.index.readings.remove(&(reading.at, id));
     }

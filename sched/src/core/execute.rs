@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Attempt, Energy, JobId, NodeId, Power, Span, Time};
+use limo_model::{Attempt, Energy, JobId, Lease, NodeId, Power, Span, Time};
 
 use crate::apply;
 use crate::check::check;
@@ -187,6 +187,8 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
     let alone = job.request.exclusive;
+    let lease = state.settings.lease.filter(|_| job.request.may_requeue);
+    let lease = lease.map(|lease| Lease { grace: job.request.kill_grace.unwrap_or(lease.grace), ..lease });
     let assignment = Assignment {
         attempt,
         placement: start.placement.clone(),
@@ -198,6 +200,7 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
         stop: None,
         ended: Vec::new(),
         alone,
+        lease,
     };
     state.active.insert(start.job);
     apply::take(state, now, start.job, &assignment);

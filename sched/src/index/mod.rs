@@ -57,6 +57,8 @@ pub(crate) struct Index {
     pub suspended: BTreeSet<JobId>,
     /// Nodes of which a unit is capped.
     pub capped: BTreeSet<NodeId>,
+    /// Nodes for which draw is held.
+    pub held: BTreeSet<NodeId>,
     /// Readings by their age.
     pub readings: BTreeSet<(Time, NodeId)>,
     /// Arrays of which a task may become a job.
@@ -67,7 +69,7 @@ pub(crate) struct Index {
     pub counted: usize,
     /// Idle draw of all nodes.
     pub idle: Power,
-    /// Sum of the estimates of all active jobs.
+    /// Sum of the estimates of all active jobs, and of what is held for lost nodes.
     pub active_draw: Power,
     /// Nodes that are not awake.
     pub sleeping: u32,
@@ -108,6 +110,10 @@ impl Index {
             index.classes.place(node, now);
             index.suspects.extend(node.suspect_until.map(|until| (until, node.id)));
             index.readings.extend(node.reading.map(|reading| (reading.at, node.id)));
+            index.active_draw += node.held_draw();
+            if !node.held.is_empty() {
+                index.held.insert(node.id);
+            }
             if node.caps.limits.iter().any(Option::is_some) {
                 index.capped.insert(node.id);
             }

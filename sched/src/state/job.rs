@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use limo_model::{
-    Attempt, Dependency, Energy, Estimate, NodeId, Part, Placement, Power, Request, Span, Time, UsedUp, width,
+    Attempt, Dependency, Energy, Estimate, Lease, NodeId, Part, Placement, Power, Request, Span, Time, UsedUp, width,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,9 @@ pub struct Assignment {
     /// Whether nobody else may be on its nodes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
+    /// How long its nodes may run it without the master. Only a requeueable job has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<Lease>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{JobId, NodeId, NodeSpec, Power, Span, Time, UnitId, UnitSpec};
+use limo_model::{Attempt, JobId, NodeId, NodeSpec, Power, Span, Time, UnitId, UnitSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::account::Bill;
@@ -26,6 +26,25 @@ pub struct Node {
     pub(crate) caps: Caps,
     /// What it was told of jobs that it has not confirmed, and by how much its readings are off until then.
     pub(crate) unseen: Vec<(Change, Power)>,
+    /// Since when it is unreachable, in cluster time. None while it is connected, and for a node that never registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) away_since: Option<Time>,
+    /// Since when it is lost. Cleared when it registers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lost: Option<Time>,
+    /// Attempts that were on it when it was lost and may still run there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) held: Vec<Held>,
+}
+
+/// The draw of an attempt that was reported as ended although its node did not confirm it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub job: JobId,
+    pub attempt: Attempt,
+    /// What it was expected to draw on this node when it ended. Zero as long as the job is not over: its own draw then
+    /// counts.
+    pub draw: Power,
 }
 
 /// What a node confirms.
@@ -88,6 +107,26 @@ impl Node {
 
     pub fn is_connected(&self) -> bool {
         self.connected
+    }
+
+    /// Since when it is unreachable, if it ever was reachable.
+    pub fn away_since(&self) -> Option<Time> {
+        self.away_since
+    }
+
+    /// Since when it is lost: its jobs ended without its word.
+    pub fn lost_since(&self) -> Option<Time> {
+        self.lost
+    }
+
+    /// Attempts that ended without its word and may still draw power on it.
+    pub fn held(&self) -> &[Held] {
+        &self.held
+    }
+
+    /// The sum of what is held for it.
+    pub fn held_draw(&self) -> Power {
+        self.held.iter().map(|held| held.draw).sum()
     }
 
     pub fn drained(&self) -> Option<&Drained> {

@@ -11,13 +11,14 @@ pub struct PartEnd {
     pub usage: Usage,
 }
 
-/// How a job ended whose parts ended so: lost where one of them was, not started where one was not, otherwise with the
-/// highest of the exit codes. What they used is added up, but for the time, which is that of the longest. Their energy is
+/// How a job ended whose parts ended so: lost where one of them was, else failed with the node of one of them, else not
+/// started where one was not, otherwise with the highest of the exit codes. What they used is added up, but for the time, which is that of the longest. Their energy is
 /// known where that of each is.
 pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
     let weight = |outcome: &Outcome| {
         let kind = match outcome {
-            Outcome::Lost { .. } => 2,
+            Outcome::Lost { .. } => 3,
+            Outcome::NodeFailed { .. } => 2,
             Outcome::NotStarted { .. } => 1,
             Outcome::Exited(_) | Outcome::Signaled(_) => 0,
         };
@@ -57,6 +58,9 @@ mod tests {
         check(&[Outcome::Exited(0), Outcome::Exited(7), Outcome::Exited(3)], Outcome::Exited(7));
         check(&[Outcome::Exited(7), Outcome::Signaled(15)], Outcome::Signaled(15));
         check(&[Outcome::Signaled(15), missing()], missing());
+        let failed = || Outcome::NodeFailed { reason: "away".into() };
+        check(&[missing(), failed(), Outcome::Signaled(15)], failed());
+        check(&[failed(), lost()], lost());
         check(&[missing(), lost(), Outcome::Exited(255)], lost());
         check(&[], Outcome::Exited(0));
     }

@@ -46,6 +46,7 @@ mod surroundings;
 mod tasks;
 mod top;
 mod torrent;
+mod unreachable;
 mod users;
 mod what_if;
 mod wide;

@@ -91,7 +91,7 @@ fn an_lrun_whose_node_is_killed_says_that_the_job_is_lost() {
     until("the master knows", || (submitter.state(1) == "running").then_some(()));
     let waiting = submitter.detach(&["sh", "-c", "echo $LIMO_JOB_ID >> ledger"]);
     cluster.kill_node("n1");
-    until("the master misses it", || (cluster.node_report("n1")?["state"] == "away").then_some(()));
+    until("the master misses it", || (cluster.node_report("n1")?["state"] == "unreachable").then_some(()));
     assert_eq!(submitter.state(1), "running", "its node may come back with it");
     until("lshepherd has ended it", || cluster.job_processes().is_empty().then_some(()));
     cluster.start_node("n1");

@@ -148,7 +148,9 @@ fn a_node_that_is_away_is_removed_and_comes_back_as_a_new_one() {
         (status["idle_w"].as_f64(), status["nodes"].as_u64())
     };
     assert_eq!(idle(), (Some(21.0), Some(3)));
-    submitter.lconf(&["node", "remove", "n2"]).failed("node `n2` is up: only one that is away can be removed");
+    submitter
+        .lconf(&["node", "remove", "n2"])
+        .failed("node `n2` is connected: only an unreachable node can be removed");
     let job = submitter.detach(&["-w", "n2", "sleep", "1000"]);
     until("it runs", || (submitter.state(job) == "running").then_some(()));
     cluster.kill_node("n2");

@@ -100,7 +100,7 @@ async fn a_job_that_is_not_acknowledged_goes_to_another_node() {
         assert!(!matches!(message, MasterToNode::Go { .. }), "{message:?}");
     }
     check_end(&cluster, lrun);
-    assert_eq!(cluster.node_report("puppet").expect("known")["state"], "away");
+    assert_eq!(cluster.node_report("puppet").expect("known")["state"], "unreachable");
 }
 
 #[tokio::test]

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use limo_model::{Cores, JournalId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
-use limo_proto::{Connection, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Role, Trusted, connect};
+use limo_proto::{
+    Connection, Frame, HEARTBEAT, MasterToNode, NewSlave, NodeToMaster, Received, Registration, Role, Sign, Trusted,
+    connect,
+};
 use tokio::task::JoinSet;
 
 use super::caller::Caller;
@@ -91,30 +94,61 @@ fn may_open(count: usize) -> Result<u64> {
     Ok(files)
 }
 
-/// Ten thousand nodes that have nothing to say.
+/// Has each node ask for a sign of life at every heartbeat, one node after the other; says how many were answered.
+async fn heartbeats(mut lines: Vec<Line>, answered: Arc<AtomicUsize>) -> Result<()> {
+    let begin = Instant::now();
+    let pause = HEARTBEAT / u32::try_from(lines.len().max(1))?;
+    for turn in 0_u32.. {
+        let due = begin + pause * turn;
+        // The timer is coarser than the pauses: those that are due go together.
+        if let Some(wait) = due.checked_duration_since(Instant::now()) {
+            tokio::time::sleep(wait).await;
+        }
+        let count = lines.len();
+        let line = &mut lines[turn as usize % count];
+        line.writer.feed_sign(Sign::Ping(u64::from(turn)));
+        line.writer.flush().await?;
+        while let Some(received) = line.reader.receive().await? {
+            match received {
+                Received::Sign(Sign::Pong(_)) => break,
+                Received::Sign(Sign::Ping(number)) => line.writer.feed_sign(Sign::Pong(number)),
+                Received::Frame(_) => {}
+            }
+        }
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// Ten thousand nodes that have nothing to say but that they live.
 pub async fn idle(site: &Site) -> Result<Part> {
     let count = site.so_many(10_000);
     let files = may_open(count)?;
     let place = place()?;
     let cluster = site.cluster(place.path(), "", &[]).await?;
-    let what = format!("{count} registered nodes without a meter, with nothing to do");
+    let what = format!("{count} registered nodes without a meter that only give signs of life");
     let mut part = Part::new("idle", what, &[]);
     let before = resident_bytes(cluster.master_pid())?;
     let begin = Instant::now();
     let lines = nodes(cluster.address(), count).await?;
     part.row("registered_s", "until all are registered", begin.elapsed().as_secs_f64());
+    let answered = Arc::new(AtomicUsize::new(0));
+    let beating = tokio::spawn(heartbeats(lines, Arc::clone(&answered)));
     // What follows the last registration is no part of being idle.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let resident = resident_bytes(cluster.master_pid())? - before;
     let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
-    let (cpu, begin) = (cpu_s(cluster.master_pid())?, Instant::now());
+    let (cpu, begin, beats) = (cpu_s(cluster.master_pid())?, Instant::now(), answered.load(Ordering::Relaxed));
     tokio::time::sleep(watched).await;
+    let beats = (answered.load(Ordering::Relaxed) - beats) as f64 / begin.elapsed().as_secs_f64();
     let share = (cpu_s(cluster.master_pid())? - cpu) / begin.elapsed().as_secs_f64() * 100.0;
     part.aim("core_percent", format!("of a core, over {} s", watched.as_secs()), (share, Aim::AtMost(2.0)));
     let each = resident / count as f64 / 1024.0;
     part.aim("per_node_kib", "memory of the master for each", (each, Aim::AtMost(20.0)));
+    part.row("heartbeats_per_s", "signs of life that were asked for and given", beats);
     part.note(format!("{files} open files were allowed"));
-    drop(lines);
+    ensure!(!beating.is_finished(), "a node was hung up on: {:?}", beating.await);
+    beating.abort();
     Ok(part)
 }
 
@@ -271,8 +305,14 @@ async fn node(
     acknowledged: tokio::sync::mpsc::UnboundedSender<Instant>,
 ) -> Result<()> {
     let mut running = BTreeMap::new();
+    let mut beats = tokio::time::interval(HEARTBEAT);
     loop {
         let answer = tokio::select! {
+            _ = beats.tick() => {
+                line.writer.feed_sign(Sign::Ping(0));
+                line.writer.flush().await?;
+                None
+            }
             frame = line.reader.next() => match frame?.context("the master hung up")? {
                 Frame::Message(MasterToNode::DoExec(exec)) => {
                     Some(NodeToMaster::JobAck { job: exec.job, attempt: exec.attempt })

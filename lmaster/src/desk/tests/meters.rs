@@ -172,3 +172,38 @@ fn a_commit_that_fails_and_nodes_that_leave_harm_nothing() {
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.desk.core.nodes().len(), 2);
 }
+
+#[test]
+fn a_meter_shows_that_the_draw_of_a_lost_node_is_gone() {
+    let mut bench = bench(&["n1"]);
+    let n1 = bare(&mut bench, "n1");
+    let client = bench.client(7);
+    bench.running(client, n1, 1);
+    bench.input(Input::Gone(n1));
+    bench.pass(Span::from_secs(60));
+    assert_eq!(status(&mut bench).held, Power::from_watts(60));
+    for _ in 0..20 {
+        show(&mut bench, 69_000);
+    }
+    assert_eq!((status(&mut bench).held, draws(&bench)), (Power::from_watts(60), vec![69_000]), "the job runs on");
+    for second in 0..=15 {
+        assert_eq!(status(&mut bench).held, Power::from_watts(60), "after {second} s without it");
+        show(&mut bench, 10_500);
+    }
+    assert_eq!((status(&mut bench).held, draws(&bench)), (Power::ZERO, vec![10_500]));
+}
+
+#[test]
+fn a_meter_of_several_nodes_proves_nothing_about_one_of_them() {
+    let mut bench = bench(&["n1", "n2"]);
+    let n1 = bare(&mut bench, "n1");
+    bare(&mut bench, "n2");
+    let client = bench.client(7);
+    bench.running(client, n1, 1);
+    bench.input(Input::Gone(n1));
+    bench.pass(Span::from_secs(60));
+    for _ in 0..30 {
+        show(&mut bench, 20_000);
+    }
+    assert_eq!(status(&mut bench).held, Power::from_watts(60), "n2 may draw less than it is believed to");
+}

@@ -15,6 +15,7 @@ mod grid;
 mod history;
 mod jobs;
 mod limits;
+mod liveness;
 mod meters;
 mod nodes;
 mod parts;

@@ -76,7 +76,7 @@ fn a_node_that_does_not_answer_is_not_waited_for() {
     bench.input(Input::Gone(node));
     let found = answered(&mut bench, client);
     assert_eq!(found.probe, Err("the connection to the node broke before it answered".into()));
-    assert_eq!(found.report.state, NodeState::Away);
+    assert_eq!(found.report.state, NodeState::Unreachable);
     ask(&mut bench, client);
     assert_eq!(answered(&mut bench, client).probe, Err("the node is away".into()));
     assert_eq!(bench.desk.probes.len(), 0);

@@ -80,6 +80,7 @@ pub fn settings() -> Settings {
         ack_timeout: Span::from_secs(2),
         kill_grace: Span::from_secs(30),
         orphan_grace: Span::from_secs(60),
+        node_lease: Span::from_secs(60),
         snapshot_every: 10_000,
         readings_every: Span::from_secs(1),
         meters: Vec::new(),

@@ -22,6 +22,10 @@ pub enum Step {
     Cancel(u8),
     Pass(i64),
     Away(u8),
+    /// Has been unreachable for too long.
+    Lose(u8),
+    /// What is held for it is released.
+    Confirm(u8),
     /// Registers again, awake, perhaps with that many cores more.
     Up(u8, u32),
     Drain(u8),
@@ -148,6 +152,8 @@ pub fn narrow_step() -> impl Strategy<Value = Step> {
         5 => (0..600_i64).prop_map(Step::Pass),
         1 => any::<u8>().prop_map(Step::Cancel),
         1 => node.clone().prop_map(Step::Away),
+        1 => node.clone().prop_map(Step::Lose),
+        1 => node.clone().prop_map(Step::Confirm),
         2 => node.clone().prop_map(|node| Step::Up(node, 0)),
         1 => node.clone().prop_map(Step::Drain),
         1 => node.clone().prop_map(Step::Resume),

@@ -255,6 +255,11 @@ impl Run {
                 Ok(())
             }
             Step::Away(index) => self.world.apply(Event::NodeAway { node: self.node(*index) }),
+            Step::Lose(index) => self.lose(self.node(*index)),
+            Step::Confirm(index) => {
+                let event = Event::DrawReleased { node: self.node(*index), kept: Vec::new(), by: by() };
+                self.world.apply(event)
+            }
             Step::Up(index, more) => self.up(self.node(*index), *more),
             Step::Drain(index) => {
                 self.world.apply(Event::NodeDrained { node: self.node(*index), reason: "test".into(), by: by() })
@@ -289,6 +294,14 @@ impl Run {
             Step::Rest(rest) => self.choose(|options| options.rest = *rest),
             Step::Allocation(allocation) => self.choose(|options| options.allocation = *allocation),
         };
+    }
+
+    /// The believed draw stays what it was before the jobs of the node ended.
+    fn lose(&mut self, node: NodeId) -> Result<(), Refused> {
+        let before = self.world.core.node_draw(node);
+        self.world.lose(node)?;
+        assert_eq!(self.world.core.node_draw(node), before, "what may still be drawn is held");
+        Ok(())
     }
 
     fn up(&mut self, node: NodeId, more: u32) -> Result<(), Refused> {
@@ -333,6 +346,7 @@ impl Run {
             let _ = self.world.apply(Event::CancelRequested { job, by: "root".into() });
         }
         for index in 0..u8::try_from(self.world.core.nodes().len()).expect("few") {
+            self.happen(&Step::Confirm(index));
             self.happen(&Step::Up(index, 0));
             self.happen(&Step::Resume(index));
         }

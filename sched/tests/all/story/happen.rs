@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Quota, Reservation, Span, Time};
+use limo_model::{Band, Curve, Lease, Quota, Reservation, Span, Time};
 use limo_sched::{Command, Event, Fairshare, JobEnd, Round, TaskCounts};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
@@ -48,6 +48,22 @@ impl Story {
                 }
             }
             ["away", name] => self.apply(Event::NodeAway { node: node(self, name) }),
+            ["lost", name] => match self.world.lose(node(self, name)) {
+                Ok(jobs) => {
+                    for job in jobs {
+                        let name = self.name_of(job);
+                        self.say(&format!("node-failed {name}"));
+                    }
+                }
+                Err(refused) => self.say(&format!("refused {refused}")),
+            },
+            ["draw-released", name] => {
+                self.apply(Event::DrawReleased { node: node(self, name), kept: Vec::new(), by: by() });
+            }
+            ["lease", span] => {
+                let lease = Lease { span: parse(span), grace: Span::ZERO };
+                self.apply(Event::LeaseSet { lease, by: by() });
+            }
             ["up", name] => {
                 let spec = self.world.core.node_named(name).expect("a node").spec().clone();
                 self.apply(Event::NodeUp { spec });

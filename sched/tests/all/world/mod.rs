@@ -207,6 +207,20 @@ impl World {
         self.apply(ended).expect("the job was running");
     }
 
+    /// A node is unreachable for longer than its lease: the attempts on it end without its word.
+    pub fn lose(&mut self, node: NodeId) -> Result<Vec<JobId>, Refused> {
+        self.apply(Event::NodeLost { node, by: "master".into() })?;
+        let jobs = self.core.jobs_on(node);
+        for job in &jobs {
+            self.tasks.remove(job);
+            self.ends.retain(|(_, id)| id != job);
+            self.held.retain(|(_, id), _| id != job);
+            let attempt = self.core.job(*job).and_then(|job| job.assignment()).expect("on a node").attempt;
+            self.end(*job, attempt, Outcome::NodeFailed { reason: "lost".into() });
+        }
+        Ok(jobs)
+    }
+
     /// The next time at which something happens by itself.
     pub fn next(&self) -> Option<Time> {
         let end = self.next_end();

@@ -111,6 +111,7 @@ impl World {
         assert!(desk.routes.routes.is_empty() && desk.routes.next_orphan().is_none(), "{:?}", desk.routes);
         assert!(desk.launches.is_empty(), "{:?}", desk.launches);
         assert_eq!((desk.nodes.len(), desk.core.arrays().count()), (NODES, 0));
+        assert!(desk.core.nodes().iter().all(|node| node.held().is_empty()), "{:?}", desk.core.nodes());
         let state = serde_json::to_value(desk.core.state()).expect("written");
         for table in ["jobs", "queue", "blocked", "over_quota", "charges", "active", "arrays", "finished"] {
             let of = &state[table];
@@ -126,6 +127,9 @@ impl World {
         match end {
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => {
                 assert!(self.rebooted, "job {job} was lost without need");
+            }
+            JobEnd::Ran { outcome: Outcome::NodeFailed { .. }, .. } => {
+                assert!(self.lost || self.rebooted, "job {job} failed without need");
             }
             JobEnd::Ran { outcome, stopped } => {
                 let told: Vec<_> = self.told.range((job, Attempt(0))..=(job, Attempt(u32::MAX))).collect();

@@ -21,13 +21,17 @@ const STEPS: usize = 400;
 /// Where nodes take their time and jobs wait for one another.
 const BUSY_STEPS: usize = 600;
 const NODES: usize = 3;
+const LEASE: Span = Span::from_secs(2);
 
 /// What the desk says of what these worlds do to it. Any other error is one of its own.
-const EXPECTED: [&str; 4] = [
+const EXPECTED: [&str; 7] = [
     "the journal cannot be written: new jobs are refused",
     "job lost",
     "a node's part of a job is lost",
     "a node runs an attempt that is over: it is ended",
+    "node lost: its jobs end as node_failed",
+    "job ended: its node failed",
+    "part of a job ended: its node failed",
 ];
 
 /// xorshift64 (Marsaglia 2003).
@@ -81,6 +85,10 @@ struct World {
     starts: BTreeMap<JobId, BTreeMap<(Attempt, String), u32>>,
     /// What nodes told of the ends of attempts.
     told: BTreeMap<(JobId, Attempt), Vec<Outcome>>,
+    /// Whether a node was ever out of reach for its lease.
+    lost: bool,
+    /// Jobs with an attempt that ended because its node was out of reach.
+    failed: BTreeSet<JobId>,
     /// Jobs of which a part did not end well.
     spoiled: BTreeSet<JobId>,
     errors: Errors,
@@ -118,10 +126,13 @@ impl World {
             again: BTreeSet::new(),
             starts: BTreeMap::new(),
             told: BTreeMap::new(),
+            lost: false,
+            failed: BTreeSet::new(),
             spoiled: BTreeSet::new(),
             errors,
             seen: Seen::default(),
         };
+        world.configure();
         world.arrive();
         world.operator(Change::Policy(preset));
         (world.bench.slow_disk, world.bench.slow_answers) = (true, true);
@@ -178,7 +189,19 @@ impl World {
     fn pass(&mut self, span: Span) {
         // Deadlines that wait for a commit do not come: the disk is slow.
         self.bench.now = self.bench.now + span;
+        // Nodes count from their last answer, the master from later: they are before it.
+        self.leases_end();
         self.bench.input(Input::Timer);
+    }
+
+    /// Short leases in half of the worlds, so that they end while nodes are away.
+    fn configure(&mut self) {
+        if !self.reboots {
+            return;
+        }
+        let settings = Settings { node_lease: LEASE, kill_grace: Span::ZERO, ..self.bench.settings.clone() };
+        self.bench.settings = settings.clone();
+        self.bench.input(Input::Configured(Box::new(settings)));
     }
 
     fn commit(&mut self) {
@@ -212,7 +235,7 @@ impl World {
                 for _ in 0..self.dice.roll(4) {
                     self.deliver(node);
                 }
-                self.nodes[node].hang_up();
+                self.nodes[node].hang_up(self.bench.now);
             }
         }
         let errors = self.errors.take();
@@ -232,10 +255,11 @@ impl World {
             for _ in 0..self.dice.roll(4) {
                 self.deliver(node);
             }
-            self.nodes[node].hang_up();
+            self.nodes[node].hang_up(self.bench.now);
         }
         let (disk, now) = (std::mem::take(&mut self.bench.disk), self.bench.now);
         self.bench = Bench::on(disk, now);
+        self.configure();
         self.dead.clear();
         (self.bench.slow_disk, self.bench.slow_answers) = (true, true);
         self.arrive();
@@ -263,14 +287,18 @@ impl World {
     /// Whether the core may requeue a job, or somebody has.
     fn may_run_again(&self, job: JobId) -> bool {
         let allowed = self.plan_of(job).is_some_and(|(_, exec)| exec.request.may_requeue);
-        allowed && (self.again.contains(&job) || self.preset == Preset::Limo)
+        allowed && (self.again.contains(&job) || self.preset == Preset::Limo || self.failed.contains(&job))
     }
 
     fn may_be_stopped(&self, job: JobId) -> bool {
         let ends =
             |(_, exec): (JobId, &SendExec)| exec.request.time_limit.is_some() || exec.request.allowance.is_some();
         let others = self.wide && (self.rebooted || self.spoiled.contains(&job));
-        others || self.is_unwanted(job) || self.may_run_again(job) || self.plan_of(job).is_some_and(ends)
+        others
+            || self.has_failed(job)
+            || self.is_unwanted(job)
+            || self.may_run_again(job)
+            || self.plan_of(job).is_some_and(ends)
     }
 }
 
@@ -353,7 +381,7 @@ fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
     let (finished, seen) = worlds(200, Kind { wide: false, busy: true });
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
     seen.check(&BUSY);
-    seen.check(&[("capped", 40), ("suspended", 1)]);
+    seen.check(&[("capped", 12), ("suspended", 1), ("a lease ended", 5)]);
 }
 
 #[test]

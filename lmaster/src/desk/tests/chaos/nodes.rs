@@ -2,6 +2,7 @@
 //! without reason.
 
 use limo_proto::AttemptState;
+use limo_sched::JobEnd;
 
 use super::*;
 
@@ -11,6 +12,10 @@ pub struct SimNode {
     boot: u32,
     pub records: BTreeMap<(JobId, Attempt), AttemptState>,
     pub link: Option<PeerId>,
+    /// Since when the master does not answer it.
+    silent_since: Option<Time>,
+    /// The leases of attempts that have one.
+    leases: BTreeMap<(JobId, Attempt), Span>,
     /// The newest attempt of each job that it has had and forgotten, until it is rebooted.
     gone: BTreeMap<JobId, Attempt>,
     out: VecDeque<NodeToMaster>,
@@ -33,17 +38,21 @@ fn about(message: &NodeToMaster) -> Option<(JobId, Attempt)> {
 impl SimNode {
     pub fn new(index: usize) -> Self {
         let (records, gone, out) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
-        Self { name: format!("n{index}"), boot: 0, records, link: None, gone, out, said: Vec::new() }
+        let (silent_since, leases) = (None, BTreeMap::new());
+        let name = format!("n{index}");
+        Self { name, boot: 0, records, link: None, silent_since, leases, gone, out, said: Vec::new() }
     }
 
     /// Its connection is no more, and what was under way on it is gone.
-    pub fn hang_up(&mut self) -> Option<PeerId> {
+    pub fn hang_up(&mut self, now: Time) -> Option<PeerId> {
+        self.silent_since.get_or_insert(now);
         self.out.clear();
         self.link.take()
     }
 
     fn forget(&mut self, (job, attempt): (JobId, Attempt)) -> Option<AttemptState> {
         let record = self.records.remove(&(job, attempt))?;
+        self.leases.remove(&(job, attempt));
         let gone = self.gone.entry(job).or_insert(attempt);
         *gone = attempt.max(*gone);
         Some(record)
@@ -126,7 +135,12 @@ impl World {
         let Some(index) = self.bench.to_nodes.iter().position(|(to, _)| *to == peer) else { return };
         let (_, message) = self.bench.to_nodes.remove(index);
         match message {
-            MasterToNode::DoExec(exec) => self.assigned(node, (exec.job, exec.attempt)),
+            MasterToNode::Registered => self.nodes[node].silent_since = None,
+            MasterToNode::DoExec(exec) => {
+                let key = (exec.job, exec.attempt);
+                self.nodes[node].leases.extend(exec.lease.map(|lease| (key, lease.span)));
+                self.assigned(node, key);
+            }
             MasterToNode::Go { job, attempt } => self.go(node, (job, attempt)),
             MasterToNode::Drop { job, attempt } => self.nodes[node].drop_held((job, attempt)),
             MasterToNode::EndedAck { job, attempt } => {
@@ -269,7 +283,7 @@ impl World {
 
     /// A connection breaks; both sides notice, what was under way is gone.
     pub fn cut(&mut self, node: usize) {
-        if let Some(peer) = self.nodes[node].hang_up() {
+        if let Some(peer) = self.nodes[node].hang_up(self.bench.now) {
             self.bench.input(Input::Gone(peer));
         }
     }
@@ -285,6 +299,8 @@ impl World {
 
     pub fn reboot(&mut self, node: usize) {
         self.rebooted = true;
+        // What of it the node never reports may run elsewhere when its lease is over.
+        self.failed.extend(self.nodes[node].leases.keys().map(|(job, _)| *job));
         let node_at = &mut self.nodes[node];
         node_at.boot += 1;
         node_at.gone.clear();
@@ -297,9 +313,49 @@ impl World {
         }
         if self.dice.roll(2) == 0 {
             self.cut(node);
+            if self.dice.roll(2) == 0 {
+                self.declared_dead(node);
+            }
         } else {
             // The master has not noticed yet.
-            self.dead.extend(self.nodes[node].hang_up());
+            self.dead.extend(self.nodes[node].hang_up(self.bench.now));
         }
+    }
+
+    /// An operator has seen that a node was restarted.
+    fn declared_dead(&mut self, node: usize) {
+        let name = self.nodes[node].name.clone();
+        let core = &self.bench.desk.core;
+        let jobs = core.node_named(&name).map(|node| core.jobs_on(node.id())).unwrap_or_default();
+        self.failed.extend(jobs);
+        self.operator(Change::NodesLost(vec![name]));
+    }
+
+    /// Nodes that the master has not answered for so long end what may run elsewhere from then on.
+    pub fn leases_end(&mut self) {
+        for node in 0..NODES {
+            let Some(since) = self.nodes[node].silent_since else { continue };
+            let silent = self.bench.now - since;
+            self.lost |= silent >= LEASE;
+            let SimNode { records, leases, .. } = &self.nodes[node];
+            let is_over = |key: &(JobId, Attempt)| leases.get(key).is_some_and(|lease| silent >= *lease);
+            // Also one that is over: its end may be heard too late.
+            self.failed.extend(leases.iter().filter(|(_, lease)| silent >= **lease).map(|((job, _), _)| *job));
+            let running = records.iter().filter(|(_, state)| **state == AttemptState::Running).map(|(key, _)| *key);
+            for key in running.filter(is_over).collect::<Vec<_>>() {
+                self.seen.saw("a lease ended");
+                self.ends(node, key, Outcome::NodeFailed { reason: "no answer".into() });
+            }
+        }
+    }
+
+    /// Whether an attempt of the job ended because its node was out of reach.
+    pub fn has_failed(&self, job: JobId) -> bool {
+        let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::NodeFailed { .. });
+        let end = self.bench.disk.finished.get(&job).and_then(|report| report.end.as_ref());
+        let over = matches!(end, Some(JobEnd::Ran { outcome, .. }) if is_failed(outcome));
+        let assignment = self.bench.desk.core.job(job).and_then(|job| job.assignment());
+        let parts = assignment.map(|assignment| assignment.ended.as_slice()).unwrap_or_default();
+        self.failed.contains(&job) || over || parts.iter().any(|part| is_failed(&part.outcome))
     }
 }

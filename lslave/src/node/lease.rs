@@ -1,0 +1,83 @@
+//! Leases of requeueable jobs: the node ends them when the master has not answered for too long, because the master may
+//! then run them elsewhere. The node counts from the moment at which it sent the newest ping that was answered.
+//! `lshepherd` has the timer, so that it runs out even while this daemon is stopped.
+
+use limo_model::{Attempt as Number, JobId, Lease, Outcome};
+use limo_shepherd::{BootTime, Order, Why};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::Node;
+use crate::spool::End;
+
+/// An attempt with a lease, from its start to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leased {
+    number: Number,
+    pub(super) lease: Lease,
+    /// Whether it was ended because the lease was over.
+    is_over: bool,
+}
+
+/// The outcome of an attempt whose lease is over.
+fn outcome(lease: Lease) -> Outcome {
+    Outcome::NodeFailed { reason: format!("the node did not hear from the master for {}", lease.span) }
+}
+
+/// Milliseconds; none if it is negative.
+pub(super) fn ms(span: limo_model::Span) -> u64 {
+    u64::try_from(span.ms()).unwrap_or(0)
+}
+
+impl Node {
+    /// The master answered a ping that was sent at `sent`, or the registration that was.
+    pub(super) fn master_answered(&mut self, sent: Instant) {
+        if !self.is_registered() {
+            return;
+        }
+        let age = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.confirmed = self.confirmed.max(Some(BootTime(BootTime::now().0.saturating_sub(age))));
+        // All leases end at one time: that of the shortest.
+        let ends = self.leases.values().filter_map(|leased| self.lease_end(leased.lease));
+        if let Some(until) = ends.min() {
+            self.shepherd.order(&Order::Lease { until });
+        }
+    }
+
+    /// When a lease ends that is counted from the newest answer.
+    pub(super) fn lease_end(&self, lease: Lease) -> Option<BootTime> {
+        self.confirmed.map(|confirmed| confirmed.plus(ms(lease.span)))
+    }
+
+    /// Notes the lease of an attempt that may start now. If it is over already, the attempt ends without a start: the
+    /// permission to start was under way for too long.
+    pub(super) fn begin_lease(&mut self, job: JobId, number: Number, lease: Option<Lease>) -> bool {
+        let Some(lease) = lease else { return true };
+        if self.lease_end(lease).is_none_or(|end| end <= BootTime::now()) {
+            warn!(%job, attempt = %number, lease = %lease.span, "job not started: its lease is over");
+            self.never_runs(job, number, outcome(lease));
+            return false;
+        }
+        self.leases.insert(job, Leased { number, lease, is_over: false });
+        true
+    }
+
+    /// `lshepherd` ends a job.
+    pub(super) fn lease_ends(&mut self, job: JobId, why: Why) {
+        if let Some(leased) = self.leases.get_mut(&job).filter(|_| why == Why::Lease) {
+            leased.is_over = true;
+            warn!(%job, lease = %leased.lease.span, "job ended: no answer from the master for its lease");
+        }
+    }
+
+    /// An attempt is over: that its lease ended it counts more than the signal that it died of.
+    pub(super) fn without_lease(&mut self, job: JobId, number: Number, end: End) -> End {
+        match self.leases.get(&job).copied().filter(|leased| leased.number == number) {
+            None => end,
+            Some(leased) => {
+                self.leases.remove(&job);
+                if leased.is_over { End { outcome: outcome(leased.lease), ..end } } else { end }
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! How long a node may run a requeueable job without hearing from the master.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Span;
+
+/// Time that the master adds for clock rates that differ and for messages under way.
+const MARGIN: Span = Span::from_secs(5);
+
+/// The right of a node to run one attempt. The node counts from the moment at which it sent the newest ping that the
+/// master answered; the master counts from its last answer or later. So the node's lease ends first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// After this time without an answer the node ends the attempt with TERM. Positive.
+    pub span: Span,
+    /// From TERM to KILL.
+    pub grace: Span,
+}
+
+impl Lease {
+    /// After this time without a connection the master may assume that no process of the attempt is left.
+    pub fn fenced_after(self) -> Span {
+        self.span + self.grace + MARGIN
+    }
+}

@@ -1,0 +1,177 @@
+//! Signs of life on a connection. Pure: it is told the time and says what to do. Does not read or write.
+//!
+//! Any frame is a sign of life. The caller of a connection sends a ping at every heartbeat; the listener sends one when it
+//! has heard nothing for longer than that. An end that hears nothing for three heartbeats gives the connection up. A
+//! stopped process, a stuck main loop and a half-open connection look alike: none of them answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Time between two pings of the caller, unless it is configured.
+pub const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// A connection on which nothing was heard for so many heartbeats is dead.
+pub const MISSED_BEATS: u32 = 3;
+
+/// A loop that has not begun a step for this time is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(5);
+
+/// How often an idle loop has to say that it is not stuck.
+pub const PULSE_EVERY: Duration = Duration::from_secs(2);
+
+/// What to do when [`Heartbeat::due`] has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beat {
+    /// Send a ping with this number.
+    Ping(u64),
+    Nothing,
+    /// Give the connection up.
+    Dead,
+}
+
+/// The signs of life of one connection.
+#[derive(Debug)]
+pub struct Heartbeat {
+    begin: Instant,
+    heard: Instant,
+    pinged: Instant,
+    every: Duration,
+    is_caller: bool,
+}
+
+impl Heartbeat {
+    /// Of the end that connected. `every` is the time between two heartbeats.
+    pub fn caller(now: Instant, every: Duration) -> Self {
+        Self { begin: now, heard: now, pinged: now, every, is_caller: true }
+    }
+
+    /// Of the end that accepted the connection.
+    pub fn listener(now: Instant, every: Duration) -> Self {
+        Self { is_caller: false, ..Self::caller(now, every) }
+    }
+
+    /// A frame arrived.
+    pub fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// When to call [`Heartbeat::beat`].
+    pub fn due(&self) -> Instant {
+        self.next_ping().min(self.dead_at())
+    }
+
+    fn dead_at(&self) -> Instant {
+        self.heard + self.every * MISSED_BEATS
+    }
+
+    fn next_ping(&self) -> Instant {
+        let own = self.pinged + self.every;
+        // The caller's pings, each somewhat late, keep the listener from asking.
+        if self.is_caller { own } else { own.max(self.heard + self.every * 3 / 2) }
+    }
+
+    pub fn beat(&mut self, now: Instant) -> Beat {
+        if now >= self.dead_at() {
+            return Beat::Dead;
+        }
+        if now < self.next_ping() {
+            return Beat::Nothing;
+        }
+        self.pinged = now;
+        // Milliseconds since the beginning: the answer then says when the ping was sent.
+        Beat::Ping(u64::try_from((now - self.begin).as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// When the ping was sent that is answered by this pong. Never later than now, whatever the number.
+    pub fn sent_at(&self, number: u64, now: Instant) -> Instant {
+        self.begin.checked_add(Duration::from_millis(number)).map_or(now, |sent| sent.min(now))
+    }
+}
+
+/// Whether the main loop of a process goes round. The tasks of connections answer pings for it, and only while it does.
+#[derive(Debug, Clone)]
+pub struct Pulse {
+    begin: Instant,
+    /// When the last step began, in milliseconds since `begin`.
+    last: Arc<AtomicU64>,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self { begin: Instant::now(), last: Arc::default() }
+    }
+}
+
+impl Pulse {
+    /// The loop begins a step. To be called at least every [`PULSE_EVERY`].
+    pub fn step(&self, now: Instant) {
+        let passed = u64::try_from((now - self.begin).as_millis()).unwrap_or(u64::MAX);
+        self.last.store(passed, Ordering::Relaxed);
+    }
+
+    pub fn is_stuck(&self, now: Instant) -> bool {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        (now - self.begin).saturating_sub(last) > STUCK_AFTER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn a_caller_pings_at_equal_intervals_and_gives_up_a_silent_listener() {
+        let begin = Instant::now();
+        let mut beats = Heartbeat::caller(begin, HEARTBEAT);
+        assert_eq!(beats.due(), begin + secs(5));
+        assert_eq!(beats.beat(begin + secs(5)), Beat::Ping(5_000));
+        // What is heard does not put off a ping: leases are renewed by answers.
+        beats.heard(begin + secs(6));
+        assert_eq!((beats.due(), beats.beat(begin + secs(9))), (begin + secs(10), Beat::Nothing));
+        assert_eq!(beats.beat(begin + secs(10)), Beat::Ping(10_000));
+        assert_eq!(beats.beat(begin + secs(20)), Beat::Ping(20_000));
+        assert_eq!((beats.due(), beats.beat(begin + secs(21))), (begin + secs(21), Beat::Dead));
+    }
+
+    #[test]
+    fn a_listener_asks_only_a_silent_caller() {
+        let begin = Instant::now();
+        let mut beats = Heartbeat::listener(begin, HEARTBEAT);
+        for second in [5, 10, 15] {
+            assert_eq!(beats.beat(begin + secs(second)), Beat::Nothing);
+            beats.heard(begin + secs(second));
+        }
+        assert_eq!(beats.due(), begin + Duration::from_millis(22_500));
+        assert!(matches!(beats.beat(beats.due()), Beat::Ping(_)));
+        assert_eq!(beats.beat(begin + secs(29)), Beat::Ping(29_000));
+        assert_eq!(beats.beat(begin + secs(30)), Beat::Dead);
+    }
+
+    #[test]
+    fn an_answer_says_when_its_question_was_asked() {
+        let begin = Instant::now();
+        let mut beats = Heartbeat::caller(begin, HEARTBEAT);
+        let Beat::Ping(number) = beats.beat(begin + secs(5)) else { panic!("a ping is due") };
+        assert_eq!(beats.sent_at(number, begin + secs(7)), begin + secs(5));
+        assert_eq!(beats.sent_at(u64::MAX, begin + secs(7)), begin + secs(7), "no answer is from the future");
+    }
+
+    #[test]
+    fn a_loop_that_takes_no_step_is_stuck() {
+        let pulse = Pulse::default();
+        let begin = pulse.begin;
+        assert!(!pulse.is_stuck(begin + secs(5)));
+        pulse.step(begin + secs(5));
+        assert!(!pulse.is_stuck(begin + secs(10)));
+        assert!(pulse.is_stuck(begin + secs(11)));
+        pulse.step(begin + secs(11));
+        assert!(!pulse.is_stuck(begin + secs(11)));
+    }
+}
