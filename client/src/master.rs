@@ -6,7 +6,7 @@ use std::time::Duration;
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use limo_proto::{
     Answer, Change, ChangeReport, ChangesQuery, ClientToMaster, Connection, ConnectionError, DryRun, EndpointError,
-    MasterToClient, NodeDetail, NodeReport, Query, Role, Selection, Status, Undo, UndoReport, UsersReport,
+    MasterToClient, NodeDetail, NodeReport, Query, Role, Selection, Status, TooLarge, Undo, UndoReport, UsersReport,
 };
 use thiserror::Error;
 
@@ -33,6 +33,8 @@ pub enum AskError {
     NotLoopback { address: String, found: SocketAddr },
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+    #[error("that is too much for one request: {0}")]
+    TooLarge(#[from] TooLarge),
     #[error("the master closed the connection before it answered")]
     Closed,
     #[error("{reason}")]

@@ -82,7 +82,7 @@ impl Tally {
                     tally.failed += u64::from(array.ended.failed);
                     tally.cancelled += u64::from(array.ended.cancelled);
                     tally.running += u64::from(array.active);
-                    tally.left += u64::from(array.waiting.as_ref().map_or(0, limo_model::Tasks::count));
+                    tally.left += u64::from(array.waiting_count());
                 }
                 (None, JobState::Waiting) => tally.left += 1,
                 (None, JobState::Completed) => tally.done += 1,

@@ -61,6 +61,7 @@ impl Session {
     }
 
     pub(crate) async fn exchange(&mut self, message: ClientToMaster) -> Result<Answer, AskError> {
+        message.check()?;
         self.connection.writer.send(&Frame::Message(message)).await?;
         let mut pieces = Vec::new();
         loop {

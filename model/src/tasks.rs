@@ -124,6 +124,13 @@ impl Tasks {
         (!ranges.is_empty()).then_some(Self { ranges, limit: self.limit })
     }
 
+    /// The first ranges of these, as many as a list of tasks may have: what has more cannot be read back.
+    #[must_use]
+    pub fn shortened(mut self) -> Self {
+        self.ranges.truncate(RANGES_LIMIT);
+        self
+    }
+
     /// Those from `place` on; `None` where there are none.
     pub fn from(&self, mut place: u32) -> Option<Self> {
         let mut ranges = Vec::new();
@@ -245,6 +252,16 @@ mod tests {
         check("0-9%3", &[0, 4, 5, 9], Some("1-3,6-8%3"));
         check("0-8:4,20-22", &[1, 4], Some("0,8,20,22"));
         check("1,3", &[0, 1], None);
+    }
+
+    #[test]
+    fn a_list_with_many_gaps_is_shortened_to_what_can_be_read() {
+        let tasks: Tasks = "0-9999".parse().expect("tasks");
+        let gaps = tasks.without(&(0..10_000).step_by(2).collect()).expect("some");
+        assert!(gaps.to_string().parse::<Tasks>().is_err(), "5000 ranges");
+        let short = gaps.shortened();
+        assert_eq!(short.to_string().parse::<Tasks>(), Ok(short.clone()));
+        assert_eq!((short.count(), short.bounds()), (1_000, (1, 1_999)));
     }
 
     #[test]

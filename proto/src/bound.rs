@@ -189,6 +189,18 @@ where
     deserializer.deserialize_seq(Entries::<T, N>(PhantomData))
 }
 
+/// For `deserialize_with`: at most `N` texts of at most `LENGTH` bytes each.
+///
+/// # Errors
+/// Where one is longer or there are more.
+pub(crate) fn texts<'de, D, const LENGTH: usize, const N: usize>(deserializer: D) -> Result<Vec<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let texts = list::<D, Text<LENGTH>, N>(deserializer)?;
+    Ok(texts.into_iter().map(Text::into_string).collect())
+}
+
 struct Entries<T, const N: usize>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Entries<T, N> {

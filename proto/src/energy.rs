@@ -3,6 +3,8 @@
 use limo_model::{Energy, Money, Span, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::bound::list;
+use crate::limits::DAYS_LIMIT;
 use crate::select::JobFilter;
 
 /// What each sum is over.
@@ -14,7 +16,7 @@ pub enum EnergyBy {
     /// From readings; the filter and the costs are of jobs only.
     Node,
     /// Of jobs that ended between two neighbours of this list, which ascends.
-    Days(Vec<Time>),
+    Days(#[serde(deserialize_with = "list::<_, _, DAYS_LIMIT>")] Vec<Time>),
 }
 
 /// Sums of the jobs that ended in `[since, until)`, or of what nodes drew then.

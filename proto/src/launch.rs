@@ -2,9 +2,9 @@
 
 use limo_model::{FileFacts, JobId, Span, Tasks, expand_file_name};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::encoding::{DecodeError, decode_stored};
+use crate::limits::TooLarge;
 
 /// Everything needed to start the command as the submitter would have. Bytes, because Unix does not promise UTF-8.
 ///
@@ -150,25 +150,16 @@ const HOST_LIMIT: usize = 256;
 /// Most commands for particular types of hardware.
 const VARIANTS_LIMIT: usize = 64;
 
-/// Most words of commands and variables of the environment together: far more than an `exec` takes, and few enough that
-/// what is decoded stays a small multiple of its message.
+/// Most words of commands and variables of the environment together: far more than an `exec` takes, and as many as the
+/// decoder takes in one message, since it counts eight bytes for each length.
 pub const WORDS_LIMIT: usize = 131_072;
-
-/// A part of a launch that is too large.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum LaunchError {
-    #[error("the {place} takes {size} bytes: the limit is {limit}")]
-    Bytes { place: &'static str, size: usize, limit: usize },
-    #[error("the job has {count} {place}: the limit is {limit}")]
-    Count { place: &'static str, count: usize, limit: usize },
-}
 
 impl Launch {
     /// Whether every part is within its bound, so that what is made of it, messages and reports, is bounded too.
     ///
     /// # Errors
-    /// [`LaunchError`], naming the first part that is not.
-    pub fn check(&self) -> Result<(), LaunchError> {
+    /// [`TooLarge`], naming the first part that is not.
+    pub fn check(&self) -> Result<(), TooLarge> {
         let Files { stdin, stdout, stderr, .. } = &self.files;
         let file = |file: &Option<Vec<u8>>| file.as_ref().map_or(0, Vec::len);
         let sizes = [
@@ -180,13 +171,13 @@ impl Launch {
             ("submission directory", self.origin.directory.len(), PATH_LIMIT),
         ];
         if let Some((place, size, limit)) = sizes.into_iter().find(|(_, size, limit)| size > limit) {
-            return Err(LaunchError::Bytes { place, size, limit });
+            return Err(TooLarge::Bytes { place, size, limit });
         }
         let words = self.argv.len() + self.variants.iter().map(|(_, argv)| argv.len()).sum::<usize>() + self.env.len();
         let counts =
             [("variants", self.variants.len(), VARIANTS_LIMIT), ("arguments and variables", words, WORDS_LIMIT)];
         match counts.into_iter().find(|(_, count, limit)| count > limit) {
-            Some((place, count, limit)) => Err(LaunchError::Count { place, count, limit }),
+            Some((place, count, limit)) => Err(TooLarge::Count { place, count, limit }),
             None => Ok(()),
         }
     }
@@ -297,15 +288,9 @@ mod tests {
             |l| l.origin.host = "h".repeat(257),
             "the name of the submitting machine takes 257 bytes: the limit is 256",
         );
-        check(
-            |l| l.argv = vec![Vec::new(); 131_073],
-            "the job has 131073 arguments and variables: the limit is 131072",
-        );
-        check(
-            |l| l.env = vec![Default::default(); 131_072],
-            "the job has 131073 arguments and variables: the limit is 131072",
-        );
-        check(|l| l.variants = vec![Default::default(); 65], "the job has 65 variants: the limit is 64");
+        check(|l| l.argv = vec![Vec::new(); 131_073], "131073 arguments and variables: the limit is 131072");
+        check(|l| l.env = vec![Default::default(); 131_072], "131073 arguments and variables: the limit is 131072");
+        check(|l| l.variants = vec![Default::default(); 65], "65 variants: the limit is 64");
         let mut launch = Launch { files: Files { stderr: long(4097), ..Files::default() }, ..Launch::default() };
         let refused = launch.check().expect_err("too long").to_string();
         assert_eq!(refused, "the file for errors takes 4097 bytes: the limit is 4096");

@@ -15,6 +15,7 @@ mod heartbeat;
 mod hello;
 mod history;
 mod launch;
+mod limits;
 mod message;
 mod orders;
 mod owner;
@@ -44,9 +45,8 @@ pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT, Sign};
 pub use heartbeat::{Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
-pub use launch::{
-    Array, FileNames, Files, Io, Launch, LaunchError, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize,
-};
+pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
+pub use limits::TooLarge;
 pub use message::{
     Answer, Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Query, Reason, Sample,
     SendExec, SubmissionKey,

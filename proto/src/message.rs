@@ -13,10 +13,11 @@ use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupReport;
-use crate::bound::{List, Text, clip, clip_some};
+use crate::bound::{List, Text, clip, clip_some, list, texts};
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
 use crate::launch::{Launch, WindowSize};
+use crate::limits::{NAME_LIMIT, NODES_LIMIT, PROFILES_LIMIT, SPECS_LIMIT};
 use crate::register::{ATTEMPTS_PIECE, AttemptReport, NewSlave};
 use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
@@ -103,6 +104,7 @@ pub enum ClientToMaster {
         stdout: u64,
         stderr: u64,
         /// The same of its second node, its third and so on.
+        #[serde(deserialize_with = "list::<_, _, NODES_LIMIT>")]
         more: Vec<(u64, u64)>,
     },
     Signal {
@@ -303,14 +305,16 @@ pub enum Change {
     Prices(Option<Curve<Price>>),
     /// All of these nodes, or none.
     Drain {
+        #[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")]
         nodes: Vec<String>,
         reason: String,
     },
     Resume {
+        #[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")]
         nodes: Vec<String>,
     },
     /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
-    SetProfiles(Vec<(ProfileKey, Profile)>),
+    SetProfiles(#[serde(deserialize_with = "list::<_, _, PROFILES_LIMIT>")] Vec<(ProfileKey, Profile)>),
     ForgetProfile(ProfileKey),
     /// All periods from now on. `seen`, where it is given, is what they were when the change was made of them: where they
     /// have changed since, nothing is done.
@@ -345,9 +349,9 @@ pub enum Change {
         name: String,
     },
     /// Makes nodes known before they register. All of them, or none.
-    AddNodes(Vec<NodeSpec>),
+    AddNodes(#[serde(deserialize_with = "list::<_, _, SPECS_LIMIT>")] Vec<NodeSpec>),
     /// Forgets nodes that are away and have no jobs. All of them, or none.
-    RemoveNodes(Vec<String>),
+    RemoveNodes(#[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")] Vec<String>),
     /// Another priority for jobs that wait. Who is no operator only lowers.
     Priority {
         jobs: Vec<JobId>,

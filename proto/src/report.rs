@@ -87,11 +87,19 @@ pub struct JobReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrayReport {
     pub tasks: Tasks,
-    /// Those that wait.
+    /// Those that wait; where they are more than a thousand ranges, the first of them.
     pub waiting: Option<Tasks>,
     /// How many are on nodes.
     pub active: u32,
     pub ended: TaskCounts,
+}
+
+impl ArrayReport {
+    /// How many tasks wait, also those that `waiting` has no room for.
+    pub fn waiting_count(&self) -> u32 {
+        let others = self.active.saturating_add(self.ended.all());
+        self.waiting.as_ref().map_or(0, |_| self.tasks.count().saturating_sub(others))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,8 @@
 use limo_model::{JobId, Tasks, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::bound::{list, texts};
+use crate::limits::{FILTER_LIMIT, NAME_LIMIT, SELECTORS_LIMIT};
 use crate::report::JobReport;
 use crate::state::JobState;
 
@@ -27,6 +29,7 @@ pub enum Selector {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Selection {
     /// None: the caller's that are not over, or, where the filter names users, theirs.
+    #[serde(deserialize_with = "list::<_, _, SELECTORS_LIMIT>")]
     pub which: Vec<Selector>,
     /// Its users, states and names; only for jobs that are not over.
     pub filter: JobFilter,
@@ -41,11 +44,15 @@ impl From<Vec<Selector>> for Selection {
 /// Which jobs a listing shows. An empty list lets every job pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobFilter {
+    #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub users: Vec<String>,
+    #[serde(deserialize_with = "list::<_, _, FILTER_LIMIT>")]
     pub states: Vec<JobState>,
     /// Names of jobs, not of their applications.
+    #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub names: Vec<String>,
     /// One of them is enough.
+    #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub nodes: Vec<String>,
 }
 

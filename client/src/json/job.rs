@@ -98,7 +98,7 @@ impl From<&ArrayReport> for ArrayJson {
         Self {
             tasks: array.tasks.to_string(),
             waiting: array.waiting.as_ref().map(Tasks::to_string),
-            waiting_count: array.waiting.as_ref().map_or(0, Tasks::count),
+            waiting_count: array.waiting_count(),
             active_count: array.active,
             completed_count: array.ended.completed,
             failed_count: array.ended.failed,

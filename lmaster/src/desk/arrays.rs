@@ -104,7 +104,12 @@ impl Desk {
             energy: started.map(|_| account.energy),
             cost: started.map(|_| account.cost),
             start_now_cost: started.map(|_| account.start_now_cost),
-            array: Some(ArrayReport { tasks: array.tasks.clone(), waiting, active, ended: *counts }),
+            array: Some(ArrayReport {
+                tasks: array.tasks.clone(),
+                waiting: waiting.map(limo_model::Tasks::shortened),
+                active,
+                ended: *counts,
+            }),
             ..report
         }
     }

@@ -109,3 +109,20 @@ fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_o
     bench.say(client, ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![JobId(6)]))));
     assert_eq!(bench.heard(waits), [MasterToClient::Answer(Box::new(Answer::Jobs(Vec::new())))]);
 }
+
+/// A listing that cannot be decoded would be nobody's: that of every user has this array in it.
+#[test]
+fn an_array_with_thousands_of_gaps_can_be_listed() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    array(&mut bench, client, "0-2999");
+    let odd = vec![Selector::Tasks(JobId(1), "101-2999:2".parse().expect("tasks"))].into();
+    assert_eq!(cancel(&mut bench, client, odd, None).map(|jobs| jobs.len()), Ok(1_450));
+    let answer = Frame::Message(bench.ask(client, Query::Job(JobId(1))));
+    let decoded = Frame::decode(answer.encode().expect("below a frame")).expect("a client can read it");
+    assert_eq!(answer, decoded);
+    let Frame::Message(MasterToClient::Answer(answer)) = decoded else { panic!("no answer") };
+    let Answer::Jobs(jobs) = *answer else { panic!("no jobs") };
+    let array = jobs[0].array.as_ref().expect("an array");
+    assert_eq!(array.waiting_count() + array.active, 1_550, "all that are not over");
+}
