@@ -14,12 +14,11 @@ pub(crate) const EXAMPLE_ADDRESS: &str = "127.0.0.1:6817";
 /// The options by which each client names its master.
 #[derive(Debug, Clone, clap::Args)]
 pub struct MasterArg {
-    /// Where the master listens [default: unix:$XDG_RUNTIME_DIR/limo/master.sock if that exists, else
-    /// unix:/run/limo/master.sock]
-    #[arg(id = "master", long, env = "LIMO_MASTER", value_name = "unix:PATH|HOST:PORT", hide_env_values = true)]
+    /// Where the master listens
+    #[arg(id = "master", long, env = "LIMO_MASTER", value_name = "ENDPOINT", hide_env_values = true)]
     #[arg(global = true, help_heading = "General")]
     address: Option<Address>,
-    /// The user that runs the master, if it is neither root nor you: nobody else is talked to
+    /// Trust a master of this user, too
     #[arg(long, env = "LIMO_MASTER_USER", value_name = "USER", hide_env_values = true, value_parser = service_user)]
     #[arg(global = true, help_heading = "General")]
     master_user: Option<(String, Trusted)>,

@@ -62,7 +62,7 @@ async fn masters_that_cannot_be_reached() {
     .await;
     check(
         &["--master", "nowhere", "a"],
-        "lrun: error: invalid value 'nowhere' for '--master <unix:PATH|HOST:PORT>': `nowhere` is not an address: \
+        "lrun: error: invalid value 'nowhere' for '--master <ENDPOINT>': `nowhere` is not an address: \
          write unix:/PATH or HOST:PORT, for example 127.0.0.1:6817\nlrun: hint: try `lrun --help`\n",
     )
     .await;

@@ -17,9 +17,20 @@ fn client(program: &str, endpoint: &str, arguments: &[&str]) -> Ran {
     finish(command.spawn().expect("a program that is built"))
 }
 
-/// A node of root that calls `endpoint`; killed when dropped.
+/// A process that is killed when dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A node of root that calls `endpoint`.
 struct Node {
-    child: Child,
+    _daemon: Killed,
     dir: tempfile::TempDir,
 }
 
@@ -30,20 +41,13 @@ impl Node {
         let mut command: Command = programs::command("lslave");
         command.args(["--master", endpoint, "--name", "n1", "--state-dir"]).arg(dir.path().join("state"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        Self { child: command.spawn().expect("a program that is built"), dir }
+        Self { _daemon: Killed(command.spawn().expect("a program that is built")), dir }
     }
 
     fn logs(&self, words: &str) {
         until(&format!("the node logs `{words}`"), || {
             fs::read_to_string(self.dir.path().join("log")).is_ok_and(|log| log.contains(words)).then_some(())
         });
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -177,21 +181,18 @@ fn a_user_has_a_cluster_without_options() {
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("executable"))
     };
-    let mut daemons = ["lmaster", "lslave"].map(|program| {
+    let daemons = ["lmaster", "lslave"].map(|program| {
         let log = fs::File::create(home.path().join(program)).expect("a log");
         let mut command = command(program);
         if program == "lslave" {
             command.args(["--name", "n1"]);
         }
-        command.stderr(log).spawn().expect("executable")
+        Killed(command.stderr(log).spawn().expect("executable"))
     });
     until("the node is up", || run("lq", &["nodes", "--json"]).stdout.contains("\"state\":\"up\"").then_some(()));
     let ran = run("lrun", &["id", "-u"]);
     let socket = home.path().join("run/limo/master.sock");
     let found = (socket.exists(), home.path().join(".local/state/limo/lmaster/journal.db").exists());
-    daemons.iter_mut().rev().for_each(|daemon| {
-        daemon.kill().expect("an own child");
-        daemon.wait().expect("an own child");
-    });
+    drop(daemons);
     assert_eq!((ran.code, ran.stdout, found), (Some(0), format!("{STRANGER}\n"), (true, true)), "{}", ran.stderr);
 }
