@@ -152,16 +152,22 @@ async fn removing_carried_files_holds_nobody() {
     let mut job = exec(1, &["job.sh"]);
     let script =
         "#!/bin/sh\ndir=${0%/*}; echo $dir\ncd $dir && i=0; while [ $i -lt 200 ]; do mkdir $i; i=$((i+1)); done
-        seq 50000 | sed 's|\\(.*\\)\\(..\\)|\\2/\\1\\2|; s|^0||' | xargs touch; exit 3";
+        seq 50000 | sed 's|\\(.*\\)\\(..\\)|\\2/\\1\\2|; s|^0||' | xargs touch; echo made; read line; exit 3";
     job.launch.carried = Some(script.as_bytes().to_vec());
     as_other(&mut node, job).await;
-    let dir = String::from_utf8(node.data(1, Channel::Stdout).await.bytes.to_vec()).expect("text");
-    let dir = PathBuf::from(dir.trim_end());
+    let mut output = String::new();
+    while !output.ends_with("made\n") {
+        let data = node.data(1, Channel::Stdout).await;
+        output.push_str(std::str::from_utf8(&data.bytes).expect("text"));
+    }
+    let dir = PathBuf::from(output.lines().next().expect("the directory"));
     assert_eq!(fs::metadata(&dir).expect("there").permissions().mode() & 0o777, 0o700);
-    assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
+    // It ends now, and while its files are removed others run.
+    node.write(1, 0, "").await;
     for job in 2..5 {
         prompt(&mut node, job).await;
     }
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
     let gone = async {
         let mut between = tokio::time::interval(Duration::from_millis(20));
         while dir.exists() {
