@@ -55,6 +55,9 @@ impl Outgoing for MasterToClient {
     }
 }
 
+/// Makes an input of what a peer sent.
+type Wrap<In> = fn(PeerId, Frame<In>) -> Input;
+
 /// Something to send.
 enum Item {
     /// An encoded message, and whether it is an answer.
@@ -125,7 +128,7 @@ impl<M: Outgoing> Link<M> {
     pub fn start<In: DeserializeOwned + Send + 'static>(
         peer: PeerId,
         connection: Connection<In, M>,
-        (inputs, input): (Sender<Input>, fn(PeerId, Frame<In>) -> Input),
+        (inputs, input): (Sender<Input>, Wrap<In>),
         account: Option<Arc<Account>>,
         alive: Alive,
     ) -> Self {
@@ -235,7 +238,7 @@ impl<M> Drop for Link<M> {
 async fn read<In: DeserializeOwned>(
     (peer, account): (PeerId, Option<Arc<Account>>),
     mut reader: Reader<In>,
-    (inputs, input): (Sender<Input>, fn(PeerId, Frame<In>) -> Input),
+    (inputs, input): (Sender<Input>, Wrap<In>),
     mut life: SignsOfLife,
 ) {
     let user = account.as_ref().map(|account| account.uid());

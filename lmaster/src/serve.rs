@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::{Epoch, Now, Time};
-use limo_proto::{Frame, Identity, MasterToClient, MasterToNode, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
+use limo_proto::{
+    Frame, Identity, MasterToClient, MasterToNode, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
 
@@ -76,19 +78,8 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let alive = Alive { pulse: Pulse::default(), every: settings.heartbeat };
     let (accounts, limits) = (Accounts::default(), settings.desk.limits);
     log_limits::configure(limits.log_lines);
-    let mut shell = Shell {
-        clocks,
-        desk,
-        store,
-        inputs,
-        alive,
-        nodes,
-        clients,
-        accounts,
-        limits,
-        next_peer: 0,
-        to_write: false,
-    };
+    let mut shell =
+        Shell { clocks, desk, store, inputs, alive, nodes, clients, accounts, limits, next_peer: 0, to_write: false };
     let sources = Sources {
         from_store,
         from_peers,
@@ -268,7 +259,8 @@ impl Shell {
             }
             Arrival::Client(connection, caller, place) => {
                 let account = Some(self.accounts.of(caller.uid, caller.operator, &self.limits));
-                self.clients.insert(peer, (Link::start(peer, connection, (inputs, Input::Client), account, alive), place));
+                self.clients
+                    .insert(peer, (Link::start(peer, connection, (inputs, Input::Client), account, alive), place));
                 self.step(now, Input::ClientConnected(peer, caller));
             }
         }

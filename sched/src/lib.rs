@@ -42,8 +42,8 @@ pub use refused::Refused;
 pub use round::{Account, Command, Finished, JobEnd, OverQuota, Round, ShownWait, StopReason, TaskCounts, Wait};
 pub use standing::Standing;
 pub use state::{
-    Array, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, PartEnd, Phase, Reading, Running, Settings, Sleep,
-    State, Sums, Used, joined,
+    Array, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, PartEnd, Phase, Reading, Running, Settings,
+    Sleep, State, Sums, Used, joined,
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};

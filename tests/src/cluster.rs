@@ -159,11 +159,6 @@ impl Cluster {
         Clock::existing(library, self.dir.path(), name)
     }
 
-    /// The last lines of the master's log.
-    pub fn master_log(&self) -> String {
-        self.master.tail()
-    }
-
     pub fn await_node(&self, name: &str) {
         until(&format!("{name} is up"), || (self.node_report(name)?["state"] == "up").then_some(()));
     }
@@ -182,11 +177,6 @@ impl Cluster {
 
     pub fn state_dir(&self) -> &Path {
         &self.state_dir
-    }
-
-    /// All that the master has logged.
-    pub fn log_of_master(&self) -> String {
-        fs::read_to_string(self.dir.path().join("master.log")).unwrap_or_default()
     }
 
     fn address_file(&self) -> PathBuf {

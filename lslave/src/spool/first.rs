@@ -50,6 +50,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         restarts,
         task,
         share,
+        lease: None,
     };
     Ok(Intent { exec, cookie, boot })
 }

@@ -2,8 +2,8 @@
 
 use limo_model::{
     Allowance, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency, Energy,
-    Incarnation, JobId, JournalId, Lease, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release, Request,
-    Span, Time, UnitId, UnitKind, UnitSpec, Usage, Warning, WhenUsed,
+    Incarnation, JobId, JournalId, Lease, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release,
+    Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,

@@ -37,7 +37,7 @@ fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
         let left = cluster.job_processes();
         old.iter().all(|process| !left.iter().any(|left| left.pid == process.pid)).then_some(())
     });
-    let log = cluster.log_of_master();
+    let log = cluster.master_log();
     assert!(log.contains("a node had a job of another journal") && log.contains("job=1"), "{log}");
 }
 

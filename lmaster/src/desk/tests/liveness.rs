@@ -38,7 +38,7 @@ fn declare_lost(bench: &mut Bench, name: &str) -> Vec<MasterToClient> {
 }
 
 fn reported(job: JobId, attempt: Attempt, state: AttemptState) -> AttemptReport {
-    AttemptReport { job, attempt, state, stdin_offset: 0, kept: Default::default() }
+    AttemptReport { journal: Default::default(), job, attempt, state, stdin_offset: 0, kept: Default::default() }
 }
 
 /// A job that may be requeued and runs on the first free node.
