@@ -375,11 +375,8 @@ mod tests {
         refused("node_lease = \"0s\"\n", &[], "node_lease is zero");
         refused("heartbeat = \"99ms\"\n", &[], "heartbeat is 99ms: 100ms to 1min are possible");
         refused("ack_timeout = \"0s\"\n", &[], "ack_timeout is zero");
-        refused(
-            "[initial]\nlow = \"90 W\"\nhigh = \"60 W\"\n",
-            &[],
-            "the lower limit 90.0 W is above the upper limit 60.0 W",
-        );
+        let crossed = "[initial]\nlow = \"90 W\"\nhigh = \"60 W\"\n";
+        refused(crossed, &[], "the lower limit 90.0 W is above the upper limit 60.0 W");
         refused("[initial]\nmode = \"middle\"\n", &[], "unknown variant `middle`");
         refused("[policy]\nreserve_permille = 1001\n", &[], "reserve_permille is 1001");
         refused("log = \"lmaster=loud\"\n", &[], "lmaster=loud");

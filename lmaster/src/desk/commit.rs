@@ -10,7 +10,7 @@ use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
 
 use super::book::Phase;
-use super::nodes::Welcome;
+use super::node_peer::Welcome;
 use super::submit::Attach;
 use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
 use crate::{recover, report};

@@ -23,6 +23,7 @@ mod hold;
 mod live;
 mod liveness;
 mod meters;
+mod node_peer;
 mod nodes;
 mod numbers;
 mod pages;
@@ -31,6 +32,7 @@ mod queries;
 mod readings;
 mod select;
 mod sessions;
+mod settings;
 mod stdin;
 mod steer;
 mod streams;
@@ -46,14 +48,12 @@ mod wide;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_feeds::grid::Arbiter;
-use limo_model::{Attempt, Band, Energy, JobId, JournalId, NodeId, Now, Power, ProfileKey, Span, Time};
+use limo_model::{Attempt, Energy, JobId, JournalId, NodeId, Now, Power, ProfileKey, Span, Time};
 use limo_proto::SubmissionKey;
-use limo_sched::{Core, ModeSetting, Options, Preset};
+use limo_sched::Core;
 
 use crate::budget::Metering;
 use crate::changed::CONFIGURATION;
-use crate::limits::Limits;
-use crate::meters::Shared;
 use crate::readings::{Kept as ReadingsKept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
@@ -69,10 +69,11 @@ pub use history::Found;
 pub use live::{Launches, Live};
 use liveness::Liveness;
 use meters::Metered;
-use nodes::{Link, NodePeer};
+use node_peer::{Link, NodePeer};
 use probes::Probe;
 pub use readings::READINGS_LIMIT;
 use sessions::Sessions;
+pub use settings::{Initial, Settings};
 use streams::Routes;
 use wide::Gathered;
 
@@ -119,35 +120,6 @@ pub struct Outside {
     pub grid: Arbiter,
     /// How this process tells the time.
     pub clock: limo_sched::Clock,
-}
-
-/// What an operator can choose of how the desk works.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    pub ack_timeout: Span,
-    pub kill_grace: Span,
-    pub orphan_grace: Span,
-    /// How long a node may be unreachable before its jobs end. Positive.
-    pub node_lease: Span,
-    pub snapshot_every: u32,
-    /// Readings alone are recorded at most this often: each record costs a transaction and a round.
-    pub readings_every: Span,
-    pub kept: ReadingsKept,
-    /// Those that serve several nodes. They change only with a restart.
-    pub meters: Vec<Shared>,
-    pub options: Options,
-    pub limits: Limits,
-    pub initial: Initial,
-    /// Whether feeds of prices are configured.
-    pub has_feeds: bool,
-}
-
-/// What holds when the journal begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Initial {
-    pub preset: Preset,
-    pub band: Band,
-    pub mode: ModeSetting,
 }
 
 pub struct Desk {
@@ -380,24 +352,6 @@ impl Desk {
         let ticket = self.ticket();
         self.asked.insert(ticket, Asked::AllProfiles);
         self.effects.push(Effect::Ask(ticket, Question::Profiles));
-    }
-
-    /// The options of the configuration hold; the policy is the one last chosen.
-    fn options_in_force(&mut self) {
-        let (preset, options) = (self.core.settings().preset, self.settings.options);
-        if self.core.settings().options != options {
-            let by = CONFIGURATION.to_owned();
-            self.must(limo_sched::Event::PolicySet { preset, options, by });
-        }
-    }
-
-    fn configured(&mut self, settings: Settings) {
-        self.settings = settings;
-        self.ledger.configure(self.settings.kept, self.settings.options.stale_after);
-        if self.book.is_open() {
-            self.options_in_force();
-            self.lease_in_force();
-        }
     }
 
     fn ticket(&mut self) -> Ticket {

@@ -7,6 +7,7 @@ use limo_sched::Event;
 
 use super::assign::Verdict;
 use super::commit::After;
+use super::node_peer::{Link, NodePeer, Welcome};
 use super::{Desk, Effect, Life, PeerId};
 
 /// Most messages of a node that is not registered yet. It has nothing to report but the ends of its jobs.
@@ -20,36 +21,6 @@ const LIFE_LIMIT: usize = 128;
 
 /// Job numbers stay exact in JSON, whose readers may hold numbers in 64-bit floating point.
 const NUMBERS_END: u64 = 1 << 53;
-
-/// One connection of a node.
-#[derive(Debug)]
-pub(super) enum NodePeer {
-    /// Has not said which node it is.
-    Nameless,
-    /// Has said which one, and reports its attempts.
-    Registering(Box<Registration>),
-    /// Its old life is being settled; what it has sent meanwhile.
-    Settling(Vec<Frame<NodeToMaster>>),
-    Registered(NodeId),
-}
-
-/// The connection of a node that is registered, or about to be.
-#[derive(Debug)]
-pub(super) struct Link {
-    pub(super) peer: PeerId,
-    instance: String,
-    /// Whether the registration is on disk and the node was told so: it hears nothing before.
-    pub(super) welcome: bool,
-}
-
-/// What a node is told when its registration is on disk.
-#[derive(Debug)]
-pub(super) struct Welcome {
-    peer: PeerId,
-    node: NodeId,
-    orders: Vec<MasterToNode>,
-    attempts: Vec<AttemptReport>,
-}
 
 impl Desk {
     pub(super) fn node_connected(&mut self, peer: PeerId) {
@@ -226,12 +197,13 @@ impl Desk {
         let known = self.lives.get(name);
         let same_life = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
         let node = self.core.node_named(name).map(|node| node.id());
-        if let Some(link) = node.and_then(|node| self.connected.get(&node)) {
-            if link.instance != slave.instance {
+        match node.and_then(|node| self.connected.get(&node)) {
+            Some(link) if link.instance != slave.instance => {
                 return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
             }
             // The same daemon has called again before its old connection was seen to break.
-            self.close_node(link.peer, "the node has connected again".into());
+            Some(link) => self.close_node(link.peer, "the node has connected again".into()),
+            None => {}
         }
         if let Err(reason) = self.may_return(&registration, node) {
             return self.refuse_node(peer, reason);

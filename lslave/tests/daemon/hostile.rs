@@ -200,7 +200,7 @@ async fn a_job_inherits_nothing_of_its_daemon() {
     fs::set_permissions(daemon.dir.path(), fs::Permissions::from_mode(0o711)).expect("set");
     let (mut node, _) = master.welcome().await;
     let script =
-        "ls -l /proc/$$/fd; echo; cat /proc/$$/status; cat /proc/$$/oom_score_adj; ulimit -Sn; ulimit -Hn; umask";
+        "ls -l /proc/$$/fd; echo; cat /proc/self/status; cat /proc/$$/oom_score_adj; ulimit -Sn; ulimit -Hn; umask";
     as_other(&mut node, shell(1, script)).await;
     let output = node.read_all(1, Channel::Stdout).await;
     let (descriptors, rest) = output.split_once("\n\n").expect("two parts");

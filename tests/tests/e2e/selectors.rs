@@ -32,7 +32,7 @@ fn ranges_and_words_name_jobs() {
     let (blocker, waiting) = queue(submitter, &["a", "b", "c"]);
     let last = waiting[2];
     assert_eq!(numbers(submitter, &["1-99"]), [vec![over, blocker], waiting.clone()].concat());
-    assert_eq!(numbers(submitter, &["last,2-3", "all", "1"]), [last, 2, 3, 4, over]);
+    assert_eq!(numbers(submitter, &["last,2-3", "all", "1"]), [over, 2, 3, 4, last], "each once, in order");
     submitter.lq(&["show", "7-9"]).failed("there is no job of 7-9: the newest is 5");
     submitter.lq(&["explain", "1"]).failed("there is no waiting or running job 1");
     let text = until("the last jobs have a reason", || {

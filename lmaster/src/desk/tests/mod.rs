@@ -205,11 +205,6 @@ struct Bench {
     next_peer: u64,
 }
 
-/// A moment at which the wall clock is so far ahead.
-fn moment(at: Time, ahead: Span) -> Now {
-    Now { wall: Wall::from_unix_ms((at + ahead).unix_ms()), ..Now::simulated(at) }
-}
-
 impl Bench {
     fn new() -> Self {
         Self::on(Disk::default(), Time::from_unix_ms(START))
@@ -397,17 +392,5 @@ impl Bench {
             Some(MasterToClient::Accepted { job }) => *job,
             _ => panic!("not accepted: {heard:?}"),
         }
-    }
-
-    /// A job that runs on `node`.
-    fn running(&mut self, client: PeerId, node: PeerId, key: u8) -> (JobId, Attempt) {
-        let job = self.submit(client, key);
-        let attempt = Attempt(1);
-        self.report(node, NodeToMaster::JobAck { job, attempt });
-        self.report(node, NodeToMaster::Started { job, attempt });
-        // On disk.
-        self.pass(Span::from_ms(5));
-        self.orders(node);
-        (job, attempt)
     }
 }

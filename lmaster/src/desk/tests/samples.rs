@@ -91,3 +91,22 @@ pub fn settings() -> Settings {
         has_feeds: true,
     }
 }
+
+/// A moment at which the wall clock is so far ahead.
+pub fn moment(at: Time, ahead: Span) -> Now {
+    Now { wall: Wall::from_unix_ms((at + ahead).unix_ms()), ..Now::simulated(at) }
+}
+
+impl Bench {
+    /// A job that runs on `node`.
+    pub fn running(&mut self, client: PeerId, node: PeerId, key: u8) -> (JobId, Attempt) {
+        let job = self.submit(client, key);
+        let attempt = Attempt(1);
+        self.report(node, NodeToMaster::JobAck { job, attempt });
+        self.report(node, NodeToMaster::Started { job, attempt });
+        // On disk.
+        self.pass(Span::from_ms(5));
+        self.orders(node);
+        (job, attempt)
+    }
+}

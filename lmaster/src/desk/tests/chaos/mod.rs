@@ -378,7 +378,7 @@ fn no_job_over_several_nodes_is_lost_and_none_runs_twice() {
 
 #[test]
 fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
-    let (finished, seen) = worlds(200, Kind { wide: false, busy: true });
+    let (finished, seen) = worlds(400, Kind { wide: false, busy: true });
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
     seen.check(&BUSY);
     seen.check(&[("capped", 12), ("suspended", 1), ("a lease ended", 5)]);
