@@ -211,6 +211,26 @@ impl Cluster {
         self.master.kill();
     }
 
+    /// SIGSTOP to the master.
+    pub fn stop_master(&self) {
+        self.master.signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT to the master.
+    pub fn continue_master(&self) {
+        self.master.signal(Signal::SIGCONT);
+    }
+
+    /// The most memory that the running master has had, in bytes.
+    ///
+    /// # Panics
+    /// If the kernel does not tell.
+    pub fn peak_master_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.master.pid())).expect("the master runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
     /// SIGTERM.
     pub fn terminate_master(&mut self) -> ExitStatus {
         self.master.terminate()

@@ -47,9 +47,16 @@ impl Daemon {
         Some(status)
     }
 
+    /// Its process id.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn pid(&self) -> i32 {
+        self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).expect("the daemon runs")
+    }
+
     pub fn signal(&self, signal: Signal) {
-        let pid = self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).expect("the daemon runs");
-        kill(Pid::from_raw(pid), signal).expect("an own child");
+        kill(Pid::from_raw(self.pid()), signal).expect("an own child");
     }
 
     /// SIGKILL, and waits until the process is gone.

@@ -5,6 +5,7 @@ pub mod clock;
 mod cluster;
 mod daemon;
 mod dice;
+mod person;
 mod processes;
 pub mod programs;
 mod stranger;
@@ -13,6 +14,7 @@ mod until;
 
 pub use cluster::{Cluster, MASTER, NodeSetup, Setup};
 pub use dice::Dice;
+pub use person::Person;
 pub use processes::{Process, processes};
 pub use stranger::{Hostile, STRANGER, Stranger};
 pub use submitter::{MARK, Ran, Submitter, finish, sorted_lines};

@@ -6,11 +6,15 @@ use crate::lexer::{Line, lines, words};
 const LINE_LIMIT: usize = 400;
 
 /// Tests in which a sleep does not wait for something, and why.
-const SLEEPERS: [(&str, &str); 5] = [
+const SLEEPERS: [(&str, &str); 9] = [
     ("tests/src/until.rs", "looks again and again, with a limit: how the other tests wait for what reports no event"),
     ("tests/src/bin/limo-workload.rs", "a program whose work is to take its time"),
     ("tests/tests/e2e/master_crash.rs", "chooses the random instant of a kill"),
     ("tests/tests/e2e/node_crash.rs", "chooses the random instant of a kill"),
+    ("tests/src/bin/limo-hostile.rs", "a program that goes on for a given time"),
+    ("tests/tests/adversity/failures.rs", "chooses how long a failure lasts"),
+    ("tests/tests/adversity/hostile.rs", "chooses how long an attack lasts"),
+    ("tests/tests/adversity/probes.rs", "looks at a steady rate for as long as the run lasts"),
     ("tests/tests/e2e/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
 ];
 

@@ -1,0 +1,65 @@
+//! A user of this machine who is not root, with copies of the clients and a directory of its own.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use nix::unistd::User;
+use tempfile::TempDir;
+
+use crate::programs;
+use crate::submitter::{Ran, Submitter, finish};
+
+/// Cheap to clone; the directories go with the last clone.
+#[derive(Debug, Clone)]
+pub struct Person {
+    pub user: User,
+    /// Runs in the person's own directory.
+    pub submitter: Submitter,
+    programs: Arc<TempDir>,
+    _home: Arc<TempDir>,
+}
+
+impl Person {
+    /// The user `name`, who uses the same cluster as `submitter`. `None`, after saying so, where this process cannot become
+    /// another user.
+    ///
+    /// # Panics
+    /// Where there is no such user.
+    pub fn of(submitter: &Submitter, name: &str, wanted: &[&str]) -> Option<Self> {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: only root can be somebody else");
+            return None;
+        }
+        let user = User::from_name(name).expect("readable").expect("a user of every Linux");
+        let programs = tempfile::tempdir().expect("a directory");
+        fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
+        for name in wanted {
+            // The directory of the build may be closed to others.
+            fs::copy(programs::path(name), programs.path().join(name)).expect("copied");
+        }
+        let home = tempfile::tempdir().expect("a directory");
+        chown(home.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw())).expect("root may");
+        let submitter = Submitter { directory: home.path().to_owned(), ..submitter.clone() };
+        Some(Self { user, submitter, programs: Arc::new(programs), _home: Arc::new(home) })
+    }
+
+    /// The directory that has the programs.
+    pub fn programs(&self) -> &Path {
+        self.programs.path()
+    }
+
+    /// A command of one of the programs as this user, with empty stdin and the rest of its stdio piped.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = self.submitter.command_of(&self.programs().join(program), arguments);
+        command.uid(self.user.uid.as_raw()).gid(self.user.gid.as_raw());
+        command
+    }
+
+    pub fn run(&self, program: &str, arguments: &[&str]) -> Ran {
+        finish(self.command(program, arguments).spawn().expect("executable"))
+    }
+}

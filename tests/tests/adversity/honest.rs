@@ -1,0 +1,264 @@
+//! Honest work: detached jobs that may be requeued, attached jobs whose output is compared, and jobs with a time limit. Each
+//! leaves lines in a ledger, with the time since boot, which no clock that jumps can change.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use limo_tests::{Person, Ran, finish};
+
+use crate::site::STEADY_NODE;
+
+/// Arguments: the token of the job and its length in seconds. A lock shows whether two attempts run at the same time.
+const DETACHED: &str = r#"
+exec 9>>"lock.$1"; flock -n 9 || echo "doubled $1 0" >> ledger
+read up rest < /proc/uptime; echo "begin $1 $up" >> ledger
+echo "$1"; sleep "$2"
+read up rest < /proc/uptime; echo "end $1 $up" >> ledger
+"#;
+
+/// Argument: the token.
+const ATTACHED: &str = r#"
+i=0
+while [ $i -lt 60 ]; do i=$((i+1)); echo "$1 $i"; echo "$1 e$i" >&2; sleep 0.05; done
+exit 5
+"#;
+
+/// Runs until its time limit ends it. Argument: the token.
+const LIMITED: &str = r#"
+while :; do read up rest < /proc/uptime; echo "tick $1 $up" >> ticks; sleep 0.1; done
+"#;
+
+/// The time limit of such a job.
+pub const LIMIT: Duration = Duration::from_secs(3);
+
+/// How much longer it may be alive: the node ends it 5 s after its limit if the master has not, and ticks have pauses.
+pub const LIMIT_SLACK: Duration = Duration::from_secs(6);
+
+/// Detached jobs that may be under way.
+const BACKLOG: usize = 10;
+
+/// A detached job that was accepted.
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    pub token: String,
+    /// How long it takes, in seconds.
+    pub seconds: f64,
+    /// Its number, which is that of another job after the master's state was replaced.
+    pub number: u64,
+    /// Which state of the master has it.
+    pub era: u64,
+}
+
+/// One line of the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub what: String,
+    /// Seconds since boot.
+    pub up: f64,
+}
+
+pub struct Work {
+    pub person: Person,
+    over: AtomicBool,
+    /// Counts the wipes and restores.
+    era: AtomicU64,
+    tokens: AtomicU64,
+    accepted: Mutex<Vec<Accepted>>,
+    faults: Mutex<Vec<String>>,
+    counts: Mutex<Counts>,
+}
+
+/// How many jobs were checked in each way.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts {
+    /// Their energy was compared with their draw over their own times.
+    pub measured: u64,
+    /// Their whole output was compared.
+    pub attached: u64,
+    /// Their time limit ended them, not too early.
+    pub limited: u64,
+}
+
+/// Ends the work when dropped, also by a panic.
+pub struct Ending<'a>(&'a Work);
+
+impl Work {
+    pub fn new(person: Person) -> Self {
+        Self {
+            person,
+            over: AtomicBool::new(false),
+            era: AtomicU64::new(0),
+            tokens: AtomicU64::new(0),
+            accepted: Mutex::default(),
+            faults: Mutex::default(),
+            counts: Mutex::default(),
+        }
+    }
+
+    pub fn ending(&self) -> Ending<'_> {
+        Ending(self)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    pub fn era(&self) -> u64 {
+        self.era.load(Ordering::SeqCst)
+    }
+
+    /// The master's state is about to be replaced by another one.
+    pub fn next_era(&self) {
+        self.era.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn fault(&self, text: String) {
+        eprintln!("FAULT: {text}");
+        self.faults.lock().expect("whole").push(text);
+    }
+
+    pub fn faults(&self) -> Vec<String> {
+        self.faults.lock().expect("whole").clone()
+    }
+
+    pub fn accepted(&self) -> Vec<Accepted> {
+        self.accepted.lock().expect("whole").clone()
+    }
+
+    pub fn counts(&self) -> Counts {
+        *self.counts.lock().expect("whole")
+    }
+
+    /// A job was checked; its energy only if `compared`.
+    pub fn measured(&self, compared: bool) {
+        self.counts.lock().expect("whole").measured += u64::from(compared);
+    }
+
+    pub fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        scope.spawn(|| self.go_on(Self::detached));
+        scope.spawn(|| self.go_on(Self::attached));
+        scope.spawn(|| self.go_on(Self::limited));
+    }
+
+    fn go_on(&self, one: fn(&Self)) {
+        while !self.is_over() {
+            one(self);
+        }
+    }
+
+    fn token(&self, kind: &str) -> String {
+        format!("{kind}{}", self.tokens.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What detached jobs wrote, by token.
+    pub fn ledger(&self) -> BTreeMap<String, Vec<Entry>> {
+        self.entries("ledger")
+    }
+
+    /// What jobs with a time limit wrote, by token.
+    pub fn ticks(&self) -> BTreeMap<String, Vec<Entry>> {
+        self.entries("ticks")
+    }
+
+    fn entries(&self, file: &str) -> BTreeMap<String, Vec<Entry>> {
+        let mut entries: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        for line in self.person.submitter.read(file).lines() {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let [what, token, up] = fields[..] else { continue };
+            let entry = Entry { what: what.to_owned(), up: up.parse().expect("a time") };
+            entries.entry(token.to_owned()).or_default().push(entry);
+        }
+        entries
+    }
+
+    fn under_way(&self) -> usize {
+        let (ledger, era) = (self.ledger(), self.era());
+        let has_ended = |token: &str| ledger.get(token).is_some_and(|entries| entries.iter().any(|e| e.what == "end"));
+        self.accepted().iter().filter(|job| job.era == era && !has_ended(&job.token)).count()
+    }
+
+    fn detached(&self) {
+        if self.under_way() >= BACKLOG {
+            return crate::probes::pause();
+        }
+        let (token, era) = (self.token("d"), self.era());
+        let seconds = [2, 4, 7][self.accepted().len() % 3];
+        let length = seconds.to_string();
+        let output = format!("out.{token}");
+        let ran = self.person.run(
+            "lrun",
+            &[
+                "--detach",
+                "--requeue",
+                "--app",
+                "steady",
+                "-t",
+                "2min",
+                "-o",
+                &output,
+                "sh",
+                "-c",
+                DETACHED,
+                "honest",
+                &token,
+                &length,
+            ],
+        );
+        match ran.code {
+            Some(0) if era == self.era() => {
+                let number = ran.stdout.trim_end().parse().unwrap_or_else(|_| panic!("no number: {ran:?}"));
+                self.accepted.lock().expect("whole").push(Accepted { token, seconds: f64::from(seconds), number, era });
+            }
+            _ => self.unanswered(&ran, era),
+        }
+    }
+
+    /// A client that could not hand its job in says why.
+    fn unanswered(&self, ran: &Ran, era: u64) {
+        if era == self.era() && ran.code != Some(125) {
+            self.fault(format!("a client failed: {ran:?}"));
+        }
+        crate::probes::pause();
+    }
+
+    fn attached(&self) {
+        let (token, era) = (self.token("a"), self.era());
+        let ran =
+            self.person.run("lrun", &["-Q", "-w", STEADY_NODE, "-t", "2min", "sh", "-c", ATTACHED, "honest", &token]);
+        if ran.code != Some(5) {
+            return self.unanswered(&ran, era);
+        }
+        let lines = |prefix: &str| (1..=60).map(|number| format!("{token} {prefix}{number}\n")).collect::<String>();
+        if (&ran.stdout, &ran.stderr) != (&lines(""), &lines("e")) {
+            self.fault(format!("an attached job has not its own output: {ran:?}"));
+        }
+        self.counts.lock().expect("whole").attached += 1;
+    }
+
+    fn limited(&self) {
+        let (token, era) = (self.token("l"), self.era());
+        let begin = Instant::now();
+        let limit = format!("{}s", LIMIT.as_secs());
+        let child = self
+            .person
+            .command("lrun", &["-Q", "-w", STEADY_NODE, "-t", &limit, "sh", "-c", LIMITED, "honest", &token]);
+        let mut child = child;
+        let ran = finish(child.spawn().expect("executable"));
+        if ran.code != Some(143) {
+            return self.unanswered(&ran, era);
+        }
+        if begin.elapsed() < LIMIT {
+            self.fault(format!("{token} was ended by a limit of {LIMIT:?} after {:?}", begin.elapsed()));
+        }
+        self.counts.lock().expect("whole").limited += 1;
+    }
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Relaxed);
+    }
+}

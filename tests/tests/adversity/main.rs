@@ -1,0 +1,61 @@
+//! Hostile users and random failures beside honest work: outside wipes and restores no honest job is lost, doubled or ended
+//! early, nobody sees what belongs to another, and the master stays small and quick.
+//!
+//! `LIMO_ADVERSITY` says for how long (such as `1h`); without it nothing runs. `LIMO_SEED` repeats the choices of a run.
+
+mod failures;
+mod honest;
+mod hostile;
+mod probes;
+mod site;
+mod verdict;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use limo_model::Span;
+use limo_tests::{Dice, Person};
+
+use failures::Failures;
+use honest::Work;
+use probes::Calm;
+
+/// How much of the run has failures that no honest job may notice; restores and wipes come after that.
+const SAFE_PART: f64 = 0.75;
+
+#[test]
+fn honest_work_survives_hostile_users_and_failures() {
+    let Ok(length) = std::env::var("LIMO_ADVERSITY") else {
+        return println!(
+            "skipped: set LIMO_ADVERSITY to a span such as 2min; not every fault that it finds is mended yet"
+        );
+    };
+    let length: Span = length.parse().expect("LIMO_ADVERSITY is a span such as 1h");
+    let length = Duration::from_millis(u64::try_from(length.ms()).expect("a span above zero"));
+    let mut dice = Dice::from_env("LIMO_SEED");
+    let Some(site) = site::Site::start() else { return };
+    let (submitter, mut cluster) = (site.submitter(), site.cluster);
+    let Some(honest) = Person::of(&submitter, "daemon", &["lrun", "lq", "lconf"]) else { return };
+    let Some(enemy) = Person::of(&submitter, "games", &["lrun", "lq", "limo-hostile", "limo-stranger"]) else { return };
+    let (work, calm) = (Work::new(honest.clone()), Calm::new());
+    let enemy_dice = Dice::new(dice.next_u64());
+    let begin = Instant::now();
+    let mut failures = Failures::new(&mut cluster, &site.disk, &enemy, &calm);
+    thread::scope(|scope| {
+        let ending = work.ending();
+        work.start(scope);
+        scope.spawn(|| probes::run(&honest, &calm, &work));
+        let (enemy, work) = (&enemy, &work);
+        scope.spawn(move || hostile::run(enemy, enemy_dice, work));
+        while begin.elapsed() < length.mul_f64(SAFE_PART) {
+            failures.one(&mut dice, work);
+        }
+        verdict::jobs(work);
+        failures.restore(work);
+        verdict::jobs(work);
+        failures.wipe(work);
+        drop(ending);
+    });
+    verdict::check(failures.peak_master_bytes(), &work, &calm);
+    println!("{} passed after {:.0?}", failures.summary(), begin.elapsed());
+}

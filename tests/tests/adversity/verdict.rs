@@ -1,0 +1,97 @@
+//! What must be true in the end.
+
+use limo_tests::until;
+use serde_json::Value;
+
+use crate::honest::{Accepted, Entry, LIMIT, LIMIT_SLACK, Work};
+use crate::probes::Calm;
+use crate::site::JOB_W;
+
+/// Most memory that a master may have had, in bytes.
+const MASTER_BYTES: u64 = 512 << 20;
+
+/// How far a job's energy may be from its draw over its time: a part of it, and the start of its process.
+const ENERGY_PART: f64 = 0.01;
+const ENERGY_START_S: f64 = 0.05;
+
+/// Checks what the master that works now says of the jobs that it accepted. Jobs may still be under way.
+pub fn jobs(work: &Work) {
+    let (own, ledger, era) = (&work.person.submitter, work.ledger(), work.era());
+    let accepted: Vec<Accepted> = work.accepted().into_iter().filter(|job| job.era == era).collect();
+    for some in accepted.chunks(200) {
+        let numbers: Vec<u64> = some.iter().map(|job| job.number).collect();
+        for (job, report) in some.iter().zip(own.show(&numbers)) {
+            let none = Vec::new();
+            match one(job, &report, ledger.get(&job.token).unwrap_or(&none)) {
+                Ok(compared) => work.measured(compared),
+                Err(fault) => work.fault(format!("{}: {fault}: {report}", job.token)),
+            }
+        }
+    }
+}
+
+/// What holds at the end of the run, over all states that the master had. `peak` is the most memory that a master had, in
+/// bytes.
+pub fn check(peak: u64, work: &Work, calm: &Calm) {
+    let own = &work.person.submitter;
+    until("honest jobs are over", || own.jobs().iter().all(|job| job["user"] != "daemon").then_some(()));
+    jobs(work);
+    for (token, entries) in &work.ledger() {
+        if entries.iter().any(|entry| entry.what == "doubled") {
+            work.fault(format!("{token} ran twice at once"));
+        }
+    }
+    for (token, entries) in &work.ticks() {
+        let lived = entries.last().map_or(0.0, |last| last.up - entries[0].up);
+        if lived > (LIMIT + LIMIT_SLACK).as_secs_f64() {
+            work.fault(format!("{token} lived {lived:.1} s with a limit of {LIMIT:?}"));
+        }
+    }
+    for job in work.accepted() {
+        let output = own.read(format!("out.{}", job.token));
+        if output.lines().any(|line| line != job.token) {
+            work.fault(format!("{} has another's output: {output:?}", job.token));
+        }
+    }
+    if peak > MASTER_BYTES {
+        work.fault(format!("a master had {} MiB in memory", peak >> 20));
+    }
+    let (counts, (probes, slowest), faults) = (work.counts(), calm.seen(), work.faults());
+    println!(
+        "{} detached jobs accepted ({} with their energy compared), {} attached jobs whole, {} ended by their limit; \
+         {probes} probes, the slowest took {slowest:?}; largest master {} MiB",
+        work.accepted().len(),
+        counts.measured,
+        counts.attached,
+        counts.limited,
+        peak >> 20
+    );
+    assert!(faults.is_empty(), "{} faults:\n  {}", faults.len(), faults.join("\n  "));
+    let least = [counts.measured, counts.attached, counts.limited, probes].into_iter().min();
+    assert!(least > Some(0), "something was not tested at all");
+}
+
+/// Checks one job; `Ok(true)` if its energy was compared.
+fn one(job: &Accepted, report: &Value, entries: &[Entry]) -> Result<bool, String> {
+    match report["state"].as_str() {
+        Some("completed") if report["exit_code"] == 0 => {}
+        Some("waiting" | "running" | "starting" | "held") => return Ok(false),
+        _ => return Err("was accepted and not completed".into()),
+    }
+    let times = |what: &str| -> Vec<f64> { entries.iter().filter(|e| e.what == what).map(|e| e.up).collect() };
+    let (begins, ends) = (times("begin"), times("end"));
+    let ([begin], [end]) = (&begins[..], &ends[..]) else {
+        // An attempt that was requeued may have come to its end unseen.
+        let requeued = begins.len() > 1 && !ends.is_empty();
+        return if requeued { Ok(false) } else { Err(format!("began {} times, ended {}", begins.len(), ends.len())) };
+    };
+    if end - begin < job.seconds {
+        return Err(format!("ended after {:.1} s of {}", end - begin, job.seconds));
+    }
+    let energy = report["energy_j"].as_f64().ok_or("has no energy")?;
+    let expected = JOB_W * (end - begin);
+    if (energy - expected).abs() > ENERGY_PART * expected + JOB_W * ENERGY_START_S {
+        return Err(format!("drew {expected} J by its own times"));
+    }
+    Ok(true)
+}
