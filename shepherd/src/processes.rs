@@ -45,10 +45,13 @@ pub fn sweep(mark: &Mark, patience: Duration) -> usize {
 }
 
 /// Stops every process of the job outside of the group of `leader` and waits until none runs, at most `patience`. Returns how
-/// many still run. [`group`] reaches the group in one step.
+/// many still run. [`group`] reaches the group in one step, and comes first.
 ///
 /// Blocks, as [`sweep`].
 pub fn halt(mark: &Mark, leader: Pid, patience: Duration) -> usize {
+    // A shell whose own stop is still on its way would see its foreground stop, and take the terminal back when it goes on.
+    let runs = || !matches!(state_and_group(leader.as_raw()), None | Some(('T' | 't' | 'D' | 'Z', _)));
+    until_none(patience, || usize::from(runs()));
     let ran = |process: &Carrier| match process.state_outside(leader) {
         None | Some('T' | 't') => false,
         Some(state) => {
@@ -143,12 +146,17 @@ impl Carrier {
 
     /// The kernel's letter for its state; `None` where it is gone, or in the group of `leader`.
     fn state_outside(&self, leader: Pid) -> Option<char> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        // State, parent, group; the name before them may hold anything, a bracket too.
-        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-        let (state, group) = (fields.next()?.chars().next()?, fields.nth(1)?);
-        (group.parse() != Ok(leader.as_raw())).then_some(state)
+        let (state, group) = state_and_group(self.pid)?;
+        (group != leader.as_raw()).then_some(state)
     }
+}
+
+/// The kernel's letter for a process's state, and its group; `None` where it is gone.
+fn state_and_group(pid: i32) -> Option<(char, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // State, parent, group; the name before them may hold anything, a bracket too.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.chars().next()?, fields.nth(1)?.parse().ok()?))
 }
 
 fn open_process(pid: i32) -> Option<OwnedFd> {
