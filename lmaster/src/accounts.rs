@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
 
 use crate::limits::Limits;
 
@@ -16,6 +18,12 @@ const IN_FLIGHT: usize = 16;
 
 /// The same for operators.
 const OPERATORS_IN_FLIGHT: usize = 128;
+
+/// Bytes for each permit of the room for frames that are being read.
+const READING_UNIT: usize = 1024;
+
+/// Between two looks whether others wait for the room of a slow frame.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The accounts of all users that have connections.
 #[derive(Debug, Default)]
@@ -30,6 +38,10 @@ pub struct Account {
     /// Told whenever input was taken.
     room: Notify,
     in_flight: Arc<Semaphore>,
+    /// Room for frames that are being read.
+    reading: Arc<Semaphore>,
+    /// Frames that wait for such room.
+    announced: AtomicUsize,
     uid: u32,
     operator: bool,
     limits: RwLock<Limits>,
@@ -67,6 +79,8 @@ impl Accounts {
             input: AtomicUsize::new(0),
             room: Notify::new(),
             in_flight: Arc::new(Semaphore::new(in_flight)),
+            reading: Arc::new(Semaphore::new(limits.of(operator).reading / READING_UNIT)),
+            announced: AtomicUsize::new(0),
             uid,
             operator,
             limits: RwLock::new(limits.of(operator)),
@@ -78,7 +92,7 @@ impl Accounts {
     /// The limits have changed.
     pub fn configure(&self, limits: &Limits) {
         for account in self.0.values().filter_map(Weak::upgrade) {
-            *account.limits.write().unwrap_or_else(PoisonError::into_inner) = limits.of(account.operator);
+            account.configure(limits.of(account.operator));
         }
     }
 }
@@ -86,6 +100,19 @@ impl Accounts {
 impl Account {
     pub fn uid(&self) -> u32 {
         self.uid
+    }
+
+    fn configure(&self, limits: Limits) {
+        let before = std::mem::replace(&mut *self.limits.write().unwrap_or_else(PoisonError::into_inner), limits);
+        let (before, after) = (before.reading / READING_UNIT, limits.reading / READING_UNIT);
+        self.reading.add_permits(after.saturating_sub(before));
+        let surplus = before.saturating_sub(after);
+        let left = surplus - self.reading.forget_permits(surplus);
+        if let (Ok(runtime), Ok(left @ 1..)) = (tokio::runtime::Handle::try_current(), u32::try_from(left)) {
+            // They are held at present.
+            let reading = Arc::clone(&self.reading);
+            runtime.spawn(async move { reading.acquire_many_owned(left).await.map(OwnedSemaphorePermit::forget) });
+        }
     }
 
     fn limits(&self) -> Limits {
@@ -148,9 +175,41 @@ impl Account {
         }
     }
 
+    /// Room for a frame of so many bytes, which is about to be read. Frames of a user get it in the order in which they ask.
+    pub async fn room(&self, size: usize) -> Option<OwnedSemaphorePermit> {
+        // No frame is larger than the least limit.
+        let permits = u32::try_from(size.div_ceil(READING_UNIT)).ok()?;
+        let _waiting = Waiting::new(&self.announced);
+        Arc::clone(&self.reading).acquire_many_owned(permits).await.ok()
+    }
+
+    /// Returns when others of the user wait for room, but not before `patience` is over.
+    pub async fn crowded(&self, patience: Duration) {
+        sleep(patience).await;
+        while self.announced.load(Ordering::Relaxed) == 0 {
+            sleep(LOOK).await;
+        }
+    }
+
     /// A place for one more frame that is read and not looked at yet.
     pub async fn place(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.in_flight).acquire_owned().await.ok()
+    }
+}
+
+/// Counts for as long as it is there.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -224,6 +283,28 @@ mod tests {
         assert_eq!(copy.as_ref(), [1; 10]);
         drop(copy);
         room.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_of_a_user_share_their_room_and_a_slow_one_is_given_up_only_if_others_wait() {
+        let mut accounts = Accounts::default();
+        let account = accounts.of(7, false, &Limits { reading: 1 << 20, ..Limits::default() });
+        let slow = account.room(1_000_000).await.expect("room");
+        assert!(futures_now(std::pin::pin!(account.room(50_000))).await.is_none(), "977 KiB of 1024 are held");
+        assert!(accounts.of(8, false, &Limits::default()).room(1 << 20).await.is_some(), "another user");
+        let (patience, hour) = (Duration::from_secs(10), Duration::from_secs(3600));
+        assert!(tokio::time::timeout(hour, account.crowded(patience)).await.is_err(), "nobody waits");
+        let begun = tokio::time::Instant::now();
+        tokio::select! {
+            _ = account.room(50_000) => panic!("there is no room"),
+            () = account.crowded(patience) => assert_eq!(begun.elapsed(), patience),
+        }
+        accounts.configure(&Limits { reading: 2 << 20, ..Limits::default() });
+        drop(account.room(1 << 20).await.expect("more room"));
+        accounts.configure(&Limits { reading: 1 << 20, ..Limits::default() });
+        drop(slow);
+        tokio::task::yield_now().await;
+        assert_eq!(account.reading.available_permits(), 1024);
     }
 
     /// What a future gives at once.

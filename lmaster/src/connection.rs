@@ -1,15 +1,16 @@
 //! One connection of a node or a client: a task that reads, a task that writes what is queued for it.
 
+mod outgoing;
+
+use std::io::ErrorKind;
+use std::marker::PhantomData;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use limo_proto::{
-    Connection, ConnectionError, Data, Frame, MasterToClient, MasterToNode, Reader, Replace, Sign, Writer,
-};
-use serde::Serialize;
+use limo_proto::{Connection, ConnectionError, Data, Frame, Reader, Sign, Writer};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
@@ -18,7 +19,9 @@ use tokio::time::Instant;
 use crate::accounts::{Account, Charge};
 use crate::desk::{Input, PeerId};
 use crate::log_limits::log_of;
+use crate::room::Room;
 use crate::signs::{Alive, SignsOfLife};
+use outgoing::Outgoing;
 
 /// Most bytes of messages that may wait for a node that does not read. What clients send to its jobs is in the accounts of
 /// their users.
@@ -29,31 +32,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a peer that is hung up on may take to read the last that was said to it.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-
-/// What the master sends over a connection.
-pub trait Outgoing: Serialize + Replace + Send + Sync + 'static {
-    /// Whether the peer asked for it, and has to take it soon.
-    fn is_answer(&self) -> bool;
-
-    /// Whether the peer must give signs of life. A client need not: its user may have stopped it.
-    const WATCHED: bool;
-}
-
-impl Outgoing for MasterToNode {
-    const WATCHED: bool = true;
-
-    fn is_answer(&self) -> bool {
-        false
-    }
-}
-
-impl Outgoing for MasterToClient {
-    const WATCHED: bool = false;
-
-    fn is_answer(&self) -> bool {
-        matches!(self, Self::Answer(_) | Self::Piece(_) | Self::Refused { .. })
-    }
-}
 
 /// Makes an input of what a peer sent.
 type Wrap<In> = fn(PeerId, Frame<In>) -> Input;
@@ -119,7 +97,7 @@ pub struct Link<M> {
     account: Option<Arc<Account>>,
     reader: AbortHandle,
     writer: AbortHandle,
-    message: std::marker::PhantomData<fn(M)>,
+    message: PhantomData<fn(M)>,
 }
 
 impl<M: Outgoing> Link<M> {
@@ -142,10 +120,12 @@ impl<M: Outgoing> Link<M> {
         let user = account.as_ref().map(|account| account.uid());
         let (life, signs) = SignsOfLife::new(alive, M::WATCHED);
         let writing = write((peer, user), connection.writer, (queued, signs), (Arc::clone(&waiting), inputs.clone()));
-        let reading = read((peer, account.clone()), connection.reader, (inputs, input), life);
+        let last_words =
+            LastWords { queue: queue.clone(), waiting: Arc::clone(&waiting), message: PhantomData::<fn(M)> };
+        let reading = read((peer, account.clone()), (connection.reader, last_words), (inputs, input), life);
         let reader = tokio::spawn(reading).abort_handle();
         let writer = tokio::spawn(writing).abort_handle();
-        Self { queue: Some(queue), waiting, account, reader, writer, message: std::marker::PhantomData }
+        Self { queue: Some(queue), waiting, account, reader, writer, message: PhantomData }
     }
 
     /// Queues a frame. Returns whether it was taken: output of a job may be dropped, and is then to be sent again once the
@@ -235,17 +215,40 @@ impl<M> Drop for Link<M> {
     }
 }
 
-async fn read<In: DeserializeOwned>(
+/// Tells a peer why its connection ends.
+struct LastWords<M> {
+    queue: UnboundedSender<Item>,
+    waiting: Arc<Waiting>,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M: Outgoing> LastWords<M> {
+    fn say(&self, reason: String) {
+        let Some(Ok(body)) = M::refusal(reason).map(|message| Frame::Message(message).encode()) else { return };
+        self.waiting.messages.fetch_add(body.len(), Ordering::Relaxed);
+        let held = Held { waiting: Arc::clone(&self.waiting), size: body.len(), is_data: false, _charge: None };
+        // The connection may have ended by itself.
+        let _ = self.queue.send(Item::Message(body, held, false));
+    }
+}
+
+async fn read<In: DeserializeOwned, M: Outgoing>(
     (peer, account): (PeerId, Option<Arc<Account>>),
-    mut reader: Reader<In>,
+    (mut reader, last_words): (Reader<In>, LastWords<M>),
     (inputs, input): (Sender<Input>, Wrap<In>),
     mut life: SignsOfLife,
 ) {
     let user = account.as_ref().map(|account| account.uid());
     let mut timer = pin!(life.timer());
+    let mut room = Room::new(account.clone());
+    if account.is_some() {
+        reader.be_frugal();
+    }
     loop {
-        match life.receive(&mut reader, timer.as_mut()).await {
+        match life.receive((&mut reader, &mut room), timer.as_mut()).await {
             Ok(Some(frame)) => {
+                // It counts here until it has its place below.
+                let room = room.take();
                 let (frame, is_data) = match frame {
                     Frame::Data(data) => {
                         let bytes = account.as_ref().map(|account| account.input(data.bytes.clone()));
@@ -258,6 +261,7 @@ async fn read<In: DeserializeOwned>(
                     let Some(place) = account.place().await else { return };
                     input = Input::Placed(Box::new(input), place);
                 }
+                drop(room);
                 if inputs.send(input).await.is_err() {
                     return;
                 }
@@ -271,13 +275,16 @@ async fn read<In: DeserializeOwned>(
                 break;
             }
             // The length of a frame over the limit is an error of input, too.
-            Err(ConnectionError::Io(error)) if error.kind() != std::io::ErrorKind::InvalidData => {
+            Err(ConnectionError::Io(error))
+                if ![ErrorKind::InvalidData, ErrorKind::TimedOut].contains(&error.kind()) =>
+            {
                 log_of!(info, user, "connection broke", peer = peer.0, %error, "connection broke");
                 break;
             }
             Err(error) => {
                 let what = "hung up on a peer that does not keep to the protocol";
                 log_of!(warn, user, "protocol", peer = peer.0, user, %error, "{what}");
+                last_words.say(error.to_string());
                 break;
             }
         }

@@ -10,6 +10,8 @@ pub struct Limits {
     pub answers: usize,
     /// Output and input of jobs that were not taken yet; each may have half of it.
     pub stdio: usize,
+    /// Messages that are being read.
+    pub reading: usize,
     /// Requests that wait for the answers to earlier ones.
     pub requests: usize,
     /// Jobs that are not over. An array is one.
@@ -39,6 +41,7 @@ impl Default for Limits {
         Self {
             answers: 16 << 20,
             stdio: 64 << 20,
+            reading: 16 << 20,
             requests: 8 << 20,
             jobs: 100_000,
             launches: 64 << 20,
@@ -65,6 +68,7 @@ impl Limits {
         Self {
             answers: size(self.answers),
             stdio: size(self.stdio),
+            reading: size(self.reading),
             requests: size(self.requests),
             jobs: count(self.jobs),
             launches: size(self.launches),

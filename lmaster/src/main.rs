@@ -24,6 +24,7 @@ mod missing;
 mod readings;
 mod recover;
 mod report;
+mod room;
 mod serve;
 mod signs;
 mod store;

@@ -8,6 +8,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, Sleep};
 
+use crate::room::Room;
+
 /// Most signs that wait to be sent: a peer that asks more often than it reads gets fewer answers.
 const SIGNS: usize = 4;
 
@@ -44,14 +46,14 @@ impl SignsOfLife {
     /// The next frame; where the peer is dead, that is an error. Safe to cancel.
     pub async fn receive<In: DeserializeOwned>(
         &mut self,
-        reader: &mut Reader<In>,
+        (reader, room): (&mut Reader<In>, &mut Room),
         mut timer: Pin<&mut Sleep>,
     ) -> Result<Option<Frame<In>>, ConnectionError> {
         loop {
             // What arrived is looked at before the peer is called dead: this process may have been stopped.
             tokio::select! {
                 biased;
-                received = reader.receive() => {
+                received = room.receive(reader) => {
                     if let Some(beats) = &mut self.beats {
                         beats.heard(Instant::now());
                     }

@@ -8,22 +8,19 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use futures_util::StreamExt;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
-use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 
 use crate::encoding::EncodeError;
 use crate::endpoint::Endpoint;
-use crate::frame::{BODY_LIMIT, Frame, FrameError, GREETING, GREETING_LIMIT, Sign};
+use crate::frame::{Frame, FrameError, GREETING, HEAD, Sign};
 use crate::heartbeat::MISSED_BEATS;
 use crate::hello::{Hello, Identity, Reject, Role, decode_answer, encode_answer};
+use crate::reader::Reader;
 use crate::replace::Replace;
 use crate::safe::{self, UnsafePlace};
-use crate::socket::{Principal, ReadHalf, Socket, WriteHalf};
-use crate::stream::CHUNK;
+use crate::socket::{Principal, Socket, WriteHalf};
 use crate::trust::{Trusted, described};
 
 /// Time that a master has for its answer: it may be busy, or have many callers.
@@ -63,11 +60,6 @@ pub struct Connection<In, Out> {
     pub identity: Identity,
 }
 
-pub struct Reader<In> {
-    frames: FramedRead<ReadHalf, LengthDelimitedCodec>,
-    message: PhantomData<fn() -> In>,
-}
-
 pub struct Writer<Out> {
     stream: WriteHalf,
     /// What was fed and is not written out.
@@ -79,15 +71,13 @@ pub struct Writer<Out> {
 const BUFFER: usize = 8 * 1024;
 
 fn split<In, Out>(socket: Socket) -> Result<(Reader<In>, Writer<Out>), ConnectionError> {
-    let codec = LengthDelimitedCodec::builder().max_frame_length(GREETING_LIMIT).new_codec();
-    let (read, stream) = socket.into_halves()?;
-    let reader = Reader { frames: FramedRead::new(read, codec), message: PhantomData };
-    Ok((reader, Writer { stream, buffer: Vec::new(), message: PhantomData }))
+    let (read, write) = socket.into_halves()?;
+    Ok((Reader::new(read), Writer { stream: write, buffer: Vec::new(), message: PhantomData }))
 }
 
 impl<In, Out> Connection<In, Out> {
     fn greeted(mut reader: Reader<In>, writer: Writer<Out>, identity: Identity) -> Self {
-        reader.frames.decoder_mut().set_max_frame_length(BODY_LIMIT);
+        reader.greeted();
         Self { reader, writer, identity }
     }
 }
@@ -178,65 +168,9 @@ pub struct Greeted {
 
 impl Greeted {
     pub fn into_connection<In, Out>(self) -> Connection<In, Out> {
-        let reader = Reader { frames: self.reader.frames, message: PhantomData };
         let Writer { stream, buffer, .. } = self.writer;
         let writer = Writer { stream, buffer, message: PhantomData };
-        Connection::greeted(reader, writer, self.identity)
-    }
-}
-
-impl<In> Reader<In> {
-    async fn body(&mut self) -> Result<Option<Bytes>, ConnectionError> {
-        let body = self.frames.next().await.transpose()?;
-        if body.as_ref().is_some_and(|body| body.len() > BUFFER) {
-            // The next frame is as large, most likely: one read then takes all of it.
-            self.frames.read_buffer_mut().reserve(CHUNK + BUFFER);
-        }
-        Ok(body.map(BytesMut::freeze))
-    }
-
-    async fn greeting(&mut self, limit: Duration) -> Result<Bytes, ConnectionError> {
-        let body = tokio::time::timeout(limit, self.body()).await.map_err(|_| ConnectionError::Silent(limit))??;
-        let mut body = body.ok_or(ConnectionError::Closed)?;
-        match body.first() {
-            Some(&GREETING) => Ok(body.split_off(1)),
-            _ => Err(Reject::NotLimo.into()),
-        }
-    }
-}
-
-/// What arrives on a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Received<In> {
-    Frame(Frame<In>),
-    Sign(Sign),
-}
-
-impl<In: DeserializeOwned> Reader<In> {
-    /// What arrives next; `None` where the peer closed the connection between frames. Safe to cancel.
-    ///
-    /// # Errors
-    /// Where the connection broke, inside a frame too, or the peer sent something that is not a frame.
-    pub async fn receive(&mut self) -> Result<Option<Received<In>>, ConnectionError> {
-        let Some(body) = self.body().await? else { return Ok(None) };
-        Ok(Some(match Sign::of(&body)? {
-            Some(sign) => Received::Sign(sign),
-            None => Received::Frame(Frame::decode(body)?),
-        }))
-    }
-
-    /// The same for an end that neither gives nor awaits signs of life.
-    ///
-    /// # Errors
-    /// As [`Reader::receive`].
-    pub async fn next(&mut self) -> Result<Option<Frame<In>>, ConnectionError> {
-        loop {
-            match self.receive().await? {
-                Some(Received::Frame(frame)) => return Ok(Some(frame)),
-                Some(Received::Sign(_)) => {}
-                None => return Ok(None),
-            }
-        }
+        Connection::greeted(self.reader.retyped(), writer, self.identity)
     }
 }
 
@@ -283,7 +217,7 @@ impl<Out> Writer<Out> {
 }
 
 /// The head of a frame.
-fn length(body: usize) -> [u8; 4] {
+fn length(body: usize) -> [u8; HEAD] {
     // A body is at most BODY_LIMIT long.
     u32::try_from(body).unwrap_or(u32::MAX).to_be_bytes()
 }

@@ -15,6 +15,9 @@ pub const GREETING_LIMIT: usize = 4 * 1024;
 /// Largest body afterwards: an environment and arguments of a job fit, and a hostile peer cannot ask for more memory.
 pub const BODY_LIMIT: usize = 1024 * 1024;
 
+/// Bytes of the length before each body.
+pub(crate) const HEAD: usize = 4;
+
 pub(crate) const GREETING: u8 = 0;
 const MESSAGE: u8 = 1;
 const DATA: u8 = 2;

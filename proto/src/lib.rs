@@ -20,6 +20,7 @@ mod message;
 mod orders;
 mod owner;
 mod places;
+mod reader;
 mod register;
 mod replace;
 mod report;
@@ -33,7 +34,7 @@ mod users;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use bound::{BoundError, List, Text};
-pub use connection::{Connection, ConnectionError, Greeted, Reader, Received, Writer, accept, connect, turn_away};
+pub use connection::{Connection, ConnectionError, Greeted, Writer, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{
     DecodeError, EncodeError, STORED_FORMAT, decode_stored, decode_stored_as, encode_stored, encode_stored_as,
@@ -54,6 +55,7 @@ pub use message::{
 pub use orders::{DoExec, MasterToNode};
 pub use owner::user_name;
 pub use places::{SYSTEM_SOCKET, default_socket, default_state_dir, user_socket};
+pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{

@@ -18,6 +18,8 @@ pub(super) struct LimitsTable {
     #[serde(with = "as_text::option")]
     stdio: Option<Memory>,
     #[serde(with = "as_text::option")]
+    reading: Option<Memory>,
+    #[serde(with = "as_text::option")]
     requests: Option<Memory>,
     jobs: Option<u32>,
     #[serde(with = "as_text::option")]
@@ -40,6 +42,7 @@ impl LimitsTable {
         Ok(Limits {
             answers: size("answers", self.answers, default.answers)?,
             stdio: size("stdio", self.stdio, default.stdio)?,
+            reading: size("reading", self.reading, default.reading)?,
             requests: size("requests", self.requests, default.requests)?,
             jobs: count("jobs", self.jobs, default.jobs)?,
             launches: size("launches", self.launches, default.launches)?,

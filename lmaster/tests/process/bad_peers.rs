@@ -52,7 +52,7 @@ async fn each_is_turned_away_and_the_others_are_served() {
     oversized.extend([0, 0x20, 0, 0, 1]);
     rest(call(&master, &oversized));
     let line = master.logged("does not keep to the protocol");
-    assert!(line.contains("frame size too big"), "{line}");
+    assert!(line.contains("the limit is 1048576"), "{line}");
     let mut malformed = greeting(2, 2);
     malformed.extend([0, 0, 0, 2, 1, 99]);
     rest(call(&master, &malformed));

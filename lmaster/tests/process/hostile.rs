@@ -1,6 +1,8 @@
 //! A user who asks for more than the master can hold: each request has a bounded cost, and another user is served meanwhile.
 //! As root these tests are another user; otherwise the caller is an operator, whose limits are larger, and they are skipped.
 
+mod connections;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -210,7 +212,13 @@ fn many_selectors() {
             let mut client = Client::new(&master).await;
             let selection = Selection::from(vec![Selector::All; 20_000]);
             client.say(ask(Query::Select { selection, live: false })).await;
-            assert_eq!(client.hear().await, None, "a request with more than 1,000 selectors is not read");
+            let refused = client.hear_of(|message| match message {
+                MasterToClient::Refused { reason, .. } => Some(reason.clone()),
+                _ => None,
+            });
+            let refused = refused.await;
+            assert!(refused.contains("the limit is 1000"), "{refused}");
+            assert_eq!(client.hear().await, None, "what cannot be read ends the connection");
         }
     });
 }

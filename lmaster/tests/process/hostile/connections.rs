@@ -1,0 +1,46 @@
+//! Attacks with the bytes of connections themselves: messages that never end, and messages that are refused.
+
+use std::time::Duration;
+
+use limo_proto::raise_descriptor_limit;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::{attack, start};
+
+/// More than the 10 s that a message may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A greeting of a client, and then a message of 1 MiB of which the last byte is missing.
+fn half_sent() -> Vec<u8> {
+    const BODY: u32 = 1 << 20;
+    let mut bytes = b"\0\0\0\x08\0LIMO\x01\x02\x02".to_vec();
+    bytes.extend(BODY.to_be_bytes());
+    // A message, as the first byte says.
+    bytes.resize(bytes.len() + BODY as usize - 1, 1);
+    bytes
+}
+
+#[test]
+fn messages_that_never_end() {
+    let Some((_dir, master)) = start() else { return };
+    raise_descriptor_limit().expect("an own limit");
+    attack(&master, async || {
+        let mut told = JoinSet::new();
+        for _ in 0..1_000 {
+            let mut stream = TcpStream::connect(&master.address).await.expect("a master");
+            told.spawn(async move {
+                let (mut read, mut write) = stream.split();
+                let mut answer = Vec::new();
+                // It is not read to its end, and the connection may be reset with what is left of it.
+                let _ = tokio::join!(async { write.write_all(&half_sent()).await }, read.read_to_end(&mut answer));
+                String::from_utf8_lossy(&answer).into_owned()
+            });
+        }
+        let answer = tokio::time::timeout(PATIENCE, told.join_next()).await.expect("one is hung up on");
+        let answer = answer.expect("1,000 of them").expect("no panic");
+        assert!(answer.contains("did not arrive whole within 10 s") && answer.contains("limits.reading"), "{answer}");
+        told
+    });
+}

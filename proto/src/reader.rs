@@ -1,0 +1,224 @@
+//! The receiving half of a connection: makes frames of bytes. It keeps little memory before it knows how long a frame is, so
+//! that its owner can decide first whether there is room for it.
+
+use std::io;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncReadExt;
+
+use crate::connection::ConnectionError;
+use crate::frame::{BODY_LIMIT, Frame, GREETING, GREETING_LIMIT, HEAD, Sign};
+use crate::hello::Reject;
+use crate::socket::ReadHalf;
+use crate::stream::CHUNK;
+
+/// Bytes that are kept for what arrives before a frame is announced.
+const BUFFER: usize = 8 * 1024;
+
+/// With less room than this the buffer is made anew, so that frames are not read in small pieces.
+const LEAST: usize = 1024;
+
+pub struct Reader<In> {
+    stream: ReadHalf,
+    /// What has arrived and is not taken yet.
+    buffer: BytesMut,
+    /// Longest body that is read.
+    limit: usize,
+    /// Whether room for a large frame is kept before it is announced.
+    eager: bool,
+    message: PhantomData<fn() -> In>,
+}
+
+/// The connection ended inside a frame.
+fn cut_off() -> ConnectionError {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended inside a frame").into()
+}
+
+impl<In> Reader<In> {
+    /// Reads greetings until [`Reader::greeted`].
+    pub(crate) fn new(stream: ReadHalf) -> Self {
+        Self { stream, buffer: BytesMut::new(), limit: GREETING_LIMIT, eager: true, message: PhantomData }
+    }
+
+    /// From now on frames of every permitted length are read.
+    pub(crate) fn greeted(&mut self) {
+        self.limit = BODY_LIMIT;
+    }
+
+    pub(crate) fn retyped<Other>(self) -> Reader<Other> {
+        let Self { stream, buffer, limit, eager, .. } = self;
+        Reader { stream, buffer, limit, eager, message: PhantomData }
+    }
+
+    /// Length of the body of the next frame; `None` if the peer closed the connection between frames. Until this returns, the
+    /// reader holds no more than [`BUFFER`] bytes; the rest of the frame is read by [`Reader::receive`]. Safe to cancel.
+    ///
+    /// # Errors
+    /// If the connection broke, or the frame is longer than the limit.
+    pub async fn announced(&mut self) -> Result<Option<usize>, ConnectionError> {
+        while self.buffer.len() < HEAD {
+            if self.buffer.capacity() - self.buffer.len() < LEAST {
+                self.buffer.reserve(BUFFER - self.buffer.len());
+            }
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return if self.buffer.is_empty() { Ok(None) } else { Err(cut_off()) };
+            }
+        }
+        let length = self.buffer.first_chunk().map_or(0, |head| u32::from_be_bytes(*head) as usize);
+        if length > self.limit {
+            let reason = format!("a frame of {length} bytes: the limit is {}", self.limit);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason).into());
+        }
+        Ok(Some(length))
+    }
+
+    /// Keeps no room for large frames before they are announced, for many connections that nobody vouches for.
+    pub fn be_frugal(&mut self) {
+        self.eager = false;
+    }
+
+    async fn body(&mut self) -> Result<Option<Bytes>, ConnectionError> {
+        let Some(length) = self.announced().await? else { return Ok(None) };
+        let end = HEAD + length;
+        self.buffer.reserve(end.saturating_sub(self.buffer.len()));
+        while self.buffer.len() < end {
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return Err(cut_off());
+            }
+        }
+        let mut body = self.buffer.split_to(end);
+        body.advance(HEAD);
+        if end > BUFFER {
+            // The old buffer belongs to the body. The next frame is as large, most likely: one read then takes all of it.
+            let rest = std::mem::take(&mut self.buffer);
+            if self.eager || !rest.is_empty() {
+                self.buffer.reserve(if self.eager { CHUNK + BUFFER } else { rest.len() });
+                self.buffer.put_slice(&rest);
+            }
+        }
+        Ok(Some(body.freeze()))
+    }
+
+    pub(crate) async fn greeting(&mut self, limit: Duration) -> Result<Bytes, ConnectionError> {
+        let body = tokio::time::timeout(limit, self.body()).await.map_err(|_| ConnectionError::Silent(limit))??;
+        let mut body = body.ok_or(ConnectionError::Closed)?;
+        match body.first() {
+            Some(&GREETING) => Ok(body.split_off(1)),
+            _ => Err(Reject::NotLimo.into()),
+        }
+    }
+}
+
+/// What arrives on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received<In> {
+    Frame(Frame<In>),
+    Sign(Sign),
+}
+
+impl<In: DeserializeOwned> Reader<In> {
+    /// What arrives next; `None` where the peer closed the connection between frames. Safe to cancel.
+    ///
+    /// # Errors
+    /// Where the connection broke, inside a frame too, or the peer sent something that is not a frame.
+    pub async fn receive(&mut self) -> Result<Option<Received<In>>, ConnectionError> {
+        let Some(body) = self.body().await? else { return Ok(None) };
+        Ok(Some(match Sign::of(&body)? {
+            Some(sign) => Received::Sign(sign),
+            None => Received::Frame(Frame::decode(body)?),
+        }))
+    }
+
+    /// The same for an end that neither gives nor awaits signs of life.
+    ///
+    /// # Errors
+    /// As [`Reader::receive`].
+    pub async fn next(&mut self) -> Result<Option<Frame<In>>, ConnectionError> {
+        loop {
+            match self.receive().await? {
+                Some(Received::Frame(frame)) => return Ok(Some(frame)),
+                Some(Received::Sign(_)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::message::ClientToMaster;
+    use crate::socket::Socket;
+
+    fn pair() -> (UnixStream, Reader<ClientToMaster>) {
+        let (near, far) = UnixStream::pair().expect("a pair");
+        let (read, write) = Socket::from(far).into_halves().expect("halves");
+        // Its end would end the stream.
+        std::mem::forget(write);
+        let mut reader = Reader::new(read);
+        reader.greeted();
+        (near, reader)
+    }
+
+    fn frame(length: usize) -> Vec<u8> {
+        let mut bytes = u32::try_from(length).expect("small").to_be_bytes().to_vec();
+        bytes.extend((0..length).map(|place| place.to_be_bytes()[7]));
+        bytes
+    }
+
+    #[tokio::test]
+    async fn frames_arrive_whole_however_they_are_cut() {
+        for frugal in [false, true] {
+            let (mut near, mut reader) = pair();
+            reader.eager = !frugal;
+            let lengths = [0, 1, 7, 9_000, 3, 200_000, 70_000, 70_000, 8_188, 8_189, 2, 0, BODY_LIMIT, 5];
+            let writing = tokio::spawn(async move {
+                let all: Vec<u8> = lengths.iter().flat_map(|length| frame(*length)).collect();
+                for piece in all.chunks(1_237) {
+                    near.write_all(piece).await.expect("written");
+                }
+            });
+            for length in lengths {
+                assert_eq!(reader.announced().await.expect("whole"), Some(length));
+                let body = reader.body().await.expect("whole").expect("a frame");
+                assert_eq!(body, frame(length)[HEAD..], "{length} bytes");
+            }
+            writing.await.expect("written");
+            assert_eq!(reader.body().await.expect("the end between frames"), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn no_memory_is_taken_for_a_frame_that_is_only_announced() {
+        let (mut near, mut reader) = pair();
+        reader.be_frugal();
+        let writing = tokio::spawn(async move { near.write_all(&frame(BODY_LIMIT)).await.map(|()| near) });
+        assert_eq!(reader.announced().await.expect("whole"), Some(BODY_LIMIT));
+        assert!(reader.buffer.capacity() <= 2 * BUFFER, "{} bytes", reader.buffer.capacity());
+        assert_eq!(reader.body().await.expect("whole").map(|body| body.len()), Some(BODY_LIMIT));
+        assert!(reader.buffer.capacity() <= BUFFER, "{} bytes are kept afterwards", reader.buffer.capacity());
+        drop(writing.await.expect("no panic").expect("written"));
+        assert_eq!(reader.announced().await.expect("the end between frames"), None);
+    }
+
+    #[tokio::test]
+    async fn a_frame_above_the_limit_and_one_that_is_cut_off_are_errors() {
+        let (mut near, mut reader) = pair();
+        near.write_all(&frame(BODY_LIMIT + 1)[..HEAD]).await.expect("written");
+        let error = reader.announced().await.expect_err("too long").to_string();
+        assert_eq!(error, "the connection broke: a frame of 1048577 bytes: the limit is 1048576");
+        for length in [1, HEAD, HEAD + 3] {
+            let (mut near, mut reader) = pair();
+            near.write_all(&frame(4)[..length]).await.expect("written");
+            drop(near);
+            let error = reader.body().await.expect_err("cut off").to_string();
+            assert_eq!(error, "the connection broke: the connection ended inside a frame");
+        }
+    }
+}
