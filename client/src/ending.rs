@@ -11,6 +11,9 @@ pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
     match end {
         JobEnd::Ran { outcome: Outcome::NodeFailed { reason }, .. } => reason.clone(),
         JobEnd::Ran { stopped: Some(reason), .. } => reason.to_string(),
+        JobEnd::Ran { outcome: Outcome::ExitedAtLimit(_) | Outcome::SignaledAtLimit(_), .. } => {
+            "time limit reached".to_owned()
+        }
         JobEnd::Ran { outcome: Outcome::Exited(code), .. } => format!("exited with code {code}"),
         JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => format!("ended by {}", signal_name(*signal)),
         JobEnd::Ran { outcome: Outcome::NotStarted { reason, .. }, .. } => format!("could not be started: {reason}"),

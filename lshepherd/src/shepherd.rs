@@ -84,6 +84,11 @@ impl Shepherd {
                     watch.frozen(on, BootTime::now());
                 }
             }
+            Ok(Order::Extend { handle, limit }) => {
+                if let Some(attempt) = self.attempts.get_mut(&handle) {
+                    attempt.watch.extend(limit);
+                }
+            }
             Ok(Order::RemoveCarried { directory, uid }) => {
                 let identity = geteuid().is_root().then(|| Identity { uid, gid: uid, groups: Vec::new() });
                 self.remove(Removal { directory, uid, identity });

@@ -7,6 +7,9 @@ use limo_shepherd::{BootTime, Why};
 pub struct Watch {
     /// Milliseconds that the job may still run from `since` on, while it is not frozen.
     limit: Option<u64>,
+    began: Option<BootTime>,
+    /// Milliseconds that it may last at least, frozen or not.
+    extended: u64,
     /// When the limit began to run or continued; `None` while the job is frozen or has not begun.
     since: Option<BootTime>,
     leased: bool,
@@ -38,6 +41,12 @@ impl Watch {
     /// The command runs from now on.
     pub fn begins(&mut self, now: BootTime) {
         self.since = Some(now);
+        self.began = Some(now);
+    }
+
+    /// The limit is reached no earlier than this many milliseconds after the beginning.
+    pub fn extend(&mut self, span: u64) {
+        self.extended = span;
     }
 
     /// The job stands still, or continues.
@@ -76,7 +85,8 @@ impl Watch {
     }
 
     fn limit_at(&self) -> Option<BootTime> {
-        Some(self.since?.plus(self.limit?))
+        let limit = self.since?.plus(self.limit?);
+        Some(limit.max(self.began?.plus(self.extended)))
     }
 
     /// When something will be due. `lease` is the end of all leases.
@@ -132,6 +142,21 @@ mod tests {
         assert_eq!((watch.deadline(None), watch.due(None, at(5069))), (Some(at(5070)), None));
         assert_eq!(watch.due(None, at(5070)), Some(Due::Kill));
         assert_eq!((watch.deadline(None), watch.due(None, at(9999)), watch.why()), (None, None, Why::Limit));
+    }
+
+    #[test]
+    fn an_extended_limit_counts_from_the_beginning() {
+        let mut watch = Watch::new(Some(100), 10, false);
+        watch.begins(at(1000));
+        watch.extend(40);
+        assert_eq!(watch.deadline(None), Some(at(1100)), "no limit becomes shorter");
+        watch.extend(150);
+        assert_eq!((watch.deadline(None), watch.due(None, at(1149))), (Some(at(1150)), None));
+        watch.frozen(true, at(1050));
+        assert_eq!(watch.due(None, at(9000)), None);
+        watch.frozen(false, at(1110));
+        assert_eq!(watch.deadline(None), Some(at(1160)), "the pause was longer than what the master knows");
+        assert_eq!(watch.due(None, at(1160)), Some(Due::Term(Why::Limit)));
     }
 
     #[test]

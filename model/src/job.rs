@@ -238,16 +238,39 @@ pub enum Outcome {
     Signaled(i32),
     /// The command could not be started: 126 (not executable) or 127 (not found), and why.
     NotStarted { code: u8, reason: String },
-    /// The node lost it: the command may or may not have run. Never run again.
+    /// The node lost it: the command may or may not have run, and does not run any more.
     Lost { reason: String },
     /// Its node was unreachable for longer than its lease, or an operator declared the node dead.
     NodeFailed { reason: String },
+    /// Exit code, after its node ended it at its time limit.
+    ExitedAtLimit(u8),
+    /// Ended by this signal, after its node ended it at its time limit.
+    SignaledAtLimit(i32),
 }
 
 /// Longest reason in an outcome, in bytes. It is kept in the journal and shown in listings.
 pub const REASON_LIMIT: usize = 1024;
 
 impl Outcome {
+    /// The same end of a command that its node ended at its time limit.
+    #[must_use]
+    pub fn at_limit(self) -> Self {
+        match self {
+            Self::Exited(code) => Self::ExitedAtLimit(code),
+            Self::Signaled(signal) => Self::SignaledAtLimit(signal),
+            other => other,
+        }
+    }
+
+    /// The end as such, and whether the node ended the command at its time limit.
+    pub fn split_limit(self) -> (Self, bool) {
+        match self {
+            Self::ExitedAtLimit(code) => (Self::Exited(code), true),
+            Self::SignaledAtLimit(signal) => (Self::Signaled(signal), true),
+            other => (other, false),
+        }
+    }
+
     /// The same with its reason in at most [`REASON_LIMIT`] bytes.
     #[must_use]
     pub fn clipped(self) -> Self {
@@ -255,7 +278,7 @@ impl Outcome {
             Self::NotStarted { code, reason } => Self::NotStarted { code, reason: clip(reason, REASON_LIMIT) },
             Self::Lost { reason } => Self::Lost { reason: clip(reason, REASON_LIMIT) },
             Self::NodeFailed { reason } => Self::NodeFailed { reason: clip(reason, REASON_LIMIT) },
-            Self::Exited(_) | Self::Signaled(_) => self,
+            Self::Exited(_) | Self::Signaled(_) | Self::ExitedAtLimit(_) | Self::SignaledAtLimit(_) => self,
         }
     }
 
@@ -263,15 +286,17 @@ impl Outcome {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::NotStarted { reason, .. } | Self::Lost { reason } | Self::NodeFailed { reason } => Some(reason),
-            Self::Exited(_) | Self::Signaled(_) => None,
+            Self::Exited(_) | Self::Signaled(_) | Self::ExitedAtLimit(_) | Self::SignaledAtLimit(_) => None,
         }
     }
 
     /// The exit code that `lrun` ends with: 128+n for signal n, 125 if the job was lost or its node failed.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Exited(code) | Self::NotStarted { code, .. } => *code,
-            Self::Signaled(signal) => u8::try_from(signal.saturating_add(128)).unwrap_or(255),
+            Self::Exited(code) | Self::ExitedAtLimit(code) | Self::NotStarted { code, .. } => *code,
+            Self::Signaled(signal) | Self::SignaledAtLimit(signal) => {
+                u8::try_from(signal.saturating_add(128)).unwrap_or(255)
+            }
             Self::Lost { .. } | Self::NodeFailed { .. } => 125,
         }
     }

@@ -15,7 +15,7 @@ mod run;
 
 use std::collections::BTreeMap;
 
-use limo_model::{Energy, Power, Time};
+use limo_model::{Energy, Power, Span, Time};
 
 use crate::error::{CapRefused, PlanError};
 use crate::machine::Machine;
@@ -92,8 +92,15 @@ impl Emulated {
 
     /// A run ended at `now`: the energy above idle that it used. `None` where no such run is known.
     pub fn end(&mut self, token: u64, now: Time) -> Option<Energy> {
+        self.end_after(token, Span::from_ms(i64::MAX), now)
+    }
+
+    /// It is learned at `now` that a run ended when it had lasted for `span`, pauses included: the energy above idle that
+    /// it used. `None` where no such run is known.
+    pub fn end_after(&mut self, token: u64, span: Span, now: Time) -> Option<Energy> {
         self.advance(now);
-        let run = self.runs.remove(&token)?;
+        let mut run = self.runs.remove(&token)?;
+        run.end_after(span);
         self.settle();
         Some(run.energy())
     }

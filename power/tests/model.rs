@@ -142,6 +142,19 @@ fn caps_move_and_runs_stand_still() {
 }
 
 #[test]
+fn an_end_that_is_learned_late_is_not_charged_for() {
+    let mut machine = machine(1.0, "0%");
+    let end = |machine: &mut Emulated, secs, now| machine.end_after(1, Span::from_secs(secs), at(now));
+    start(&mut machine, 1, &[cpu(2, None)], 0);
+    let watts = drawn(&machine);
+    // What has happened meanwhile was counted with it.
+    machine.suspend(7, at(50_000));
+    assert_eq!(end(&mut machine, 10, 60_000), Some(Energy::from_joules(watts * 10)));
+    start(&mut machine, 1, &[cpu(2, None)], 100_000);
+    assert_eq!(end(&mut machine, 30, 120_000), Some(Energy::from_joules(watts * 20)), "no longer than it is known");
+}
+
+#[test]
 fn a_unit_has_the_lowest_of_its_caps() {
     let mut machine = machine(1.0, "0%");
     start(&mut machine, 1, &[cpu(2, None)], 0);

@@ -83,6 +83,13 @@ pub enum MasterToNode {
         attempt: Attempt,
         size: WindowSize,
     },
+    /// A job that was suspended or slowed down may run for `limit` in all, pauses included, if that is longer than its own
+    /// time limit without its pauses.
+    Extend {
+        job: JobId,
+        attempt: Attempt,
+        limit: Span,
+    },
 }
 
 /// A job for a node. Not yet the permission to run it.
@@ -100,7 +107,10 @@ pub struct DoExec {
     pub placement: Placement,
     /// Without the array.
     pub launch: Launch,
+    /// How long the command may run, time in which the job is suspended excluded. The node ends it then.
     pub time_limit: Option<Span>,
+    /// Time between TERM and KILL when the node ends it.
+    pub kill_grace: Span,
     /// How often the job was ended to run again.
     pub restarts: u32,
     /// Where it is a task of an array.

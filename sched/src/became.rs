@@ -30,6 +30,7 @@ impl Became {
         match end {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
             JobEnd::Refused { .. } => Self::Refused,
+            JobEnd::Ran { outcome: Outcome::ExitedAtLimit(_) | Outcome::SignaledAtLimit(_), .. } => Self::TimedOut,
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,
             JobEnd::Ran { outcome: Outcome::NodeFailed { .. }, .. } => Self::NodeFailed,
             JobEnd::Ran { stopped: Some(StopReason::Cancelled { .. }), .. } => Self::Cancelled,

@@ -44,6 +44,8 @@ pub enum Order {
     Frozen { handle: Handle, on: bool },
     /// Removes the carried files that an earlier process left behind in `directory`, as user `uid`.
     RemoveCarried { directory: Vec<u8>, uid: u32 },
+    /// The job does not reach its time limit before it has run for `limit` milliseconds, frozen or not.
+    Extend { handle: Handle, limit: u64 },
 }
 
 const HELLO: u16 = 1;
@@ -53,6 +55,7 @@ const STOP: u16 = 4;
 const LEASE: u16 = 5;
 const FROZEN: u16 = 6;
 const REMOVE_CARRIED: u16 = 7;
+const EXTEND: u16 = 8;
 
 /// Tags of all orders.
 mod tag {
@@ -88,6 +91,9 @@ impl Order {
             Self::Frozen { handle, on } => {
                 Writer::new(FROZEN).number(tag::HANDLE, handle.0).flag(tag::ON, *on).finish()
             }
+            Self::Extend { handle, limit } => {
+                Writer::new(EXTEND).number(tag::HANDLE, handle.0).number(tag::TIME_LIMIT, *limit).finish()
+            }
             Self::RemoveCarried { directory, uid } => {
                 Writer::new(REMOVE_CARRIED).bytes(tag::DIRECTORY, directory).number(tag::UID, (*uid).into()).finish()
             }
@@ -116,6 +122,7 @@ impl Order {
                 directory: fields.bytes(tag::DIRECTORY).ok_or(DecodeError::Missing { tag: tag::DIRECTORY })?.to_vec(),
                 uid: narrow(tag::UID, fields.number(tag::UID)?)?,
             },
+            EXTEND => Self::Extend { handle: handle()?, limit: fields.number(tag::TIME_LIMIT)? },
             kind => return Err(DecodeError::Kind { kind }),
         })
     }
@@ -156,6 +163,7 @@ mod tests {
             Order::Stop { handle, grace: 0 },
             Order::Lease { until: BootTime(1 << 40) },
             Order::Frozen { handle, on: true },
+            Order::Extend { handle, limit: u64::MAX },
             Order::Frozen { handle, on: false },
             Order::RemoveCarried { directory: b"/tmp/x\xff".to_vec(), uid: u32::MAX },
         ] {

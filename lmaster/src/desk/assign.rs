@@ -14,7 +14,8 @@
 //! | running | running, ended | that is recorded |
 //! | running | held, nothing | lost |
 //!
-//! A life is a state directory and a boot of the kernel. Nothing that may have been started is ever given to a node again.
+//! A life is a state directory and a boot of the kernel. What may have been started is given to a node again only if it
+//! may be requeued, as another attempt, once it is certainly over.
 
 use std::collections::BTreeMap;
 
@@ -141,6 +142,7 @@ impl Desk {
             user: live.request.user.clone(),
             placement: placed_on(assignment, *nodes.get(index)?),
             time_limit: live.request.time_limit,
+            kill_grace: self.grace_of(job),
             restarts: self.core.job(job).map_or(0, |job| job.restarts),
             launch: live.launch_of_one(),
             task: live.task(job),

@@ -233,6 +233,7 @@ impl Desk {
         // The same job may be named twice.
         if self.is_known(job) {
             self.must(Event::CancelRequested { job, by });
+            self.stop_now(job);
         }
     }
 

@@ -34,6 +34,7 @@ pub(super) enum After {
     Welcome(Box<Welcome>),
     Assign(JobId, Attempt),
     Halt(JobId, Attempt),
+    LimitReached(JobId, Attempt),
     /// The newest caps of a node.
     Caps(NodeId),
     /// A job is suspended, or goes on.
@@ -133,6 +134,7 @@ impl Desk {
             After::Welcome(welcome) => self.welcome(*welcome),
             After::Assign(job, attempt) => self.assign(job, attempt),
             After::Halt(job, attempt) => self.halt(job, attempt),
+            After::LimitReached(job, attempt) => self.limit_reached(job, attempt),
             After::Caps(node) => self.hold_caps(node),
             After::Pause(job, attempt, paused) => self.pause(job, attempt, paused),
             After::Waiting(job, wait) => self.notify(job, MasterToClient::Waiting { job, wait }),
@@ -238,6 +240,9 @@ impl Desk {
         }
         let command = |command: &Command| match command {
             Command::Start { job, attempt, .. } => Some(After::Assign(*job, *attempt)),
+            Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
+                Some(After::LimitReached(*job, *attempt))
+            }
             Command::Stop { job, attempt, .. } => Some(After::Halt(*job, *attempt)),
             Command::Cap { node, .. } => Some(After::Caps(*node)),
             Command::Suspend { job, attempt } => Some(After::Pause(*job, *attempt, true)),
@@ -294,6 +299,7 @@ impl Desk {
         self.drop_cursors(&told, &reason);
         self.drop_probes(&refusal);
         self.awaited.clear();
+        self.late_stops.clear();
         self.gathered.clear();
         self.connected.clear();
         for (peer, _) in std::mem::take(&mut self.nodes) {

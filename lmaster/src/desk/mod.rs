@@ -40,6 +40,7 @@ mod submit;
 mod taking;
 #[cfg(test)]
 mod tests;
+mod time_limits;
 mod turns;
 mod users;
 mod waits;
@@ -154,6 +155,8 @@ pub struct Desk {
     let_go: BTreeMap<JobId, Attempt>,
     /// Assignments that were sent and not acknowledged.
     awaited: BTreeMap<JobId, Awaited>,
+    /// Jobs that have reached their time limits, and when they are stopped if their nodes have not ended them.
+    late_stops: BTreeMap<JobId, (Attempt, Time)>,
     /// How far jobs over several nodes are with starting.
     gathered: BTreeMap<JobId, Gathered>,
     liveness: Liveness,
@@ -199,6 +202,7 @@ impl Desk {
             routes: Routes::default(),
             let_go: BTreeMap::new(),
             awaited: BTreeMap::new(),
+            late_stops: BTreeMap::new(),
             gathered: BTreeMap::new(),
             liveness: Liveness::default(),
             book: Book::new(restored.generation, restored.entries),
@@ -274,7 +278,10 @@ impl Desk {
         let leases = self.liveness.next().filter(|_| self.book.is_open());
         let probes = self.probes.values().map(|probe| probe.until).min();
         let readings = self.book.deadline(self.rows_due());
-        [readings, self.stage_due(), awaited, orphans, leases, probes, self.grid_due()].into_iter().flatten().min()
+        [readings, self.stage_due(), self.late_stops_due(), awaited, orphans, leases, probes, self.grid_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -287,6 +294,7 @@ impl Desk {
         self.orphans_due();
         self.leases_due();
         self.probes_due();
+        self.stop_late();
         if self.stage_due().is_some_and(|due| due <= self.now) {
             self.stage();
         }

@@ -12,6 +12,7 @@ impl Desk {
     pub(super) fn hold_caps(&mut self, node: NodeId) {
         if let (Some(peer), Some(order)) = (self.link(node), self.caps_of(node)) {
             self.tell_node(peer, order);
+            self.extend_all(node);
         }
     }
 
@@ -25,6 +26,7 @@ impl Desk {
         for peer in self.assignment(job, attempt).map(|_| self.open_links(job)).unwrap_or_default() {
             self.tell_node(peer, order(job, attempt, paused));
         }
+        self.extend(job);
     }
 
     /// A running job is to get a signal. A node that is away now does not hear of it later.
@@ -53,7 +55,9 @@ impl Desk {
             };
             Some(order(job, attempt, paused))
         });
-        self.caps_of(node).into_iter().chain(pauses).collect()
+        let jobs = self.core.jobs_on(node).into_iter();
+        let extensions = jobs.filter(|job| self.open_nodes(*job).contains(&node)).filter_map(|job| self.extension(job));
+        self.caps_of(node).into_iter().chain(pauses).chain(extensions).collect()
     }
 
     /// A node says what became of its caps.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::PipeWriter;
 
-use limo_model::{Energy, JobId, Power};
+use limo_model::{Energy, JobId, Power, Span};
 use limo_power::{Plan, Share};
 use limo_proto::{DoExec, List, NodeToMaster};
 use tokio::time::Instant;
@@ -57,11 +57,11 @@ impl Node {
         }
     }
 
-    /// The job's process is gone: what it used, where that is known.
-    pub(super) fn run_ends(&mut self, job: JobId) -> Option<Energy> {
+    /// The job's process is gone after so long: what it used, where that is known.
+    pub(super) fn run_ends(&mut self, job: JobId, elapsed: Span) -> Option<Energy> {
         self.emulation.work.remove(&job);
         let now = self.now();
-        self.model()?.end(job.0, now)
+        self.model()?.end_after(job.0, elapsed, now)
     }
 
     /// The job stands still, or goes on.

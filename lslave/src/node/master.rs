@@ -28,6 +28,7 @@ impl Node {
             MasterToNode::Suspend { job, attempt } => self.suspend_job(job, attempt),
             MasterToNode::Resume { job, attempt } => self.resume_job(job, attempt),
             MasterToNode::Probe { ticket } => self.probe(ticket),
+            MasterToNode::Extend { job, attempt, limit } => self.extend(job, attempt, limit),
             MasterToNode::Resize { job, attempt, size } => self.resize(job, attempt, size),
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use limo_model::{Attempt as Number, JobId, Memory, Outcome, Span, Usage};
 use limo_proto::{DoExec, MasterToNode, NodeToMaster};
 use limo_shepherd::processes::{Mark, children, sweep};
-use limo_shepherd::{Answer, Ended, Handle, Identity, Launch, Order, Step};
+use limo_shepherd::{Answer, Ended, Handle, Identity, Launch, Order, Step, Why};
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -27,12 +27,6 @@ const SWEEP: Duration = Duration::from_secs(5);
 
 /// How long entering a job's directory, opening its files and executing its program may take, in seconds.
 const LAUNCH_DEADLINE_S: u64 = 30;
-
-/// How long after its time limit the node ends a job, in milliseconds. Usually the master has done so before, and knows why.
-const LIMIT_MARGIN: u64 = 5_000;
-
-/// Time between TERM and KILL when the node ends a job at its time limit, in milliseconds; the master's own default.
-const LIMIT_GRACE: u64 = 30_000;
 
 /// Messages that wait for a command to run; more are dropped.
 const DEFERRED: usize = 64;
@@ -119,10 +113,9 @@ impl Node {
         let ordered = prepare(&starting.exec, around).and_then(|prepared| {
             let handle = self.shepherd.handle();
             let launch_deadline = LAUNCH_DEADLINE_S * 1000;
-            let limit = starting.exec.time_limit.and_then(|limit| u64::try_from(limit.ms()).ok());
-            let time_limit = limit.map(|limit| limit.saturating_add(LIMIT_MARGIN));
-            // The master counts on the grace of a lease.
-            let kill_grace = lease.map_or(LIMIT_GRACE, |lease| ms(lease.grace));
+            let time_limit = starting.exec.time_limit.map(ms);
+            // The master counts on the grace of a lease, which none exceeds.
+            let kill_grace = ms(starting.exec.kill_grace);
             let launch = Launch { handle, time_limit, kill_grace, lease: lease_end, launch_deadline };
             let ordered = self.shepherd.launch(&launch, &prepared.plan, prepared.descriptors);
             ordered.map_err(|error| LaunchError::Launcher(error.to_string()))?;
@@ -262,10 +255,11 @@ impl Node {
     }
 
     fn leader_ended(&mut self, job: JobId, handle: Handle, ended: &Ended) {
-        let energy = self.run_ends(job);
         let span = |ms: u64| Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX));
+        let elapsed = span(ended.elapsed);
+        let energy = self.run_ends(job, elapsed);
         let usage = Usage {
-            elapsed: span(ended.elapsed),
+            elapsed,
             user_cpu: span(ended.user_cpu),
             system_cpu: span(ended.system_cpu),
             max_rss: Memory::from_bytes(ended.max_rss),
@@ -276,6 +270,7 @@ impl Node {
             (Some(code), _) => Outcome::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
             (None, signal) => Outcome::Signaled(signal.unwrap_or(libc::SIGKILL)),
         };
+        let outcome = if ended.why == Why::Limit { outcome.at_limit() } else { outcome };
         info!(%job, ?outcome, elapsed = %usage.elapsed, "job ended");
         if let Some(streams) = self.streams.get_mut(&job) {
             streams.job_over();
@@ -311,7 +306,7 @@ impl Node {
             };
         }
         for (job, mark) in sweeps {
-            self.run_ends(job);
+            self.run_ends(job, Span::from_ms(i64::MAX));
             if let Some(streams) = self.streams.get_mut(&job) {
                 streams.job_over();
                 // Those of a command that never ran end here.

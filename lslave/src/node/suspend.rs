@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
-use limo_model::{Attempt as Number, JobId};
+use limo_model::{Attempt as Number, JobId, Span};
 use limo_proto::{MasterToNode, NodeToMaster};
 use limo_shepherd::Order;
 use limo_shepherd::processes::{Mark, go_on, halt};
 use nix::libc;
 use tracing::{debug, info, warn};
 
+use super::lease::ms;
 use super::{Input, Node};
 use crate::attempt::{Attempt, Running, State};
 
@@ -71,6 +72,16 @@ impl Node {
         }
         self.confirm(job, number, Some(false));
         self.goes_on(job);
+    }
+
+    /// The master prolongs the time limit of a job that was suspended or slowed down.
+    pub(super) fn extend(&mut self, job: JobId, number: Number, limit: Span) {
+        if self.deferred(job, number, MasterToNode::Extend { job, attempt: number, limit }) {
+            return;
+        }
+        if let Some(handle) = self.attempts.find(job, number).and_then(|attempt| attempt.handle()) {
+            self.shepherd.order(&Order::Extend { handle, limit: ms(limit) });
+        }
     }
 
     /// A suspended job is no more: its group runs, and the rest of it follows.

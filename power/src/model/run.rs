@@ -34,6 +34,7 @@ pub(super) struct Run {
     suspended: bool,
     /// Somebody was told that its work is done.
     told: bool,
+    began: Time,
     /// Up to when `left` and `used` are counted; from then on the run draws `draw` and works at `pace`.
     counted: Time,
     draw: Power,
@@ -46,7 +47,7 @@ impl Run {
     pub(super) fn new(plan: Plan, now: Time) -> Self {
         let left = plan.work.map(Work::lasting);
         let (draw, pace) = (Power::ZERO, Pace::STOPPED);
-        Self { loads: plan.loads, left, suspended: false, told: false, counted: now, draw, pace, used: 0 }
+        Self { loads: plan.loads, left, suspended: false, told: false, began: now, counted: now, draw, pace, used: 0 }
     }
 
     pub(super) fn advance(&mut self, now: Time) {
@@ -58,6 +59,14 @@ impl Run {
         // mW times ms.
         self.used = self.used.saturating_add(i128::from(self.draw.mw()) * i128::from(span.ms()));
         self.left = self.left.map(|left| left.less(self.pace.over(span)));
+    }
+
+    /// It ended when it had lasted for `span`, if that is not after what is counted: it drew nothing since.
+    pub(super) fn end_after(&mut self, span: Span) {
+        let late = (self.counted - self.began) - span;
+        if late > Span::ZERO {
+            self.used -= i128::from(self.draw.mw()) * i128::from(late.ms());
+        }
     }
 
     /// Takes the draw and the pace that `caps`, one for each unit of `machine`, leave from here on.

@@ -46,6 +46,8 @@ pub fn outcome() -> impl Strategy<Value = Outcome> {
         (any::<u8>(), text()).prop_map(|(code, reason)| Outcome::NotStarted { code, reason }),
         text().prop_map(|reason| Outcome::Lost { reason }),
         text().prop_map(|reason| Outcome::NodeFailed { reason }),
+        any::<u8>().prop_map(Outcome::ExitedAtLimit),
+        any::<i32>().prop_map(Outcome::SignaledAtLimit),
     ]
 }
 
@@ -232,6 +234,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
                 placement,
                 launch,
                 time_limit,
+                kill_grace: Span::from_ms(i64::from(restarts)),
                 restarts,
                 task,
                 share,
@@ -256,6 +259,8 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         (ids(), any::<u16>()).prop_map(|((job, attempt), rows)| {
             MasterToNode::Resize { job, attempt, size: WindowSize { rows, columns: 80 } }
         }),
+        (ids(), any::<i64>())
+            .prop_map(|((job, attempt), limit)| { MasterToNode::Extend { job, attempt, limit: Span::from_ms(limit) } }),
     ]
 }
 

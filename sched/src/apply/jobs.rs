@@ -261,14 +261,18 @@ pub(super) fn ended(
     release(state, now, id, &assignment, &seen);
     lost::hold(state, now, (id, number), &assignment);
     let account = account(state, now, (&job, running.as_ref()), usage, &assignment);
+    let (outcome, at_limit) = outcome.clone().split_limit();
     let core_ms = running.as_ref().map_or(0, |running| assignment.core_ms(now - running.started));
     quota::used(state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
-    let stopped = assignment.stop.map(|(why, _)| why);
+    let limit = job.request.time_limit.filter(|_| at_limit);
+    let reached = limit.map(|limit| StopReason::TimeLimit { limit });
+    let stopped = assignment.stop.map(|(why, _)| why).or(reached);
+    // Without a lease nothing ends it on a node that is out of reach: it might run twice.
+    let failed = matches!(outcome, Outcome::Lost { .. } | Outcome::NodeFailed { .. });
     let runs_again = match &stopped {
-        Some(why) => why.runs_again() && !matches!(outcome, Outcome::Lost { .. }),
-        // Without a lease nothing ends it on a node that is out of reach: it might run twice.
-        None => assignment.lease.is_some() && matches!(outcome, Outcome::NodeFailed { .. }),
+        Some(why) => why.runs_again() && (assignment.lease.is_some() || !matches!(outcome, Outcome::Lost { .. })),
+        None => failed && assignment.lease.is_some(),
     };
     if runs_again {
         job.lost = account;
@@ -277,7 +281,7 @@ pub(super) fn ended(
         enqueue(state, now, id);
         return Ok(());
     }
-    let end = JobEnd::Ran { outcome: outcome.clone(), stopped };
+    let end = JobEnd::Ran { outcome, stopped };
     eligible::over(state, now, (id, &job.request), &end);
     state.sums.jobs_cost += account.cost;
     state.sums.jobs_start_now_cost += account.start_now_cost;
@@ -297,7 +301,7 @@ pub(super) fn ended(
 }
 
 /// What a run used and cost, with the attempts that were in vain. Without a measurement its energy is the draw that was
-/// expected of it for the time that it ran.
+/// expected of it for the time that it ran: its node may report the end long after it.
 fn account(
     state: &State,
     now: Time,
@@ -306,8 +310,9 @@ fn account(
     assignment: &Assignment,
 ) -> Account {
     let Some(running) = running else { return job.lost };
-    let span: Span = now - running.started;
-    let energy: Energy = usage.energy.unwrap_or_else(|| running.used(assignment, now));
+    let elapsed = Some(usage.elapsed).filter(|elapsed| *elapsed > Span::ZERO);
+    let span: Span = elapsed.map_or(now - running.started, |elapsed| elapsed.min(now - running.started));
+    let energy: Energy = usage.energy.unwrap_or_else(|| running.used(assignment, running.started + span));
     let prices = state.settings.prices.as_ref();
     Account {
         energy: job.lost.energy + energy,

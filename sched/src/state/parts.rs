@@ -12,17 +12,18 @@ pub struct PartEnd {
 }
 
 /// How a job ended whose parts ended so: lost where one of them was, else failed with the node of one of them, else not
-/// started where one was not, otherwise with the highest of the exit codes. What they used is added up, but for the time, which is that of the longest. Their energy is
-/// known where that of each is.
+/// started where one was not, otherwise with the highest of the exit codes. What they used is added up, but for the time,
+/// which is that of the longest. Their energy is known where that of each is.
 pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
     let weight = |outcome: &Outcome| {
         let kind = match outcome {
             Outcome::Lost { .. } => 3,
             Outcome::NodeFailed { .. } => 2,
             Outcome::NotStarted { .. } => 1,
-            Outcome::Exited(_) | Outcome::Signaled(_) => 0,
+            Outcome::Exited(_) | Outcome::Signaled(_) | Outcome::ExitedAtLimit(_) | Outcome::SignaledAtLimit(_) => 0,
         };
-        (kind, outcome.exit_code())
+        // The node that ended its part at the time limit knows why the others were ended, too.
+        (kind, outcome.exit_code(), outcome.clone().split_limit().1)
     };
     // Of equals the first.
     let worst = parts.iter().rev().max_by_key(|part| weight(&part.outcome));

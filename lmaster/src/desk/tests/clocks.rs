@@ -84,6 +84,7 @@ fn a_running_job_keeps_its_time_limit() {
         bench.pass(secs(1_790));
         assert_eq!(stops(&bench.orders(node)), 0, "after a jump by {jump} s");
         assert_eq!(report(&mut bench, job).state, JobState::Running);
+        // With the time that its node has to end it.
         bench.pass(secs(60));
         assert_eq!(stops(&bench.orders(node)), 1, "after a jump by {jump} s");
         bench.report(node, ended(job, attempt, 143));

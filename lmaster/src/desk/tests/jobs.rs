@@ -204,9 +204,48 @@ fn a_time_limit_stops_a_job() {
     bench.report(node, NodeToMaster::JobAck { job, attempt });
     bench.report(node, NodeToMaster::Started { job, attempt });
     bench.orders(node);
-    bench.pass(Span::from_ms(4_999));
+    // Its node ends it. The master does so only where the node does not.
+    bench.pass(Span::from_ms(34_999));
     assert!(bench.orders(node).is_empty());
     bench.pass(Span::from_ms(1));
+    assert_eq!(words(&bench.orders(node)), ["Stop"]);
+}
+
+#[test]
+fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
+    // A little before the master's own timer, and after it.
+    for after in [4_990, 5_010] {
+        let mut bench = Bench::new();
+        let node = bench.node("n1");
+        let client = bench.client(7);
+        bench.say(client, exec_with(1, |exec| exec.request.time_limit = Some(Span::from_secs(5))));
+        let (job, attempt) = (JobId(1), Attempt(1));
+        bench.report(node, NodeToMaster::JobAck { job, attempt });
+        bench.report(node, NodeToMaster::Started { job, attempt });
+        bench.pass(Span::from_ms(after));
+        let (outcome, usage) = (Outcome::SignaledAtLimit(15), Usage::default());
+        bench.report(node, NodeToMaster::Ended { job, attempt, outcome, usage });
+        let end = bench.jobs()[0].end.clone();
+        let stopped = Some(limo_sched::StopReason::TimeLimit { limit: Span::from_secs(5) });
+        assert_eq!(end, Some(limo_sched::JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }));
+        bench.orders(node);
+        bench.pass(Span::from_secs(60));
+        assert!(bench.orders(node).is_empty(), "nothing is left to stop");
+    }
+}
+
+#[test]
+fn a_job_at_its_time_limit_can_be_cancelled_at_once() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    bench.say(client, exec_with(1, |exec| exec.request.time_limit = Some(Span::from_secs(5))));
+    let (job, attempt) = (JobId(1), Attempt(1));
+    bench.report(node, NodeToMaster::JobAck { job, attempt });
+    bench.report(node, NodeToMaster::Started { job, attempt });
+    bench.pass(Span::from_secs(6));
+    assert!(!words(&bench.orders(node)).contains(&"Stop".to_owned()));
+    bench.say(client, limo_proto::ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![job]))));
     assert_eq!(words(&bench.orders(node)), ["Stop"]);
 }
 

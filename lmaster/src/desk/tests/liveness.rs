@@ -136,6 +136,25 @@ fn a_requeueable_job_runs_again_only_when_its_lease_is_over_on_the_node() {
 }
 
 #[test]
+fn a_job_that_its_node_lost_runs_again_only_if_it_may_be_requeued() {
+    for may_requeue in [true, false] {
+        let mut bench = Bench::new();
+        let (n1, client) = (bench.node("n1"), bench.client(7));
+        let (job, expected) = if may_requeue {
+            (requeueable(&mut bench, client, n1, 1), JobState::Starting)
+        } else {
+            (bench.running(client, n1, 1).0, JobState::Lost)
+        };
+        bench.orders(n1);
+        let outcome = Outcome::Lost { reason: "the node daemon was killed".into() };
+        bench.report(n1, NodeToMaster::Ended { job, attempt: Attempt(1), outcome, usage: Usage::default() });
+        assert_eq!(state(&mut bench, job), expected);
+        let again = words(&bench.orders(n1)).contains(&"DoExec".to_owned());
+        assert_eq!(again, may_requeue);
+    }
+}
+
+#[test]
 fn the_lease_counts_from_the_start_of_the_master() {
     let mut bench = Bench::new();
     let (n1, client) = (bench.node("n1"), bench.client(7));
