@@ -36,9 +36,13 @@ impl Ballast {
         Arc::clone(&self.present)
     }
 
+    pub(crate) fn is_present(&self) -> bool {
+        self.present.load(Ordering::Acquire)
+    }
+
     /// Writes the ballast where it is missing.
     pub(crate) fn restore(&self) -> Result<(), BallastError> {
-        if self.present.load(Ordering::Acquire) {
+        if self.is_present() {
             return Ok(());
         }
         let path = self.dir.join("ballast");

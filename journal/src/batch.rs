@@ -115,4 +115,7 @@ pub struct Recovered {
     /// By name.
     pub nodes: BTreeMap<String, NodeRow>,
     pub kept: BTreeMap<String, String>,
+    /// Why nothing can be written at present. No generation has begun then: every batch is refused until a recovery
+    /// says `None`.
+    pub read_only: Option<String>,
 }

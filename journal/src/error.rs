@@ -30,6 +30,8 @@ pub enum OpenError {
     Damaged { path: PathBuf, detail: String },
     #[error("the disk of {path} is full: {detail}")]
     Full { path: PathBuf, detail: String },
+    #[error("the disk of {path} is full, and {what} has to be written before it can be used: make room first")]
+    FullAndUnwritten { path: PathBuf, what: &'static str },
     #[error("cannot open {path}: {detail}")]
     Database { path: PathBuf, detail: String },
     #[error(transparent)]
@@ -115,6 +117,7 @@ fn code(error: &sqlx::Error) -> Option<u32> {
 const SQLITE_IOERR: u32 = 10;
 const SQLITE_CORRUPT: u32 = 11;
 const SQLITE_FULL: u32 = 13;
+const SQLITE_CANTOPEN: u32 = 14;
 const SQLITE_NOTADB: u32 = 26;
 
 /// With less than this free, an error of input and output is taken for a full disk: SQLite reports some of them (no room
@@ -125,7 +128,7 @@ const NEARLY_NOTHING: u64 = 64 << 10;
 pub(crate) fn is_full(error: &sqlx::Error, dir: &Path) -> bool {
     match code(error).map(|code| code & 0xff) {
         Some(SQLITE_FULL) => true,
-        Some(SQLITE_IOERR) => free_bytes(dir).is_ok_and(|free| free < NEARLY_NOTHING),
+        Some(SQLITE_IOERR | SQLITE_CANTOPEN) => free_bytes(dir).is_ok_and(|free| free < NEARLY_NOTHING),
         _ => false,
     }
 }

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use limo_model::{Drawn, JobId, Time};
-use sqlx::ConnectOptions;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -73,12 +72,12 @@ impl Journal {
     async fn open_as(dir: &Path, restored: bool) -> Result<(Self, Recovered), OpenError> {
         let path = dir.join(schema::FILE);
         let (writer, recovered) = Writer::open(dir, restored).await?;
-        let conn = schema::reading(&path).connect().await.map_err(|error| OpenError::from_sqlite(&error, &path))?;
         let (requests, requested) = unbounded_channel();
         let (questions, asked) = unbounded_channel();
-        let ballast = writer.ballast.presence();
+        let (ballast, reader) = (writer.ballast.presence(), Arc::clone(&writer.reader));
         let serving = tokio::spawn(async {
-            tokio::join!(writer.serve(requested), reader::serve(conn, asked));
+            let (writer, ()) = tokio::join!(writer.serve(requested), reader::serve(reader, asked));
+            writer.close().await;
         });
         let room = Arc::new(Semaphore::new(QUEUE_ROOM));
         Ok((Self { requests, questions, room, ballast, serving, path }, recovered))

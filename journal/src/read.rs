@@ -66,7 +66,7 @@ pub(crate) async fn recovered(conn: &mut SqliteConnection, generation: u64) -> R
     }
     let (journal, live) = (identity(conn).await?, live(conn).await?);
     let (nodes, kept) = (nodes(conn).await?, kept(conn).await?);
-    Ok((Recovered { journal, snapshot, entries, live, generation, nodes, kept }, last))
+    Ok((Recovered { journal, snapshot, entries, live, generation, nodes, kept, read_only: None }, last))
 }
 
 async fn identity(conn: &mut SqliteConnection) -> Result<JournalId, ReadError> {

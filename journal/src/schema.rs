@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::error::OpenError;
@@ -111,6 +111,32 @@ pub(crate) fn writing(path: &Path) -> SqliteConnectOptions {
 
 pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging()
+}
+
+/// For reading with no byte free: the index of the write-ahead log is in memory, not in a file. No other connection can
+/// be open at the same time. Nothing is written, although the file is opened for writing, which its locks need.
+pub(crate) fn reading_alone(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .locking_mode(SqliteLockingMode::Exclusive)
+        .journal_mode(SqliteJournalMode::Wal)
+        .disable_statement_logging()
+}
+
+/// Whether the file can be used without writing to it first.
+///
+/// # Errors
+/// [`OpenError`] if it cannot, or cannot be used at all.
+pub(crate) async fn check_unwritten(conn: &mut SqliteConnection, path: &Path, restored: bool) -> Result<(), OpenError> {
+    let unwritten = |what| Err(OpenError::FullAndUnwritten { path: path.to_owned(), what });
+    match version(conn, path).await? {
+        0 => return unwritten("a new journal"),
+        VERSION => {}
+        _ => return unwritten("a journal of an earlier program, which has other tables,"),
+    }
+    let begun = sqlx::query_scalar("SELECT begun FROM meta").fetch_one(conn).await;
+    let begun: bool = begun.map_err(|error| OpenError::from_sqlite(&error, path))?;
+    if begun && !restored { Ok(()) } else { unwritten("the new incarnation of a restored journal") }
 }
 
 /// Makes the tables that the file does not have yet: all of an empty one, some of an older one.

@@ -2,15 +2,17 @@
 //! a caller who loses interest cancels nothing. Does not decide what is written.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
 use crate::ballast::Ballast;
 use crate::batch::{Batch, Entry, Recovered, Submission};
 use crate::directory::{Claim, LOCK_PATIENCE, claim, prepare_file};
 use crate::error::{BallastError, CommitError, OpenError, RecoverError, is_full};
+use crate::reader::{Reader, Shared};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
 
@@ -41,6 +43,9 @@ pub(crate) struct Writer {
     /// Place of the newest entry on disk.
     last_seq: i64,
     pub(crate) ballast: Ballast,
+    pub(crate) reader: Shared,
+    /// Why nothing is written before the ballast is back: the disk was full without it, too.
+    starved: Option<String>,
     /// Dropped last: nobody else may open the directory while a connection is open.
     _claim: Claim,
 }
@@ -54,20 +59,29 @@ impl Writer {
         let ballast = Ballast::find(dir);
         let conn = match connect(&path, restored).await {
             // Even opening needs some room, for the shared index of the write-ahead log.
-            Err(OpenError::Full { .. }) if ballast.release() => connect(&path, restored).await?,
-            connected => connected?,
+            Err(OpenError::Full { .. }) if ballast.release() => connect(&path, restored).await,
+            connected => connected,
         };
-        if let Err(error) = ballast.restore() {
+        let (conn, starved) = match conn {
+            Ok(conn) => (Some(conn), None),
+            Err(OpenError::Full { detail, .. }) => (None, Some(detail)),
+            Err(error) => return Err(error),
+        };
+        let mut reader = Reader::new(&path);
+        if starved.is_some() {
+            let failed = |error| OpenError::from_sqlite(&error, &path);
+            schema::check_unwritten(reader.open_alone().await.map_err(failed)?, &path, restored).await?;
+        } else if let Err(error) = ballast.restore() {
             tracing::warn!(%error, "no ballast under the journal");
         }
-        let mut writer =
-            Self { dir: dir.to_owned(), conn: Some(conn), generation: 0, last_seq: 0, ballast, _claim: claim };
+        let (dir, reader) = (dir.to_owned(), Arc::new(Mutex::new(reader)));
+        let mut writer = Self { dir, conn, generation: 0, last_seq: 0, ballast, reader, starved, _claim: claim };
         let recovered = writer.recover().await?;
         Ok((writer, recovered))
     }
 
     /// Serves until every sender is gone and the queue is empty.
-    pub(crate) async fn serve(mut self, mut requests: UnboundedReceiver<Request>) {
+    pub(crate) async fn serve(mut self, mut requests: UnboundedReceiver<Request>) -> Self {
         let mut taken = Vec::new();
         while requests.recv_many(&mut taken, GROUP).await > 0 {
             let mut group = Vec::new();
@@ -87,6 +101,11 @@ impl Writer {
             }
             self.commit(group).await;
         }
+        self
+    }
+
+    /// To be called when the reader is closed: the last connection takes the write-ahead log up into the database.
+    pub(crate) async fn close(mut self) {
         if let Some(conn) = self.conn.take()
             && let Err(error) = conn.close().await
         {
@@ -112,7 +131,11 @@ impl Writer {
         let result = self.write(&mut current).await;
         if let Err(error) = &result {
             tracing::error!(%error, batches = current.len(), "the journal refuses everything until it is recovered");
-            self.stop(matches!(error, CommitError::Full { .. })).await;
+            let full = match error {
+                CommitError::Full { detail } => Some(detail.as_str()),
+                _ => None,
+            };
+            self.stop(full).await;
         }
         for queued in current {
             let _ = queued.answer.send(result.clone());
@@ -136,28 +159,39 @@ impl Writer {
         Ok(())
     }
 
-    /// After a failed commit: takes the transaction back and gives the connection up.
-    async fn stop(&mut self, full: bool) {
+    /// After a failed commit: takes the transaction back and gives the connection up. `full` says how it is known that
+    /// the disk is full, if it is.
+    async fn stop(&mut self, full: Option<&str>) {
         if let Some(mut conn) = self.conn.take() {
             // After some errors SQLite has already rolled back; then there is no transaction, and that is right.
             let _ = sqlx::query("ROLLBACK").execute(&mut conn).await;
             let _ = conn.close().await;
         }
-        if full && self.ballast.release() {
+        let Some(detail) = full else { return };
+        if self.ballast.release() {
             tracing::warn!(dir = %self.dir.display(), "the disk is full: the ballast is gone, no new jobs until it is back");
+        } else {
+            self.starved = Some(detail.to_owned());
         }
     }
 
-    /// Begins the next generation, on a new connection, and reads what is on disk.
+    /// Begins the next generation, on a new connection, and reads what is on disk. On a disk that is full without the
+    /// ballast, too, only reads.
     async fn recover(&mut self) -> Result<Recovered, RecoverError> {
-        if let Err(error) = self.begin_generation().await {
+        if let Some(detail) = self.starved.take_if(|_| !self.ballast.is_present()) {
+            return self.read_only(detail).await;
+        }
+        self.starved = None;
+        // With the ballast gone there may be room.
+        while let Err(error) = self.begin_generation().await {
+            let detail = error.to_string();
             let full = is_full(&error, &self.dir);
-            self.stop(full).await;
-            // With the ballast gone there may be room now.
-            if !full || self.begin_generation().await.is_err() {
-                let detail = error.to_string();
-                self.stop(false).await;
-                return Err(if full { RecoverError::Full { detail } } else { RecoverError::Database { detail } });
+            self.stop(full.then_some(&detail)).await;
+            if !full {
+                return Err(RecoverError::Database { detail });
+            }
+            if let Some(detail) = self.starved.take() {
+                return self.read_only(detail).await;
             }
         }
         // The generation has begun, so there is a connection.
@@ -168,10 +202,24 @@ impl Writer {
                 Ok(recovered)
             }
             Err(error) => {
-                self.stop(false).await;
+                self.stop(None).await;
                 Err(error.into())
             }
         }
+    }
+
+    /// Reads what is on disk where nothing can be written. Batches are refused until a later recovery succeeds.
+    async fn read_only(&mut self, detail: String) -> Result<Recovered, RecoverError> {
+        let reader = Arc::clone(&self.reader);
+        let mut reader = reader.lock().await;
+        let failed = |error: sqlx::Error| RecoverError::Full { detail: error.to_string() };
+        let conn = reader.open_alone().await.map_err(failed)?;
+        let generation: i64 =
+            sqlx::query_scalar("SELECT generation FROM meta").fetch_one(&mut *conn).await.map_err(failed)?;
+        let (recovered, _) = read::recovered(conn, generation.cast_unsigned()).await?;
+        let reason = format!("the disk under the journal is full: {detail}");
+        self.starved = Some(detail);
+        Ok(Recovered { read_only: Some(reason), ..recovered })
     }
 
     async fn begin_generation(&mut self) -> Result<(), sqlx::Error> {
@@ -179,6 +227,7 @@ impl Writer {
         if let Some(used) = self.conn.take() {
             used.close().await?;
         }
+        self.reader.lock().await.let_others_in().await;
         let mut conn = schema::writing(&self.dir.join(schema::FILE)).connect().await?;
         // What is taken up into the database makes room in the write-ahead log; on a full disk that counts.
         sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut conn).await?;
@@ -188,6 +237,7 @@ impl Writer {
                 .bind(concat!("limo ", env!("CARGO_PKG_VERSION")))
                 .fetch_one(&mut conn)
                 .await?;
+        self.reader.lock().await.open().await?;
         self.generation = next.cast_unsigned();
         self.conn = Some(conn);
         Ok(())

@@ -51,7 +51,7 @@ pub struct Listeners {
 }
 
 /// Begins to listen on the socket, and on the address if there is one. Writes the address, else the socket, to
-/// DIR/address, whole or not at all.
+/// DIR/address, whole or not at all; a full disk is only logged.
 ///
 /// # Errors
 /// If the socket or the address cannot be had, the socket's directory is not safe, or the file cannot be written.
@@ -72,7 +72,12 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
         fs::File::create(&unfinished)?.write_all(format!("{bound}\n").as_bytes())?;
         fs::rename(&unfinished, &path)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))?;
+    match write() {
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            tracing::warn!(path = %path.display(), "the disk is full: the address is only in this log");
+        }
+        written => written.with_context(|| format!("cannot write {}", path.display()))?,
+    }
     tracing::info!(address = %bound, socket = %socket.display(), "listening");
     Ok(Listeners { unix, tcp })
 }

@@ -26,6 +26,8 @@ pub struct Restored {
     pub metering: Metering,
     pub live: BTreeMap<JobId, Live>,
     pub generation: u64,
+    /// Why nothing can be written at present.
+    pub read_only: Option<String>,
     /// Entries since the snapshot.
     pub entries: usize,
     /// The time of the last entry.
@@ -47,7 +49,7 @@ pub fn origin(first: Time) -> Core {
 /// Where the snapshot or a submission cannot be read. Mismatches are logged and counted, and are no error: what was
 /// decided cannot be undone, and the nodes will tell what runs.
 pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
-    let Recovered { journal, snapshot, entries, live, generation, nodes, kept } = recovered;
+    let Recovered { journal, snapshot, entries, live, generation, nodes, kept, read_only } = recovered;
     let fresh = snapshot.is_none() && entries.is_empty();
     let first = entries.first().map_or(now, |(at, _)| *at);
     let mut core = match snapshot {
@@ -67,7 +69,20 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
     let live = live_jobs(&core, live)?;
     let life = |row: NodeRow| (row.name, Life { instance: row.instance, boot: row.boot });
     let lives = nodes.into_values().map(life).collect();
-    Ok(Restored { journal, lives, kept, core, metering, live, generation, entries: count, last, fresh, mismatches })
+    Ok(Restored {
+        journal,
+        lives,
+        kept,
+        core,
+        metering,
+        live,
+        generation,
+        read_only,
+        entries: count,
+        last,
+        fresh,
+        mismatches,
+    })
 }
 
 fn replay((core, metering): (&mut Core, &mut Metering), at: Time, entry: &Entry) -> Result<(), String> {

@@ -141,6 +141,9 @@ async fn take_up_files(dir: &Path, journal: &Journal, recovered: Recovered) -> R
     if former.is_empty() {
         return Ok(recovered);
     }
+    if let Some(reason) = recovered.read_only {
+        anyhow::bail!("files of an earlier program have to be taken into the journal first: {reason}");
+    }
     let nodes = former.nodes.iter().filter(|node| !recovered.nodes.contains_key(&node.name)).cloned().collect();
     let new = |(name, _): &(&String, &String)| !recovered.kept.contains_key(*name);
     let kept = former.kept.iter().filter(new).map(|(name, text)| (name.clone(), text.clone())).collect();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use limo_model::{Energy, JobId, NameError, Power, Profile, ProfileKey, Span};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use thiserror::Error;
 use tokio::sync::Mutex;
@@ -106,6 +106,8 @@ impl ProfileDb {
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(true)
+            // Nobody else reads it, and so it can be opened on a full disk: its index is in memory, not in a file.
+            .locking_mode(SqliteLockingMode::Exclusive)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
             .disable_statement_logging();

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use limo_journal::{BALLAST_BYTES, BallastError, Batch, CommitError, Journal, OpenError, Recovered, Submission};
 
+use limo_model::JobId;
+
 use crate::{accepted, entry, finished, reopen, run, submission};
 
 struct SmallDisk(tempfile::TempDir);
@@ -66,6 +68,11 @@ async fn until_refused(journal: &Journal, generation: u64, first: u64) -> (u64, 
     unreachable!("the disk is small")
 }
 
+/// A job that is over.
+fn ended(generation: u64, job: u64) -> Batch {
+    Batch { finished: vec![finished(job)], ..accepted(generation, job) }
+}
+
 fn entries_up_to(count: u64) -> Vec<(limo_model::Time, limo_journal::Entry)> {
     (1..=count).map(entry).collect()
 }
@@ -113,37 +120,73 @@ fn a_full_disk_refuses_new_jobs_but_not_the_ends_of_old_ones() {
     });
 }
 
-/// The last room goes too. What was accepted is still there once somebody has made room.
+/// Nothing can be written. What was accepted can be read, and is written on once somebody has made room.
+async fn check_read_only(journal: Journal, disk: &SmallDisk, (count, recovered): (u64, Recovered)) {
+    assert!(recovered.read_only.as_ref().is_some_and(|reason| reason.contains("full")), "{:?}", recovered.read_only);
+    assert_eq!(recovered.entries, entries_up_to(count));
+    assert_eq!(journal.finished_job(JobId(1)).await.expect("it can be asked"), Some(finished(1)));
+    assert!(journal.commit(accepted(recovered.generation, count + 1)).await.is_err());
+    assert!(journal.recover().await.expect("it can be read").read_only.is_some());
+    fs::remove_file(disk.0.path().join("filler")).expect("removed");
+    assert!(journal.recover().await.expect("readable").read_only.is_some(), "not before the ballast is back");
+    journal.restore_ballast().await.expect("there is room");
+    let recovered = journal.recover().await.expect("there is room");
+    assert_eq!((recovered.read_only, recovered.entries), (None, entries_up_to(count)));
+    journal.commit(accepted(recovered.generation, count + 1)).await.expect("it is written again");
+    assert_eq!(journal.finished_job(JobId(1)).await.expect("it can be asked"), Some(finished(1)));
+    let (journal, recovered) = reopen(journal, &disk.state_dir()).await;
+    assert_eq!(recovered.entries, entries_up_to(count + 1));
+    journal.close().await;
+}
+
 #[test]
-fn nothing_accepted_is_lost_when_even_the_ballast_is_used_up() {
+fn a_journal_that_has_used_up_the_ballast_is_read_only_and_loses_nothing() {
     let Some(disk) = SmallDisk::mount() else { return };
     run(async {
-        let (journal, Recovered { mut generation, .. }) =
-            Journal::open(&disk.state_dir()).await.expect("a new journal");
-        let mut count = 0;
-        let filler = disk.fill();
-        for _ in 0..3 {
-            let (accepted, error) = until_refused(&journal, generation, count + 1).await;
+        let (journal, mut recovered) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        journal.commit(ended(recovered.generation, 1)).await.expect("committed");
+        disk.fill();
+        let mut count = 1;
+        while recovered.read_only.is_none() {
+            let (accepted, error) = until_refused(&journal, recovered.generation, count + 1).await;
             assert!(matches!(error, CommitError::Full { .. }), "{error}");
             count = accepted;
             disk.fill();
-            match journal.recover().await {
-                Ok(recovered) => generation = recovered.generation,
-                Err(error) => {
-                    assert!(error.to_string().contains("full"), "{error}");
-                    break;
-                }
-            }
+            recovered = journal.recover().await.expect("it can be read");
         }
+        check_read_only(journal, &disk, (count, recovered)).await;
+    });
+}
+
+#[test]
+fn a_journal_that_is_opened_without_any_room_is_read_only_and_loses_nothing() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    run(async {
+        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        journal.commit(ended(recovered.generation, 1)).await.expect("committed");
         journal.close().await;
+        fs::remove_file(disk.state_dir().join("ballast")).expect("removed");
         disk.fill();
-        let error = Journal::open(&disk.state_dir()).await.map(|_| ()).expect_err("there is no room at all");
-        assert!(matches!(error, OpenError::Full { .. }), "{error}");
-        fs::remove_file(&filler).expect("removed");
-        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("there is room again");
-        assert_eq!(recovered.entries, entries_up_to(count));
-        assert!(journal.has_ballast());
+        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("it can be read");
+        check_read_only(journal, &disk, (1, recovered)).await;
+    });
+}
+
+/// What has to be written before anything can be read is named.
+#[test]
+fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    run(async {
+        let (journal, _) = Journal::open(&disk.state_dir()).await.expect("a new journal");
         journal.close().await;
+        fs::remove_file(disk.state_dir().join("ballast")).expect("removed");
+        disk.fill();
+        let error = Journal::open_restored(&disk.state_dir()).await.map(|_| ()).expect_err("no room");
+        assert!(matches!(error, OpenError::FullAndUnwritten { .. }), "{error}");
+        fs::remove_file(disk.state_dir().join("journal.db")).expect("removed");
+        disk.fill();
+        let error = Journal::open(&disk.state_dir()).await.map(|_| ()).expect_err("no room");
+        assert!(matches!(error, OpenError::Full { .. } | OpenError::FullAndUnwritten { .. }), "{error}");
     });
 }
 

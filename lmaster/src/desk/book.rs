@@ -57,6 +57,8 @@ pub(super) enum Phase {
     Recovering,
     /// Reading it back failed; tried again at this time.
     Broken(Time),
+    /// The state on disk can be shown and not changed, until the ballast is back.
+    ReadOnly,
 }
 
 /// Why new jobs are refused at present.
@@ -109,7 +111,25 @@ impl Book {
         matches!(self.phase, Phase::Recovering)
     }
 
+    /// Whether the state on disk could not be read back.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(self.phase, Phase::Broken(_))
+    }
+
+    pub(super) fn is_read_only(&self) -> bool {
+        matches!(self.phase, Phase::ReadOnly)
+    }
+
+    /// From now on the state is the one on disk, until the ballast is back and it can be written again.
+    pub(super) fn become_read_only(&mut self, reason: &str, now: Time) {
+        self.phase = Phase::ReadOnly;
+        self.suffer(format!("the master is read-only: {reason}"), now);
+    }
+
     pub(super) fn is_quiet(&self) -> bool {
+        if self.is_read_only() {
+            return true;
+        }
         matches!(self.phase, Phase::Idle)
             && self.open.entries.is_empty()
             && self.open.kept.is_empty()
@@ -118,7 +138,8 @@ impl Book {
 
     /// The process ends: a snapshot spares the next one the replay, which a newer program might do otherwise.
     pub(super) fn want_snapshot(&mut self) {
-        self.snapshot_wanted = self.since_snapshot > 0 || !self.open.entries.is_empty();
+        // The room that is left on a full disk belongs to the ends of jobs.
+        self.snapshot_wanted = self.trouble.is_none() && (self.since_snapshot > 0 || !self.open.entries.is_empty());
     }
 
     /// Why new jobs are refused.
@@ -132,9 +153,15 @@ impl Book {
     }
 
     /// The answer to an attempt to put the ballast back.
-    pub(super) fn ballast(&mut self, result: Result<(), String>) {
+    pub(super) fn ballast(&mut self, result: Result<(), String>, effects: &mut Vec<Effect>) {
+        if result.is_ok() && self.is_read_only() {
+            // New jobs are accepted when that has succeeded.
+            self.phase = Phase::Recovering;
+            return effects.push(Effect::Recover);
+        }
         match (result, &mut self.trouble) {
             (Ok(()), trouble) => {
+                self.pause = None;
                 if trouble.take().is_some() {
                     tracing::info!("the journal can be written again: new jobs are accepted");
                 }
@@ -148,7 +175,7 @@ impl Book {
     pub(super) fn deadline(&self, rows: Option<Time>) -> Option<Time> {
         let ballast = self.trouble.as_ref().map(|trouble| trouble.ballast_at);
         let own = match &self.phase {
-            Phase::Committing(_) | Phase::Recovering => None,
+            Phase::Committing(_) | Phase::Recovering | Phase::ReadOnly => None,
             Phase::Broken(at) => Some(*at),
             Phase::Idle => {
                 let kept = (!self.open.kept.is_empty()).then_some(Time::default());

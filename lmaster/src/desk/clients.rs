@@ -7,6 +7,7 @@ use limo_proto::{Answer, ClientToMaster, Frame, JobReport, MasterToClient, SendE
 
 use super::commit::{After, not_written};
 use super::dependencies::Wanted;
+use super::read_only::changes_nothing;
 use super::select::Selecting;
 use super::sessions::ClientPeer;
 use super::submit::Attach;
@@ -132,8 +133,9 @@ impl Desk {
             // What follows from it must follow from the state that is being read back.
             return self.answers.push((ticket, result));
         }
-        let result = if self.book.is_open() { result } else { Err(self.not_open()) };
         let Some(asked) = self.asked.remove(&ticket) else { return };
+        let can_follow = self.book.is_open() || (self.book.is_read_only() && !asked.changes_something());
+        let result = if can_follow { result } else { Err(self.not_open()) };
         let Some(peer) = asked.peer() else {
             return match result {
                 Ok(Reply::AllProfiles(profiles)) => self.follow_database(profiles),
@@ -198,7 +200,7 @@ impl Desk {
     }
 
     pub(super) fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
-        if !self.book.is_open() {
+        if !(self.book.is_open() || (self.book.is_read_only() && changes_nothing(&message))) {
             let reason = self.book.trouble().unwrap_or("it is being read back").to_owned();
             return self.tell_client(peer, not_written(&reason));
         }

@@ -198,7 +198,8 @@ impl Desk {
         let every = (self.settings.snapshot_every as usize).max(self.core.waiting() + self.core.active());
         // With the round that follows.
         let entries = self.book.since_snapshot + self.book.open.entries.len() + 1;
-        self.book.snapshot_wanted || entries >= every
+        // The room that is left on a full disk belongs to the ends of jobs.
+        self.book.snapshot_wanted || (entries >= every && self.book.trouble().is_none())
     }
 
     fn snapshot(&mut self) -> Option<String> {
@@ -301,10 +302,6 @@ impl Desk {
         self.awaited.clear();
         self.late_stops.clear();
         self.gathered.clear();
-        self.connected.clear();
-        for (peer, _) in std::mem::take(&mut self.nodes) {
-            self.effects.push(Effect::Close(peer, "the journal could not be written; register again".into()));
-        }
         self.effects.push(Effect::Recover);
     }
 
@@ -322,13 +319,20 @@ impl Desk {
                 self.grid.forget_kept();
                 self.book.generation = restored.generation;
                 self.book.since_snapshot = restored.entries;
-                self.book.phase = Phase::Idle;
                 self.take_up(restored.live);
-                self.begin(restored.fresh);
-                self.take_up_liveness();
+                match restored.read_only {
+                    Some(reason) => self.become_read_only(&reason),
+                    None => {
+                        self.close_nodes();
+                        self.book.phase = Phase::Idle;
+                        self.begin(restored.fresh);
+                        self.take_up_liveness();
+                    }
+                }
                 self.waiters_of_lost_jobs();
             }
             Err(error) => {
+                self.close_nodes();
                 let pause = self.book.fail(self.now);
                 tracing::error!(error, %pause, "the journal cannot be read back");
                 self.book.phase = Phase::Broken(self.now + pause);

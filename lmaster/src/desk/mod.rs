@@ -29,6 +29,7 @@ mod numbers;
 mod pages;
 mod probes;
 mod queries;
+mod read_only;
 mod readings;
 mod select;
 mod sessions;
@@ -219,6 +220,10 @@ impl Desk {
         desk.take_up(restored.live);
         // Whatever is starting may have been let go by the process before this one.
         desk.let_go = desk.starting().collect();
+        if let Some(reason) = restored.read_only {
+            desk.become_read_only(&reason);
+            return desk;
+        }
         desk.begin(restored.fresh);
         if !has_ballast {
             desk.book.suffer("the disk under the journal is full".into(), desk.now);
@@ -248,7 +253,7 @@ impl Desk {
             }
             Input::Committed(result) => self.committed(result),
             Input::Recovered(result) => self.recovered(result),
-            Input::Ballast(result) => self.book.ballast(result),
+            Input::Ballast(result) => self.book.ballast(result, &mut self.effects),
             Input::Answered(ticket, result) => self.answered(ticket, result),
             Input::Learned(key, profile) => self.learned(key, profile),
             Input::Metered(meter, shown) => self.metered(meter, shown),

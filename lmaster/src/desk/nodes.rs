@@ -24,7 +24,7 @@ const NUMBERS_END: u64 = 1 << 53;
 
 impl Desk {
     pub(super) fn node_connected(&mut self, peer: PeerId) {
-        if self.book.is_open() {
+        if !self.book.is_broken() {
             self.nodes.insert(peer, NodePeer::Nameless);
         } else {
             self.effects.push(Effect::Close(peer, "the journal cannot be written at present".into()));
@@ -53,6 +53,9 @@ impl Desk {
     pub(super) fn node_gone(&mut self, peer: PeerId) {
         let Some(NodePeer::Registered(node)) = self.nodes.remove(&peer) else { return };
         self.connected.remove(&node);
+        if !self.book.is_open() {
+            return self.unrecorded_gone(node);
+        }
         for (job, attempt) in self.attempts_on(node) {
             if self.is_starting(job) && !self.may_be_let_go(job, attempt) {
                 self.take_back(job, attempt, "the connection to its node broke");
@@ -68,6 +71,9 @@ impl Desk {
     }
 
     pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
+        if !self.book.is_open() {
+            return self.unrecorded_frame(peer, frame);
+        }
         match (self.nodes.get_mut(&peer), frame) {
             (None, _) => {}
             (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
@@ -149,7 +155,7 @@ impl Desk {
     }
 
     /// A node says which one it is; what it has of jobs follows.
-    fn introduced(&mut self, peer: PeerId, slave: NewSlave) {
+    pub(super) fn introduced(&mut self, peer: PeerId, slave: NewSlave) {
         if let Err(error) = slave.spec.check() {
             return self.refuse_node(peer, error.to_string());
         }
@@ -166,7 +172,7 @@ impl Desk {
     }
 
     /// More of a registration. It is judged when it is complete.
-    fn registering(&mut self, peer: PeerId, message: NodeToMaster) {
+    pub(super) fn registering(&mut self, peer: PeerId, message: NodeToMaster) {
         let Some(NodePeer::Registering(registration)) = self.nodes.get_mut(&peer) else { return };
         match message {
             NodeToMaster::Attempts(more) if registration.attempts.len() + more.len() > ATTEMPTS_LIMIT => {
@@ -189,6 +195,9 @@ impl Desk {
 
     /// The attempts are in ascending order.
     fn register(&mut self, peer: PeerId, mut registration: Registration) {
+        if !self.book.is_open() {
+            return self.registered_unrecorded(peer, registration);
+        }
         if let Err(reason) = self.set_apart(&mut registration) {
             return self.refuse_node(peer, reason);
         }

@@ -2,6 +2,7 @@
 //! as good as none: what is obligatory begins in failsafe then.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -54,7 +55,12 @@ pub async fn start(
                 let listener = listener.with_context(|| format!("{}: cannot listen on {address}", place()))?;
                 let bound = listener.local_addr().context("cannot find the own address")?;
                 let path = state_dir.join(format!("grid-{}.address", source.name));
-                fs::write(&path, format!("{bound}\n")).with_context(|| format!("cannot write {}", path.display()))?;
+                match fs::write(&path, format!("{bound}\n")) {
+                    Err(error) if error.kind() == ErrorKind::StorageFull => {
+                        tracing::warn!(path = %path.display(), "the disk is full: the address is only in this log");
+                    }
+                    written => written.with_context(|| format!("cannot write {}", path.display()))?,
+                }
                 tracing::info!(source = source.name, address = %bound, "listening for limits");
                 tasks.spawn(push::run(push, listener, said(kept, &source.name), teller));
             }

@@ -97,3 +97,40 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     assert_eq!(known, accepted);
     assert_eq!(jobs[0].state, JobState::Completed);
 }
+
+/// The master is killed while not even its ballast is left, starts all the same, and knows everything that it promised.
+#[tokio::test]
+async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let disk = match SmallDisk::mount(dir.path()) {
+        Ok(disk) => disk,
+        Err(reason) => return eprintln!("skipped: a tmpfs cannot be mounted here: {reason}"),
+    };
+    let state = dir.path().join("state");
+    let master = Master::start(&state);
+    let mut client = Client::new(&master).await;
+    let mut accepted = vec![client.submit(1).await.expect("accepted"), client.submit(2).await.expect("accepted")];
+    let address = master.address.clone();
+    master.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(master.wait(), Some(0));
+    std::fs::remove_file(state.join("ballast")).expect("there");
+    disk.fill();
+    let mut master = Master::start_with(&state, &address, &[]);
+    client = Client::new(&master).await;
+    for _ in 0..2 {
+        let Answer::Status(status) = client.ask(Query::Status).await else { panic!("no status") };
+        assert!(status.trouble.is_some_and(|trouble| trouble.contains("read-only")));
+        let known: Vec<_> = client.jobs().await.iter().map(|job| job.job).collect();
+        assert_eq!(known, accepted);
+        let reason = client.submit(3).await.expect_err("it cannot be written");
+        assert!(reason.contains("the master is read-only: the disk under the journal is full"), "{reason}");
+        master = master.killed(&state);
+        client = Client::new(&master).await;
+    }
+    std::fs::remove_file(dir.path().join("filler")).expect("there");
+    client.status_with("it is written again", |status| status.trouble.is_none()).await;
+    accepted.push(client.submit(4).await.expect("accepted again"));
+    let master = master.killed(&state);
+    let known: Vec<_> = Client::new(&master).await.jobs().await.iter().map(|job| job.job).collect();
+    assert_eq!(known, accepted);
+}

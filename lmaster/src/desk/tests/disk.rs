@@ -173,3 +173,85 @@ fn a_journal_that_cannot_be_read_back_is_tried_again() {
     bench.pass(Span::from_secs(1));
     assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
 }
+
+const FULL: &str = "the disk under the journal is full: no space left on device";
+
+/// A master that has just become read-only while it wrote the submission of a second job, its node and a client.
+fn read_only() -> (Bench, PeerId, PeerId, (JobId, Attempt)) {
+    let mut bench = Bench::new();
+    let (node, client) = (bench.node("n1"), bench.client(7));
+    let running = bench.running(client, node, 1);
+    bench.heard(client);
+    bench.orders(node);
+    bench.slow_disk = true;
+    bench.say(client, exec(2));
+    bench.disk.read_only = Some(FULL.into());
+    full(&mut bench);
+    refusal(bench.heard(client).first());
+    (bench, node, client, running)
+}
+
+#[test]
+fn a_read_only_master_answers_queries_and_refuses_changes() {
+    let (mut bench, node, client, (job, _)) = read_only();
+    assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no status") };
+    let Answer::Status(status) = *answer else { panic!("no status") };
+    assert_eq!(status.trouble, Some(format!("the master is read-only: {FULL}")));
+    bench.say(client, exec(3));
+    let heard = bench.heard(client);
+    assert_eq!(refusal(heard.first()), format!("new jobs are not accepted: the master is read-only: {FULL}"));
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
+    let heard = bench.heard(client);
+    assert_eq!(refusal(heard.first()), format!("the journal cannot be written: the master is read-only: {FULL}"));
+    assert!(bench.committing.is_empty() && bench.closed.is_empty() && bench.orders(node).is_empty());
+}
+
+#[test]
+fn a_read_only_master_passes_stdio_on_and_leaves_ends_at_their_nodes() {
+    let (mut bench, node, client, (job, attempt)) = read_only();
+    let stream = limo_proto::StreamId::new(job, limo_proto::Channel::Stdout);
+    let data = limo_proto::Data { stream, offset: 0, bytes: b"on and on".as_slice().into() };
+    bench.input(Input::Node(node, Frame::Data(data.clone())));
+    assert_eq!(bench.data.pop(), Some((client, data)));
+    bench.report(node, ended(job, attempt, 0));
+    assert!(bench.orders(node).is_empty(), "the end is not acknowledged");
+    assert_eq!(bench.jobs()[0].state, JobState::Running);
+    // Attempts to make room fail at first.
+    bench.pass(Span::from_secs(60));
+    bench.input(Input::Ballast(Err("1 byte is free".into())));
+    assert!(bench.committing.is_empty() && bench.closed.is_empty());
+    bench.disk.read_only = None;
+    bench.input(Input::Ballast(Ok(())));
+    assert_eq!(bench.closed.iter().map(|(peer, _)| *peer).collect::<Vec<_>>(), [node], "it is asked to say it again");
+    bench.pass(Span::from_secs(5));
+    bench.input(Input::Ballast(Ok(())));
+    bench.submit(client, 4);
+}
+
+/// A node that the state on disk knows keeps its leases and its stdio; it gets no orders, and nothing is recorded.
+#[test]
+fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
+    let (mut bench, _, _, (job, attempt)) = read_only();
+    bench = bench.killed();
+    let report = AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt,
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
+    let known = bench.node_with("n1", "boot", vec![report]);
+    assert_eq!(words(&bench.orders(known)), ["Registered"]);
+    let unknown = bench.node_with("n2", "boot", Vec::new());
+    assert!(bench.orders(unknown).is_empty());
+    let client = bench.client(7);
+    bench.say(client, exec(3));
+    assert!(refusal(bench.heard(client).first()).starts_with("new jobs are not accepted: the master is read-only: "));
+    assert!(bench.committing.is_empty());
+    bench.disk.read_only = None;
+    bench.input(Input::Ballast(Ok(())));
+    assert_eq!(bench.closed.len(), 2);
+    assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
+}

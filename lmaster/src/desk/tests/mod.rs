@@ -71,6 +71,8 @@ struct Disk {
     sources: Vec<Source>,
     readings: BTreeMap<(Time, String, Time), Drawn>,
     changes: Vec<ChangeRow>,
+    /// Why nothing can be written.
+    read_only: Option<String>,
 }
 
 impl Disk {
@@ -112,7 +114,7 @@ impl Disk {
     }
 
     fn recover(&mut self) -> Recovered {
-        self.generation += 1;
+        self.generation += u64::from(self.read_only.is_none());
         Recovered {
             journal: self.journal,
             snapshot: self.snapshot.clone(),
@@ -121,6 +123,7 @@ impl Disk {
             generation: self.generation,
             nodes: self.nodes.clone(),
             kept: self.kept.clone(),
+            read_only: self.read_only.clone(),
         }
     }
 
