@@ -92,17 +92,18 @@ impl Emulated {
 
     /// A run ended at `now`: the energy above idle that it used. `None` where no such run is known.
     pub fn end(&mut self, token: u64, now: Time) -> Option<Energy> {
-        self.end_after(token, Span::from_ms(i64::MAX), now)
-    }
-
-    /// It is learned at `now` that a run ended when it had lasted for `span`, pauses included: the energy above idle that
-    /// it used. `None` where no such run is known.
-    pub fn end_after(&mut self, token: u64, span: Span, now: Time) -> Option<Energy> {
         self.advance(now);
-        let mut run = self.runs.remove(&token)?;
-        run.end_after(span);
+        let run = self.runs.remove(&token)?;
         self.settle();
         Some(run.energy())
+    }
+
+    /// It is learned at `now` that a run has ended, which lasted for `span`, pauses included: the energy above idle that it
+    /// used. `None` where no such run is known.
+    pub fn end_after(&mut self, token: u64, span: Span, now: Time) -> Option<Energy> {
+        self.advance(now);
+        self.runs.get_mut(&token)?.end_after(span);
+        self.end(token, now)
     }
 
     /// From `now` on each unit has the cap of its index, or none; those that runs brought with them end. Returns the units,

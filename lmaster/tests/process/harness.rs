@@ -110,6 +110,12 @@ impl Master {
         self.child.wait().expect("a child");
         Self::start_with(dir, &self.address.clone(), &[])
     }
+
+    /// The same without waiting for the end of this one.
+    pub fn replaced(mut self, dir: &Path) -> Self {
+        self.child.kill().expect("alive");
+        Self::start_with(dir, &self.address.clone(), &[])
+    }
 }
 
 impl Drop for Master {

@@ -49,6 +49,18 @@ fn one_master_for_one_directory() {
     assert!(code == Some(1) && err.contains("is in use by another master"), "{err}");
 }
 
+/// The kernel may take a while to free what a killed master had: its lock, its memory, its address.
+#[test]
+fn a_master_starts_while_a_killed_one_is_still_ending() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut master = Master::start(dir.path());
+    let address = master.address.clone();
+    for _ in 0..30 {
+        master = master.replaced(dir.path());
+        assert_eq!(master.address, address);
+    }
+}
+
 #[tokio::test]
 async fn hang_up_reads_the_configuration_again_and_terminate_ends() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -57,11 +57,15 @@ impl Node {
         }
     }
 
-    /// The job's process is gone after so long: what it used, where that is known.
-    pub(super) fn run_ends(&mut self, job: JobId, elapsed: Span) -> Option<Energy> {
+    /// The job's process is gone after so long, where that is known: what it used, where that is.
+    pub(super) fn run_ends(&mut self, job: JobId, elapsed: Option<Span>) -> Option<Energy> {
         self.emulation.work.remove(&job);
         let now = self.now();
-        self.model()?.end_after(job.0, elapsed, now)
+        let model = self.model()?;
+        match elapsed {
+            Some(elapsed) => model.end_after(job.0, elapsed, now),
+            None => model.end(job.0, now),
+        }
     }
 
     /// The job stands still, or goes on.

@@ -61,12 +61,11 @@ impl Run {
         self.left = self.left.map(|left| left.less(self.pace.over(span)));
     }
 
-    /// It ended when it had lasted for `span`, if that is not after what is counted: it drew nothing since.
+    /// It lasted for `span`. Its start or its end was learned late, so more or less time was counted: for the difference it
+    /// drew what it draws now.
     pub(super) fn end_after(&mut self, span: Span) {
         let late = (self.counted - self.began) - span;
-        if late > Span::ZERO {
-            self.used -= i128::from(self.draw.mw()) * i128::from(late.ms());
-        }
+        self.used = (self.used - i128::from(self.draw.mw()) * i128::from(late.ms())).max(0);
     }
 
     /// Takes the draw and the pace that `caps`, one for each unit of `machine`, leave from here on.

@@ -11,6 +11,7 @@ use limo_proto::{
     ClientToMaster, Connection, Endpoint, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster, Reader, Role,
     Socket, accept, raise_descriptor_limit,
 };
+use nix::unistd::geteuid;
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, UnixListener};
@@ -62,33 +63,35 @@ async fn impostor(endpoint: Endpoint) -> Result<()> {
             Listener::Tcp(listener) => listener.accept().await?.0.into(),
         };
         tokio::spawn(async move {
+            let user = socket.principal().await.ok().flatten().map(|principal| principal.uid);
+            let whose = if user == Some(geteuid().as_raw()) { "its own user" } else { "another user" };
             match accept(socket, PATIENCE, Identity::default()).await {
-                Ok(greeted) => hear(greeted).await,
+                Ok(greeted) => hear(greeted, whose).await,
                 Err(error) => println!("not greeted: {error}"),
             }
         });
     }
 }
 
-async fn hear(greeted: Greeted) {
+async fn hear(greeted: Greeted, whose: &str) {
     println!("greeted by a {:?}", greeted.role);
     match greeted.role {
         Role::Node => {
             let Connection { reader, writer: _writer, .. } = greeted.into_connection::<NodeToMaster, MasterToNode>();
-            listen(reader).await;
+            listen(reader, whose).await;
         }
         Role::Client => {
             let Connection { reader, writer: _writer, .. } =
                 greeted.into_connection::<ClientToMaster, MasterToClient>();
-            listen(reader).await;
+            listen(reader, whose).await;
         }
     }
 }
 
-async fn listen<In: DeserializeOwned + Debug>(mut reader: Reader<In>) {
+async fn listen<In: DeserializeOwned + Debug>(mut reader: Reader<In>, whose: &str) {
     match reader.next().await {
         Ok(None) => println!("sent nothing"),
-        other => println!("SENT {other:?}"),
+        other => println!("SENT by {whose}: {other:?}"),
     }
 }
 

@@ -138,7 +138,8 @@ impl<'a> Failures<'a> {
         // It ends with its stdin.
         drop(child.stdin.take());
         let heard = finish(child).stdout;
-        if heard.contains("SENT") {
+        // A client of the impostor's own user trusts it.
+        if heard.contains("SENT by another user") {
             work.fault(format!("an impostor was told something: {heard}"));
         }
     }

@@ -10,17 +10,20 @@ use crate::site::JOB_W;
 /// Most memory that a master may have had, in bytes.
 const MASTER_BYTES: u64 = 512 << 20;
 
-/// How far a job's energy may be from its draw over its time: a part of it, and the start of its process.
+/// How far a job's energy may be from its draw over its time: a part of it, and what its process does after its last line.
 const ENERGY_PART: f64 = 0.01;
-const ENERGY_START_S: f64 = 0.05;
+const ENERGY_END_S: f64 = 0.05;
 
 /// Checks what the master that works now says of the jobs that it accepted. Jobs may still be under way.
 pub fn jobs(work: &Work) {
-    let (own, ledger, era) = (&work.person.submitter, work.ledger(), work.era());
+    let (own, era) = (&work.person.submitter, work.era());
     let accepted: Vec<Accepted> = work.accepted().into_iter().filter(|job| job.era == era).collect();
     for some in accepted.chunks(200) {
         let numbers: Vec<u64> = some.iter().map(|job| job.number).collect();
-        for (job, report) in some.iter().zip(own.show(&numbers)) {
+        let reports = own.show(&numbers);
+        // Read afterwards, since it has all of the jobs that are over by then.
+        let ledger = work.ledger();
+        for (job, report) in some.iter().zip(reports) {
             let none = Vec::new();
             match one(job, &report, ledger.get(&job.token).unwrap_or(&none)) {
                 Ok(compared) => work.measured(compared),
@@ -79,8 +82,8 @@ fn one(job: &Accepted, report: &Value, entries: &[Entry]) -> Result<bool, String
         _ => return Err("was accepted and not completed".into()),
     }
     let times = |what: &str| -> Vec<f64> { entries.iter().filter(|e| e.what == what).map(|e| e.up).collect() };
-    let (begins, ends) = (times("begin"), times("end"));
-    let ([begin], [end]) = (&begins[..], &ends[..]) else {
+    let (born, begins, ends) = (times("born"), times("begin"), times("end"));
+    let ([born], [begin], [end]) = (&born[..], &begins[..], &ends[..]) else {
         // An attempt that was requeued may have come to its end unseen.
         let requeued = begins.len() > 1 && !ends.is_empty();
         return if requeued { Ok(false) } else { Err(format!("began {} times, ended {}", begins.len(), ends.len())) };
@@ -89,8 +92,8 @@ fn one(job: &Accepted, report: &Value, entries: &[Entry]) -> Result<bool, String
         return Err(format!("ended after {:.1} s of {}", end - begin, job.seconds));
     }
     let energy = report["energy_j"].as_f64().ok_or("has no energy")?;
-    let expected = JOB_W * (end - begin);
-    if (energy - expected).abs() > ENERGY_PART * expected + JOB_W * ENERGY_START_S {
+    let expected = JOB_W * (end - born);
+    if (energy - expected).abs() > ENERGY_PART * expected + JOB_W * ENERGY_END_S {
         return Err(format!("drew {expected} J by its own times"));
     }
     Ok(true)
