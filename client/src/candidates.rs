@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use crate::table::{Align, Table, or_dash};
 
 /// One line for each unit: the estimate and where it is from, what the job would cost if it started now, what else
-/// that is weighed by, and what stands against it.
-pub fn candidate_table(candidates: &[Candidate], clock: &Clock) -> String {
+/// that is weighed by, and what stands against it. `more` units are left out.
+pub fn candidate_table((candidates, more): (&[Candidate], u32), clock: &Clock) -> String {
     let mut table = Table::new(&[
         ("UNIT", Align::Left),
         ("HARDWARE", Align::Left),
@@ -42,5 +42,9 @@ pub fn candidate_table(candidates: &[Candidate], clock: &Clock) -> String {
             candidate.obstacle.as_ref().map_or_else(|| "none".into(), |o| o.shown(|time| clock.show(time)).to_string()),
         ]);
     }
-    table.render()
+    let mut text = table.render();
+    if more > 0 {
+        text += &format!("and {more} more\n");
+    }
+    text
 }

@@ -21,6 +21,7 @@ mod log_limits;
 mod logging;
 mod meters;
 mod missing;
+mod pace;
 mod readings;
 mod recover;
 mod report;

@@ -7,8 +7,8 @@ use std::path::Path;
 use limo_feeds::grid::Mode;
 use limo_model::{Budgets, FileFacts, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
-    ArrayReport, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState, NodeReport, NodeState,
-    Status, UnitReport,
+    ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
+    NodeReport, NodeState, Status, UnitReport,
 };
 use limo_sched::{Clock, Core, Finished, Job, JobEnd, Node, Phase, possibilities};
 
@@ -277,14 +277,9 @@ fn source(report: &limo_feeds::grid::Report) -> GridReport {
 pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) -> Explanation {
     let view = core.view(now);
     let since = core.job(job.job).map_or(now, Job::eligible);
-    Explanation {
-        candidates: candidates(core, (now, since), request),
-        job,
-        mode: view.mode(),
-        price: view.price(),
-        draw: view.draw(),
-        band: view.band(),
-    }
+    let mut candidates = candidates(core, (now, since), request);
+    let more = shorten(&mut candidates);
+    Explanation { candidates, more, job, mode: view.mode(), price: view.price(), draw: view.draw(), band: view.band() }
 }
 
 /// Every unit that could run a request.
@@ -305,6 +300,13 @@ pub fn candidates(core: &Core, (now, submitted): (Time, Time), request: &Request
         })
     };
     possibilities(&view, request, submitted).into_iter().filter_map(candidate).collect()
+}
+
+/// Leaves as many candidates as are told. Returns how many were left out.
+pub fn shorten(candidates: &mut Vec<Candidate>) -> u32 {
+    let more = candidates.len().saturating_sub(CANDIDATES_LIMIT);
+    candidates.truncate(CANDIDATES_LIMIT);
+    u32::try_from(more).unwrap_or(u32::MAX)
 }
 
 /// Whether a candidate is this unit.

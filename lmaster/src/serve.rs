@@ -2,7 +2,7 @@
 //! wants done. Decides nothing.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
@@ -12,6 +12,7 @@ use limo_proto::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
+use tokio::time::Instant;
 
 use crate::accounts::Accounts;
 use crate::clock::{self, Clocks};
@@ -26,6 +27,7 @@ use crate::listen::{self, Arrival, Place};
 use crate::log_limits::{self, log_of};
 use crate::logging::Log;
 use crate::meters;
+use crate::pace::Pace;
 use crate::recover;
 use crate::signs::Alive;
 use crate::store::Store;
@@ -78,8 +80,9 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let alive = Alive { pulse: Pulse::default(), every: settings.heartbeat };
     let (accounts, limits) = (Accounts::default(), settings.desk.limits);
     log_limits::configure(limits.log_lines);
+    let (next_peer, to_write, pace) = (0, false, Pace::new(Instant::now()));
     let mut shell =
-        Shell { clocks, desk, store, inputs, alive, nodes, clients, accounts, limits, next_peer: 0, to_write: false };
+        Shell { clocks, desk, store, inputs, alive, nodes, clients, accounts, limits, next_peer, to_write, pace };
     let sources = Sources {
         from_store,
         from_peers,
@@ -157,14 +160,15 @@ struct Sources {
 /// One thing that happened.
 enum Happened {
     Input(Input),
+    Turn,
     Arrived(Arrival),
     HangUp,
     Stop,
 }
 
 impl Sources {
-    /// `has_turn` is whether there is a query to go on with when nothing else has happened.
-    async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>, has_turn: bool) -> Happened {
+    /// `turn` is when there is a query to go on with, if nothing else happens before.
+    async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>, turn: Option<Instant>) -> Happened {
         let left = |at: Time| Duration::from_millis(u64::try_from((at - clocks.now().at).ms()).unwrap_or(0));
         let timer = tokio::time::sleep(deadline.map_or(PULSE_EVERY, left).min(PULSE_EVERY));
         // The journal first: its answers let out what others wait for.
@@ -178,7 +182,7 @@ impl Sources {
             () = timer => Happened::Input(Input::Timer),
             Some((source, word)) = self.words.recv() => Happened::Input(Input::Word(source, word)),
             Some(input) = self.from_peers.recv() => Happened::Input(input),
-            () = std::future::ready(()), if has_turn => Happened::Input(Input::Turn),
+            () = tokio::time::sleep_until(turn.unwrap_or_else(Instant::now)), if turn.is_some() => Happened::Turn,
         }
     }
 }
@@ -196,6 +200,8 @@ struct Shell {
     next_peer: u64,
     /// Whether the journal was given something that it has not looked at yet.
     to_write: bool,
+    /// Of queries.
+    pace: Pace,
 }
 
 impl Shell {
@@ -203,11 +209,14 @@ impl Shell {
     async fn serve(&mut self, mut sources: Sources, configuration: &Configuration) -> UnboundedReceiver<Input> {
         self.step(self.clocks.now(), Input::Timer);
         loop {
-            let happened = sources.next(&self.clocks, self.desk.deadline(), self.desk.has_turn()).await;
-            self.alive.pulse.step(tokio::time::Instant::now());
+            let turn = self.desk.has_turn().then(|| self.pace.due());
+            let happened = sources.next(&self.clocks, self.desk.deadline(), turn).await;
+            self.alive.pulse.step(Instant::now());
             let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),
+                // Below.
+                Happened::Turn => {}
                 Happened::Arrived(arrival) => self.arrived(now, arrival),
                 Happened::HangUp => {
                     if let Some(input) = configuration.again() {
@@ -226,8 +235,11 @@ impl Shell {
                 self.step(now, input);
             }
             // However much arrives, queries go on: one slice each time round.
-            if self.desk.has_turn() {
+            let begin = Instant::now();
+            if self.desk.has_turn() && self.pace.due() <= begin {
                 self.step(now, Input::Turn);
+                let end = Instant::now();
+                self.pace.served(end, end - begin);
             }
         }
     }

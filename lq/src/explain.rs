@@ -19,6 +19,8 @@ struct ExplanationJson {
     /// `null` is no limit.
     band_high_w: Option<f64>,
     candidates: Vec<CandidateJson>,
+    /// How many there are beside these.
+    candidates_left_out: u32,
 }
 
 /// One job after the other, in JSON one a line.
@@ -52,11 +54,12 @@ fn as_json(explanation: &Explanation, clock: &Clock) -> ExplanationJson {
         band_low_w: band.low().watts(),
         band_high_w: (!band.high().is_unlimited()).then(|| band.high().watts()),
         candidates: explanation.candidates.iter().map(|candidate| CandidateJson::new(candidate, clock)).collect(),
+        candidates_left_out: explanation.more,
     }
 }
 
 fn as_text(explanation: &Explanation, clock: &Clock) -> String {
-    let Explanation { job, mode, price, draw, band, candidates } = explanation;
+    let Explanation { job, mode, price, draw, band, candidates, more } = explanation;
     let mut text = format!("{}\n\n", headline(job, clock));
     let price = price.map_or_else(|| "no price is known".into(), |price| format!("energy costs {price}"));
     let left = if band.high().is_unlimited() {
@@ -92,7 +95,7 @@ fn as_text(explanation: &Explanation, clock: &Clock) -> String {
         text += "\nno unit of a registered node could run it\n";
     } else {
         text += "\n";
-        text += &candidate_table(candidates, clock);
+        text += &candidate_table((candidates, *more), clock);
     }
     text
 }

@@ -13,6 +13,8 @@ struct DryRunJson {
     start: Option<CandidateJson>,
     wait_reason: Option<String>,
     candidates: Vec<CandidateJson>,
+    /// How many there are beside these.
+    candidates_left_out: u32,
 }
 
 /// Asks and prints; submits nothing.
@@ -37,6 +39,7 @@ fn as_json(result: &DryRun, clock: &Clock) -> DryRunJson {
         start: result.start.as_ref().map(candidate),
         wait_reason: result.wait.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()),
         candidates: result.candidates.iter().map(candidate).collect(),
+        candidates_left_out: result.more,
     }
 }
 
@@ -48,7 +51,7 @@ fn as_text(result: &DryRun, clock: &Clock) -> String {
     };
     if !result.candidates.is_empty() {
         text += "\n";
-        text += &candidate_table(&result.candidates, clock);
+        text += &candidate_table((&result.candidates, result.more), clock);
     }
     text
 }

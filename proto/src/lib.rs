@@ -5,6 +5,7 @@
 
 mod backup;
 mod bound;
+mod candidates;
 mod connection;
 mod descriptors;
 mod encoding;
@@ -34,6 +35,7 @@ mod users;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport};
 pub use bound::{BoundError, List, Text};
+pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation};
 pub use connection::{Connection, ConnectionError, Greeted, Writer, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{
@@ -59,9 +61,8 @@ pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{
-    ArrayReport, BudgetAccount, Candidate, DryRun, Explanation, FeedKind, FeedReport, GridLimit, GridReport, GridState,
-    JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UNREACHABLE_LIMIT, UnitReport,
-    UnreachableReport,
+    ArrayReport, BudgetAccount, FeedKind, FeedReport, GridLimit, GridReport, GridState, JobReport, MeterReport,
+    NodeDetail, NodeReport, NodeState, Status, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupReport;
 use crate::bound::{List, Text, clip, clip_some, list, texts};
+use crate::candidates::{DryRun, Explanation};
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
 use crate::launch::{Launch, WindowSize};
 use crate::limits::{NAME_LIMIT, NODES_LIMIT, PROFILES_LIMIT, SPECS_LIMIT};
 use crate::register::{ATTEMPTS_PIECE, AttemptReport, NewSlave};
-use crate::report::{DryRun, Explanation, JobReport, NodeDetail, NodeReport, Status};
+use crate::report::{JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, Selection};
 use crate::stream::{Positions, StreamId};
 use crate::users::{UsersChange, UsersReport};

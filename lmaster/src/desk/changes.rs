@@ -11,6 +11,7 @@ use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
 use super::clients::Asked;
 use super::commit::{After, done};
+use super::deeds::Deed;
 use super::select::{Purpose, Selecting};
 use super::{Desk, PeerId, Question};
 use crate::changed::{DATABASE, LEARNING};
@@ -219,13 +220,10 @@ impl Desk {
 
     /// All of them or none.
     fn cancel(&mut self, peer: PeerId, jobs: &[JobId]) {
-        if let Err(reason) = jobs.iter().try_for_each(|job| self.may_steer(peer, *job)) {
-            return self.refuse(peer, reason, None);
+        match jobs.iter().try_for_each(|job| self.may_steer(peer, *job)) {
+            Ok(()) => self.do_all(peer, Deed::Cancel, jobs.iter().copied().collect()),
+            Err(reason) => self.refuse(peer, reason, None),
         }
-        for job in jobs {
-            self.cancel_for(peer, *job);
-        }
-        self.after(done(peer));
     }
 
     pub(super) fn cancel_for(&mut self, peer: PeerId, job: JobId) {

@@ -232,7 +232,7 @@ impl Desk {
             (Asked::Dependencies(peer, wanted, over), Reply::Jobs(finished)) => {
                 self.dependencies_found(peer, wanted, &over, &finished);
             }
-            (Asked::Selection(peer, selecting), Reply::Newest(newest)) => self.selected(peer, &selecting, newest),
+            (Asked::Selection(peer, selecting), Reply::Newest(newest)) => self.selected(peer, *selecting, newest),
             (Asked::Arrays(peer, selecting), Reply::Jobs(finished)) => self.arrays_found(peer, *selecting, finished),
             (Asked::Energy(peer), Reply::Energy(report)) => self.energy_found(peer, report),
             (Asked::Changes(peer, limit), Reply::Changes(changes)) => self.changes_found(peer, limit, &changes),

@@ -1,33 +1,31 @@
 //! What users and operators do to jobs that wait, or shall wait again: holding, releasing, requeueing, ranking. All jobs of one
 //! request or none.
 
-use std::collections::BTreeSet;
-
 use limo_model::JobId;
-use limo_sched::Event;
 
-use super::commit::done;
+use super::deeds::Deed;
+use super::numbers::Numbers;
 use super::{Desk, PeerId};
 
 impl Desk {
     pub(super) fn hold_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
         let check = |desk: &Self, job| desk.core.check_hold(job).map_err(|refused| refused.to_string());
-        self.for_all(peer, jobs, check, |job, by| Event::Held { job, by });
+        self.for_all(peer, jobs, check, Deed::Hold);
     }
 
     pub(super) fn release_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
         let check = |desk: &Self, job| desk.may_release(peer, job);
-        self.for_all(peer, jobs, check, |job, by| Event::Released { job, by });
+        self.for_all(peer, jobs, check, Deed::Release);
     }
 
     pub(super) fn requeue_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
         let check = |desk: &Self, job| desk.core.check_requeue(job).map_err(|refused| refused.to_string());
-        self.for_all(peer, jobs, check, |job, by| Event::RequeueRequested { job, by });
+        self.for_all(peer, jobs, check, Deed::Requeue);
     }
 
     pub(super) fn rank_jobs(&mut self, peer: PeerId, jobs: &[JobId], priority: i32) {
         let check = |desk: &Self, job| desk.may_rank(peer, job, priority);
-        self.for_all(peer, jobs, check, |job, by| Event::PrioritySet { job, priority, by });
+        self.for_all(peer, jobs, check, Deed::Priority(priority));
     }
 
     /// Only an operator raises a priority.
@@ -66,18 +64,15 @@ impl Desk {
         peer: PeerId,
         jobs: &[JobId],
         check: impl Fn(&Self, JobId) -> Result<(), String>,
-        event: impl Fn(JobId, String) -> Event,
+        deed: Deed,
     ) {
-        let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
         // The same job may be named twice.
-        let jobs: BTreeSet<JobId> = jobs.iter().copied().collect();
-        let may = |job: &JobId| self.may_steer(peer, *job).and_then(|()| check(self, *job));
-        if let Err(reason) = jobs.iter().try_for_each(may) {
-            return self.refuse(peer, reason, None);
+        let jobs: Numbers = jobs.iter().copied().collect();
+        let may = |job: JobId| self.may_steer(peer, job).and_then(|()| check(self, job));
+        let may_all = jobs.iter().try_for_each(may);
+        match may_all {
+            Ok(()) => self.do_all(peer, deed, jobs),
+            Err(reason) => self.refuse(peer, reason, None),
         }
-        for job in jobs {
-            self.must(event(job, by.clone()));
-        }
-        self.after(done(peer));
     }
 }

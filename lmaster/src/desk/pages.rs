@@ -6,15 +6,18 @@ use serde::Serialize;
 
 use super::clients::Asked;
 use super::commit::After;
+use super::deeds::{Deed, Doing};
 use super::numbers::Numbers;
+use super::select::Selecting;
+use super::sift::Sifting;
 use super::{Desk, PeerId, Question};
 use crate::report;
 
 /// Most encoded bytes in one page.
 pub(super) const PAGE: usize = 256 * 1024;
 
-/// Jobs that are cancelled at a time: a few milliseconds in which nobody else is served.
-const CANCELS: usize = 500;
+/// Numbers that are added to a page at a time.
+const NUMBERS: usize = 10_000;
 
 /// Reports that are read from the journal at a time.
 const ROWS: u32 = 64;
@@ -40,8 +43,12 @@ enum More {
     Finished(Finished),
     /// The same, with one more than was asked for, which is not told: it shows that there is more.
     History(Finished),
-    /// These jobs are cancelled before anything is told.
-    Cancel(Numbers),
+    /// The numbers of these jobs.
+    Selected(Numbers),
+    /// Before anything is told, something is done to jobs; then these are told.
+    Deeds(Doing, Numbers),
+    /// It is found out which jobs pass a filter. What follows from that is another answer.
+    Sift(Box<Sifting>),
 }
 
 impl Cursor {
@@ -62,6 +69,16 @@ impl Cursor {
     /// These reports, and those of finished jobs.
     pub(super) fn jobs(reports: Vec<JobReport>, finished: Finished) -> Self {
         Self::of(Answer::Jobs(reports), More::Finished(finished))
+    }
+
+    /// The numbers of these jobs.
+    pub(super) fn selected(jobs: Numbers) -> Self {
+        Self::of(Answer::Selected(Vec::new()), More::Selected(jobs))
+    }
+
+    /// Which of these jobs pass the filter of a selection.
+    pub(super) fn sift(selecting: Selecting, jobs: Numbers) -> Self {
+        Self::of(Answer::Done, More::Sift(Box::new(Sifting::new(selecting, jobs))))
     }
 
     pub(super) fn history(mut finished: Finished) -> Self {
@@ -98,11 +115,6 @@ impl Desk {
         self.tell_pages(peer, Cursor::of(answer, More::Nothing));
     }
 
-    /// The same for an answer to a change.
-    pub(super) fn say_changed(&mut self, peer: PeerId, answer: Answer) {
-        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(answer, More::Nothing) });
-    }
-
     pub(super) fn tell_pages(&mut self, peer: PeerId, cursor: Cursor) {
         if let Some(client) = self.sessions.clients.get_mut(&peer) {
             client.cursor = Some(cursor);
@@ -110,10 +122,16 @@ impl Desk {
         }
     }
 
-    /// Cancels jobs, slice by slice, and tells which.
-    pub(super) fn cancel_all(&mut self, peer: PeerId, jobs: Numbers) {
-        let made = Answer::Selected(jobs.iter().collect());
-        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(made, More::Cancel(jobs)) });
+    /// Does something to jobs, slice by slice, and tells that it is done.
+    pub(super) fn do_all(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
+        let more = More::Deeds(Doing::new(deed, jobs), Numbers::default());
+        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Done, more) });
+    }
+
+    /// The same, and tells which jobs they are.
+    pub(super) fn do_all_selected(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
+        let more = More::Deeds(Doing::new(deed, jobs.clone()), jobs);
+        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Selected(Vec::new()), more) });
     }
 
     /// Tells the next page of an answer, or has the journal asked for it.
@@ -122,29 +140,41 @@ impl Desk {
         let Some(mut cursor) = cursor else { return };
         loop {
             let changed = cursor.changed;
-            if let More::Cancel(jobs) = &mut cursor.more {
-                for job in jobs.take(CANCELS) {
-                    self.cancel_for(peer, job);
+            cursor.more = match cursor.more {
+                More::Deeds(mut doing, told) => {
+                    if !self.go_on_with(peer, &mut doing) {
+                        self.keep_cursor(peer, Cursor { more: More::Deeds(doing, told), ..cursor });
+                        return self.sessions.turns.ready(peer);
+                    }
+                    More::Selected(told)
                 }
-                if jobs.is_empty() {
-                    cursor.more = More::Nothing;
-                    continue;
+                More::Sift(sifting) => {
+                    let Some(sifting) = self.sift(peer, sifting) else { return };
+                    self.keep_cursor(peer, Cursor { more: More::Sift(sifting), ..cursor });
+                    return self.sessions.turns.ready(peer);
                 }
-                self.keep_cursor(peer, cursor);
-                return self.sessions.turns.ready(peer);
-            }
+                more => more,
+            };
             if let Some(page) = cut(&mut cursor.made) {
                 self.keep_cursor(peer, cursor);
                 return self.tell_page(peer, MasterToClient::Piece(Box::new(page)), changed);
             }
             let question = match &mut cursor.more {
-                More::Nothing | More::Cancel(_) => {
+                More::Nothing | More::Deeds(..) | More::Sift(_) => {
                     let answer = MasterToClient::Answer(Box::new(tidied(cursor.made)));
                     return self.tell_page(peer, answer, changed);
                 }
                 More::Nodes(from) => {
                     let next = self.more_nodes(*from, &mut cursor.made);
                     cursor.more = next.map_or(More::Nothing, More::Nodes);
+                    continue;
+                }
+                More::Selected(numbers) => {
+                    let part = numbers.take(NUMBERS);
+                    match &mut cursor.made {
+                        Answer::Selected(made) if !part.is_empty() => made.extend(part),
+                        _ => cursor.more = More::Nothing,
+                    }
                     continue;
                 }
                 More::Numbers(numbers) => {

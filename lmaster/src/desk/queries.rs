@@ -8,6 +8,7 @@ use super::clients::Asked;
 use super::dependencies::Wanted;
 use super::pages::{Cursor, PAGE};
 use super::select::{Purpose, Selecting};
+use super::sift::Sieve;
 use super::{Desk, PeerId, Question};
 use crate::report;
 
@@ -64,20 +65,16 @@ impl Desk {
     }
 
     fn jobs(&mut self, peer: PeerId, (filter, from): (JobFilter, JobId), ended: u32) {
-        // A report costs more than a look at whose the job is.
-        let may_pass = |job: &limo_sched::Job| {
-            let among = |list: &[String], value: &String| list.is_empty() || list.contains(value);
-            among(&filter.users, &job.request.user) && among(&filter.names, &job.request.name)
-        };
+        let sieve = Sieve::new(&filter);
         let mut live = self.core.jobs_from(from);
         let (mut jobs, mut size) = (Vec::new(), 0);
         for (id, job) in live.by_ref().take(LOOKS) {
-            if self.is_folded(id, job) || !may_pass(job) {
+            if self.is_folded(id, job) || !sieve.may_pass(job) {
                 continue;
             }
             let report = self.job_report(id, job);
             size += REPORT_COST;
-            if filter.passes(&report) {
+            if sieve.passes(&report) {
                 size += encoded_len(&report);
                 jobs.push(report);
             }
@@ -151,7 +148,7 @@ impl Desk {
             Ok(prospect) => prospect,
             Err(refused) => return self.refuse(peer, refused.to_string(), None),
         };
-        let candidates = report::candidates(&self.core, (self.now, self.now), request);
+        let mut candidates = report::candidates(&self.core, (self.now, self.now), request);
         let (start, wait) = match prospect {
             Prospect::Starts { unit, estimate } => {
                 let here = |candidate: &&limo_proto::Candidate| {
@@ -161,6 +158,7 @@ impl Desk {
             }
             Prospect::Waits(wait) | Prospect::Refused(wait) => (None, Some(wait.moved(self.core.clock().offset))),
         };
-        self.say(peer, Answer::DryRun(Box::new(DryRun { start, wait, candidates })));
+        let more = report::shorten(&mut candidates);
+        self.say(peer, Answer::DryRun(Box::new(DryRun { start, wait, candidates, more })));
     }
 }

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use limo_model::{JobId, Tasks};
-use limo_proto::{Answer, JobFilter, JobReport, MasterToNode, Selection, Selector};
+use limo_proto::{JobFilter, JobReport, MasterToNode, Selection, Selector};
 use limo_sched::{Phase, Refused};
 
 use super::changes::{ENDING, LAST_SIGNAL};
 use super::clients::Asked;
+use super::deeds::Deed;
 use super::numbers::Numbers;
+use super::pages::Cursor;
 use super::{Caller, Desk, PeerId, Question};
 
-/// Tasks of arrays that one request may name, each time it names them.
-const TASKS_LIMIT: u64 = 10_000_000;
+/// Tasks of arrays that one request may name, each time it names them. All tasks of a larger array are named by the array.
+const TASKS_LIMIT: u64 = 100_000;
 
 /// What a client wants with jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,36 +73,37 @@ impl Desk {
             let question = Question::NewestOf(caller.uid);
             self.ask(peer, question, Asked::Selection(peer, Box::new(selecting)));
         } else {
-            self.selected(peer, &selecting, None);
+            self.selected(peer, selecting, None);
         }
     }
 
     /// `newest` is the caller's newest job, where that was asked for.
-    pub(super) fn selected(&mut self, peer: PeerId, selecting: &Selecting, newest: Option<JobId>) {
-        let Some(caller) = self.caller(peer).cloned() else { return };
-        let Selecting { selection, purpose, .. } = selecting;
-        let found = self.found_jobs(&caller, selecting, newest).and_then(|jobs| match purpose {
-            Purpose::Tell { .. } => Ok(jobs),
-            Purpose::Cancel => self.all_may_be_steered(peer, jobs),
-            Purpose::Signal(signal) => {
-                let jobs = self.all_may_be_steered(peer, jobs)?;
-                self.that_take(*signal, jobs, selection)
-            }
-        });
-        let jobs = match found {
-            Ok(jobs) => jobs,
-            Err(reason) => return self.refuse(peer, reason, None),
-        };
-        match purpose {
-            Purpose::Tell { .. } => self.say(peer, Answer::Selected(jobs.iter().collect())),
-            Purpose::Cancel => self.cancel_all(peer, jobs),
-            Purpose::Signal(signal) => {
-                jobs.iter().for_each(|job| self.send_signal(peer, job, *signal));
-                self.say_changed(peer, Answer::Selected(jobs.iter().collect()));
-            }
+    pub(super) fn selected(&mut self, peer: PeerId, selecting: Selecting, newest: Option<JobId>) {
+        let Some(caller) = self.caller(peer) else { return };
+        match self.found_jobs(caller, &selecting, newest) {
+            Ok(jobs) if selecting.selection.filter.is_empty() => self.chosen(peer, &selecting, jobs),
+            Ok(jobs) => self.tell_pages(peer, Cursor::sift(selecting, jobs)),
+            Err(reason) => self.refuse(peer, reason, None),
         }
     }
 
+    /// These jobs are meant.
+    pub(super) fn chosen(&mut self, peer: PeerId, Selecting { selection, purpose, .. }: &Selecting, jobs: Numbers) {
+        let (deed, jobs) = match purpose {
+            Purpose::Tell { .. } => return self.tell_pages(peer, Cursor::selected(jobs)),
+            Purpose::Cancel => (Deed::Cancel, self.all_may_be_steered(peer, jobs)),
+            Purpose::Signal(signal) => {
+                let jobs = self.all_may_be_steered(peer, jobs);
+                (Deed::Signal(*signal), jobs.and_then(|jobs| self.that_take(*signal, jobs, selection)))
+            }
+        };
+        match jobs {
+            Ok(jobs) => self.do_all_selected(peer, deed, jobs),
+            Err(reason) => self.refuse(peer, reason, None),
+        }
+    }
+
+    /// The jobs of a selection before its filter.
     fn found_jobs(&self, caller: &Caller, selecting: &Selecting, newest: Option<JobId>) -> Result<Numbers, String> {
         let Selecting { selection: Selection { which, filter }, purpose, over } = selecting;
         let live = *purpose != (Purpose::Tell { live: false });
@@ -133,19 +136,14 @@ impl Desk {
         if all {
             ranges.extend(own().map(only));
         } else if which.is_empty() {
-            let named = self.core.jobs().filter(|(_, job)| filter.users.contains(&job.request.user));
-            ranges.extend(named.map(|(id, _)| only(id)));
+            // Those of the users that the filter names.
+            ranges.extend(self.core.jobs().map(|(id, _)| only(id)));
         }
         for (first, last) in Numbers::of_ranges(live_ranges).ranges() {
             let found = self.live.range(JobId(*first)..=JobId(*last)).map(|(id, _)| *id);
             ranges.extend(found.filter(is_there).map(only));
         }
-        let mut jobs = Numbers::of_ranges(ranges);
-        if !filter.is_empty() {
-            let report = |job: &JobId| self.core.job(*job).map(|found| self.job_report(*job, found));
-            jobs.retain(|job| report(job).is_some_and(|report| filter.passes(&report)));
-        }
-        Ok(jobs)
+        Ok(Numbers::of_ranges(ranges))
     }
 
     fn known(&self, job: JobId, live: bool) -> Result<JobId, String> {

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use limo_model::JobId;
-use limo_proto::{ClientToMaster, Query, encoded_len};
+use limo_proto::{Change, ClientToMaster, Query, encoded_len};
 
 use super::clients::BACKLOG_LIMIT;
 use super::commit::not_written;
+use super::deeds::DEEDS;
 use super::numbers::Numbers;
 use super::pages::Cursor;
 use super::turns::{Most, Turns};
@@ -136,7 +137,15 @@ fn is_heavy(message: &ClientToMaster) -> bool {
                 | Query::Changes(_)
                 | Query::BackupPart { .. }
         ),
-        ClientToMaster::ChangeConf(change) => matches!(change.as_ref(), limo_proto::Change::CancelSelected { .. }),
+        ClientToMaster::ChangeConf(change) => match change.as_ref() {
+            Change::CancelSelected { .. } => true,
+            Change::Cancel(jobs)
+            | Change::Hold(jobs)
+            | Change::Release(jobs)
+            | Change::Requeue(jobs)
+            | Change::Priority { jobs, .. } => jobs.len() > DEEDS,
+            _ => false,
+        },
         _ => false,
     }
 }

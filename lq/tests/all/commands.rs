@@ -60,6 +60,7 @@ async fn explain_a_waiting_job() {
         draw: Power::from_mw(18_500),
         band: Band::new(Power::from_watts(40), Power::from_watts(60)).expect("a band"),
         candidates: vec![candidate(Some(wait)), candidate(None)],
+        more: 7,
         job,
     };
     let (output, asked) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
@@ -73,7 +74,8 @@ async fn explain_a_waiting_job() {
          deadline     2017-10-26 21:00\n\n\
          UNIT    HARDWARE  CAP  DURATION   POWER     ENERGY   COST NOW    WAITING       BAND  ESTIMATE FROM    OBSTACLE\n\
          {cells}{reason}\n\
-         {cells}none\n"
+         {cells}none\n\
+         and 7 more\n"
     );
     assert_eq!(output, printed(&expected));
     assert_eq!(asked, [ask(Query::Explain(JobId(3)))]);

@@ -91,6 +91,7 @@ async fn an_explanation_without_an_upper_limit() {
         draw: Power::from_watts(18),
         band: Band::UNLIMITED,
         candidates: vec![candidate(None)],
+        more: 7,
         job,
     };
     let found = parsed(&["explain", "3", "--json"], answer(Answer::Explanation(Box::new(explanation)))).await;
@@ -101,5 +102,5 @@ async fn an_explanation_without_an_upper_limit() {
         "node": "n1", "unit": "cpu", "hardware": "xeon", "cap_w": null, "estimate": estimate, "cost_eur": 0.0012,
         "waiting_eur": 0.0003, "band_eur": -0.0001, "obstacle": null,
     }]);
-    assert_eq!(found["candidates"], expected);
+    assert_eq!((&found["candidates"], &found["candidates_left_out"]), (&expected, &json!(7)));
 }

@@ -108,7 +108,8 @@ async fn a_detached_job_is_handed_in_again_with_its_key() {
 #[tokio::test]
 async fn a_dry_run_submits_nothing() {
     let wait = Wait::Band { needs: Power::from_watts(90), left: Power::from_mw(41_500), until: None };
-    let result = |start| DryRun { start, wait: Some(wait.clone()), candidates: vec![candidate(Some(wait.clone()))] };
+    let result =
+        |start| DryRun { start, wait: Some(wait.clone()), candidates: vec![candidate(Some(wait.clone()))], more: 0 };
     let reason = wait.shown(|_: Time| String::new()).to_string();
     let run = async |args: &[&str], result: DryRun| {
         let master = FakeMaster::start().await.expect("a master");

@@ -5,6 +5,14 @@ use limo_proto::{Change, Selection, Selector};
 use super::*;
 
 impl Bench {
+    pub(super) fn jobs(&mut self) -> Vec<JobReport> {
+        let client = self.client(0);
+        let answer = self.ask(client, Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1000 });
+        let MasterToClient::Answer(answer) = answer else { panic!("{answer:?}") };
+        let Answer::Jobs(jobs) = *answer else { panic!("{answer:?}") };
+        jobs
+    }
+
     /// Clients take what they were sent.
     pub(super) fn drain(&mut self) {
         for peer in std::mem::take(&mut self.undrained) {
@@ -109,7 +117,7 @@ fn a_request_has_at_most_so_many_selectors() {
 }
 
 /// A submission that waits, with a name that makes its report long.
-fn named(key: u32) -> ClientToMaster {
+pub(super) fn named(key: u32) -> ClientToMaster {
     let ClientToMaster::SendExec(mut exec) = exec(1) else { panic!("another message") };
     exec.key[..4].copy_from_slice(&key.to_le_bytes());
     (exec.request.name, exec.launch.io) = ("x".repeat(250), Io::Detached);

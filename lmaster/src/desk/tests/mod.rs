@@ -24,6 +24,7 @@ mod readings;
 mod restarts;
 mod samples;
 mod select;
+mod slices;
 mod steer;
 mod streams;
 mod taking;
@@ -197,6 +198,8 @@ struct Bench {
     /// Clients take nothing of what they are sent until the test says so.
     slow_clients: bool,
     undrained: Vec<PeerId>,
+    /// Whether the test gives turns to queries.
+    slow_turns: bool,
     answers: VecDeque<Input>,
     committing: VecDeque<Batch>,
     to_nodes: Vec<(PeerId, MasterToNode)>,
@@ -232,6 +235,7 @@ impl Bench {
             slow_answers: false,
             slow_clients: false,
             undrained: Vec::new(),
+            slow_turns: false,
             answers: VecDeque::new(),
             committing: VecDeque::new(),
             to_nodes: Vec::new(),
@@ -264,7 +268,7 @@ impl Bench {
                 self.disk.write(batch);
                 inputs.push_back(Input::Committed(Ok(())));
             }
-            if inputs.is_empty() && self.desk.has_turn() {
+            if inputs.is_empty() && self.desk.has_turn() && !self.slow_turns {
                 inputs.push_back(Input::Turn);
             }
         }
@@ -344,14 +348,6 @@ impl Bench {
         self.heard(client);
         self.say(client, ClientToMaster::Ask(Box::new(query)));
         self.heard(client).pop().expect("an answer")
-    }
-
-    fn jobs(&mut self) -> Vec<JobReport> {
-        let client = self.client(0);
-        let answer = self.ask(client, Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1000 });
-        let MasterToClient::Answer(answer) = answer else { panic!("{answer:?}") };
-        let Answer::Jobs(jobs) = *answer else { panic!("{answer:?}") };
-        jobs
     }
 
     /// What a client was told since the last time.
