@@ -12,6 +12,7 @@ use limo_feeds::slot::Quantity;
 use limo_feeds::source::{Loaded, load};
 use limo_model::{Span, Time};
 use limo_proto::{FeedKind, FeedReport};
+use tokio::time::Instant;
 
 /// How a feed does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +25,31 @@ enum State {
     Failing,
 }
 
+/// A time of the wall clock, which never is further away than when it was set: the clock may be set back.
+#[derive(Debug, Clone, Copy)]
+pub struct Due {
+    pub at: Time,
+    latest: Instant,
+}
+
+impl Due {
+    fn at(at: Time, now: Time) -> Self {
+        let pause = u64::try_from((at - now).ms()).unwrap_or(0);
+        Self { at, latest: Instant::now() + Duration::from_millis(pause) }
+    }
+
+    fn is_over(self, now: Time) -> bool {
+        self.at <= now || self.latest <= Instant::now()
+    }
+}
+
 /// A feed, and what became of it.
 pub struct Look<V> {
     pub feed: Feed<V>,
     kind: FeedKind,
     fetcher: Fetcher,
     /// When to ask next; `None` while it is being asked.
-    pub due: Option<Time>,
+    pub due: Option<Due>,
     state: State,
     failures: u32,
     last_success: Option<Time>,
@@ -47,12 +66,22 @@ impl<V: Quantity> Look<V> {
         let fetcher = Fetcher::new(limo_feeds::fetch::TIMEOUT, feed.authorities.as_deref())?;
         let (state, failures) = (State::New, 0);
         let (last_success, last_error, skewed) = (None, None, false);
-        Ok(Self { feed, kind, fetcher, due: Some(now), state, failures, last_success, last_error, skewed })
+        Ok(Self {
+            feed,
+            kind,
+            fetcher,
+            due: Some(Due::at(now, now)),
+            state,
+            failures,
+            last_success,
+            last_error,
+            skewed,
+        })
     }
 
     /// The look that is due, if one is.
     pub fn begin(&mut self, now: Time) -> Option<impl Future<Output = Loaded<V>> + Send + 'static> {
-        self.due.take_if(|due| *due <= now)?;
+        self.due.take_if(|due| due.is_over(now))?;
         let (fetcher, source) = (self.fetcher.clone(), self.feed.source.clone());
         Some(async move {
             let window = Window::around(now, source.zone());
@@ -83,7 +112,7 @@ impl<V: Quantity> Look<V> {
         self.last_error = said.map(|said| (now, said));
         self.failures = if state == State::Failing { self.failures.saturating_add(1) } else { 0 };
         self.skew(loaded.skew);
-        self.due = Some(self.next(now, loaded, known_until));
+        self.due = Some(Due::at(self.next(now, loaded, known_until), now));
     }
 
     fn next(&self, now: Time, loaded: &Loaded<V>, known_until: Option<Time>) -> Time {
@@ -122,5 +151,21 @@ impl<V: Quantity> Look<V> {
     /// What its slots are kept by.
     pub fn key(&self) -> String {
         super::kept::key(self.kind.name(), &self.feed.name, self.feed.source.currency())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_clock_that_is_set_back_puts_nothing_off() {
+        let at = |secs: i64| Time::from_unix_ms(secs * 1_000);
+        let due = Due::at(at(86_400 + 60), at(86_400));
+        assert!(!due.is_over(at(86_459)) && due.is_over(at(86_460)));
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert!(!due.is_over(at(59)), "a day earlier");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(due.is_over(at(60)));
     }
 }

@@ -155,8 +155,8 @@ impl Telling {
     }
 
     fn pause(&self, at: Time) -> Duration {
-        let due = self.prices.iter().filter_map(|look| look.due);
-        let carbon = self.carbon.iter().filter_map(|look| look.due);
+        let due = self.prices.iter().filter_map(|look| look.due.map(|due| due.at));
+        let carbon = self.carbon.iter().filter_map(|look| look.due.map(|due| due.at));
         let next = due.chain(carbon).chain(self.outlook.next_change(at)).min().map_or(LONGEST_PAUSE, |next| next - at);
         let pause = next.max(SHORTEST_PAUSE).min(LONGEST_PAUSE);
         Duration::from_millis(u64::try_from(pause.ms()).unwrap_or(0))

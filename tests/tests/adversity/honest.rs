@@ -79,6 +79,9 @@ pub struct Work {
 pub struct Counts {
     /// Their energy was compared with their draw over their own times.
     pub measured: u64,
+    /// What these were charged, and what they drew, in joules.
+    pub charged_j: f64,
+    pub drawn_j: f64,
     /// Their whole output was compared.
     pub attached: u64,
     /// Their time limit ended them, not too early.
@@ -135,9 +138,12 @@ impl Work {
         *self.counts.lock().expect("whole")
     }
 
-    /// A job was checked; its energy only if `compared`.
-    pub fn measured(&self, compared: bool) {
-        self.counts.lock().expect("whole").measured += u64::from(compared);
+    /// The energy of a job was compared, in joules.
+    pub fn measured(&self, charged: f64, drawn: f64) {
+        let mut counts = self.counts.lock().expect("whole");
+        counts.measured += 1;
+        counts.charged_j += charged;
+        counts.drawn_j += drawn;
     }
 
     pub fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
