@@ -14,6 +14,11 @@ fn limit(bench: &mut Bench, watts: i64) {
 
 /// A job that may be suspended, or run again, runs on `n1`.
 fn running(requeue: bool) -> (Bench, PeerId, JobId) {
+    running_for(requeue, None)
+}
+
+/// The same with a time limit.
+fn running_for(requeue: bool, limit: Option<Span>) -> (Bench, PeerId, JobId) {
     let mut bench = Bench::new();
     let (node, client, root) = (bench.node("n1"), bench.client(7), bench.client(0));
     bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy(limo_sched::Preset::Limo))));
@@ -21,6 +26,7 @@ fn running(requeue: bool) -> (Bench, PeerId, JobId) {
         client,
         exec_with(1, |exec| {
             (exec.request.may_suspend, exec.request.may_requeue) = (!requeue, requeue);
+            exec.request.time_limit = limit;
             exec.launch.io = Io::Detached;
         }),
     );
@@ -118,6 +124,38 @@ fn a_job_stands_still_and_goes_on() {
     assert_eq!(bench.jobs()[0].state, JobState::Running);
     bench.report(node, ended(job, attempt, 0));
     assert!(bench.desk.core.job(job).is_none());
+}
+
+#[test]
+fn nodes_are_told_of_time_limits_that_are_put_off() {
+    let (mut bench, node, job) = running_for(false, Some(Span::from_secs(60)));
+    let extended = |orders: &[MasterToNode]| {
+        let limits = orders.iter().filter_map(|order| match order {
+            MasterToNode::Extend { job: JobId(1), attempt: Attempt(1), limit } => Some(*limit),
+            _ => None,
+        });
+        limits.last()
+    };
+    assert_eq!(extended(&bench.orders(node)), None, "it runs as it was started");
+    limit(&mut bench, 50);
+    let slow = extended(&bench.orders(node)).expect("a lower cap");
+    assert!(slow > Span::from_secs(60), "{slow}");
+    limit(&mut bench, 25);
+    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"], "a job that stands still has no end");
+    bench.pass(Span::from_secs(100));
+    limit(&mut bench, 200);
+    let again = extended(&bench.orders(node)).expect("it goes on");
+    assert!(again >= Span::from_secs(160), "{again}");
+    let running = AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt: Attempt(1),
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
+    let back = bench.node_with("n1", "boot", vec![running]);
+    assert_eq!(extended(&bench.orders(back)), Some(again), "a node that is back may have missed it");
 }
 
 #[test]
