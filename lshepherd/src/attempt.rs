@@ -51,7 +51,7 @@ impl Attempt {
     pub fn new(launch: &Launch, plan: &Plan, now: BootTime) -> Self {
         Self {
             phase: Phase::Idle,
-            watch: Watch::new(launch.time_limit, launch.kill_grace, launch.lease.is_some()),
+            watch: Watch::new(launch),
             mark: Mark { cookie: plan.cookie.clone(), uid: plan.uid },
             identity: plan.identity.clone(),
             carried: plan.carried.as_ref().map(|carried| carried.directory.clone()),

@@ -173,6 +173,7 @@ impl Shepherd {
         let mut late = Vec::new();
         for (&handle, attempt) in &mut self.attempts {
             match attempt.watch.due(self.lease, now) {
+                Some(Due::Warn(signal)) => attempt.signal(signal),
                 Some(Due::Term(why)) => {
                     self.answers.push_back(Answer::Stopping { handle, why });
                     attempt.terminate();

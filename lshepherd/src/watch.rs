@@ -1,6 +1,6 @@
 //! The timers of one job: time limit, lease, and the time from TERM to KILL. Knows no clock and no process.
 
-use limo_shepherd::{BootTime, Why};
+use limo_shepherd::{BootTime, Launch, Why};
 
 /// The timers of a job.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +12,8 @@ pub struct Watch {
     extended: u64,
     /// When the limit began to run or continued; `None` while the job is frozen or has not begun.
     since: Option<BootTime>,
+    /// A signal, and how many milliseconds before the limit; `None` once it was sent.
+    warning: Option<(i32, u64)>,
     leased: bool,
     /// Milliseconds from TERM to KILL when a timer ends the job.
     grace: u64,
@@ -28,14 +30,16 @@ struct Stop {
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
+    /// A signal that its user wants.
+    Warn(i32),
     Term(Why),
     Kill,
 }
 
 impl Watch {
-    /// `limit` and `grace` in milliseconds.
-    pub fn new(limit: Option<u64>, grace: u64, leased: bool) -> Self {
-        Self { limit, grace, leased, ..Self::default() }
+    pub fn new(launch: &Launch) -> Self {
+        let Launch { time_limit: limit, warning, kill_grace: grace, lease, .. } = *launch;
+        Self { limit, warning, grace, leased: lease.is_some(), ..Self::default() }
     }
 
     /// The command runs from now on.
@@ -89,11 +93,16 @@ impl Watch {
         Some(limit.max(self.began?.plus(self.extended)))
     }
 
+    fn warn_at(&self) -> Option<BootTime> {
+        let (_, before) = self.warning?;
+        Some(BootTime(self.limit_at()?.0.saturating_sub(before)))
+    }
+
     /// When something will be due. `lease` is the end of all leases.
     pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
         let end = [self.limit_at(), lease.filter(|_| self.leased)].into_iter().flatten().min();
         match self.stop {
-            None => end,
+            None => end.into_iter().chain(self.warn_at()).min(),
             // A long grace does not outlive the limit or the lease.
             Some(Stop { kill_at, .. }) => kill_at.map(|at| end.map_or(at, |end| at.min(end.plus(self.grace)))),
         }
@@ -112,6 +121,7 @@ impl Watch {
         let why = match () {
             () if over(lease.filter(|_| self.leased)) => Why::Lease,
             () if over(self.limit_at()) => Why::Limit,
+            () if over(self.warn_at()) => return self.warning.take().map(|(signal, _)| Due::Warn(signal)),
             () => return None,
         };
         self.stop = Some(Stop { why, kill_at: Some(now.plus(self.grace)) });
@@ -121,15 +131,35 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use limo_shepherd::Handle;
+
     use super::*;
 
     fn at(ms: u64) -> BootTime {
         BootTime(ms)
     }
 
+    /// Milliseconds.
+    fn timers(time_limit: Option<u64>, kill_grace: u64, leased: bool) -> Watch {
+        let (handle, lease) = (Handle(1), leased.then_some(at(0)));
+        Watch::new(&Launch { handle, time_limit, warning: None, kill_grace, lease, launch_deadline: 1000 })
+    }
+
+    #[test]
+    fn a_warning_comes_once_ahead_of_the_limit() {
+        let mut watch = Watch { warning: Some((10, 30)), ..timers(Some(100), 10, false) };
+        watch.begins(at(1000));
+        assert_eq!((watch.deadline(None), watch.due(None, at(1069))), (Some(at(1070)), None));
+        watch.extend(150);
+        assert_eq!((watch.deadline(None), watch.due(None, at(1119))), (Some(at(1120)), None));
+        assert_eq!(watch.due(None, at(1120)), Some(Due::Warn(10)));
+        assert_eq!((watch.deadline(None), watch.due(None, at(1149))), (Some(at(1150)), None));
+        assert_eq!(watch.due(None, at(1150)), Some(Due::Term(Why::Limit)));
+    }
+
     #[test]
     fn a_limit_excludes_frozen_time() {
-        let mut watch = Watch::new(Some(100), 10, false);
+        let mut watch = timers(Some(100), 10, false);
         assert_eq!(watch.deadline(None), None, "it has not begun");
         watch.begins(at(1000));
         watch.frozen(true, at(1040));
@@ -146,7 +176,7 @@ mod tests {
 
     #[test]
     fn an_extended_limit_counts_from_the_beginning() {
-        let mut watch = Watch::new(Some(100), 10, false);
+        let mut watch = timers(Some(100), 10, false);
         watch.begins(at(1000));
         watch.extend(40);
         assert_eq!(watch.deadline(None), Some(at(1100)), "no limit becomes shorter");
@@ -161,20 +191,20 @@ mod tests {
 
     #[test]
     fn a_lease_ends_only_leased_jobs_and_can_be_renewed() {
-        let mut watch = Watch::new(None, 10, true);
+        let mut watch = timers(None, 10, true);
         watch.begins(at(0));
         watch.frozen(true, at(1));
         assert_eq!((watch.deadline(Some(at(50))), watch.due(Some(at(50)), at(49))), (Some(at(50)), None));
         assert_eq!(watch.due(Some(at(80)), at(50)), None, "renewed");
         assert_eq!(watch.due(Some(at(80)), at(80)), Some(Due::Term(Why::Lease)), "frozen or not");
-        let mut other = Watch::new(None, 10, false);
+        let mut other = timers(None, 10, false);
         other.begins(at(0));
         assert_eq!((other.deadline(Some(at(50))), other.due(Some(at(50)), at(60))), (None, None));
     }
 
     #[test]
     fn the_earliest_kill_counts() {
-        let mut watch = Watch::new(None, 10, false);
+        let mut watch = timers(None, 10, false);
         assert!(watch.stop(Why::Stop, at(500)));
         watch.stop(Why::Stop, at(200));
         watch.stop(Why::Stop, at(900));
@@ -182,7 +212,7 @@ mod tests {
         assert_eq!(watch.due(None, at(200)), Some(Due::Kill));
         watch.stop(Why::Stop, at(100));
         assert_eq!(watch.due(None, at(300)), None, "KILL was sent");
-        let mut long = Watch::new(Some(100), 10, true);
+        let mut long = timers(Some(100), 10, true);
         long.begins(at(0));
         assert!(long.stop(Why::Stop, at(9000)) && !long.stop(Why::Stop, at(8000)));
         assert_eq!(long.deadline(Some(at(500))), Some(at(110)), "the time limit and its grace come first");

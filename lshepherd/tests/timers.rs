@@ -96,7 +96,7 @@ fn cookie() -> String {
 }
 
 fn plain() -> Launch {
-    Launch { handle: Handle(1), time_limit: None, kill_grace: 100, lease: None, launch_deadline: 30_000 }
+    Launch { handle: Handle(1), time_limit: None, warning: None, kill_grace: 100, lease: None, launch_deadline: 30_000 }
 }
 
 #[test]

@@ -260,6 +260,7 @@ mod tests {
                 ..Launch::default()
             },
             time_limit: None,
+            warning: None,
             kill_grace: limo_model::Span::from_secs(30),
             restarts: 0,
             lease: None,

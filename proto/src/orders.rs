@@ -1,6 +1,6 @@
 //! What the master tells nodes: jobs, and what is to become of them.
 
-use limo_model::{Attempt, JobId, JournalId, Lease, Placement, Power, Span};
+use limo_model::{Attempt, JobId, JournalId, Lease, Placement, Power, Span, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Launch, Share, Task, WindowSize};
@@ -109,6 +109,8 @@ pub struct DoExec {
     pub launch: Launch,
     /// How long the command may run, time in which the job is suspended excluded. The node ends it then.
     pub time_limit: Option<Span>,
+    /// A signal that the node sends ahead of that.
+    pub warning: Option<Warning>,
     /// Time between TERM and KILL when the node ends it.
     pub kill_grace: Span,
     /// How often the job was ended to run again.

@@ -150,7 +150,7 @@ mod tests {
     use crate::order::{Handle, Order};
 
     fn launch() -> Launch {
-        Launch { handle: Handle(1), time_limit: None, kill_grace: 0, lease: None, launch_deadline: 1 }
+        Launch { handle: Handle(1), time_limit: None, warning: None, kill_grace: 0, lease: None, launch_deadline: 1 }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Launch {
     pub handle: Handle,
     /// How long the command may run, time while it is frozen excluded. `None` for as long as it likes.
     pub time_limit: Option<u64>,
+    /// A signal for its process group, and how long before the time limit.
+    pub warning: Option<(i32, u64)>,
     /// Time between TERM and KILL when a timer ends the job.
     pub kill_grace: u64,
     /// Set if the job must end when the lease does. A later `Order::Lease` moves the end of every lease.
@@ -70,6 +72,8 @@ mod tag {
     pub const DIRECTORY: u16 = 9;
     pub const UID: u16 = 10;
     pub const PLAN: u16 = 11;
+    pub const WARNING: u16 = 12;
+    pub const WARN_BEFORE: u16 = 13;
 }
 
 pub(crate) use tag::PLAN;
@@ -108,6 +112,10 @@ impl Order {
         Ok(match fields.kind {
             HELLO => Self::Hello,
             LAUNCH => Self::Launch(Launch {
+                warning: match (fields.maybe(tag::WARNING)?, fields.maybe(tag::WARN_BEFORE)?) {
+                    (Some(signal), Some(before)) => Some((narrow(tag::WARNING, signal)?, before)),
+                    _ => None,
+                },
                 handle: handle()?,
                 time_limit: fields.maybe(tag::TIME_LIMIT)?,
                 kill_grace: fields.maybe(tag::KILL_GRACE)?.unwrap_or(0),
@@ -134,6 +142,8 @@ impl Launch {
         writer
             .number(tag::HANDLE, self.handle.0)
             .maybe(tag::TIME_LIMIT, self.time_limit)
+            .maybe(tag::WARNING, self.warning.and_then(|(signal, _)| u64::try_from(signal).ok()))
+            .maybe(tag::WARN_BEFORE, self.warning.map(|(_, before)| before))
             .number(tag::KILL_GRACE, self.kill_grace)
             .maybe(tag::LEASE, self.lease.map(|until| until.0))
             .number(tag::LAUNCH_DEADLINE, self.launch_deadline);
@@ -151,6 +161,7 @@ mod tests {
         let launch = Launch {
             handle,
             time_limit: Some(3000),
+            warning: Some((10, 500)),
             kill_grace: 5,
             lease: Some(BootTime(77)),
             launch_deadline: 30_000,

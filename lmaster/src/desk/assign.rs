@@ -142,6 +142,7 @@ impl Desk {
             user: live.request.user.clone(),
             placement: placed_on(assignment, *nodes.get(index)?),
             time_limit: live.request.time_limit,
+            warning: live.request.warning,
             kill_grace: self.grace_of(job),
             restarts: self.core.job(job).map_or(0, |job| job.restarts),
             launch: live.launch_of_one(),

@@ -46,8 +46,6 @@ pub(super) enum After {
     Attach(PeerId, Attach),
     Finished(Box<JobReport>),
     Learn(Box<Lesson>),
-    /// A signal ahead of the time limit.
-    Warn(JobId, Attempt, i32),
     /// A job goes on that has used what it may.
     UsedUp(JobId, UsedUp),
 }
@@ -144,7 +142,6 @@ impl Desk {
             }
             After::Attach(peer, attach) => self.attached(peer, attach),
             After::Finished(report) => self.finished(report),
-            After::Warn(job, attempt, signal) => self.warn(job, attempt, signal),
             After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
             After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
         }
@@ -248,10 +245,9 @@ impl Desk {
             Command::Cap { node, .. } => Some(After::Caps(*node)),
             Command::Suspend { job, attempt } => Some(After::Pause(*job, *attempt, true)),
             Command::Resume { job, attempt } => Some(After::Pause(*job, *attempt, false)),
-            Command::Signal { job, attempt, signal } => Some(After::Warn(*job, *attempt, *signal)),
             Command::UsedUp { job, used_up, .. } => Some(After::UsedUp(*job, *used_up)),
-            // No node registers as one that can be switched: see `NewSlave`.
-            Command::Sleep { .. } | Command::Wake { .. } => None,
+            // The node warns the job itself. No node registers as one that can be switched: see `NewSlave`.
+            Command::Signal { .. } | Command::Sleep { .. } | Command::Wake { .. } => None,
         };
         self.book.open.after.extend(round.commands.iter().filter_map(command));
         rows

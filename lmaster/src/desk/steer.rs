@@ -29,13 +29,6 @@ impl Desk {
         self.extend(job);
     }
 
-    /// A running job is to get a signal. A node that is away now does not hear of it later.
-    pub(super) fn warn(&mut self, job: JobId, attempt: Attempt, signal: i32) {
-        for peer in self.assignment(job, attempt).map(|_| self.open_links(job)).unwrap_or_default() {
-            self.tell_node(peer, MasterToNode::Signal { job, attempt, signal });
-        }
-    }
-
     /// How long a job has from TERM to KILL.
     pub(super) fn grace_of(&self, job: JobId) -> Span {
         let own = self.live_of(job).and_then(|live| live.request.kill_grace);

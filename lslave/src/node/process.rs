@@ -114,9 +114,10 @@ impl Node {
             let handle = self.shepherd.handle();
             let launch_deadline = LAUNCH_DEADLINE_S * 1000;
             let time_limit = starting.exec.time_limit.map(ms);
+            let warning = starting.exec.warning.map(|warning| (warning.signal, ms(warning.before)));
             // The master counts on the grace of a lease, which none exceeds.
             let kill_grace = ms(starting.exec.kill_grace);
-            let launch = Launch { handle, time_limit, kill_grace, lease: lease_end, launch_deadline };
+            let launch = Launch { handle, time_limit, warning, kill_grace, lease: lease_end, launch_deadline };
             let ordered = self.shepherd.launch(&launch, &prepared.plan, prepared.descriptors);
             ordered.map_err(|error| LaunchError::Launcher(error.to_string()))?;
             Ok((handle, prepared.ours))

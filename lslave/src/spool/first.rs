@@ -47,6 +47,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         placement,
         launch,
         time_limit,
+        warning: None,
         // The default of the masters that sent no other.
         kill_grace: Span::from_secs(30),
         restarts,

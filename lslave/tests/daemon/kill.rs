@@ -1,6 +1,6 @@
 //! Signals, stops, and that nothing of a job is left when it is over.
 
-use limo_model::{Attempt, JobId, Outcome, Span};
+use limo_model::{Attempt, JobId, Outcome, Span, Warning};
 use limo_proto::{Channel, MasterToNode};
 
 use crate::master::{Daemon, Master, Session, is_running, shell};
@@ -69,10 +69,13 @@ async fn a_job_that_ignores_term_is_killed_with_everything_it_started() {
 
 /// Without a word of the master, whose connection or clock may be wrong, and although the daemon stands still.
 #[tokio::test]
-async fn a_time_limit_holds_without_master_and_daemon() {
+async fn a_time_limit_and_its_warning_hold_without_master_and_daemon() {
     let (mut node, daemon) = node().await;
-    let mut job = shell(1, "echo 0; exec sleep 1000");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let script = format!("trap 'echo warned > {}' USR1; echo 0; while :; do sleep 0.1; done", file.path().display());
+    let mut job = shell(1, &script);
     job.time_limit = Some(Span::from_secs(2));
+    job.warning = Some(Warning { signal: nix::libc::SIGUSR1, before: Span::from_secs(1) });
     let before = std::time::Instant::now();
     node.run(job).await;
     numbers(&mut node, 1).await;
@@ -90,6 +93,7 @@ async fn a_time_limit_holds_without_master_and_daemon() {
     };
     crate::master::within(gone).await;
     assert!(before.elapsed() >= std::time::Duration::from_secs(2), "{:?}", before.elapsed());
+    assert_eq!(std::fs::read_to_string(file.path()).expect("a file"), "warned\n");
     daemon.signal(nix::sys::signal::Signal::SIGCONT);
     let (outcome, usage) = node.ended(1).await;
     assert_eq!(outcome, Outcome::SignaledAtLimit(15));

@@ -304,6 +304,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         lease: None,
         task: None,
         share: None,
+        warning: None,
         kill_grace: limo_model::Span::from_secs(30),
     }
 }

@@ -234,6 +234,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
                 placement,
                 launch,
                 time_limit,
+                warning: Some(Warning { signal: 10, before: Span::from_ms(i64::from(restarts)) }),
                 kill_grace: Span::from_ms(i64::from(restarts)),
                 restarts,
                 task,
