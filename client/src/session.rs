@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use limo_model::{Drawn, JobId, Time};
 use limo_proto::{
     Answer, BackupReport, Change, ClientToMaster, EnergyQuery, EnergyReport, Explanation, Finished, Frame, JobFilter,
-    JobReport, MasterToClient, NUMBERS_LIMIT, NodeReport, Query, Selector, Status,
+    JobReport, JournalSizes, MasterToClient, NUMBERS_LIMIT, NodeReport, Query, Selector, Status,
 };
 
 use crate::location::Master;
@@ -48,6 +48,14 @@ impl Session {
     pub async fn backup(&mut self) -> Result<BackupReport, AskError> {
         match self.exchange(ClientToMaster::ChangeConf(Box::new(Change::Backup))).await? {
             Answer::Backup(report) => Ok(report),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Gives room in the journal that is no longer used back to the file system.
+    pub async fn compact_journal(&mut self) -> Result<JournalSizes, AskError> {
+        match self.exchange(ClientToMaster::ChangeConf(Box::new(Change::CompactJournal))).await? {
+            Answer::Compacted(sizes) => Ok(sizes),
             other => Err(unexpected(&other)),
         }
     }

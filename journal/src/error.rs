@@ -88,6 +88,17 @@ pub enum QueryError {
     Closed,
 }
 
+/// Why the journal was not compacted. What was given back until then stays so.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CompactError {
+    #[error("the journal cannot be written at present")]
+    ReadOnly,
+    #[error("the journal could not be compacted: {detail}")]
+    Database { detail: String },
+    #[error("the journal is closed")]
+    Closed,
+}
+
 /// Why there is no ballast.
 #[derive(Debug, Error)]
 pub enum BallastError {

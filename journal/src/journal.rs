@@ -16,7 +16,8 @@ use tokio::task::JoinHandle;
 use crate::backup::{self, BackupError};
 use crate::batch::{Batch, FinishedRow, Recovered};
 use crate::changes::{ChangeQuery, ChangeRow};
-use crate::error::{BallastError, CommitError, OpenError, QueryError, ReadError, RecoverError};
+use crate::compact::Compaction;
+use crate::error::{BallastError, CommitError, CompactError, OpenError, QueryError, ReadError, RecoverError};
 use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 use crate::reader::{self, Question};
 use crate::readings::NodeSum;
@@ -126,6 +127,17 @@ impl Journal {
         let (answer, answered) = oneshot::channel();
         let _ = self.requests.send(Request::RestoreBallast(answer));
         answered.await.unwrap_or(Err(BallastError::Closed))
+    }
+
+    /// Gives room that is no longer used back to the file system, in short steps between which batches are committed. A
+    /// file that was made before there was compaction is written anew once, and batches wait for that.
+    ///
+    /// # Errors
+    /// [`CompactError`] if the journal cannot be written.
+    pub async fn compact(&self) -> Result<Compaction, CompactError> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.requests.send(Request::Compact(answer));
+        answered.await.unwrap_or(Err(CompactError::Closed))
     }
 
     /// Finished jobs, newest first.

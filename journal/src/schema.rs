@@ -1,8 +1,9 @@
 //! The tables of `journal.db`, how connections to it are set up, and which versions of it this program reads.
 
+use std::fs;
 use std::path::Path;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous};
+use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::error::OpenError;
@@ -102,11 +103,14 @@ const APPLICATION: i64 = 0x4c69_6d6f;
 
 /// FULL: with NORMAL a power failure can take back what was acknowledged.
 pub(crate) fn writing(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
+    let options = SqliteConnectOptions::new()
         .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
-        .disable_statement_logging()
+        .disable_statement_logging();
+    // Only of a new file: to set it again is a write.
+    let is_new = fs::metadata(path).map_or(true, |metadata| metadata.len() == 0);
+    if is_new { options.auto_vacuum(SqliteAutoVacuum::Incremental) } else { options }
 }
 
 pub(crate) fn reading(path: &Path) -> SqliteConnectOptions {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -10,8 +11,9 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
 use crate::ballast::Ballast;
 use crate::batch::{Batch, Entry, Recovered, Submission};
+use crate::compact::{Compaction, Compactor};
 use crate::directory::{Claim, LOCK_PATIENCE, claim, prepare_file};
-use crate::error::{BallastError, CommitError, OpenError, RecoverError, is_full};
+use crate::error::{BallastError, CommitError, CompactError, OpenError, RecoverError, is_full};
 use crate::reader::{Reader, Shared};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
@@ -25,6 +27,7 @@ pub(crate) enum Request {
     Commit(Box<Queued>),
     Recover(Answer<Recovered, RecoverError>),
     RestoreBallast(Answer<(), BallastError>),
+    Compact(Answer<Compaction, CompactError>),
 }
 
 /// A batch that waits for its transaction.
@@ -46,6 +49,7 @@ pub(crate) struct Writer {
     pub(crate) reader: Shared,
     /// Why nothing is written before the ballast is back: the disk was full without it, too.
     starved: Option<String>,
+    compactor: Compactor,
     /// Dropped last: nobody else may open the directory while a connection is open.
     _claim: Claim,
 }
@@ -75,7 +79,9 @@ impl Writer {
             tracing::warn!(%error, "no ballast under the journal");
         }
         let (dir, reader) = (dir.to_owned(), Arc::new(Mutex::new(reader)));
-        let mut writer = Self { dir, conn, generation: 0, last_seq: 0, ballast, reader, starved, _claim: claim };
+        let compactor = Compactor::new();
+        let mut writer =
+            Self { dir, conn, generation: 0, last_seq: 0, ballast, reader, starved, compactor, _claim: claim };
         let recovered = writer.recover().await?;
         Ok((writer, recovered))
     }
@@ -83,7 +89,15 @@ impl Writer {
     /// Serves until every sender is gone and the queue is empty.
     pub(crate) async fn serve(mut self, mut requests: UnboundedReceiver<Request>) -> Self {
         let mut taken = Vec::new();
-        while requests.recv_many(&mut taken, GROUP).await > 0 {
+        loop {
+            let wait = self.compactor.wait().unwrap_or(Duration::MAX);
+            let Ok(count) = tokio::time::timeout(wait, requests.recv_many(&mut taken, GROUP)).await else {
+                self.compact().await;
+                continue;
+            };
+            if count == 0 {
+                return self;
+            }
             let mut group = Vec::new();
             for request in taken.drain(..) {
                 // What is asked for between two batches happens between them.
@@ -97,11 +111,18 @@ impl Writer {
                         self.commit(std::mem::take(&mut group)).await;
                         let _ = answer.send(self.restore_ballast().await);
                     }
+                    Request::Compact(answer) => self.compactor.ask(&self.dir.join(schema::FILE), answer),
                 }
             }
             self.commit(group).await;
         }
-        self
+    }
+
+    async fn compact(&mut self) {
+        let path = self.dir.join(schema::FILE);
+        // The room that is left on a full disk belongs to the ends of jobs.
+        let conn = self.conn.as_mut().filter(|_| self.ballast.is_present());
+        self.compactor.step(&path, conn).await;
     }
 
     /// To be called when the reader is closed: the last connection takes the write-ahead log up into the database.
@@ -128,6 +149,7 @@ impl Writer {
         if current.is_empty() {
             return;
         }
+        self.compactor.watch();
         let result = self.write(&mut current).await;
         if let Err(error) = &result {
             tracing::error!(%error, batches = current.len(), "the journal refuses everything until it is recovered");

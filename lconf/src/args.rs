@@ -10,6 +10,7 @@ use limo_sched::{Measure, ModeSetting, Preset};
 
 use crate::backup::Backup;
 use crate::history::{History, Undo};
+use crate::journal::JournalCommand;
 use crate::reservation::ReservationCommand;
 use crate::service::{Add, Drain, Lost, Remove, Resume};
 
@@ -53,6 +54,9 @@ pub enum Command {
     Undo(Undo),
     /// Write what the master has on disk to a file, while it works
     Backup(Backup),
+    /// The master's journal: compact it
+    #[command(subcommand)]
+    Journal(JournalCommand),
     /// Keep nodes for some users, or free of jobs, for a time
     #[command(subcommand)]
     Reservation(ReservationCommand),

@@ -7,6 +7,7 @@ mod fairshare;
 mod feeds;
 mod grid;
 mod history;
+mod journal;
 mod nodes;
 mod profiles;
 mod readings;
@@ -74,6 +75,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Resume(resume) => service::resume(resume, master).await,
             Command::History(history) => history::run(history, json, master).await,
             Command::Reservation(command) => reservation::run(command, json, master).await,
+            Command::Journal(command) => journal::run(command, master).await,
             Command::Backup(backup) => backup::run(backup, master).await,
             Command::Undo(undo) => history::undo(undo, json, master).await,
         }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use limo_journal::{Batch, FinishedFilter, FinishedQuery, FinishedRow, Journal, Recovered};
+use limo_journal::{Batch, Compaction, FinishedFilter, FinishedQuery, FinishedRow, Journal, Recovered};
 use limo_model::{JournalId, Time};
 use limo_profiles::{ProfileDb, Run};
-use limo_proto::{Finished, JobFilter, JobReport};
+use limo_proto::{Finished, JobFilter, JobReport, JournalSizes};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
@@ -189,6 +189,10 @@ async fn answer(journal: &Journal, profiles: &ProfileDb, question: Question) -> 
         Question::Energy(query) => Reply::Energy(Box::new(energy::sums(journal, query).await?)),
         Question::Backup | Question::BackupPart { .. } => {
             anyhow::bail!("the files of a backup are no question of the journal")
+        }
+        Question::Compact => {
+            let Compaction { before, after } = journal.compact().await?;
+            Reply::Compacted(JournalSizes { before, after })
         }
         Question::Changes(query) => Reply::Changes(journal.changes(query).await?),
         Question::Undo(number) => Reply::Undo(history::to_undo(journal, number).await?.map(Box::new)),

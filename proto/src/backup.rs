@@ -14,6 +14,13 @@ pub struct BackupReport {
     pub gid: u32,
 }
 
+/// Bytes of the journal's file and its write-ahead log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalSizes {
+    pub before: u64,
+    pub after: u64,
+}
+
 /// One file of the state directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupFile {

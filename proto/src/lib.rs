@@ -33,7 +33,7 @@ mod stream;
 mod trust;
 mod users;
 
-pub use backup::{BACKUP_PART, BackupFile, BackupReport};
+pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
 pub use bound::{BoundError, List, Text};
 pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation};
 pub use connection::{Connection, ConnectionError, Greeted, Writer, accept, connect, turn_away};

@@ -12,7 +12,7 @@ use limo_model::{
 use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
-use crate::backup::BackupReport;
+use crate::backup::{BackupReport, JournalSizes};
 use crate::bound::{List, Text, clip, clip_some, list, texts};
 use crate::candidates::{DryRun, Explanation};
 use crate::energy::{EnergyQuery, EnergyReport};
@@ -293,6 +293,8 @@ pub enum Answer {
         jobs: Vec<JobReport>,
         next: JobId,
     },
+    /// The journal was compacted.
+    Compacted(JournalSizes),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).
@@ -361,4 +363,6 @@ pub enum Change {
     Users(UsersChange),
     /// Unreachable nodes are dead: their jobs end and what is held for them is released. All of them, or none.
     NodesLost(Vec<String>),
+    /// Gives room in the journal that is no longer used back to the file system. Answered by [`Answer::Compacted`].
+    CompactJournal,
 }

@@ -2,6 +2,7 @@
 
 mod backup;
 mod changes;
+mod compact;
 mod durability;
 mod full_disk;
 mod history;

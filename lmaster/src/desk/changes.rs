@@ -93,6 +93,7 @@ impl Desk {
             },
             Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
             Change::Backup => return self.back_up(peer),
+            Change::CompactJournal => return self.ask(peer, Question::Compact, Asked::Compact(peer)),
             Change::Reserve { name, reservation } => match self.reservable(&name, &reservation) {
                 Ok(()) => Ok(Event::ReservationSet { name, reservation: Some(reservation), by }),
                 Err(reason) => return self.refuse(peer, reason, Some("lconf reservation list")),

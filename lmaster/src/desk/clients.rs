@@ -43,6 +43,7 @@ pub(super) enum Asked {
     Undo(PeerId, Undo),
     Backup(PeerId),
     BackupPart(PeerId),
+    Compact(PeerId),
 }
 
 impl Asked {
@@ -61,6 +62,7 @@ impl Asked {
             | Self::Undo(peer, _)
             | Self::Backup(peer)
             | Self::BackupPart(peer)
+            | Self::Compact(peer)
             | Self::Energy(peer) => Some(*peer),
             Self::AllProfiles => None,
         }
@@ -239,6 +241,7 @@ impl Desk {
             (Asked::Undo(peer, undo), Reply::Undo(found)) => self.undo_found(peer, undo, found.map(|found| *found)),
             (Asked::Backup(peer), Reply::Backup(report)) => self.backup_made(peer, report),
             (Asked::BackupPart(peer), Reply::BackupPart(bytes)) => self.say(peer, Answer::BackupPart(bytes)),
+            (Asked::Compact(peer), Reply::Compacted(sizes)) => self.say(peer, Answer::Compacted(sizes)),
             (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }
     }

@@ -4,8 +4,8 @@ use limo_feeds::grid::Word;
 use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, RecoverError, Recovered};
 use limo_model::{JobId, Power, Profile, ProfileKey, Time};
 use limo_proto::{
-    BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, MasterToClient, MasterToNode,
-    NodeToMaster, StreamId, SubmissionKey,
+    BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, JournalSizes, MasterToClient,
+    MasterToNode, NodeToMaster, StreamId, SubmissionKey,
 };
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -101,6 +101,8 @@ pub enum Question {
         file: u32,
         offset: u64,
     },
+    /// Give room in the journal that is no longer used back to the file system.
+    Compact,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +119,7 @@ pub enum Reply {
     Undo(Option<Box<Found>>),
     Backup(BackupReport),
     BackupPart(Vec<u8>),
+    Compacted(JournalSizes),
 }
 
 /// What the journal knows of a submission.

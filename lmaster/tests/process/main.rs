@@ -1,6 +1,7 @@
 //! The real master as a process, with nodes and clients over real sockets.
 
 mod bad_peers;
+mod compact;
 mod feeds;
 mod formats;
 mod full_disk;

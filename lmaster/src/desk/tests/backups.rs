@@ -61,3 +61,16 @@ fn a_backup_that_nobody_waits_for_any_more_is_let_go() {
     assert_eq!(bench.dropped_backups, 1);
     assert!(is_answer(back_up(&mut bench, second)));
 }
+
+#[test]
+fn only_operators_compact_the_journal() {
+    let mut bench = Bench::new();
+    let (operator, user) = (bench.client(0), bench.client(7));
+    let mut compact = |peer| {
+        bench.say(peer, ClientToMaster::ChangeConf(Box::new(Change::CompactJournal)));
+        bench.heard(peer).pop()
+    };
+    assert!(refusal(compact(user)).starts_with("only root"));
+    let sizes = JournalSizes { before: 2, after: 1 };
+    assert_eq!(compact(operator), Some(MasterToClient::Answer(Box::new(Answer::Compacted(sizes)))));
+}

@@ -39,8 +39,8 @@ use limo_feeds::grid::{Arbiter, Source};
 use limo_journal::{Batch, ChangeItem, ChangeRow, CommitError, Entry, NodeRow, ReadingRow, Recovered, Submission};
 use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Now, Outcome, Power, Span, Time, Usage, Wall};
 use limo_proto::{
-    Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Query, Registration, Sample, SendExec,
+    Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, JournalSizes, Launch,
+    MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, Registration, Sample, SendExec,
 };
 use limo_sched::{Clock, ModeSetting, Options, Preset};
 
@@ -174,6 +174,7 @@ impl Disk {
             Question::Forget(key) => Reply::Profiles(vec![(key, None)]),
             Question::Backup => Reply::Backup(BackupReport { files: Vec::new(), uid: 0, gid: 0 }),
             Question::BackupPart { .. } => Reply::BackupPart(b"part".to_vec()),
+            Question::Compact => Reply::Compacted(JournalSizes { before: 2, after: 1 }),
             Question::Changes(query) => {
                 let limit = query.limit as usize;
                 Reply::Changes(self.changes.iter().rev().take(limit).cloned().collect())

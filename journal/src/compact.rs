@@ -1,0 +1,146 @@
+//! Gives the room of deleted rows back to the file system, in steps between batches. SQLite keeps such pages in the file
+//! and uses them again; after many jobs with large environments they are most of it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sqlx::SqliteConnection;
+use tokio::sync::oneshot;
+
+use crate::error::CompactError;
+
+/// Pages that one step takes out of the file: 1 MiB.
+const STEP: &str = "PRAGMA incremental_vacuum(256)";
+
+/// The journal compacts itself if so many pages are unused, 16 MiB, and they are more than half of the file.
+const WORTH: i64 = 4096;
+
+/// How long no request came before the journal looks whether it should compact itself.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Between two steps.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// `PRAGMA auto_vacuum` of a file that can be compacted in steps.
+const INCREMENTAL: i64 = 2;
+
+/// Files of journals that were made before there was compaction are written anew once.
+const MAKE_INCREMENTAL: &str = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM";
+
+/// Takes the log up into the database and makes it empty, unless somebody is reading: nobody waits for that.
+const TRUNCATE_LOG: &str = "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000";
+
+/// Bytes of the journal's file and its write-ahead log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compaction {
+    pub before: u64,
+    pub after: u64,
+}
+
+type Answer = oneshot::Sender<Result<Compaction, CompactError>>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing was written since the last look.
+    Rest,
+    Watch,
+    /// Since the files had this size, in bytes.
+    Run(u64),
+}
+
+pub(crate) struct Compactor {
+    phase: Phase,
+    asked: Vec<Answer>,
+    /// What the longest step took.
+    longest: Duration,
+}
+
+impl Compactor {
+    pub(crate) fn new() -> Self {
+        Self { phase: Phase::Watch, asked: Vec::new(), longest: Duration::ZERO }
+    }
+
+    /// After how much time without a request [`Self::step`] is due.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Rest => None,
+            Phase::Watch => Some(IDLE),
+            Phase::Run(_) => Some(PAUSE),
+        }
+    }
+
+    /// Something was written.
+    pub(crate) fn watch(&mut self) {
+        if self.phase == Phase::Rest {
+            self.phase = Phase::Watch;
+        }
+    }
+
+    /// Somebody asks for it.
+    pub(crate) fn ask(&mut self, path: &Path, answer: Answer) {
+        self.asked.push(answer);
+        if !matches!(self.phase, Phase::Run(_)) {
+            self.phase = Phase::Run(size(path));
+        }
+    }
+
+    /// Takes one step, which is short. There is no connection while nothing can be written.
+    pub(crate) async fn step(&mut self, path: &Path, conn: Option<&mut SqliteConnection>) {
+        let Some(conn) = conn else { return self.end(Err(CompactError::ReadOnly)) };
+        let begun = Instant::now();
+        let done = self.try_step(path, conn).await;
+        self.longest = self.longest.max(begun.elapsed());
+        match done {
+            Ok(false) => {}
+            Ok(true) => {
+                let Phase::Run(before) = self.phase else { return self.phase = Phase::Rest };
+                let after = size(path);
+                let longest_step = self.longest;
+                tracing::info!(before, after, ?longest_step, "the journal was compacted");
+                self.end(Ok(Compaction { before, after }));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the journal was not compacted");
+                self.end(Err(CompactError::Database { detail: error.to_string() }));
+            }
+        }
+    }
+
+    /// Whether there is no more to do.
+    async fn try_step(&mut self, path: &Path, conn: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+        let incremental = number(conn, "PRAGMA auto_vacuum").await? == INCREMENTAL;
+        if self.phase == Phase::Watch {
+            let free = number(conn, "PRAGMA freelist_count").await?;
+            let all = number(conn, "PRAGMA page_count").await?;
+            if !incremental || free < WORTH || free * 2 <= all {
+                return Ok(true);
+            }
+            self.phase = Phase::Run(size(path));
+        } else if !incremental {
+            sqlx::raw_sql(MAKE_INCREMENTAL).execute(&mut *conn).await?;
+        }
+        sqlx::raw_sql(STEP).execute(&mut *conn).await?;
+        if number(conn, "PRAGMA freelist_count").await? > 0 {
+            return Ok(false);
+        }
+        sqlx::raw_sql(TRUNCATE_LOG).execute(&mut *conn).await?;
+        Ok(true)
+    }
+
+    fn end(&mut self, result: Result<Compaction, CompactError>) {
+        (self.phase, self.longest) = (Phase::Rest, Duration::ZERO);
+        for answer in self.asked.drain(..) {
+            let _ = answer.send(result.clone());
+        }
+    }
+}
+
+async fn number(conn: &mut SqliteConnection, pragma: &'static str) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar(pragma).fetch_one(conn).await
+}
+
+fn size(path: &Path) -> u64 {
+    let bytes = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    bytes(path) + bytes(&path.with_extension("db-wal"))
+}
