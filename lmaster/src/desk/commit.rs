@@ -48,6 +48,8 @@ pub(super) enum After {
     Learn(Box<Lesson>),
     /// A job goes on that has used what it may.
     UsedUp(JobId, UsedUp),
+    /// The next slice of what a client does to many jobs: a batch holds one, and others wait for no more than that.
+    Slice(PeerId),
 }
 
 impl Desk {
@@ -144,6 +146,7 @@ impl Desk {
             After::Finished(report) => self.finished(report),
             After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
             After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
+            After::Slice(peer) => self.sessions.slice_written(peer),
         }
     }
 

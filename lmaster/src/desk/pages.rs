@@ -144,7 +144,7 @@ impl Desk {
                 More::Deeds(mut doing, told) => {
                     if !self.go_on_with(peer, &mut doing) {
                         self.keep_cursor(peer, Cursor { more: More::Deeds(doing, told), ..cursor });
-                        return self.sessions.turns.ready(peer);
+                        return self.after(After::Slice(peer));
                     }
                     More::Selected(told)
                 }

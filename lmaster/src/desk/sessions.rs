@@ -74,6 +74,13 @@ impl Sessions {
         true
     }
 
+    /// A slice of what a client does to many jobs is on disk.
+    pub(super) fn slice_written(&mut self, peer: PeerId) {
+        if self.clients.contains_key(&peer) {
+            self.turns.ready(peer);
+        }
+    }
+
     /// Whether somebody waits for an answer.
     #[cfg(test)]
     pub(super) fn is_held_up(&self) -> bool {

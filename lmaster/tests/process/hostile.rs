@@ -2,6 +2,7 @@
 //! As root these tests are another user; otherwise the caller is an operator, whose limits are larger, and they are skipped.
 
 mod connections;
+mod queries;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
