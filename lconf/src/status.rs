@@ -5,7 +5,7 @@ use limo_client::{
     price_in_words,
 };
 use limo_model::Time;
-use limo_proto::{MeterReport, Status, UnreachableReport};
+use limo_proto::{ForeignReport, MeterReport, Status, UnreachableReport};
 use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
@@ -49,6 +49,15 @@ struct StatusJson {
     unreachable: Vec<UnreachableJson>,
     /// Part of `draw_w`: what is held for lost nodes.
     held_w: f64,
+    /// Nodes that had jobs of other journals, which they have ended.
+    foreign: Vec<ForeignJson>,
+}
+
+#[derive(Serialize)]
+struct ForeignJson {
+    node: String,
+    at_unix_ms: i64,
+    jobs: u32,
 }
 
 #[derive(Serialize)]
@@ -108,7 +117,23 @@ fn as_json(status: &Status) -> StatusJson {
         meters: status.meters.iter().map(meter_as_json).collect(),
         unreachable: status.unreachable.iter().map(unreachable_as_json).collect(),
         held_w: status.held.watts(),
+        foreign: status.foreign.iter().map(foreign_as_json).collect(),
     }
+}
+
+fn foreign_as_json(found: &ForeignReport) -> ForeignJson {
+    ForeignJson { node: found.node.clone(), at_unix_ms: found.at.unix_ms(), jobs: found.jobs }
+}
+
+/// For example `n1 had 2 jobs of another journal at 14:00, which were ended; submit them again if they are still wanted`.
+fn foreign_in_words(found: &ForeignReport, clock: &Clock) -> String {
+    let (jobs, were, them) = if found.jobs == 1 { ("job", "was", "it") } else { ("jobs", "were", "them") };
+    format!(
+        "{} had {} {jobs} of another journal at {}, which {were} ended: submit {them} again if still wanted",
+        found.node,
+        found.jobs,
+        clock.show(found.at)
+    )
 }
 
 fn meter_as_json(meter: &MeterReport) -> MeterJson {
@@ -185,6 +210,9 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     fact("nodes", format!("{} of {} up", status.nodes_up, status.nodes));
     for node in &status.unreachable {
         fact("MISSING", unreachable_in_words(node, clock));
+    }
+    for found in &status.foreign {
+        fact("FOREIGN", foreign_in_words(found, clock));
     }
     for meter in &status.meters {
         fact("meter", meter_in_words(meter));

@@ -250,6 +250,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         feeds: Vec::new(),
         meters: Vec::new(),
         unreachable: missing::nodes(core),
+        foreign: Vec::new(),
         held: core.nodes().iter().map(Node::held_draw).sum(),
         own_band: own_band.filter(|band| *band != *settings.limits.at(now)),
         grid: grid.iter().map(source).collect(),

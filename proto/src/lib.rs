@@ -61,8 +61,9 @@ pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{
-    ArrayReport, BudgetAccount, FeedKind, FeedReport, GridLimit, GridReport, GridState, JobReport, MeterReport,
-    NodeDetail, NodeReport, NodeState, Status, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
+    ArrayReport, BudgetAccount, FOREIGN_LIMIT, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState,
+    JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UNREACHABLE_LIMIT, UnitReport,
+    UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};

@@ -251,10 +251,24 @@ pub struct Status {
     pub unreachable: Vec<UnreachableReport>,
     /// The sum of what is held for lost nodes; part of `draw`.
     pub held: Power,
+    /// Nodes that had jobs of other journals, at most [`FOREIGN_LIMIT`].
+    pub foreign: Vec<ForeignReport>,
 }
 
 /// Most unreachable nodes in a [`Status`].
 pub const UNREACHABLE_LIMIT: usize = 100;
+
+/// Most nodes with jobs of other journals in a [`Status`].
+pub const FOREIGN_LIMIT: usize = 100;
+
+/// Jobs that a node had from another master or an earlier state of this one. The node has ended them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignReport {
+    pub node: String,
+    /// When it reported them last.
+    pub at: Time,
+    pub jobs: u32,
+}
 
 /// What became of a feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -195,6 +195,7 @@ pub fn status() -> Status {
         meters: Vec::new(),
         unreachable: Vec::new(),
         held: Power::ZERO,
+        foreign: Vec::new(),
     }
 }
 

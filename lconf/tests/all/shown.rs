@@ -3,8 +3,8 @@
 use limo_client::fake::{answer, node, status};
 use limo_model::{Band, Power, Span, Time};
 use limo_proto::{
-    Answer, FeedKind, FeedReport, GridLimit, GridReport, GridState, MasterToClient, MeterReport, NodeDetail, Query,
-    Status,
+    Answer, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState, MasterToClient, MeterReport,
+    NodeDetail, Query, Status,
 };
 use limo_sched::{Mode, ModeSetting};
 use serde_json::{Value, json};
@@ -73,6 +73,21 @@ async fn the_cluster_now() {
 }
 
 #[tokio::test]
+async fn jobs_of_other_journals() {
+    let found = |node: &str, jobs| ForeignReport { node: node.into(), at: Time::from_unix_ms(1_509_026_400_000), jobs };
+    let status = || Status { foreign: vec![found("n1", 1), found("n2", 3)], ..status() };
+    let output = shown(&["status"], status()).await;
+    for line in [
+        "FOREIGN    n1 had 1 job of another journal at 2017-10-26 14:00, which was ended: submit it again if still wanted\n",
+        "FOREIGN    n2 had 3 jobs of another journal at 2017-10-26 14:00, which were ended: submit them again if still wanted\n",
+    ] {
+        assert!(output.contains(line), "{output}");
+    }
+    let found = parsed(&["status", "--json"], status()).await;
+    assert_eq!(found["foreign"][0], json!({"node": "n1", "at_unix_ms": 1_509_026_400_000_i64, "jobs": 1}));
+}
+
+#[tokio::test]
 async fn meters_at_the_master() {
     let meter = |serves: Option<&str>, draw, failing: Option<&str>| MeterReport {
         source: "shelly:http://plug1".into(),
@@ -113,7 +128,7 @@ async fn as_json() {
         "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
         "nodes_up": 3, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
         "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "prices_by": null,
-        "feeds": [], "own_band": null, "grid": [], "meters": [], "unreachable": [], "held_w": 0.0,
+        "feeds": [], "own_band": null, "grid": [], "meters": [], "unreachable": [], "held_w": 0.0, "foreign": [],
     });
     let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
     all.extend(now);

@@ -18,6 +18,7 @@ mod dependencies;
 mod drops;
 mod exchange;
 mod feeds;
+mod foreign;
 mod grid;
 mod history;
 mod hold;
@@ -66,6 +67,7 @@ use book::Book;
 use clients::Asked;
 pub use exchange::{Effect, Input, Known, Question, Reply};
 pub use feeds::{KEPT as KEPT_PRICES, News};
+use foreign::Foreign;
 use grid::Grid;
 pub use grid::KEPT as KEPT_GRID;
 use history::Actor;
@@ -163,6 +165,7 @@ pub struct Desk {
     /// How far jobs over several nodes are with starting.
     gathered: BTreeMap<JobId, Gathered>,
     liveness: Liveness,
+    foreign: Foreign,
     book: Book,
     asked: HashMap<Ticket, Asked>,
     /// Answers that came while the state was being read back.
@@ -208,6 +211,7 @@ impl Desk {
             late_stops: BTreeMap::new(),
             gathered: BTreeMap::new(),
             liveness: Liveness::default(),
+            foreign: Foreign::default(),
             book: Book::new(restored.generation, restored.entries),
             asked: HashMap::new(),
             answers: Vec::new(),

@@ -246,6 +246,7 @@ impl Desk {
                 "a node had a job of another journal: it is ended there, and is no job of this master"
             );
         }
+        self.foreign.add(node, foreign.len(), self.now);
         let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.journal.cluster;
         // Own ones, too: numbers that this journal does not know show that it was set back.
         let named = |report: &&AttemptReport| report.journal != JournalId::default();

@@ -37,7 +37,9 @@ impl Desk {
                 let sources = self.grid.arbiter.reports(self.wall());
                 let status = report::status(&self.core, self.now, trouble, &sources);
                 let (prices_by, feeds, meters) = (self.prices_by_operator(), self.feed_reports(), self.meter_reports());
-                self.say(peer, Answer::Status(Box::new(limo_proto::Status { prices_by, feeds, meters, ..status })));
+                let foreign = self.foreign.reports(self.now, self.core.clock());
+                let status = limo_proto::Status { prices_by, feeds, meters, foreign, ..status };
+                self.say(peer, Answer::Status(Box::new(status)));
             }
             Query::Profiles => {
                 let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();

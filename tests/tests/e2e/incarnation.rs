@@ -37,6 +37,8 @@ fn a_job_of_a_lost_master_is_ended_and_its_output_reaches_nobody_else() {
         let left = cluster.job_processes();
         old.iter().all(|process| !left.iter().any(|left| left.pid == process.pid)).then_some(())
     });
+    let status = submitter.lconf(&["status"]).succeeded();
+    assert!(status.contains("FOREIGN") && status.contains("of another journal"), "{status}");
     let log = cluster.master_log();
     assert!(log.contains("a node had a job of another journal") && log.contains("job=1"), "{log}");
 }
