@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::backoff::{Backoff, Patience};
 use crate::failure::Failure;
 use crate::location::{EXAMPLE_ADDRESS, Master};
+use crate::table::plain;
 
 /// A master that was just started listens within this time; one that is not there is said to be so soon.
 const FIRST_PATIENCE: Patience = Patience(Duration::from_secs(1));
@@ -64,9 +65,10 @@ impl AskError {
 
 impl From<AskError> for Failure {
     fn from(error: AskError) -> Self {
-        let failure = Self::new(&error);
+        // A reason may name what another user has chosen, which is no line of its own.
+        let failure = Self::new(plain(&error.to_string()));
         match error {
-            AskError::Refused { hint: Some(hint), .. } => failure.hint(hint),
+            AskError::Refused { hint: Some(hint), .. } => failure.hint(plain(&hint)),
             AskError::Connection(ConnectionError::Connect { .. }) => {
                 failure.hint("is lmaster running there? LIMO_MASTER or --master names another address")
             }

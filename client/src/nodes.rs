@@ -3,7 +3,7 @@
 use limo_model::{Memory, Meter, Power};
 use limo_proto::{NodeReport, UnitReport};
 
-use crate::table::{Align, Table, marked};
+use crate::table::{Align, Table, marked, plain};
 
 /// One line a unit; what is the node's stands on the line of its first unit.
 pub fn node_table(nodes: &[NodeReport]) -> String {
@@ -26,13 +26,13 @@ pub fn node_table(nodes: &[NodeReport]) -> String {
             table.row(own.into_iter().chain(unit_cells(unit)));
         }
     }
-    let reasons =
-        nodes.iter().filter_map(|node| node.reason.as_ref().map(|reason| format!("{}: {reason}\n", node.name)));
+    let reasons = nodes.iter().filter_map(|node| {
+        let reason = node.reason.as_ref()?;
+        Some(format!("{}: {}\n", plain(&node.name), plain(reason)))
+    });
     let held = nodes.iter().filter(|node| node.held > Power::ZERO).map(|node| {
-        format!(
-            "{}: {} held for jobs that may still run there; if it is dead: lconf node lost {}\n",
-            node.name, node.held, node.name
-        )
+        let (name, held) = (plain(&node.name), node.held);
+        format!("{name}: {held} held for jobs that may still run there; if it is dead: lconf node lost {name}\n")
     });
     let reasons: String = reasons.chain(held).collect();
     let gap = if reasons.is_empty() { "" } else { "\n" };

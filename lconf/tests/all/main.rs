@@ -2,6 +2,7 @@
 
 mod budgets;
 mod changes;
+mod escapes;
 mod profiles;
 mod readings;
 mod refusals;

@@ -1,6 +1,7 @@
 //! The real `lq` against a master that says what the test says: exit code, stdout and stderr of each command.
 
 mod commands;
+mod escapes;
 mod json;
 mod list;
 mod refusals;
