@@ -103,11 +103,13 @@ impl Desk {
         self.nodes.insert(peer, NodePeer::Registered(node));
         self.connected.insert(node, Link { peer, instance, welcome: true });
         self.tell_node(peer, MasterToNode::Registered);
-        let running: Vec<_> = attempts
-            .into_iter()
-            .filter(|report| report.state == AttemptState::Running && self.is_on(node, report.job, report.attempt))
-            .collect();
-        self.resume_streams(peer, node, &running);
+        let own: Vec<_> = attempts.into_iter().filter(|report| self.is_on(node, report.job, report.attempt)).collect();
+        for report in own.iter().filter(|report| matches!(report.state, AttemptState::Ended { .. })) {
+            if let Some(route) = self.routes.routes.get_mut(&report.job) {
+                route.stdin_is_over = true;
+            }
+        }
+        self.resume_streams(peer, node, &own);
     }
 }
 

@@ -75,7 +75,8 @@ impl Desk {
         let wide = self.is_wide(job);
         let linked = self.stream_node(job, 0).is_some_and(|node| wide || self.link(node).is_some());
         let slowest = self.slowest(job);
-        let Some(route) = self.routes.routes.get_mut(&job).filter(|_| linked) else { return };
+        let is_open = |route: &&mut super::streams::Route| linked && !route.stdin_is_over;
+        let Some(route) = self.routes.routes.get_mut(&job).filter(is_open) else { return };
         let (Some(client), Some(_)) = (route.client, self.core.job(job)) else { return };
         if wide {
             let Some(slowest) = slowest else { return };

@@ -67,6 +67,8 @@ pub(super) struct Route {
     /// When the job is given up, while it has no client.
     give_up_at: Option<Time>,
     pub(super) stdin: Flow,
+    /// Whether the job's node says that it is over, which is not recorded yet: how much it took is forgotten.
+    pub(super) stdin_is_over: bool,
     /// How far each node is with stdin, of a job over several: the least of them is where the stream is.
     pub(super) stdin_on: BTreeMap<NodeId, u64>,
     /// Of each of its nodes, as far as there was something.
@@ -137,6 +139,7 @@ impl Routes {
             let route = self.routes.entry(*job).or_default();
             route.over_on.clear();
             route.stdin_on.clear();
+            route.stdin_is_over = false;
             route.told = false;
             if self.client(*job).is_none() {
                 self.detach(*job, give_up_at);

@@ -91,3 +91,42 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
         assert_eq!(submitter.wait(job), Some(0), "accepted before the disk was full");
     }
 }
+
+/// The master starts without any room, twice. Whatever it knew can be asked, a job goes on with its streams, and its end
+/// arrives when there is room.
+#[test]
+fn a_read_only_master_is_asked_and_a_job_goes_on() {
+    let disk = match SmallDisk::mount() {
+        Ok(disk) => disk,
+        Err(reason) => return println!("skipped: a tmpfs cannot be mounted here: {reason}"),
+    };
+    let mut cluster = Setup { state_dir: Some(disk.path().join("state")), ..Setup::nodes(1, 2) }.start();
+    let submitter = cluster.submitter().clone();
+    let mut lrun = submitter.spawn_lrun(&["sh", "-c", "echo ready; read word; echo $word; exit 3"]);
+    let mut lines = BufReader::new(lrun.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    cluster.terminate_master();
+    fs::remove_file(disk.path().join("state/ballast")).expect("there");
+    disk.fill();
+    cluster.launch_master();
+    // It has no room to write its address.
+    let answers = || Some(submitter.lconf(&["status"])).filter(|ran| ran.code == Some(0));
+    let status = until("the master answers", answers).stdout;
+    assert!(status.contains("the master is read-only: the disk under the journal is full"), "{status}");
+    lrun.stdin.take().expect("piped").write_all(b"on and on\n").expect("lrun reads");
+    assert_eq!(lines.next().as_deref(), Some("on and on"));
+    cluster.kill_master();
+    cluster.launch_master();
+    until("the master answers", answers);
+    assert_eq!(submitter.job(1)["state"], "running");
+    submitter.lrun(&["--detach", "true"]).failed("new jobs are not accepted: the master is read-only");
+    submitter.lq(&["cancel", "1"]).failed("the master is read-only");
+    disk.make_room();
+    let ran = finish(lrun);
+    assert_eq!(ran.code, Some(3), "{ran:?}\n{}", cluster.master_log());
+    assert_eq!((&submitter.job(1)["exit_code"], &submitter.job(1)["state"]), (&3.into(), &"failed".into()));
+    until("jobs are accepted again", || (submitter.lrun(&["true"]).code == Some(0)).then_some(()));
+    assert!(!submitter.lconf(&["status"]).succeeded().contains("TROUBLE"));
+    let compacted = submitter.lconf(&["journal", "compact"]).succeeded();
+    assert!(compacted.starts_with("journal: ") && compacted.contains(" after"), "{compacted}");
+}

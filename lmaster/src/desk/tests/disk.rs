@@ -255,3 +255,18 @@ fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
     assert_eq!(bench.closed.len(), 2);
     assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
 }
+
+/// What a job took of stdin is forgotten with its end, which stays at the node: its client is not told to send it again.
+#[test]
+fn a_job_that_ended_while_the_master_was_away_keeps_its_client_and_its_output() {
+    let (mut bench, _, _, (job, attempt)) = read_only();
+    bench = bench.killed();
+    let state = AttemptState::Ended { outcome: limo_model::Outcome::Exited(0), usage: Usage::default() };
+    let (journal, kept) = (Default::default(), Default::default());
+    let node =
+        bench.node_with("n1", "boot", vec![AttemptReport { journal, job, attempt, state, stdin_offset: 0, kept }]);
+    let client = bench.client(7);
+    bench.say(client, ClientToMaster::Attach { job, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
+    assert_eq!(words(&bench.heard(client)), ["Accepted", "Running"]);
+    assert_eq!(words(&bench.orders(node)), ["Registered", "ReadFrom"]);
+}
