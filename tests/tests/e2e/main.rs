@@ -15,6 +15,7 @@ mod files;
 mod full_disk;
 mod gibibyte;
 mod history;
+mod hostile_launch;
 mod impostor;
 mod incarnation;
 mod ledger;
