@@ -93,7 +93,7 @@ fn a_detached_job_writes_where_it_was_told() {
 #[test]
 fn files_are_opened_as_the_jobs_user() {
     let cluster = Cluster::of_one_node(1);
-    let Some(other) = crate::users::Other::of(&cluster) else { return };
+    let Some(other) = crate::users::other(&cluster) else { return };
     let place = tempfile::tempdir().expect("a directory");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
     let closed = place.path().join("closed");

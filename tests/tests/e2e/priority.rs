@@ -2,7 +2,7 @@
 
 use limo_tests::{Cluster, Submitter, until};
 
-use super::users::Other;
+use super::users::other;
 
 /// A job that holds the whole node until it is cancelled.
 fn blocker(submitter: &Submitter) -> u64 {
@@ -69,7 +69,7 @@ fn only_a_waiting_job_has_one_and_only_in_its_bounds() {
 #[test]
 fn users_go_behind_others_and_operators_before_them() {
     let cluster = Cluster::of_one_node(1);
-    let Some(other) = Other::of(&cluster) else { return };
+    let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();
     blocker(submitter);
     other.run("lrun", &["--priority=1", "true"]).failed("only an operator can submit a job with it");
@@ -87,7 +87,7 @@ fn users_go_behind_others_and_operators_before_them() {
 #[test]
 fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
     let mut cluster = Cluster::of_one_node(1);
-    if Other::of(&cluster).is_none() {
+    if other(&cluster).is_none() {
         return;
     }
     let submitter = cluster.submitter().clone();
@@ -98,7 +98,7 @@ fn who_used_less_goes_first_and_who_waits_gains_also_over_a_crash() {
     assert_eq!(submitter.lrun(&["sleep", "1"]).code, Some(0));
     let first = blocker(&submitter);
     let heavy = detach(&submitter, &[], "heavy");
-    let other = Other::of(&cluster).expect("root");
+    let other = other(&cluster).expect("root");
     let light = other.run("lrun", &["--detach", "-o", "/dev/null", "-c", "all", "true"]).succeeded();
     let light: u64 = light.trim_end().parse().expect("a number");
     cluster.kill_master();

@@ -3,7 +3,7 @@
 use limo_tests::{Cluster, Submitter, until};
 use serde_json::Value;
 
-use super::users::Other;
+use super::users::other;
 
 fn user(submitter: &Submitter, name: &str) -> Value {
     let shown = submitter.lconf(&["user", "show", name, "--json"]).succeeded();
@@ -96,7 +96,7 @@ fn energy_and_cores_are_limited_and_what_never_fits_is_refused() {
 #[test]
 fn who_is_denied_submits_nothing_and_only_operators_deny() {
     let cluster = Cluster::of_one_node(1);
-    let Some(other) = Other::of(&cluster) else { return };
+    let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();
     other.run("lconf", &["user", "deny", "root"]).failed("only root and the user that runs the master may do that");
     other.run("lconf", &["quota", "--default", "jobs=1"]).failed("only root and the user that runs the master");

@@ -50,7 +50,7 @@ fn what_was_handed_in_is_what_runs_and_nothing_is_left_of_it() {
 #[test]
 fn a_script_is_its_jobs_users() {
     let cluster = Cluster::of_one_node(1);
-    let Some(other) = crate::users::Other::of(&cluster) else { return };
+    let Some(other) = crate::users::other(&cluster) else { return };
     let place = tempfile::tempdir().expect("a directory");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
     let script = place.path().join("who.sh");

@@ -1,53 +1,20 @@
 //! Who may do what. The master knows from the kernel who calls; these tests need root, to be somebody else.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-
-use limo_tests::{Cluster, Ran, Submitter, finish, until};
-use nix::unistd::{Group, User};
-use tempfile::TempDir;
+use limo_tests::{Cluster, Person, until};
+use nix::unistd::Group;
 
 /// A user of every Linux who is not root.
 const OTHER: &str = "daemon";
 
-/// The clients, where the other user can run them: the directory of the build may be closed.
-pub struct Other {
-    user: User,
-    programs: TempDir,
-    submitter: Submitter,
-}
-
-impl Other {
-    /// `None` where this test cannot be somebody else; it has said so then.
-    pub fn of(cluster: &Cluster) -> Option<Self> {
-        if !nix::unistd::geteuid().is_root() {
-            println!("skipped: only root can be somebody else");
-            return None;
-        }
-        let programs = tempfile::tempdir().expect("a directory");
-        fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).expect("own directory");
-        for name in ["lrun", "lq", "lconf"] {
-            let original = PathBuf::from(cluster.submitter().command(name, &[]).get_program());
-            fs::copy(original, programs.path().join(name)).expect("copied");
-        }
-        let user = User::from_name(OTHER).expect("readable").expect("every Linux has it");
-        let submitter = Submitter { directory: "/".into(), ..cluster.submitter().clone() };
-        Some(Self { user, programs, submitter })
-    }
-
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Ran {
-        let mut command = self.submitter.command_of(&self.programs.path().join(program), arguments);
-        command.uid(self.user.uid.as_raw()).gid(self.user.gid.as_raw());
-        finish(command.spawn().expect("executable"))
-    }
+/// This user with the clients. `None` where this test cannot be somebody else; it has said so then.
+pub fn other(cluster: &Cluster) -> Option<Person> {
+    Person::of(cluster.submitter(), OTHER, &["lrun", "lq", "lconf"])
 }
 
 #[test]
 fn a_job_is_its_submitters() {
     let cluster = Cluster::of_one_node(1);
-    let Some(other) = Other::of(&cluster) else { return };
+    let Some(other) = other(&cluster) else { return };
     let ran = other.run("lrun", &["sh", "-c", "id -u; id -g; id -Gn; head -c 1 /etc/shadow"]);
     let group = Group::from_gid(other.user.gid).expect("readable").expect("it has a name").name;
     assert_eq!(ran.stdout, format!("{}\n{}\n{group}\n", other.user.uid, other.user.gid), "{ran:?}");
@@ -58,7 +25,7 @@ fn a_job_is_its_submitters() {
 #[test]
 fn the_tasks_of_a_job_are_its_submitters() {
     let cluster = Cluster::of_one_node(3);
-    let Some(other) = Other::of(&cluster) else { return };
+    let Some(other) = other(&cluster) else { return };
     let ran = other.run("lrun", &["-n", "3", "sh", "-c", "id -u; head -c 1 /etc/shadow"]);
     assert_eq!((ran.code, ran.stdout), (Some(1), format!("{}\n", other.user.uid).repeat(3)), "{}", ran.stderr);
 }
@@ -66,7 +33,7 @@ fn the_tasks_of_a_job_are_its_submitters() {
 #[test]
 fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
     let cluster = Cluster::of_one_node(2);
-    let Some(other) = Other::of(&cluster) else { return };
+    let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();
     let job = submitter.detach(&["sleep", "1000"]);
     until("the job runs", || (submitter.state(job) == "running").then_some(()));
@@ -88,7 +55,7 @@ fn nobody_ends_the_job_of_another_or_changes_the_cluster() {
 #[test]
 fn nobody_releases_what_an_operator_holds_or_depends_on_the_job_of_another() {
     let cluster = Cluster::of_one_node(1);
-    let Some(other) = Other::of(&cluster) else { return };
+    let Some(other) = other(&cluster) else { return };
     let submitter = cluster.submitter();
     let foreign = submitter.detach(&["-H", "true"]);
     let own = other.run("lrun", &["--detach", "-H", "true"]).succeeded();
