@@ -130,11 +130,11 @@ fn a_job_stands_still_and_goes_on() {
 fn nodes_are_told_of_time_limits_that_are_put_off() {
     let (mut bench, node, job) = running_for(false, Some(Span::from_secs(60)));
     let extended = |orders: &[MasterToNode]| {
-        let limits = orders.iter().filter_map(|order| match order {
+        let mut limits = orders.iter().filter_map(|order| match order {
             MasterToNode::Extend { job: JobId(1), attempt: Attempt(1), limit } => Some(*limit),
             _ => None,
         });
-        limits.last()
+        limits.next_back()
     };
     assert_eq!(extended(&bench.orders(node)), None, "it runs as it was started");
     limit(&mut bench, 50);
