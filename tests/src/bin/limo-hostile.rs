@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
-use limo_model::{JobId, Span};
+use limo_model::{JobId, Request, Span};
 use limo_proto::{
     ClientToMaster, Connection, Endpoint, Frame, JobFilter, MasterToClient, Query, Role, Selection, Selector, Socket,
     Trusted, connect,
@@ -53,6 +53,10 @@ enum Attack {
     Selectors,
     /// Sends bytes that are no messages.
     Garbage,
+    /// Sends messages of 1 MiB without their last bytes, on many connections.
+    Halves,
+    /// Asks what would become of a job, as fast as it is answered.
+    DryRuns,
     /// Sends requests that are refused, as fast as they are taken.
     Refusals,
     /// Fills the queue with held jobs that have environments of 1 MB.
@@ -95,6 +99,14 @@ impl User {
             Attack::Selectors => {
                 let which = || Selection { which: vec![Selector::All; 20_000], filter: JobFilter::default() };
                 self.requests(|| ClientToMaster::Ask(Box::new(Query::Select { selection: which(), live: false }))).await
+            }
+            Attack::Halves => {
+                self.halves().await;
+                Ok(())
+            }
+            Attack::DryRuns => {
+                let request = || Query::DryRun(Box::new(Request::one_core("true")));
+                self.requests(|| ClientToMaster::Ask(Box::new(request()))).await
             }
             Attack::Refusals => self.requests(|| ClientToMaster::Signal { job: JobId(u64::MAX), signal: 9 }).await,
             Attack::Unread => self.unread().await,
@@ -161,6 +173,26 @@ impl User {
         Ok(())
     }
 
+    async fn halves(&self) {
+        let mut open = tokio::task::JoinSet::new();
+        while !self.is_over() {
+            let Ok(mut socket) = Socket::connect(&self.master).await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            open.spawn(async move {
+                let mut bytes = b"\0\0\0\x08\0LIMO\x01\x02\x02\0\x10\0\0".to_vec();
+                bytes.resize(1 << 20, 1);
+                let sent = send(&mut socket, &bytes).await;
+                // Until this program ends.
+                sent.map(|()| socket)
+            });
+            if open.len() >= 1_000 {
+                tokio::time::sleep(self.rest()).await;
+            }
+        }
+    }
+
     async fn garbage(&self) {
         let mut state = 1_u64;
         while !self.is_over() {
@@ -174,10 +206,7 @@ impl User {
                 state.to_be_bytes()[0]
             }));
             // The master may hang up before it has read all of it.
-            let _ = match &mut socket {
-                Socket::Unix(stream) => stream.write_all(&bytes).await,
-                Socket::Tcp(stream) => stream.write_all(&bytes).await,
-            };
+            let _ = send(&mut socket, &bytes).await;
         }
     }
 
@@ -271,6 +300,13 @@ impl User {
             ran(self.client("lrun", &["--detach", "-J", name, "-t", "5s", "sleep", "1"]), self.rest())?;
         }
         Ok(())
+    }
+}
+
+async fn send(socket: &mut Socket, bytes: &[u8]) -> io::Result<()> {
+    match socket {
+        Socket::Unix(stream) => stream.write_all(bytes).await,
+        Socket::Tcp(stream) => stream.write_all(bytes).await,
     }
 }
 

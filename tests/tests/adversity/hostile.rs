@@ -8,12 +8,14 @@ use limo_tests::{Dice, Person, finish};
 
 use crate::honest::Work;
 
-const ATTACKS: [&str; 12] = [
+const ATTACKS: [&str; 14] = [
     "waits",
     "unread",
     "selectors",
     "silence",
     "garbage",
+    "halves",
+    "dry-runs",
     "refusals",
     "environments",
     "long-name",
