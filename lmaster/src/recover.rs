@@ -19,7 +19,7 @@ use crate::desk::{Launches, Life, Live};
 pub struct Restored {
     pub journal: JournalId,
     /// The life in which each node got its last assignments, by name.
-    pub lives: HashMap<String, Life>,
+    pub incarnations: HashMap<String, Life>,
     /// Texts of others, by name.
     pub kept: BTreeMap<String, String>,
     pub core: Core,
@@ -68,10 +68,10 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
     }
     let live = live_jobs(&core, live)?;
     let life = |row: NodeRow| (row.name, Life { instance: row.instance, boot: row.boot });
-    let lives = nodes.into_values().map(life).collect();
+    let incarnations = nodes.into_values().map(life).collect();
     Ok(Restored {
         journal,
-        lives,
+        incarnations,
         kept,
         core,
         metering,

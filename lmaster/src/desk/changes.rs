@@ -278,7 +278,7 @@ impl Desk {
     }
 
     fn profile_is(&mut self, key: ProfileKey, profile: Option<Profile>, by: &str) {
-        if self.book.is_open() && self.core.profiles().get(&key) != profile.as_ref() {
+        if self.commits.is_open() && self.core.profiles().get(&key) != profile.as_ref() {
             self.must(Event::ProfileSet { key, profile, by: by.to_owned() });
         }
     }

@@ -131,12 +131,12 @@ impl Desk {
     }
 
     pub(super) fn answered(&mut self, ticket: Ticket, result: Result<Reply, String>) {
-        if self.book.is_recovering() {
+        if self.commits.is_recovering() {
             // What follows from it must follow from the state that is being read back.
             return self.answers.push((ticket, result));
         }
         let Some(asked) = self.asked.remove(&ticket) else { return };
-        let can_follow = self.book.is_open() || (self.book.is_read_only() && !asked.changes_something());
+        let can_follow = self.commits.is_open() || (self.commits.is_read_only() && !asked.changes_something());
         let result = if can_follow { result } else { Err(self.not_open()) };
         let Some(peer) = asked.peer() else {
             return match result {
@@ -175,7 +175,7 @@ impl Desk {
     }
 
     fn not_open(&self) -> String {
-        format!("the journal cannot be written: {}", self.book.trouble().unwrap_or("it is being read back"))
+        format!("the journal cannot be written: {}", self.commits.trouble().unwrap_or("it is being read back"))
     }
 
     /// After the state was read back, or could not be.
@@ -202,8 +202,8 @@ impl Desk {
     }
 
     pub(super) fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
-        if !(self.book.is_open() || (self.book.is_read_only() && changes_nothing(&message))) {
-            let reason = self.book.trouble().unwrap_or("it is being read back").to_owned();
+        if !(self.commits.is_open() || (self.commits.is_read_only() && changes_nothing(&message))) {
+            let reason = self.commits.trouble().unwrap_or("it is being read back").to_owned();
             return self.tell_client(peer, not_written(&reason));
         }
         match message {

@@ -17,7 +17,7 @@ impl Desk {
 
     /// Records it if the wall clock has jumped.
     pub(super) fn follow_clock(&mut self, now: Now) {
-        if !self.book.is_open() {
+        if !self.commits.is_open() {
             return;
         }
         let (old, new) = (self.core.clock().offset, now.wall.ahead_of(now.at));

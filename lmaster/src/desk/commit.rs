@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use limo_journal::{Batch, CommitError, Entry, FinishedRow, RecoverError, Recovered, Submission};
+use limo_journal::{Batch, CommitError, FinishedRow, RecoverError, Recovered, Submission};
 use limo_model::{Attempt, JobId, NodeId, Span, Time, UsedUp};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
 
-use super::book::Phase;
+use super::commits::Phase;
 use super::node_peer::Welcome;
 use super::submit::Attach;
 use super::{Desk, Effect, Lesson, PeerId, Question, Ticket};
@@ -64,13 +64,13 @@ impl Desk {
     }
 
     pub(super) fn apply(&mut self, event: Event) -> Result<(), Refused> {
-        debug_assert!(self.book.is_open(), "there is no state to apply {event:?} to");
+        debug_assert!(self.commits.is_open(), "there is no state to apply {event:?} to");
         let changed = self.changed_by(&event);
         self.metering.apply(&mut self.core, self.now, &event)?;
         self.remember_change(changed);
         // That a job runs is on record at its node, which says it again: nobody waits for it.
         let by = if matches!(event, Event::Started { .. }) { self.now + UNAWAITED } else { self.now };
-        self.book.open.push(self.now, Entry::Event(event), by);
+        self.commits.open.event(self.now, event, by);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Desk {
     /// The next monitoring stage. While nothing can be written there is none.
     pub(super) fn stage_due(&self) -> Option<Time> {
         let every = self.core.settings().options.monitor_every.max(SHORTEST_WAKE);
-        let writes = self.book.is_open() && self.book.trouble().is_none();
+        let writes = self.commits.is_open() && self.commits.trouble().is_none();
         self.metering.due(every).filter(|_| writes)
     }
 
@@ -99,15 +99,15 @@ impl Desk {
     }
 
     pub(super) fn submitted(&mut self, submission: Submission) {
-        self.book.open.submissions.push(submission);
+        self.commits.open.submission(submission);
     }
 
     /// Lets something out as soon as everything that has happened so far is on disk, and not before what was to be let
     /// out earlier.
     pub(super) fn after(&mut self, after: After) {
-        if !self.book.open.entries.is_empty() {
-            self.book.open.after.push(after);
-        } else if let Phase::Committing(under_way) = &mut self.book.phase {
+        if !self.commits.open.is_empty() {
+            self.commits.open.gate(after);
+        } else if let Phase::Committing(under_way) = &mut self.commits.phase {
             under_way.push(after);
         } else {
             self.release(after);
@@ -117,8 +117,8 @@ impl Desk {
     /// The same for what shows the state without changing it. While nothing can be written for some time, it does not wait.
     pub(super) fn after_read(&mut self, after: After) {
         let mine = |other: &After| matches!((other, &after), (After::Answer(a, _), After::Answer(b, _)) if a == b);
-        let pausing = matches!(self.book.phase, Phase::Idle) && !self.book.may_commit(self.now);
-        if pausing && !self.book.open.after.iter().any(mine) {
+        let pausing = matches!(self.commits.phase, Phase::Idle) && !self.commits.may_commit(self.now);
+        if pausing && !self.commits.open.gates(mine) {
             self.release(after);
         } else {
             self.after(after);
@@ -153,14 +153,14 @@ impl Desk {
     /// Runs a round and commits, where something has happened and nothing is under way.
     pub(super) fn close_batch(&mut self) {
         let now = self.now;
-        if !self.book.may_commit(now) {
+        if !self.commits.may_commit(now) {
             return;
         }
         let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        if self.book.open.is_due(now) || due(self.book.readings_due) {
+        if self.commits.open.is_due(now) || due(self.commits.readings_due) {
             self.record_readings();
-        } else if !due(self.book.wake_at) && !self.book.snapshot_wanted {
-            if self.rows_are_due() || !self.book.open.kept.is_empty() {
+        } else if !due(self.commits.wake_at) && !self.commits.snapshot_wanted {
+            if self.rows_are_due() || self.commits.open.keeps_texts() {
                 self.commit_rows();
             }
             return;
@@ -171,25 +171,15 @@ impl Desk {
             self.stage();
         }
         let round = self.metering.round(&mut self.core, now);
-        self.book.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
+        self.commits.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
         let finished = self.account(&round);
-        let mut open = std::mem::take(&mut self.book.open);
-        open.entries.push((now, Entry::Round(round)));
-        self.book.since_snapshot += open.entries.len();
+        let (batch, gated) = self.commits.open.close(now, round);
+        self.commits.since_snapshot += batch.entries.len();
         let (readings, forget_readings) = self.ledger.take(now);
-        let batch = Batch {
-            generation: self.book.generation,
-            entries: open.entries,
-            submissions: open.submissions,
-            finished,
-            readings,
-            forget_readings,
-            snapshot: if snapshot { self.snapshot() } else { None },
-            changes: open.changes.into_iter().map(|(_, row)| row).collect(),
-            nodes: open.nodes,
-            kept: open.kept,
-        };
-        self.book.phase = Phase::Committing(open.after);
+        let snapshot = if snapshot { self.snapshot() } else { None };
+        let generation = self.commits.generation;
+        let batch = Batch { generation, finished, readings, forget_readings, snapshot, ..batch };
+        self.commits.phase = Phase::Committing(gated);
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 
@@ -197,16 +187,16 @@ impl Desk {
     fn snapshot_is_due(&self) -> bool {
         let every = (self.settings.snapshot_every as usize).max(self.core.waiting() + self.core.active());
         // With the round that follows.
-        let entries = self.book.since_snapshot + self.book.open.entries.len() + 1;
+        let entries = self.commits.since_snapshot + self.commits.open.len() + 1;
         // The room that is left on a full disk belongs to the ends of jobs.
-        self.book.snapshot_wanted || (entries >= every && self.book.trouble().is_none())
+        self.commits.snapshot_wanted || (entries >= every && self.commits.trouble().is_none())
     }
 
     fn snapshot(&mut self) -> Option<String> {
-        self.book.snapshot_wanted = false;
+        self.commits.snapshot_wanted = false;
         match serde_json::to_string(self.core.state()) {
             Ok(text) => {
-                self.book.since_snapshot = 0;
+                self.commits.since_snapshot = 0;
                 Some(text)
             }
             Err(error) => {
@@ -222,8 +212,9 @@ impl Desk {
             tracing::error!(?violation, "the plan broke a rule and was not executed");
         }
         let offset = self.core.clock().offset;
-        let after = &mut self.book.open.after;
-        after.extend(round.waits.iter().map(|(job, wait)| After::Waiting(*job, wait.clone().moved(offset))));
+        for (job, wait) in &round.waits {
+            self.commits.open.gate(After::Waiting(*job, wait.clone().moved(offset)));
+        }
         let mut rows = Vec::new();
         for finished in &round.finished {
             let Some(live) = self.live_of(finished.job) else {
@@ -236,8 +227,10 @@ impl Desk {
                 Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
             }
             let lesson = lesson(finished, &live.request, self.core.nodes());
-            self.book.open.after.push(After::Finished(Box::new(report)));
-            self.book.open.after.extend(lesson.map(|lesson| After::Learn(Box::new(lesson))));
+            self.commits.open.gate(After::Finished(Box::new(report)));
+            if let Some(lesson) = lesson {
+                self.commits.open.gate(After::Learn(Box::new(lesson)));
+            }
         }
         let command = |command: &Command| match command {
             Command::Start { job, attempt, .. } => Some(After::Assign(*job, *attempt)),
@@ -252,15 +245,17 @@ impl Desk {
             // The node warns the job itself. No node registers as one that can be switched: see `NewSlave`.
             Command::Signal { .. } | Command::Sleep { .. } | Command::Wake { .. } => None,
         };
-        self.book.open.after.extend(round.commands.iter().filter_map(command));
+        for after in round.commands.iter().filter_map(command) {
+            self.commits.open.gate(after);
+        }
         rows
     }
 
     pub(super) fn committed(&mut self, result: Result<(), CommitError>) {
-        let Phase::Committing(after) = std::mem::replace(&mut self.book.phase, Phase::Idle) else { return };
+        let Phase::Committing(after) = std::mem::replace(&mut self.commits.phase, Phase::Idle) else { return };
         match result {
             Ok(()) => {
-                self.book.pause = None;
+                self.commits.pause = None;
                 for after in after {
                     self.release(after);
                 }
@@ -272,18 +267,18 @@ impl Desk {
     /// Nothing of what is not on disk has happened.
     fn roll_back(&mut self, under_way: Vec<After>, error: &CommitError) {
         let reason = error.to_string();
-        let pause = self.book.fail(self.now);
+        let pause = self.commits.fail(self.now);
         tracing::error!(reason, %pause, "the journal cannot be written: new jobs are refused");
-        self.book.suffer(reason.clone(), self.now);
-        self.book.phase = Phase::Recovering;
-        let open = std::mem::take(&mut self.book.open);
-        self.book.readings.clear();
+        self.commits.suffer(reason.clone(), self.now);
+        self.commits.phase = Phase::Recovering;
+        let abandoned = self.commits.open.abandon();
+        self.commits.readings.clear();
         self.own_readings.clear();
-        self.book.readings_due = None;
-        self.book.wake_at = None;
+        self.commits.readings_due = None;
+        self.commits.wake_at = None;
         let refusal = not_written(&reason);
         let mut told = BTreeSet::new();
-        for after in under_way.into_iter().chain(open.after) {
+        for after in under_way.into_iter().chain(abandoned) {
             match after {
                 After::Answer(peer, message) => {
                     if matches!(message, MasterToClient::Piece(_)) {
@@ -314,16 +309,16 @@ impl Desk {
                 self.now = self.now.max(restored.last);
                 self.core = restored.core;
                 self.metering = restored.metering;
-                (self.lives, self.kept) = (restored.lives, restored.kept);
+                (self.incarnations, self.kept) = (restored.incarnations, restored.kept);
                 self.grid.forget_kept();
-                self.book.generation = restored.generation;
-                self.book.since_snapshot = restored.entries;
+                self.commits.generation = restored.generation;
+                self.commits.since_snapshot = restored.entries;
                 self.take_up(restored.live);
                 match restored.read_only {
                     Some(reason) => self.become_read_only(&reason),
                     None => {
                         self.close_nodes();
-                        self.book.phase = Phase::Idle;
+                        self.commits.phase = Phase::Idle;
                         self.begin(restored.fresh);
                         self.take_up_liveness();
                     }
@@ -332,9 +327,9 @@ impl Desk {
             }
             Err(error) => {
                 self.close_nodes();
-                let pause = self.book.fail(self.now);
+                let pause = self.commits.fail(self.now);
                 tracing::error!(error, %pause, "the journal cannot be read back");
-                self.book.phase = Phase::Broken(self.now + pause);
+                self.commits.phase = Phase::Broken(self.now + pause);
             }
         }
         self.serve_backlogs();

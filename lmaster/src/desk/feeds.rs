@@ -26,7 +26,7 @@ pub const KEPT: &str = "prices";
 impl Desk {
     pub(super) fn told(&mut self, news: News) {
         // The room that is left on a full disk belongs to the ends of jobs; the feeds tell again.
-        if let Some(text) = news.kept.as_ref().filter(|_| self.book.trouble().is_none()) {
+        if let Some(text) = news.kept.as_ref().filter(|_| self.commits.trouble().is_none()) {
             self.keep(KEPT, text);
         }
         self.news = Some(news);
@@ -36,7 +36,7 @@ impl Desk {
     /// The prices of the feeds hold, where they may.
     pub(super) fn feeds_in_force(&mut self) {
         // The room that is left on a full disk belongs to the ends of jobs; the feeds tell again.
-        if !self.book.is_open() || self.book.trouble().is_some() || self.prices_by_operator().is_some() {
+        if !self.commits.is_open() || self.commits.trouble().is_some() || self.prices_by_operator().is_some() {
             return;
         }
         let settings = self.core.settings();

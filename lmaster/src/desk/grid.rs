@@ -107,7 +107,7 @@ impl Desk {
             }
         }
         // While there is no state, what follows from this waits until there is one.
-        if !self.book.is_open() {
+        if !self.commits.is_open() {
             return;
         }
         let (settings, clock) = (self.core.settings(), self.core.clock());

@@ -15,9 +15,6 @@ const CHANGES_PAGE: u32 = 500;
 /// Most things of one change that a list shows.
 const ITEMS_SHOWN: usize = 20;
 
-/// Most things in one change: an import of thousands of profiles is several.
-const ITEMS_LIMIT: usize = 1_000;
-
 /// On whose word an event is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Actor {
@@ -49,14 +46,7 @@ impl Desk {
         let item = ChangeItem { subject: changed.subject, body };
         let undo_of = self.actor.as_ref().and_then(|actor| actor.undo_of);
         let at = self.wall();
-        let open = &mut self.book.open.changes;
-        let same = |(step, row): &&mut (u64, ChangeRow)| {
-            *step == self.steps && row.by == by && row.undo_of == undo_of && row.items.len() < ITEMS_LIMIT
-        };
-        match open.last_mut().filter(same) {
-            Some((_, row)) => row.items.push(item),
-            None => open.push((self.steps, ChangeRow { number: 0, at, by, undo_of, items: vec![item] })),
-        }
+        self.commits.open.change(self.steps, ChangeRow { number: 0, at, by, undo_of, items: vec![item] });
     }
 
     pub(super) fn changes(&mut self, peer: PeerId, query: ChangesQuery) {

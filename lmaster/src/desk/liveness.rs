@@ -132,7 +132,7 @@ impl Desk {
     /// Decides about the nodes whose time has come.
     pub(super) fn leases_due(&mut self) {
         while let Some((at, node)) = self.liveness.due.first().copied().filter(|(at, _)| *at <= self.now) {
-            if !self.book.is_open() {
+            if !self.commits.is_open() {
                 return;
             }
             self.liveness.due.remove(&(at, node));

@@ -44,7 +44,7 @@ impl Desk {
                     tracing::warn!(meter = meter.source, %draw, "the meter works again");
                 }
                 let serves = meter.serves.clone();
-                if self.book.is_open() {
+                if self.commits.is_open() {
                     self.divide(draw, &serves);
                     self.held_draw_seen(index, draw);
                 }

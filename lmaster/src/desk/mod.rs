@@ -8,11 +8,12 @@
 mod arrays;
 mod assign;
 mod backup;
-mod book;
+mod batch;
 mod changes;
 mod clients;
 mod clock;
 mod commit;
+mod commits;
 mod deeds;
 mod dependencies;
 mod drops;
@@ -63,8 +64,8 @@ use crate::readings::{Kept as ReadingsKept, Ledger};
 use crate::recover::Restored;
 use assign::Awaited;
 use backup::Backup;
-use book::Book;
 use clients::Asked;
+use commits::Commits;
 pub use exchange::{Effect, Input, Known, Question, Reply};
 pub use feeds::{KEPT as KEPT_PRICES, News};
 use foreign::Foreign;
@@ -147,7 +148,7 @@ pub struct Desk {
     /// The connection of each registered node.
     connected: BTreeMap<NodeId, Link>,
     /// The life in which each node got its last assignments, by name.
-    lives: HashMap<String, Life>,
+    incarnations: HashMap<String, Life>,
     sessions: Sessions,
     /// Whose journal it is.
     journal: JournalId,
@@ -166,7 +167,7 @@ pub struct Desk {
     gathered: BTreeMap<JobId, Gathered>,
     liveness: Liveness,
     foreign: Foreign,
-    book: Book,
+    commits: Commits,
     asked: HashMap<Ticket, Asked>,
     /// Answers that came while the state was being read back.
     answers: Vec<(Ticket, Result<Reply, String>)>,
@@ -200,7 +201,7 @@ impl Desk {
             keys: HashMap::new(),
             nodes: BTreeMap::new(),
             connected: BTreeMap::new(),
-            lives: restored.lives,
+            incarnations: restored.incarnations,
             journal: restored.journal,
             kept: restored.kept,
             sessions: Sessions::default(),
@@ -212,7 +213,7 @@ impl Desk {
             gathered: BTreeMap::new(),
             liveness: Liveness::default(),
             foreign: Foreign::default(),
-            book: Book::new(restored.generation, restored.entries),
+            commits: Commits::new(restored.generation, restored.entries),
             asked: HashMap::new(),
             answers: Vec::new(),
             next_ticket: 0,
@@ -232,7 +233,7 @@ impl Desk {
         }
         desk.begin(restored.fresh);
         if !has_ballast {
-            desk.book.suffer("the disk under the journal is full".into(), desk.now);
+            desk.commits.suffer("the disk under the journal is full".into(), desk.now);
         }
         desk
     }
@@ -259,7 +260,7 @@ impl Desk {
             }
             Input::Committed(result) => self.committed(result),
             Input::Recovered(result) => self.recovered(result),
-            Input::Ballast(result) => self.book.ballast(result, &mut self.effects),
+            Input::Ballast(result) => self.commits.ballast(result, &mut self.effects),
             Input::Answered(ticket, result) => self.answered(ticket, result),
             Input::Learned(key, profile) => self.learned(key, profile),
             Input::Metered(meter, shown) => self.metered(meter, shown),
@@ -274,7 +275,7 @@ impl Desk {
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
                 self.ledger.end_all();
-                self.book.want_snapshot();
+                self.commits.want_snapshot();
             }
         }
         self.close_batch();
@@ -285,10 +286,10 @@ impl Desk {
     pub fn deadline(&self) -> Option<Time> {
         let awaited = self.awaited.values().map(|awaited| awaited.until).min();
         // While the state is being read back, nothing can be given up.
-        let orphans = self.routes.next_orphan().filter(|_| self.book.is_open());
-        let leases = self.liveness.next().filter(|_| self.book.is_open());
+        let orphans = self.routes.next_orphan().filter(|_| self.commits.is_open());
+        let leases = self.liveness.next().filter(|_| self.commits.is_open());
         let probes = self.probes.values().map(|probe| probe.until).min();
-        let readings = self.book.deadline(self.rows_due());
+        let readings = self.commits.deadline(self.rows_due());
         [readings, self.stage_due(), self.late_stops_due(), awaited, orphans, leases, probes, self.grid_due()]
             .into_iter()
             .flatten()
@@ -297,7 +298,7 @@ impl Desk {
 
     /// Whether everything that was taken in is on disk.
     pub fn is_quiet(&self) -> bool {
-        self.book.is_quiet()
+        self.commits.is_quiet()
     }
 
     fn timer(&mut self) {
@@ -312,7 +313,7 @@ impl Desk {
         if self.grid_due().is_some_and(|due| due <= self.now) {
             self.follow_grid();
         }
-        self.book.timer(self.now, &mut self.effects);
+        self.commits.timer(self.now, &mut self.effects);
     }
 
     /// Keeps a text over a restart, in place of the one before. Tells whether it is in the journal or on its way there.
@@ -320,11 +321,11 @@ impl Desk {
         if self.kept.get(name).is_some_and(|kept| kept == text) {
             return true;
         }
-        if !self.book.is_open() {
+        if !self.commits.is_open() {
             return false;
         }
         self.kept.insert(name.to_owned(), text.to_owned());
-        self.book.open.kept.insert(name.to_owned(), text.to_owned());
+        self.commits.open.keep(name, text);
         true
     }
 

@@ -24,7 +24,7 @@ const NUMBERS_END: u64 = 1 << 53;
 
 impl Desk {
     pub(super) fn node_connected(&mut self, peer: PeerId) {
-        if !self.book.is_broken() {
+        if !self.commits.is_broken() {
             self.nodes.insert(peer, NodePeer::Nameless);
         } else {
             self.effects.push(Effect::Close(peer, "the journal cannot be written at present".into()));
@@ -53,7 +53,7 @@ impl Desk {
     pub(super) fn node_gone(&mut self, peer: PeerId) {
         let Some(NodePeer::Registered(node)) = self.nodes.remove(&peer) else { return };
         self.connected.remove(&node);
-        if !self.book.is_open() {
+        if !self.commits.is_open() {
             return self.unrecorded_gone(node);
         }
         for (job, attempt) in self.attempts_on(node) {
@@ -71,7 +71,7 @@ impl Desk {
     }
 
     pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
-        if !self.book.is_open() {
+        if !self.commits.is_open() {
             return self.unrecorded_frame(peer, frame);
         }
         match (self.nodes.get_mut(&peer), frame) {
@@ -195,7 +195,7 @@ impl Desk {
 
     /// The attempts are in ascending order.
     fn register(&mut self, peer: PeerId, mut registration: Registration) {
-        if !self.book.is_open() {
+        if !self.commits.is_open() {
             return self.registered_unrecorded(peer, registration);
         }
         if let Err(reason) = self.set_apart(&mut registration) {
@@ -203,7 +203,7 @@ impl Desk {
         }
         let Registration { slave, attempts } = &registration;
         let name = &slave.spec.name;
-        let known = self.lives.get(name);
+        let known = self.incarnations.get(name);
         let same_life = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
         let node = self.core.node_named(name).map(|node| node.id());
         match node.and_then(|node| self.connected.get(&node)) {
@@ -269,8 +269,8 @@ impl Desk {
         let NewSlave { spec, instance, boot, .. } = &registration.slave;
         let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
         // In the batch of its registration: no assignment goes out before that is on disk.
-        self.book.open.nodes.push(NodeRow { name: name.clone(), instance: instance.clone(), boot: boot.clone() });
-        self.lives.insert(name, Life { instance, boot });
+        self.commits.open.incarnation(NodeRow { name: name.clone(), instance: instance.clone(), boot: boot.clone() });
+        self.incarnations.insert(name, Life { instance, boot });
         self.register(peer, registration);
         for frame in early {
             self.node_frame(peer, frame);
@@ -349,7 +349,7 @@ impl Desk {
         if self.core.node_named(name).is_some_and(changed) {
             return Err(limo_sched::Refused::UnitsChanged { name: name.clone() }.to_string());
         }
-        if self.lives.get(name).is_none_or(|known| known.instance == slave.instance) {
+        if self.incarnations.get(name).is_none_or(|known| known.instance == slave.instance) {
             return Ok(());
         }
         // An operator who gives the jobs up says so by cancelling them.

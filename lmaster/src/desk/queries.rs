@@ -33,7 +33,7 @@ impl Desk {
             Query::Wait(jobs) => self.wait(peer, jobs),
             Query::Nodes => self.tell_pages(peer, Cursor::nodes()),
             Query::Status => {
-                let trouble = self.book.trouble().map(str::to_owned);
+                let trouble = self.commits.trouble().map(str::to_owned);
                 let sources = self.grid.arbiter.reports(self.wall());
                 let status = report::status(&self.core, self.now, trouble, &sources);
                 let (prices_by, feeds, meters) = (self.prices_by_operator(), self.feed_reports(), self.meter_reports());

@@ -17,13 +17,13 @@ const REGISTER_AGAIN: &str = "the journal could not be written; register again";
 impl Desk {
     /// The state on disk was taken up, and nothing can be written.
     pub(super) fn become_read_only(&mut self, reason: &str) {
-        if !self.book.is_read_only() {
+        if !self.commits.is_read_only() {
             tracing::error!(
                 reason,
                 "read-only: queries are answered and jobs go on; ends of jobs stay at the nodes until there is room"
             );
         }
-        self.book.become_read_only(reason, self.now);
+        self.commits.become_read_only(reason, self.now);
         self.close_unregistered();
         let away = |node: &&limo_sched::Node| node.is_connected() && !self.connected.contains_key(&node.id());
         for node in self.core.nodes().iter().filter(away).map(limo_sched::Node::id).collect::<Vec<_>>() {
@@ -62,7 +62,7 @@ impl Desk {
 
     /// The connection of a node is gone while nothing is recorded.
     pub(super) fn unrecorded_gone(&mut self, node: NodeId) {
-        if self.book.is_read_only() {
+        if self.commits.is_read_only() {
             self.show_away(node);
         }
         self.forget_reading(node);
@@ -94,9 +94,10 @@ impl Desk {
     /// that its jobs have their stdio and their leases; it gets no orders. Any other waits until there is room.
     pub(super) fn registered_unrecorded(&mut self, peer: PeerId, registration: Registration) {
         let Registration { slave: NewSlave { spec, instance, boot, .. }, attempts } = registration;
-        let is_known = self.lives.get(&spec.name).is_some_and(|known| known.instance == instance && known.boot == boot);
+        let is_known =
+            self.incarnations.get(&spec.name).is_some_and(|known| known.instance == instance && known.boot == boot);
         let node = self.core.node_named(&spec.name).map(limo_sched::Node::id).filter(|_| is_known);
-        let Some(node) = node.filter(|_| self.book.is_read_only()) else { return };
+        let Some(node) = node.filter(|_| self.commits.is_read_only()) else { return };
         if let Some(before) = self.connected.get(&node).map(|link| link.peer) {
             self.close_node(before, "the node has connected again".into());
         }

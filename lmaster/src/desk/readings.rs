@@ -5,8 +5,8 @@ use limo_model::{NodeId, Power, Time};
 use limo_proto::{Answer, Sample};
 use limo_sched::Event;
 
-use super::book::Phase;
 use super::clients::Asked;
+use super::commits::Phase;
 use super::{Desk, Effect, PeerId, Question};
 
 /// Most intervals in one answer: a month of minutes, and some 4 MB.
@@ -23,18 +23,18 @@ impl Desk {
     /// What counts as the draw of a node.
     pub(super) fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
         // The room that is left on a full disk belongs to the ends of jobs.
-        if self.book.trouble.is_some() {
+        if self.commits.trouble.is_some() {
             return;
         }
-        self.book.readings.insert(node, sample.draw);
-        self.book.readings_due.get_or_insert(self.now + self.settings.readings_every);
+        self.commits.readings.insert(node, sample.draw);
+        self.commits.readings_due.get_or_insert(self.now + self.settings.readings_every);
         if let Some(node) = self.core.node(node) {
             self.ledger.sample(&node.spec().name, self.now, sample);
         }
     }
 
     pub(super) fn forget_reading(&mut self, node: NodeId) {
-        self.book.readings.remove(&node);
+        self.commits.readings.remove(&node);
         self.own_readings.remove(&node);
         if let Some(node) = self.core.node(node) {
             self.ledger.interrupt(&node.spec().name);
@@ -42,8 +42,8 @@ impl Desk {
     }
 
     pub(super) fn record_readings(&mut self) {
-        self.book.readings_due = None;
-        let draws: Vec<_> = std::mem::take(&mut self.book.readings).into_iter().collect();
+        self.commits.readings_due = None;
+        let draws: Vec<_> = std::mem::take(&mut self.commits.readings).into_iter().collect();
         if !draws.is_empty()
             && let Err(refused) = self.apply(Event::Readings { draws })
         {
@@ -53,9 +53,9 @@ impl Desk {
 
     /// Time has passed, and the believed draw was what it is.
     pub(super) fn draw_goes_on(&mut self) {
-        let draw = (!self.core.nodes().is_empty() && self.book.is_open()).then(|| self.core.sums().draw);
+        let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().draw);
         self.ledger.pass(self.now, draw.map(Power::at_least_zero));
-        if self.book.trouble.is_some() {
+        if self.commits.trouble.is_some() {
             self.ledger.drop_rows();
         }
     }
@@ -72,9 +72,9 @@ impl Desk {
     /// Rows and texts by themselves: nothing has happened, so there is no round.
     pub(super) fn commit_rows(&mut self) {
         let (readings, forget_readings) = self.ledger.take(self.now);
-        let kept = std::mem::take(&mut self.book.open.kept);
-        let batch = Batch { generation: self.book.generation, readings, forget_readings, kept, ..Batch::default() };
-        self.book.phase = Phase::Committing(Vec::new());
+        let kept = self.commits.open.take_texts();
+        let batch = Batch { generation: self.commits.generation, readings, forget_readings, kept, ..Batch::default() };
+        self.commits.phase = Phase::Committing(Vec::new());
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 

@@ -161,7 +161,7 @@ impl Desk {
     /// Serves a request, or keeps it until those before it are answered.
     pub(super) fn request(&mut self, peer: PeerId, message: ClientToMaster) {
         let Some(client) = self.sessions.clients.get(&peer) else { return };
-        if !client.is_occupied() && !self.book.is_recovering() {
+        if !client.is_occupied() && !self.commits.is_recovering() {
             return self.serve_or_queue(peer, message);
         }
         if let Err(reason) = self.sessions.postpone(peer, message, self.settings.limits) {
@@ -190,12 +190,12 @@ impl Desk {
 
     /// Whether [`Desk::turn`] has something to do.
     pub fn has_turn(&self) -> bool {
-        !self.sessions.turns.is_empty() && !self.book.is_recovering()
+        !self.sessions.turns.is_empty() && !self.commits.is_recovering()
     }
 
     /// One slice of the query whose turn it is.
     pub(super) fn turn(&mut self) {
-        if self.book.is_recovering() {
+        if self.commits.is_recovering() {
             return;
         }
         let Some(peer) = self.sessions.turns.next() else { return };
@@ -218,7 +218,7 @@ impl Desk {
 
     /// Goes on with what a client waits for, once everything before it is answered.
     pub(super) fn serve_backlog(&mut self, peer: PeerId) {
-        while !self.book.is_recovering() {
+        while !self.commits.is_recovering() {
             let limits = self.settings.limits;
             let Sessions { clients, turns, .. } = &mut self.sessions;
             let Some(client) = clients.get_mut(&peer).filter(|client| !client.is_occupied()) else { return };

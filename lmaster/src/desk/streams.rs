@@ -371,7 +371,7 @@ impl Desk {
 
     /// Gives up the jobs whose clients stayed away too long.
     pub(super) fn orphans_due(&mut self) {
-        if !self.book.is_open() {
+        if !self.commits.is_open() {
             return;
         }
         while let Some((_, job)) = self.routes.orphans.first().copied().filter(|(at, _)| *at <= self.now) {

@@ -42,7 +42,7 @@ impl Desk {
         if let Some(&job) = self.keys.get(&exec.key) {
             return self.submitted_before(peer, job);
         }
-        if let Some(trouble) = self.book.trouble() {
+        if let Some(trouble) = self.commits.trouble() {
             let hint = "make room on the disk of the master's state directory; running jobs go on";
             let reason = format!("new jobs are not accepted: {trouble}");
             return self.refuse(peer, reason, Some(hint));

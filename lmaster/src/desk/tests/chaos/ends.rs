@@ -45,7 +45,7 @@ impl World {
         let Bench { desk, disk, answers, committing, .. } = &self.bench;
         let quiet = self.nodes.iter().all(|node| node.records.is_empty() && node.link.is_some());
         let all = self.accepted.iter().all(|job| disk.finished.contains_key(job)) && disk.live.is_empty();
-        let told = desk.is_quiet() && desk.book.trouble.is_none() && answers.is_empty() && committing.is_empty();
+        let told = desk.is_quiet() && desk.commits.trouble.is_none() && answers.is_empty() && committing.is_empty();
         quiet && all && told && desk.core.jobs().next().is_none() && desk.connected.len() == NODES
     }
 

@@ -1,11 +1,11 @@
-//! What is not on disk yet, and how the journal is doing. Knows no core: it only keeps account.
+//! Commits to the journal: the batch that is open, the one that is under way, and why none can be made. Knows no core.
 
 use std::collections::BTreeMap;
 
-use limo_journal::{ChangeRow, Entry, NodeRow, Submission};
 use limo_model::{NodeId, Power, Span, Time};
 
 use super::Effect;
+use super::batch::OpenBatch;
 use super::commit::After;
 
 /// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
@@ -14,40 +14,6 @@ const LONGEST_PAUSE: Span = Span::from_secs(30);
 
 /// How often the ballast is tried while it is missing.
 const BALLAST_EVERY: Span = Span::from_secs(2);
-
-#[derive(Debug, Default)]
-pub(super) struct Open {
-    pub(super) entries: Vec<(Time, Entry)>,
-    pub(super) submissions: Vec<Submission>,
-    pub(super) after: Vec<After>,
-    /// What operators changed, each with the number of the input that did.
-    pub(super) changes: Vec<(u64, ChangeRow)>,
-    /// Incarnations of nodes that begin with these entries.
-    pub(super) nodes: Vec<NodeRow>,
-    /// Texts to be kept, by name. They wait for no entry, and no entry waits for them.
-    pub(super) kept: BTreeMap<String, String>,
-    /// When it is to be written, where nobody waits for any of it.
-    pub(super) by: Option<Time>,
-}
-
-impl Open {
-    /// Puts something that has happened into the batch, to be written by then.
-    pub(super) fn push(&mut self, now: Time, entry: Entry, by: Time) {
-        self.entries.push((now, entry));
-        self.by = Some(self.by.map_or(by, |before| before.min(by)));
-    }
-
-    /// When it is to be written: at once where something waits for it.
-    fn due(&self) -> Option<Time> {
-        let awaited = !(self.after.is_empty() && self.submissions.is_empty());
-        let due = if awaited { Time::default() } else { self.by.unwrap_or_default() };
-        (!self.entries.is_empty()).then_some(due)
-    }
-
-    pub(super) fn is_due(&self, now: Time) -> bool {
-        self.due().is_some_and(|due| due <= now)
-    }
-}
 
 #[derive(Debug)]
 pub(super) enum Phase {
@@ -69,11 +35,11 @@ pub(super) struct Trouble {
     ballast_at: Time,
 }
 
-/// What is not on disk yet, and the state of the journal.
+/// The batches of the journal, and when the next one is due.
 #[derive(Debug)]
-pub(super) struct Book {
+pub(super) struct Commits {
     pub(super) generation: u64,
-    pub(super) open: Open,
+    pub(super) open: OpenBatch,
     pub(super) phase: Phase,
     pub(super) since_snapshot: usize,
     pub(super) snapshot_wanted: bool,
@@ -85,11 +51,11 @@ pub(super) struct Book {
     pub(super) pause: Option<(Time, Span)>,
 }
 
-impl Book {
+impl Commits {
     pub(super) fn new(generation: u64, since_snapshot: usize) -> Self {
         Self {
             generation,
-            open: Open::default(),
+            open: OpenBatch::default(),
             phase: Phase::Idle,
             since_snapshot,
             snapshot_wanted: false,
@@ -130,16 +96,13 @@ impl Book {
         if self.is_read_only() {
             return true;
         }
-        matches!(self.phase, Phase::Idle)
-            && self.open.entries.is_empty()
-            && self.open.kept.is_empty()
-            && !self.snapshot_wanted
+        matches!(self.phase, Phase::Idle) && self.open.is_empty() && !self.open.keeps_texts() && !self.snapshot_wanted
     }
 
     /// The process ends: a snapshot spares the next one the replay, which a newer program might do otherwise.
     pub(super) fn want_snapshot(&mut self) {
         // The room that is left on a full disk belongs to the ends of jobs.
-        self.snapshot_wanted = self.trouble.is_none() && (self.since_snapshot > 0 || !self.open.entries.is_empty());
+        self.snapshot_wanted = self.trouble.is_none() && (self.since_snapshot > 0 || !self.open.is_empty());
     }
 
     /// Why new jobs are refused.
@@ -178,7 +141,7 @@ impl Book {
             Phase::Committing(_) | Phase::Recovering | Phase::ReadOnly => None,
             Phase::Broken(at) => Some(*at),
             Phase::Idle => {
-                let kept = (!self.open.kept.is_empty()).then_some(Time::default());
+                let kept = (self.open.keeps_texts()).then_some(Time::default());
                 let due = [self.open.due(), self.wake_at, self.readings_due, rows, kept].into_iter().flatten().min();
                 due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
             }
