@@ -13,13 +13,13 @@ use limo_proto::Launch;
 use limo_sched::{Core, Options, Preset};
 
 use crate::budget::Metering;
-use crate::desk::{Launches, Life, Live};
+use crate::desk::{Launches, Live, NodeIncarnation};
 
 /// What holds after the last entry.
 pub struct Restored {
     pub journal: JournalId,
-    /// The life in which each node got its last assignments, by name.
-    pub incarnations: HashMap<String, Life>,
+    /// The incarnation in which each node got its last assignments, by name.
+    pub incarnations: HashMap<String, NodeIncarnation>,
     /// Texts of others, by name.
     pub kept: BTreeMap<String, String>,
     pub core: Core,
@@ -67,8 +67,8 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
         }
     }
     let live = live_jobs(&core, live)?;
-    let life = |row: NodeRow| (row.name, Life { instance: row.instance, boot: row.boot });
-    let incarnations = nodes.into_values().map(life).collect();
+    let incarnation = |row: NodeRow| (row.name, NodeIncarnation { instance: row.instance, boot: row.boot });
+    let incarnations = nodes.into_values().map(incarnation).collect();
     Ok(Restored {
         journal,
         incarnations,

@@ -9,13 +9,13 @@
 //! | starting | held | `Go` (again): the assignment is durable, and held is not running; taken back where it shall stop |
 //! | starting | running, ended | that is recorded |
 //! | starting | nothing, and no `Go` was sent | taken back |
-//! | starting | nothing, `Go` may have been sent, same life | taken back: the intent is on record before `JobAck`, `Go` follows `JobAck`, and the record stays until `EndedAck`, so an attempt without a record was not started |
-//! | starting | nothing, `Go` may have been sent, another or an unknown life | lost: the record may have gone with the state directory or the power |
+//! | starting | nothing, `Go` may have been sent, same incarnation | taken back: the intent is on record before `JobAck`, `Go` follows `JobAck`, and the record stays until `EndedAck`, so an attempt without a record was not started |
+//! | starting | nothing, `Go` may have been sent, another or an unknown incarnation | lost: the record may have gone with the state directory or the power |
 //! | running | running, ended | that is recorded |
 //! | running | held, nothing | lost |
 //!
-//! A life is a state directory and a boot of the kernel. What may have been started is given to a node again only if it
-//! may be requeued, as another attempt, once it is certainly over.
+//! An incarnation of a node is a state directory and a boot of the kernel. What may have been started is given to a node
+//! again only if it may be requeued, as another attempt, once it is certainly over.
 
 use std::collections::BTreeMap;
 
@@ -60,12 +60,12 @@ pub(super) struct Belief {
     pub(super) let_go: bool,
     /// Whether the job shall end.
     pub(super) stop: bool,
-    /// Whether the node is known to live the same life as when the attempt was assigned.
-    pub(super) same_life: bool,
+    /// Whether the node is known to be the same incarnation as when the attempt was assigned.
+    pub(super) same_incarnation: bool,
 }
 
 pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict {
-    let Belief { running, let_go, stop, same_life } = belief;
+    let Belief { running, let_go, stop, same_incarnation } = belief;
     match reported {
         Some(AttemptState::Ended { outcome, usage }) => Verdict::Ended(outcome.clone(), *usage),
         Some(AttemptState::Running) if running => Verdict::GoesOn,
@@ -75,7 +75,7 @@ pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict 
         Some(AttemptState::Held) => Verdict::LetGo,
         None if running => Verdict::Lost("its node does not know it any more"),
         None if !let_go => Verdict::TakeBack("its node did not acknowledge it"),
-        None if same_life => Verdict::TakeBack("its node has no record of it"),
+        None if same_incarnation => Verdict::TakeBack("its node has no record of it"),
         None => Verdict::Lost("its node does not know it, and has been restarted since it was assigned"),
     }
 }
@@ -267,7 +267,7 @@ impl Desk {
     pub(super) fn verdicts(
         &self,
         node: NodeId,
-        same_life: bool,
+        same_incarnation: bool,
         reports: &[AttemptReport],
     ) -> Vec<(JobId, Attempt, Verdict)> {
         let open = |(job, _): &(JobId, Attempt)| self.open_nodes(*job).contains(&node);
@@ -276,7 +276,7 @@ impl Desk {
                 running: !self.is_starting(job),
                 let_go: self.may_be_let_go(job, attempt),
                 stop: self.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()),
-                same_life,
+                same_incarnation,
             };
             let reported = reported(reports, (job, attempt));
             (job, attempt, judge(belief, reported.map(|report| &report.state)))
@@ -358,7 +358,7 @@ impl Desk {
 mod tests {
     use super::*;
 
-    const BELIEF: Belief = Belief { running: false, let_go: true, stop: false, same_life: false };
+    const BELIEF: Belief = Belief { running: false, let_go: true, stop: false, same_incarnation: false };
 
     fn check(belief: Belief, reported: Option<AttemptState>, expected: &str) {
         let verdict = format!("{:?}", judge(belief, reported.as_ref()));
@@ -385,9 +385,9 @@ mod tests {
     #[test]
     fn what_may_have_started_is_taken_back_only_on_proof() {
         check(Belief { let_go: false, ..BELIEF }, None, "TakeBack");
-        check(Belief { same_life: true, ..BELIEF }, None, "TakeBack");
+        check(Belief { same_incarnation: true, ..BELIEF }, None, "TakeBack");
         check(BELIEF, None, "Lost");
-        check(Belief { running: true, same_life: true, ..BELIEF }, None, "Lost");
-        check(Belief { running: true, let_go: false, same_life: true, stop: false }, None, "Lost");
+        check(Belief { running: true, same_incarnation: true, ..BELIEF }, None, "Lost");
+        check(Belief { running: true, let_go: false, same_incarnation: true, stop: false }, None, "Lost");
     }
 }

@@ -29,7 +29,7 @@ pub(super) enum After {
     Answer(PeerId, MasterToClient),
     Ask(Ticket, Question),
     ToNode(PeerId, MasterToNode),
-    /// The old life of a node that wants to register.
+    /// The old incarnation of a node that wants to register.
     Settled(PeerId, Box<Registration>),
     Welcome(Box<Welcome>),
     Assign(JobId, Attempt),

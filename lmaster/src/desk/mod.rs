@@ -111,9 +111,9 @@ pub struct Lesson {
     pub energy: Energy,
 }
 
-/// What tells one life of a node from another: a start that was let go before the life began is not in it.
+/// What tells one incarnation of a node from another: a start that was let go before it began is not in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Life {
+pub struct NodeIncarnation {
     /// Of its state directory.
     pub instance: String,
     /// Of its kernel.
@@ -147,8 +147,8 @@ pub struct Desk {
     nodes: BTreeMap<PeerId, NodePeer>,
     /// The connection of each registered node.
     connected: BTreeMap<NodeId, Link>,
-    /// The life in which each node got its last assignments, by name.
-    incarnations: HashMap<String, Life>,
+    /// The incarnation in which each node got its last assignments, by name.
+    incarnations: HashMap<String, NodeIncarnation>,
     sessions: Sessions,
     /// Whose journal it is.
     journal: JournalId,

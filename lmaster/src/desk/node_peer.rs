@@ -12,7 +12,7 @@ pub(super) enum NodePeer {
     Nameless,
     /// Has said which one, and reports its attempts.
     Registering(Box<Registration>),
-    /// Its old life is being settled; what it has sent meanwhile.
+    /// Its old incarnation is being settled; what it has sent meanwhile.
     Settling(Vec<Frame<NodeToMaster>>),
     Registered(NodeId),
 }

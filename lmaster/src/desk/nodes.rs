@@ -8,7 +8,7 @@ use limo_sched::Event;
 use super::assign::Verdict;
 use super::commit::After;
 use super::node_peer::{Link, NodePeer, Welcome};
-use super::{Desk, Effect, Life, PeerId};
+use super::{Desk, Effect, NodeIncarnation, PeerId};
 
 /// Most messages of a node that is not registered yet. It has nothing to report but the ends of its jobs.
 const EARLY_LIMIT: usize = 10_000;
@@ -17,7 +17,7 @@ const EARLY_LIMIT: usize = 10_000;
 const ATTEMPTS_LIMIT: usize = 100_000;
 
 /// Longest instance and boot id, in bytes: both are random numbers.
-const LIFE_LIMIT: usize = 128;
+const INCARNATION_LIMIT: usize = 128;
 
 /// Job numbers stay exact in JSON, whose readers may hold numbers in 64-bit floating point.
 const NUMBERS_END: u64 = 1 << 53;
@@ -159,8 +159,9 @@ impl Desk {
         if let Err(error) = slave.spec.check() {
             return self.refuse_node(peer, error.to_string());
         }
-        if slave.instance.len() > LIFE_LIMIT || slave.boot.len() > LIFE_LIMIT {
-            return self.refuse_node(peer, format!("the instance or the boot id is longer than {LIFE_LIMIT} bytes"));
+        if slave.instance.len() > INCARNATION_LIMIT || slave.boot.len() > INCARNATION_LIMIT {
+            return self
+                .refuse_node(peer, format!("the instance or the boot id is longer than {INCARNATION_LIMIT} bytes"));
         }
         if slave.journal != self.journal {
             let reason =
@@ -204,7 +205,7 @@ impl Desk {
         let Registration { slave, attempts } = &registration;
         let name = &slave.spec.name;
         let known = self.incarnations.get(name);
-        let same_life = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
+        let same_incarnation = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
         let node = self.core.node_named(name).map(|node| node.id());
         match node.and_then(|node| self.connected.get(&node)) {
             Some(link) if link.instance != slave.instance => {
@@ -217,11 +218,11 @@ impl Desk {
         if let Err(reason) = self.may_return(&registration, node) {
             return self.refuse_node(peer, reason);
         }
-        if same_life {
+        if same_incarnation {
             return self.registered(peer, registration);
         }
-        // Another life: what the core has on the node and the node does not report is judged by the old life, and that
-        // must be on disk before the new life is remembered. Else it would be judged again, as if it were of the new one.
+        // Another incarnation: what the core has on the node and the node does not report is judged by the old one, and
+        // that must be on disk before the new one is remembered. Else it would be judged again, as if it were of the new.
         if let Some(node) = node {
             for (job, attempt, verdict) in self.verdicts(node, false, attempts) {
                 if super::assign::reported(attempts, (job, attempt)).is_none() {
@@ -262,7 +263,7 @@ impl Desk {
         Ok(())
     }
 
-    /// The old life of a node is settled on disk: the new one begins.
+    /// The old incarnation of a node is settled on disk: the new one begins.
     pub(super) fn settled(&mut self, peer: PeerId, registration: Registration) {
         let Some(NodePeer::Settling(early)) = self.nodes.get_mut(&peer) else { return };
         let early = std::mem::take(early);
@@ -270,7 +271,7 @@ impl Desk {
         let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
         // In the batch of its registration: no assignment goes out before that is on disk.
         self.commits.open.incarnation(NodeRow { name: name.clone(), instance: instance.clone(), boot: boot.clone() });
-        self.incarnations.insert(name, Life { instance, boot });
+        self.incarnations.insert(name, NodeIncarnation { instance, boot });
         self.register(peer, registration);
         for frame in early {
             self.node_frame(peer, frame);

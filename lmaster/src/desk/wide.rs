@@ -6,9 +6,9 @@
 //! node hears `EndedAck`; with the last part's end the job ends. Where one part is lost or cannot start, or fails and the user
 //! asked for that (`-K`), the others are stopped.
 //!
-//! Before `Go` the job is taken back whole: `Go` is sent when the intent of every node is on record, so a node of the same life
-//! without a record of it proves that no part of it has begun. Who has acknowledged and who has begun is not on disk: nodes say
-//! it again when they register.
+//! Before `Go` the job is taken back whole: `Go` is sent when the intent of every node is on record, so a node of the same
+//! incarnation without a record of it proves that no part of it has begun. Who has acknowledged and who has begun is not on
+//! disk: nodes say it again when they register.
 
 use std::collections::BTreeSet;
 

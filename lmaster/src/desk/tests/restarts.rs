@@ -43,7 +43,7 @@ fn held_is_let_go() {
 }
 
 #[test]
-fn no_record_in_the_same_life_is_no_start() {
+fn no_record_in_the_same_incarnation_is_no_start() {
     let mut bench = killed_while_starting();
     let node = bench.node("n1");
     let orders = bench.orders(node);
@@ -60,7 +60,7 @@ fn no_record_in_another_life_is_a_loss() {
     assert_eq!(state(&mut bench), JobState::Lost);
 }
 
-/// Else a second crash at the wrong moment would take the loss for an attempt of the new life that never started.
+/// Else a second crash at the wrong moment would take the loss for an attempt of the new incarnation that never started.
 #[test]
 fn a_loss_is_on_disk_before_the_new_life_is_remembered() {
     let mut bench = killed_while_starting();
