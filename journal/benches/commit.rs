@@ -24,7 +24,7 @@ fn main() {
     let dir = dir.unwrap_or_else(|| temporary.path().to_owned());
     let raw = raw_rate(&dir);
     println!("append of 4 KiB + fdatasync    {raw:9.0} /s");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     for submitters in [1, 16, 256] {
         let place = tempfile::tempdir_in(&dir).expect("a directory");
         let (rate, wait) = runtime.block_on(commit_rate(place.path(), submitters));

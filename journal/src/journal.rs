@@ -52,7 +52,7 @@ impl Future for Pending {
 
 impl Journal {
     /// Opens the journal in `dir`, which is made where it is missing, and reads the state on disk. Writes and reads from a task of
-    /// its own on the tokio runtime of the caller.
+    /// its own on the tokio runtime of the caller, which must have timers.
     ///
     /// # Errors
     /// [`OpenError`] where another master uses `dir`, it is on a network file system, or the file is damaged, not a

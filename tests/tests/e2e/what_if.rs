@@ -49,7 +49,7 @@ fn changed_copy(from: &Path, to: &Path) -> i64 {
     *outcome = Outcome::Exited(77);
     let place = *seq;
     let entries = entries.into_iter().map(|entry| (entry.at, entry.entry)).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let (journal, recovered) = Journal::open(to).await.expect("a new journal");
         let batch = Batch { generation: recovered.generation, entries, ..Batch::default() };
