@@ -1,7 +1,9 @@
 //! A master and its nodes.
 
 use std::fs::{self, Permissions};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::thread;
@@ -185,9 +187,8 @@ impl Cluster {
 
     /// Starts the master and waits until it listens.
     pub fn start_master(&mut self) {
-        let address = self.address_file();
         // That of the process before; it may not have been written.
-        let _ = fs::remove_file(&address);
+        let _ = fs::remove_file(self.address_file());
         self.launch_master();
         until("the master listens", || {
             if let Some(status) = self.master.ended() {
@@ -197,8 +198,19 @@ impl Cluster {
                 assert!(taken, "the master ended with {status}:\n{tail}");
                 self.launch_master();
             }
-            fs::read_to_string(&address).is_ok_and(|text| text.ends_with('\n')).then_some(())
+            self.listens().then_some(())
         });
+    }
+
+    /// Whether somebody listens where the master did before; at first, whether it says where. On a full disk it cannot.
+    fn listens(&self) -> bool {
+        let known = self.submitter.address.as_str();
+        match known.strip_prefix("unix:") {
+            Some(path) => UnixStream::connect(path).is_ok(),
+            None if known.is_empty() => fs::read_to_string(self.address_file()).is_ok_and(|text| text.ends_with('\n')),
+            // A port that nobody listens at can be connected to itself.
+            None => TcpStream::connect(known).is_ok_and(|stream| stream.local_addr().ok() != stream.peer_addr().ok()),
+        }
     }
 
     /// Starts the master and waits for nothing.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::honest::Work;
 
 /// How long another user's command may take: programs that are not optimized are several times slower.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
+const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
 /// Between two probes, and between two looks of what goes on for the whole run.
 pub fn pause() {
