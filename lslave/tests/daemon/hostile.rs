@@ -50,7 +50,8 @@ struct Lease(File);
 
 impl Lease {
     fn on(path: &Path) -> Self {
-        let file = File::options().read(true).write(true).open(path).expect("an own file");
+        // Not for writing: a file that is open for that cannot be executed, and the lease ends before the descriptor does.
+        let file = File::open(path).expect("an own file");
         // SAFETY: a descriptor that is open. The holder must not end of the signal that tells it of the one who waits.
         unsafe {
             libc::signal(libc::SIGIO, libc::SIG_IGN);
