@@ -36,7 +36,7 @@ impl Failure {
     /// The lines for stderr, each with its end.
     pub fn lines(&self, program: &str) -> String {
         let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("{program}: hint: {hint}\n"));
-        // A reason may name what another user has chosen.
+        // A reason may contain text that another user has chosen.
         plain_lines(&format!("{program}: error: {}\n{hint}", self.message))
     }
 }

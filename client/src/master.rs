@@ -65,7 +65,7 @@ impl AskError {
 
 impl From<AskError> for Failure {
     fn from(error: AskError) -> Self {
-        // A reason may name what another user has chosen, which is no line of its own.
+        // A reason may contain text that another user has chosen. It stays on one line.
         let failure = Self::new(plain(&error.to_string()));
         match error {
             AskError::Refused { hint: Some(hint), .. } => failure.hint(plain(&hint)),

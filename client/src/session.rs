@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Gives room in the journal that is no longer used back to the file system.
+    /// Returns unused space of the journal to the file system.
     pub async fn compact_journal(&mut self) -> Result<JournalSizes, AskError> {
         match self.exchange(ClientToMaster::ChangeConf(Box::new(Change::CompactJournal))).await? {
             Answer::Compacted(sizes) => Ok(sizes),

@@ -52,7 +52,7 @@ enum Phase {
 pub(crate) struct Compactor {
     phase: Phase,
     asked: Vec<Answer>,
-    /// What the longest step took.
+    /// Duration of the longest step.
     longest: Duration,
 }
 
@@ -85,7 +85,7 @@ impl Compactor {
         }
     }
 
-    /// Takes one step, which is short. There is no connection while nothing can be written.
+    /// Takes one short step. The connection is absent while nothing can be written.
     pub(crate) async fn step(&mut self, path: &Path, conn: Option<&mut SqliteConnection>) {
         let Some(conn) = conn else { return self.end(Err(CompactError::ReadOnly)) };
         let begun = Instant::now();
@@ -107,7 +107,7 @@ impl Compactor {
         }
     }
 
-    /// Whether there is no more to do.
+    /// True if nothing is left to do.
     async fn try_step(&mut self, path: &Path, conn: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
         let incremental = number(conn, "PRAGMA auto_vacuum").await? == INCREMENTAL;
         if self.phase == Phase::Watch {

@@ -37,7 +37,7 @@ pub(crate) type Shared = Arc<Mutex<Reader>>;
 pub(crate) struct Reader {
     path: PathBuf,
     conn: Option<SqliteConnection>,
-    /// Whether no other connection can be open beside it.
+    /// True if it excludes all other connections.
     is_alone: bool,
 }
 

@@ -89,7 +89,7 @@ CREATE TABLE kept (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT RO
 PRAGMA user_version = 5;
 ";
 
-/// What a new journal has beyond that.
+/// Settings of new journals only.
 const FIRST_INCARNATION: &str = "UPDATE meta SET begun = 0";
 
 /// From 1 to `i64::MAX`. What nodes had under the incarnation before proves nothing about what they have now.
@@ -127,7 +127,7 @@ pub(crate) fn reading_alone(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Whether the file can be used without writing to it first.
+/// Returns true if the file can be used without writing to it first.
 ///
 /// # Errors
 /// [`OpenError`] if it cannot, or cannot be used at all.

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Accounts(HashMap<u32, Weak<Account>>);
 
-/// What one user has queued, over all connections.
+/// Bytes and requests that one user has queued, over all connections.
 #[derive(Debug)]
 pub struct Account {
     answers: AtomicUsize,

@@ -363,6 +363,6 @@ pub enum Change {
     Users(UsersChange),
     /// Unreachable nodes are dead: their jobs end and what is held for them is released. All of them, or none.
     NodesLost(Vec<String>),
-    /// Gives room in the journal that is no longer used back to the file system. Answered by [`Answer::Compacted`].
+    /// Returns unused space of the journal to the file system. Answered by [`Answer::Compacted`].
     CompactJournal,
 }

@@ -145,7 +145,7 @@ pub struct NodeReport {
     /// Since the node is known.
     pub energy: Energy,
     pub cost: Money,
-    /// Whether it is connected; a drained node need not be.
+    /// Connected to the master. A drained node may be disconnected.
     pub connected: bool,
     /// Since when it is not, if it ever was.
     pub unreachable_since: Option<Time>,

@@ -56,7 +56,7 @@ pub struct NodeJson {
     pub energy_j: f64,
     pub cost_eur: f64,
     pub units: Vec<UnitJson>,
-    /// Whether it is connected; a drained node need not be.
+    /// Connected to the master. A drained node may be disconnected.
     pub connected: bool,
     pub unreachable_since_unix_ms: Option<i64>,
     /// Part of `draw_w`: what jobs that ended when the node was lost may still draw.

@@ -172,7 +172,7 @@ fn a_journal_that_is_opened_without_any_room_is_read_only_and_loses_nothing() {
     });
 }
 
-/// What has to be written before anything can be read is named.
+/// The message names what has to be written before anything can be read.
 #[test]
 fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
     let Some(disk) = SmallDisk::mount() else { return };

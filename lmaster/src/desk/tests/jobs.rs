@@ -194,8 +194,8 @@ fn cancelling_before_go_withdraws_and_after_it_stops() {
     assert_eq!(bench.jobs()[1].state, JobState::Cancelled);
 }
 
-#[test]
-fn a_time_limit_stops_a_job() {
+/// A job with a time limit of 5 s has just started; with its client and its node.
+fn limited() -> (Bench, PeerId, PeerId) {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
@@ -204,7 +204,12 @@ fn a_time_limit_stops_a_job() {
     bench.report(node, NodeToMaster::JobAck { job, attempt });
     bench.report(node, NodeToMaster::Started { job, attempt });
     bench.orders(node);
-    // Its node ends it. The master does so only where the node does not.
+    (bench, client, node)
+}
+
+#[test]
+fn a_job_that_its_node_does_not_end_at_its_time_limit_is_stopped() {
+    let (mut bench, _, node) = limited();
     bench.pass(Span::from_ms(34_999));
     assert!(bench.orders(node).is_empty());
     bench.pass(Span::from_ms(1));
@@ -215,16 +220,10 @@ fn a_time_limit_stops_a_job() {
 fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
     // A little before the master's own timer, and after it.
     for after in [4_990, 5_010] {
-        let mut bench = Bench::new();
-        let node = bench.node("n1");
-        let client = bench.client(7);
-        bench.say(client, exec_with(1, |exec| exec.request.time_limit = Some(Span::from_secs(5))));
-        let (job, attempt) = (JobId(1), Attempt(1));
-        bench.report(node, NodeToMaster::JobAck { job, attempt });
-        bench.report(node, NodeToMaster::Started { job, attempt });
+        let (mut bench, _, node) = limited();
         bench.pass(Span::from_ms(after));
         let (outcome, usage) = (Outcome::SignaledAtLimit(15), Usage::default());
-        bench.report(node, NodeToMaster::Ended { job, attempt, outcome, usage });
+        bench.report(node, NodeToMaster::Ended { job: JobId(1), attempt: Attempt(1), outcome, usage });
         let end = bench.jobs()[0].end.clone();
         let stopped = Some(limo_sched::StopReason::TimeLimit { limit: Span::from_secs(5) });
         assert_eq!(end, Some(limo_sched::JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }));
@@ -236,16 +235,10 @@ fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
 
 #[test]
 fn a_job_at_its_time_limit_can_be_cancelled_at_once() {
-    let mut bench = Bench::new();
-    let node = bench.node("n1");
-    let client = bench.client(7);
-    bench.say(client, exec_with(1, |exec| exec.request.time_limit = Some(Span::from_secs(5))));
-    let (job, attempt) = (JobId(1), Attempt(1));
-    bench.report(node, NodeToMaster::JobAck { job, attempt });
-    bench.report(node, NodeToMaster::Started { job, attempt });
+    let (mut bench, client, node) = limited();
     bench.pass(Span::from_secs(6));
     assert!(!words(&bench.orders(node)).contains(&"Stop".to_owned()));
-    bench.say(client, limo_proto::ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![job]))));
+    bench.say(client, limo_proto::ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![JobId(1)]))));
     assert_eq!(words(&bench.orders(node)), ["Stop"]);
 }
 
