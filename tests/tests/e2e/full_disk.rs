@@ -3,9 +3,9 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 
-use limo_tests::{Setup, finish, until};
+use limo_tests::{Cluster, Setup, finish, until};
 use tempfile::TempDir;
 
 /// A file system of 8 MiB; gone when dropped.
@@ -47,17 +47,23 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A cluster whose master has its state on the disk, and job 1, which echoes a line and exits with 3, with its output.
+fn with_a_job(disk: &SmallDisk) -> (Cluster, Child, impl Iterator<Item = String>) {
+    let cluster = Setup { state_dir: Some(disk.path().join("state")), ..Setup::nodes(1, 2) }.start();
+    let mut lrun = cluster.submitter().spawn_lrun(&["sh", "-c", "echo ready; read word; echo $word; exit 3"]);
+    let mut lines = BufReader::new(lrun.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    (cluster, lrun, lines)
+}
+
 #[test]
 fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     let disk = match SmallDisk::mount() {
         Ok(disk) => disk,
         Err(reason) => return println!("skipped: a tmpfs cannot be mounted here: {reason}"),
     };
-    let mut cluster = Setup { state_dir: Some(disk.path().join("state")), ..Setup::nodes(1, 2) }.start();
+    let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();
-    let mut lrun = submitter.spawn_lrun(&["sh", "-c", "echo ready; read word; echo $word; exit 3"]);
-    let mut lines = BufReader::new(lrun.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
-    assert_eq!(lines.next().as_deref(), Some("ready"));
     disk.fill();
     let mut accepted = Vec::new();
     // What was left in blocks that the journal has already may take some.
@@ -100,11 +106,8 @@ fn a_read_only_master_is_asked_and_a_job_goes_on() {
         Ok(disk) => disk,
         Err(reason) => return println!("skipped: a tmpfs cannot be mounted here: {reason}"),
     };
-    let mut cluster = Setup { state_dir: Some(disk.path().join("state")), ..Setup::nodes(1, 2) }.start();
+    let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();
-    let mut lrun = submitter.spawn_lrun(&["sh", "-c", "echo ready; read word; echo $word; exit 3"]);
-    let mut lines = BufReader::new(lrun.stdout.take().expect("piped")).lines().map(|line| line.expect("readable"));
-    assert_eq!(lines.next().as_deref(), Some("ready"));
     cluster.terminate_master();
     fs::remove_file(disk.path().join("state/ballast")).expect("there");
     disk.fill();
