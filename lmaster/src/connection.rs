@@ -20,7 +20,7 @@ use crate::accounts::{Account, Charge};
 use crate::desk::{Input, PeerId};
 use crate::log_limits::log_of;
 use crate::room::Room;
-use crate::signs::{Alive, SignsOfLife};
+use crate::signs::{Signs, SignsOfLife};
 use outgoing::Outgoing;
 
 /// Most bytes of messages that may wait for a node that does not read. What clients send to its jobs is in the accounts of
@@ -108,7 +108,7 @@ impl<M: Outgoing> Link<M> {
         connection: Connection<In, M>,
         (inputs, input): (Sender<Input>, Wrap<In>),
         account: Option<Arc<Account>>,
-        alive: Alive,
+        signs: Signs,
     ) -> Self {
         let (queue, queued) = unbounded_channel();
         let waiting = Arc::new(Waiting {
@@ -118,8 +118,8 @@ impl<M: Outgoing> Link<M> {
             since: Mutex::new(Instant::now()),
         });
         let user = account.as_ref().map(|account| account.uid());
-        let (life, signs) = SignsOfLife::new(alive, M::WATCHED);
-        let writing = write((peer, user), connection.writer, (queued, signs), (Arc::clone(&waiting), inputs.clone()));
+        let (life, to_send) = SignsOfLife::new(signs, M::WATCHED);
+        let writing = write((peer, user), connection.writer, (queued, to_send), (Arc::clone(&waiting), inputs.clone()));
         let last_words =
             LastWords { queue: queue.clone(), waiting: Arc::clone(&waiting), message: PhantomData::<fn(M)> };
         let reading = read((peer, account.clone()), (connection.reader, last_words), (inputs, input), life);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use limo_feeds::grid::{Arbiter, Word};
 use limo_model::{Epoch, Now, Time};
 use limo_proto::{
-    Frame, Identity, MasterToClient, MasterToNode, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit,
+    Alive, Frame, Identity, MasterToClient, MasterToNode, PULSE_EVERY, own_directory, raise_descriptor_limit,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
@@ -29,7 +29,7 @@ use crate::logging::Log;
 use crate::meters;
 use crate::pace::Pace;
 use crate::recover;
-use crate::signs::Alive;
+use crate::signs::Signs;
 use crate::store::Store;
 
 /// Frames that are read ahead of the desk, of all connections together; each at most 1 MiB, mostly 64 KiB.
@@ -77,12 +77,13 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
         tokio::spawn(meters::watch(device, inputs.clone()));
     }
     let (nodes, clients) = (HashMap::new(), HashMap::new());
-    let alive = Alive { pulse: Pulse::default(), every: settings.heartbeat };
+    let signs = Signs::new(Alive::new(settings.heartbeat));
+    tokio::spawn(signs.clone().answer());
     let (accounts, limits) = (Accounts::default(), settings.desk.limits);
     log_limits::configure(limits.log_lines);
     let (next_peer, to_write, pace) = (0, false, Pace::new(Instant::now()));
     let mut shell =
-        Shell { clocks, desk, store, inputs, alive, nodes, clients, accounts, limits, next_peer, to_write, pace };
+        Shell { clocks, desk, store, inputs, signs, nodes, clients, accounts, limits, next_peer, to_write, pace };
     let sources = Sources {
         from_store,
         from_peers,
@@ -192,7 +193,7 @@ struct Shell {
     desk: Desk,
     store: Store,
     inputs: Sender<Input>,
-    alive: Alive,
+    signs: Signs,
     nodes: HashMap<PeerId, (Link<MasterToNode>, Place)>,
     clients: HashMap<PeerId, (Link<MasterToClient>, Place)>,
     accounts: Accounts,
@@ -211,7 +212,7 @@ impl Shell {
         loop {
             let turn = self.desk.has_turn().then(|| self.pace.due());
             let happened = sources.next(&self.clocks, self.desk.deadline(), turn).await;
-            self.alive.pulse.step(Instant::now());
+            self.signs.alive.pulse.step(Instant::now());
             let now = self.clocks.now();
             match happened {
                 Happened::Input(input) => self.step(now, input),
@@ -263,16 +264,16 @@ impl Shell {
     fn arrived(&mut self, now: Now, arrival: Arrival) {
         self.next_peer += 1;
         let peer = PeerId(self.next_peer);
-        let (inputs, alive) = (self.inputs.clone(), self.alive.clone());
+        let (inputs, signs) = (self.inputs.clone(), self.signs.clone());
         match arrival {
             Arrival::Node(connection, place) => {
-                self.nodes.insert(peer, (Link::start(peer, connection, (inputs, Input::Node), None, alive), place));
+                self.nodes.insert(peer, (Link::start(peer, connection, (inputs, Input::Node), None, signs), place));
                 self.step(now, Input::NodeConnected(peer));
             }
             Arrival::Client(connection, caller, place) => {
                 let account = Some(self.accounts.of(caller.uid, caller.operator, &self.limits));
                 self.clients
-                    .insert(peer, (Link::start(peer, connection, (inputs, Input::Client), account, alive), place));
+                    .insert(peer, (Link::start(peer, connection, (inputs, Input::Client), account, signs), place));
                 self.step(now, Input::ClientConnected(peer, caller));
             }
         }

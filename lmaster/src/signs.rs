@@ -1,41 +1,80 @@
-//! Signs of life on a connection of the master: answers pings for the main loop, and notices a node that gives none.
+//! Signs of life on the connections of the master: answers pings for the main loop, and notices a node that gives none.
+//!
+//! Pings of nodes are answered at certain times only, on all connections together. Nodes that were answered together ask
+//! together the next time, so the master wakes for many of them at a time.
 
 use std::pin::Pin;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use limo_proto::{Beat, ConnectionError, Frame, Heartbeat, Pulse, Reader, Received, Sign};
+use limo_proto::{Alive, Beat, ConnectionError, Frame, Heartbeat, Reader, Received, Sign};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Instant, MissedTickBehavior, Sleep};
 
 use crate::room::Room;
 
 /// Most signs that wait to be sent: a peer that asks more often than it reads gets fewer answers.
 const SIGNS: usize = 4;
 
-/// What the signs of life of all connections have in common.
+/// Pings are answered so many times in a heartbeat.
+const SWEEPS: u32 = 50;
+
+/// What gives the signs of life of all connections.
 #[derive(Debug, Clone)]
-pub struct Alive {
-    /// The main loop's.
-    pub pulse: Pulse,
-    /// Time between two heartbeats.
-    pub every: Duration,
+pub struct Signs {
+    pub alive: Alive,
+    /// The connections on which a ping waits for its answer.
+    asked: Arc<Mutex<Vec<Arc<Asked>>>>,
+}
+
+/// The last ping on a connection.
+#[derive(Debug)]
+struct Asked {
+    number: AtomicU64,
+    waits: AtomicBool,
+    sign: Sender<Sign>,
+}
+
+impl Signs {
+    pub fn new(alive: Alive) -> Self {
+        Self { alive, asked: Arc::default() }
+    }
+
+    /// Answers pings for as long as the master runs.
+    pub async fn answer(self) {
+        let mut sweeps = tokio::time::interval(self.alive.every / SWEEPS);
+        sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            sweeps.tick().await;
+            let asked = std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+            // Nothing is said for a loop that is stuck.
+            let is_stuck = self.alive.pulse.is_stuck(Instant::now());
+            for one in asked {
+                one.waits.store(false, Ordering::Relaxed);
+                if !is_stuck {
+                    let _ = one.sign.try_send(Sign::Pong(one.number.load(Ordering::Relaxed)));
+                }
+            }
+        }
+    }
 }
 
 /// The signs of life of one connection.
 pub struct SignsOfLife {
-    pulse: Pulse,
+    signs: Signs,
     /// Of a peer that must give signs of life.
     beats: Option<Heartbeat>,
-    sign: Sender<Sign>,
+    asked: Arc<Asked>,
 }
 
 impl SignsOfLife {
     /// With what its writer has to send. A peer that is `watched` must give signs of life itself.
-    pub fn new(alive: Alive, watched: bool) -> (Self, Receiver<Sign>) {
-        let (sign, signs) = channel(SIGNS);
-        let beats = watched.then(|| Heartbeat::listener(Instant::now(), alive.every));
-        (Self { pulse: alive.pulse, beats, sign }, signs)
+    pub fn new(signs: Signs, watched: bool) -> (Self, Receiver<Sign>) {
+        let (sign, to_send) = channel(SIGNS);
+        let beats = watched.then(|| signs.alive.listener(Instant::now()));
+        let asked = Arc::new(Asked { number: AtomicU64::new(0), waits: AtomicBool::new(false), sign });
+        (Self { signs, beats, asked }, to_send)
     }
 
     /// For [`SignsOfLife::receive`].
@@ -59,7 +98,7 @@ impl SignsOfLife {
                     }
                     match received? {
                         Some(Received::Frame(frame)) => return Ok(Some(frame)),
-                        Some(Received::Sign(Sign::Ping(number))) => self.say(Sign::Pong(number)),
+                        Some(Received::Sign(Sign::Ping(number))) => self.asked(number),
                         Some(Received::Sign(Sign::Pong(_))) => {}
                         None => return Ok(None),
                     }
@@ -70,7 +109,7 @@ impl SignsOfLife {
                     timer.as_mut().reset(beats.due());
                     match beat {
                         Beat::Dead => return Err(ConnectionError::Dead),
-                        Beat::Ping(number) => self.say(Sign::Ping(number)),
+                        Beat::Ping(number) => self.ask(number),
                         Beat::Nothing => {}
                     }
                 }
@@ -78,10 +117,17 @@ impl SignsOfLife {
         }
     }
 
-    /// Nothing is said for a loop that is stuck.
-    fn say(&self, sign: Sign) {
-        if !self.pulse.is_stuck(Instant::now()) {
-            let _ = self.sign.try_send(sign);
+    /// Whoever asks again before it is answered gets one answer.
+    fn asked(&self, number: u64) {
+        self.asked.number.store(number, Ordering::Relaxed);
+        if !self.asked.waits.swap(true, Ordering::Relaxed) {
+            self.signs.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&self.asked));
+        }
+    }
+
+    fn ask(&self, number: u64) {
+        if !self.signs.alive.pulse.is_stuck(Instant::now()) {
+            let _ = self.asked.sign.try_send(Sign::Ping(number));
         }
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use limo_proto::{
-    Beat, Connection, ConnectionError, Data, Endpoint, Frame, Heartbeat, MasterToNode, NodeToMaster, Pulse, Reader,
-    Received, Role, Sign, StreamId, Trusted, Writer, connect,
+    Alive, Beat, Connection, ConnectionError, Data, Endpoint, Frame, Heartbeat, MasterToNode, NodeToMaster, Pulse,
+    Reader, Received, Role, Sign, StreamId, Trusted, Writer, connect,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
@@ -27,15 +27,6 @@ const BACKLOG: usize = 1024;
 
 /// Most signs of life that wait to be sent.
 const SIGNS: usize = 4;
-
-/// The signs of life that the connection gives.
-#[derive(Debug, Clone)]
-pub struct Alive {
-    /// The main loop's.
-    pub pulse: Pulse,
-    /// Time between two heartbeats.
-    pub every: Duration,
-}
 
 type Outbound = Frame<NodeToMaster>;
 
@@ -122,7 +113,7 @@ async fn serve(
 ) -> (bool, Option<ConnectionError>) {
     let Connection { reader, writer, identity } = connection;
     let (sign, signs) = mpsc::channel(SIGNS);
-    let beats = Heartbeat::caller(Instant::now(), alive.every);
+    let beats = alive.caller(Instant::now());
     let mut heard = Heard { reader, beats, pulse: alive.pulse.clone(), sign };
     let (outgoing, outbound) = Outgoing::new();
     let waiting = Arc::clone(&outgoing.waiting);
@@ -166,7 +157,7 @@ impl Heard {
                         Some(Received::Frame(frame)) => return Ok(Some(Input::FromMaster(frame))),
                         Some(Received::Sign(Sign::Ping(number))) => self.say(Sign::Pong(number)),
                         Some(Received::Sign(Sign::Pong(number))) => {
-                            return Ok(Some(Input::Answered(self.beats.sent_at(number, now))));
+                            return Ok(Some(Input::Answered(self.beats.answered(number, now))));
                         }
                         None => return Ok(None),
                     }

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use limo_proto::{PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
+use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -108,7 +108,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, shepherd, boot, rhythm, running };
         let node = Node::open(parts, &sender)?;
         info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
-        let alive = link::Alive { pulse: Pulse::default(), every: heartbeat };
+        let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
         tokio::spawn(link::keep(master, trusted, sender, alive));
         let reload = || {

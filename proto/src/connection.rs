@@ -204,7 +204,11 @@ impl<Out> Writer<Out> {
         while written < all {
             let first = self.buffer.get(written..).unwrap_or_default();
             let second = &behind[written.saturating_sub(self.buffer.len())..];
-            match self.stream.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]).await? {
+            let written_now = match second {
+                [] => self.stream.write(first).await?,
+                _ => self.stream.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]).await?,
+            };
+            match written_now {
                 0 => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
                 count => written += count,
             }

@@ -1,8 +1,8 @@
 //! Signs of life on a connection. Pure: it is told the time and says what to do. Does not read or write.
 //!
-//! Any frame is a sign of life. The caller of a connection sends a ping at every heartbeat; the listener sends one when it
-//! has heard nothing for longer than that. An end that hears nothing for three heartbeats gives the connection up. A
-//! stopped process, a stuck main loop and a half-open connection look alike: none of them answers.
+//! Any frame is a sign of life. The caller of a connection sends a ping one heartbeat after the last answer; the listener
+//! sends one when it has heard nothing for longer than that. An end that hears nothing for three heartbeats gives the
+//! connection up. A stopped process, a stuck main loop and a half-open connection look alike: none of them answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Time between two pings of the caller, unless it is configured.
+/// Time from an answer to the caller's next ping, unless it is configured.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// A connection on which nothing was heard for so many heartbeats is dead.
@@ -37,25 +37,22 @@ pub enum Beat {
 pub struct Heartbeat {
     begin: Instant,
     heard: Instant,
+    /// When the last ping was sent, or answered.
     pinged: Instant,
     every: Duration,
     is_caller: bool,
 }
 
 impl Heartbeat {
-    /// Of the end that connected. `every` is the time between two heartbeats.
-    pub fn caller(now: Instant, every: Duration) -> Self {
-        Self { begin: now, heard: now, pinged: now, every, is_caller: true }
-    }
-
-    /// Of the end that accepted the connection.
-    pub fn listener(now: Instant, every: Duration) -> Self {
-        Self { is_caller: false, ..Self::caller(now, every) }
-    }
-
     /// A frame arrived.
     pub fn heard(&mut self, now: Instant) {
         self.heard = now;
+    }
+
+    /// A ping was answered; when that was sent. Never later than now, whatever the number.
+    pub fn answered(&mut self, number: u64, now: Instant) -> Instant {
+        self.pinged = now;
+        self.begin.checked_add(Duration::from_millis(number)).map_or(now, |sent| sent.min(now))
     }
 
     /// When to call [`Heartbeat::beat`].
@@ -84,10 +81,31 @@ impl Heartbeat {
         // Milliseconds since the beginning: the answer then says when the ping was sent.
         Beat::Ping(u64::try_from((now - self.begin).as_millis()).unwrap_or(u64::MAX))
     }
+}
 
-    /// When the ping was sent that is answered by this pong. Never later than now, whatever the number.
-    pub fn sent_at(&self, number: u64, now: Instant) -> Instant {
-        self.begin.checked_add(Duration::from_millis(number)).map_or(now, |sent| sent.min(now))
+/// What the signs of life of all connections of a process have in common.
+#[derive(Debug, Clone)]
+pub struct Alive {
+    /// The main loop's.
+    pub pulse: Pulse,
+    /// Time between two heartbeats.
+    pub every: Duration,
+}
+
+impl Alive {
+    pub fn new(every: Duration) -> Self {
+        Self { pulse: Pulse::default(), every }
+    }
+
+    /// Of a connection that this process made.
+    pub fn caller(&self, now: Instant) -> Heartbeat {
+        let (begin, every) = (self.pulse.begin, self.every);
+        Heartbeat { begin, heard: now, pinged: now, every, is_caller: true }
+    }
+
+    /// Of a connection that this process accepted.
+    pub fn listener(&self, now: Instant) -> Heartbeat {
+        Heartbeat { is_caller: false, ..self.caller(now) }
     }
 }
 
@@ -126,24 +144,33 @@ mod tests {
         Duration::from_secs(secs)
     }
 
+    fn alive() -> Alive {
+        Alive::new(HEARTBEAT)
+    }
+
     #[test]
-    fn a_caller_pings_at_equal_intervals_and_gives_up_a_silent_listener() {
-        let begin = Instant::now();
-        let mut beats = Heartbeat::caller(begin, HEARTBEAT);
+    fn a_caller_pings_after_each_answer_and_gives_up_a_silent_listener() {
+        let alive = alive();
+        let begin = alive.pulse.begin;
+        let mut beats = alive.caller(begin);
         assert_eq!(beats.due(), begin + secs(5));
         assert_eq!(beats.beat(begin + secs(5)), Beat::Ping(5_000));
-        // What is heard does not put off a ping: leases are renewed by answers.
+        // What is heard does not put off a ping, but for an answer: leases are renewed by answers.
         beats.heard(begin + secs(6));
         assert_eq!((beats.due(), beats.beat(begin + secs(9))), (begin + secs(10), Beat::Nothing));
         assert_eq!(beats.beat(begin + secs(10)), Beat::Ping(10_000));
-        assert_eq!(beats.beat(begin + secs(20)), Beat::Ping(20_000));
-        assert_eq!((beats.due(), beats.beat(begin + secs(21))), (begin + secs(21), Beat::Dead));
+        beats.heard(begin + secs(11));
+        assert_eq!(beats.answered(10_000, begin + secs(11)), begin + secs(10));
+        assert_eq!((beats.due(), beats.beat(begin + secs(16))), (begin + secs(16), Beat::Ping(16_000)));
+        assert_eq!(beats.beat(begin + secs(25)), Beat::Ping(25_000));
+        assert_eq!((beats.due(), beats.beat(begin + secs(26))), (begin + secs(26), Beat::Dead));
     }
 
     #[test]
     fn a_listener_asks_only_a_silent_caller() {
-        let begin = Instant::now();
-        let mut beats = Heartbeat::listener(begin, HEARTBEAT);
+        let alive = alive();
+        let begin = alive.pulse.begin;
+        let mut beats = alive.listener(begin);
         for second in [5, 10, 15] {
             assert_eq!(beats.beat(begin + secs(second)), Beat::Nothing);
             beats.heard(begin + secs(second));
@@ -155,12 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_when_its_question_was_asked() {
-        let begin = Instant::now();
-        let mut beats = Heartbeat::caller(begin, HEARTBEAT);
-        let Beat::Ping(number) = beats.beat(begin + secs(5)) else { panic!("a ping is due") };
-        assert_eq!(beats.sent_at(number, begin + secs(7)), begin + secs(5));
-        assert_eq!(beats.sent_at(u64::MAX, begin + secs(7)), begin + secs(7), "no answer is from the future");
+    fn no_answer_is_from_the_future() {
+        let alive = alive();
+        let begin = alive.pulse.begin;
+        assert_eq!(alive.caller(begin).answered(u64::MAX, begin + secs(7)), begin + secs(7));
+        assert_eq!(alive.caller(begin).answered(9_000, begin + secs(7)), begin + secs(7));
     }
 
     #[test]

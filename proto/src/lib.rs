@@ -45,7 +45,7 @@ pub use encoding::{
 pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT, Sign};
-pub use heartbeat::{Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
+pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};

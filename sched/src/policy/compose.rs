@@ -372,6 +372,11 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// Whether a job was told to wait for such a reason.
+    pub fn has_wait(&self, is: impl Fn(&Wait) -> bool) -> bool {
+        self.plan.waits.iter().any(|(_, wait)| is(wait))
+    }
+
     fn start(&mut self, id: JobId, choice: Choice) {
         let now = self.view.now();
         self.actual.plan(&choice, now);

@@ -174,7 +174,7 @@ impl Aim {
         [latest, start_by, Some(job.eligible() + self.patience)].into_iter().flatten().min().unwrap_or(Time::MAX)
     }
 
-    /// When a waiting job becomes pressed, or the draw is expected to fall below a bottom that is aimed for.
+    /// When a waiting job becomes pressed, or no longer waits because the draw holds the lower limit.
     pub(super) fn look_again<'a>(&self, desk: &Desk<'a>, composition: &Composition) -> Option<Time> {
         if composition.placement != Placement::ByPrice {
             return None;
@@ -186,7 +186,9 @@ impl Aim {
             self.pressed_at(job, view.clock(), ways.as_deref().map_or(&[], |ways| ways))
         };
         let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
-        let below = desk.actual.first_below(view.band().low()).filter(|_| self.bottom && desk.holder.is_some());
+        // A faster unit is waited for only while the lower limit is held.
+        let holds = (self.bottom && desk.holder.is_some()) || desk.has_wait(|wait| matches!(wait, Wait::Sooner { .. }));
+        let below = if holds { desk.actual.first_below(view.band().low()) } else { None };
         [pressed, below.map(|below| below - view.options().lead)].into_iter().flatten().min()
     }
 }

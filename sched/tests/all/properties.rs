@@ -44,7 +44,13 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
 
 fn check(preset: Preset) {
     let depth = prop_oneof![2 => Just(512), 1 => 1..4_u32];
-    let options = depth.prop_map(|depth| Options { depth, max_delay: Span::from_secs(7200), ..Options::default() });
+    let lead = prop_oneof![2 => Just(1), 1 => 1..600_i64];
+    let options = (depth, lead).prop_map(|(depth, lead)| Options {
+        depth,
+        lead: Span::from_secs(lead),
+        max_delay: Span::from_secs(7200),
+        ..Options::default()
+    });
     keeps_the_rules(preset, options, narrow_step(), cluster);
 }
 

@@ -6,15 +6,16 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use limo_model::{Cores, JournalId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, UnitKind, UnitSpec, Usage};
 use limo_proto::{
-    Connection, Frame, HEARTBEAT, MasterToNode, NewSlave, NodeToMaster, Received, Registration, Role, Sign, Trusted,
-    connect,
+    Alive, Beat, Connection, Frame, HEARTBEAT, MasterToNode, NewSlave, NodeToMaster, Received, Registration, Role,
+    Sign, Trusted, connect,
 };
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::caller::Caller;
 use super::figure::{Aim, Part, median, quantile};
@@ -94,62 +95,102 @@ fn may_open(count: usize) -> Result<u64> {
     Ok(files)
 }
 
-/// Has each node ask for a sign of life at every heartbeat, one node after the other; says how many were answered.
-async fn heartbeats(mut lines: Vec<Line>, answered: Arc<AtomicUsize>) -> Result<()> {
-    let begin = Instant::now();
-    let pause = HEARTBEAT / u32::try_from(lines.len().max(1))?;
-    for turn in 0_u32.. {
-        let due = begin + pause * turn;
-        // The timer is coarser than the pauses: those that are due go together.
-        if let Some(wait) = due.checked_duration_since(Instant::now()) {
-            tokio::time::sleep(wait).await;
-        }
-        let count = lines.len();
-        let line = &mut lines[turn as usize % count];
-        line.writer.feed_sign(Sign::Ping(u64::from(turn)));
-        line.writer.flush().await?;
-        while let Some(received) = line.reader.receive().await? {
-            match received {
-                Received::Sign(Sign::Pong(_)) => break,
-                Received::Sign(Sign::Ping(number)) => line.writer.feed_sign(Sign::Pong(number)),
-                Received::Frame(_) => {}
+/// A node that gives signs of life as `lslave` does, from some time within a heartbeat on; counts those that are answered.
+async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<AtomicUsize>) -> Result<()> {
+    tokio::time::sleep_until(begin).await;
+    let mut beats = alive.caller(begin);
+    loop {
+        let said = tokio::select! {
+            biased;
+            received = line.reader.receive() => {
+                beats.heard(Instant::now());
+                match received?.context("the master hung up")? {
+                    Received::Sign(Sign::Ping(number)) => Some(Sign::Pong(number)),
+                    Received::Sign(Sign::Pong(number)) => {
+                        beats.answered(number, Instant::now());
+                        answered.fetch_add(1, Ordering::Relaxed);
+                        None
+                    }
+                    Received::Frame(_) => None,
+                }
             }
+            () = tokio::time::sleep_until(beats.due()) => match beats.beat(Instant::now()) {
+                Beat::Ping(number) => Some(Sign::Ping(number)),
+                Beat::Nothing => None,
+                Beat::Dead => bail!("the master gives no sign of life"),
+            },
+        };
+        if let Some(sign) = said {
+            line.writer.feed_sign(sign);
+            line.writer.flush().await?;
         }
-        answered.fetch_add(1, Ordering::Relaxed);
     }
-    Ok(())
 }
 
-/// Ten thousand nodes that have nothing to say but that they live.
+/// Ten thousand nodes that have nothing to say but that they live: on the socket that a node on the master's machine uses unless
+/// told otherwise, and on loopback.
 pub async fn idle(site: &Site) -> Result<Part> {
     let count = site.so_many(10_000);
     let files = may_open(count)?;
     let place = place()?;
-    let cluster = site.cluster(place.path(), "", &[]).await?;
     let what = format!("{count} registered nodes without a meter that only give signs of life");
     let mut part = Part::new("idle", what, &[]);
-    let before = resident_bytes(cluster.master_pid())?;
-    let begin = Instant::now();
-    let lines = nodes(cluster.address(), count).await?;
-    part.row("registered_s", "until all are registered", begin.elapsed().as_secs_f64());
-    let answered = Arc::new(AtomicUsize::new(0));
-    let beating = tokio::spawn(heartbeats(lines, Arc::clone(&answered)));
-    // What follows the last registration is no part of being idle.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let resident = resident_bytes(cluster.master_pid())? - before;
-    let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
-    let (cpu, begin, beats) = (cpu_s(cluster.master_pid())?, Instant::now(), answered.load(Ordering::Relaxed));
-    tokio::time::sleep(watched).await;
-    let beats = (answered.load(Ordering::Relaxed) - beats) as f64 / begin.elapsed().as_secs_f64();
-    let share = (cpu_s(cluster.master_pid())? - cpu) / begin.elapsed().as_secs_f64() * 100.0;
-    part.aim("core_percent", format!("of a core, over {} s", watched.as_secs()), (share, Aim::AtMost(2.0)));
-    let each = resident / count as f64 / 1024.0;
-    part.aim("per_node_kib", "memory of the master for each", (each, Aim::AtMost(20.0)));
-    part.row("heartbeats_per_s", "signs of life that were asked for and given", beats);
+    for over_tcp in [false, true] {
+        let (key, over) = if over_tcp { ("_tcp", "loopback") } else { ("", "the Unix socket") };
+        let dir = place.path().join(format!("master{key}"));
+        fs::create_dir(&dir)?;
+        let cluster = site.cluster(&dir, "", &[]).await?;
+        let socket = cluster.socket();
+        let address = if over_tcp { cluster.address() } else { &socket };
+        let idle = watch_idle(site, (cluster.master_pid(), address), count).await?;
+        part.row(&format!("registered{key}_s"), format!("over {over}, until all are registered"), idle.registered_s);
+        part.aim(&format!("core{key}_percent"), "of a core", (idle.core_percent, Aim::AtMost(2.0)));
+        part.aim(
+            &format!("per_node{key}_kib"),
+            "memory of the master for each",
+            (idle.per_node_kib, Aim::AtMost(20.0)),
+        );
+        part.row(&format!("heartbeats{key}_per_s"), "signs of life that were asked for and given", idle.beats_per_s);
+    }
+    part.note("over loopback, the master's process also does the work of the kernel that receives at its nodes");
     part.note(format!("{files} open files were allowed"));
-    ensure!(!beating.is_finished(), "a node was hung up on: {:?}", beating.await);
-    beating.abort();
     Ok(part)
+}
+
+/// What idle nodes cost their master.
+struct Idle {
+    registered_s: f64,
+    core_percent: f64,
+    per_node_kib: f64,
+    beats_per_s: f64,
+}
+
+async fn watch_idle(site: &Site, (master, address): (u32, &str), count: usize) -> Result<Idle> {
+    let before = resident_bytes(master)?;
+    let begin = Instant::now();
+    let lines = nodes(address, count).await?;
+    let registered_s = begin.elapsed().as_secs_f64();
+    let answered = Arc::new(AtomicUsize::new(0));
+    let (alive, mut beating) = (Alive::new(HEARTBEAT), JoinSet::new());
+    let pause = HEARTBEAT / u32::try_from(count)?;
+    for (turn, line) in (0_u32..).zip(lines) {
+        beating.spawn(give_signs(line, alive.clone(), Instant::now() + pause * turn, Arc::clone(&answered)));
+    }
+    // What follows the last registration is no part of being idle, and each node is to have asked.
+    tokio::time::sleep(HEARTBEAT * 2).await;
+    let resident = resident_bytes(master)? - before;
+    let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
+    let (cpu, begin, beats) = (cpu_s(master)?, Instant::now(), answered.load(Ordering::Relaxed));
+    tokio::time::sleep(watched).await;
+    let took = begin.elapsed().as_secs_f64();
+    let idle = Idle {
+        registered_s,
+        core_percent: (cpu_s(master)? - cpu) / took * 100.0,
+        per_node_kib: resident / count as f64 / 1024.0,
+        beats_per_s: (answered.load(Ordering::Relaxed) - beats) as f64 / took,
+    };
+    ensure!(beating.try_join_next().is_none(), "a node was hung up on");
+    Ok(idle)
 }
 
 /// A thousand nodes that are full, a hundred thousand jobs behind, and a round for each job that ends.

@@ -99,7 +99,12 @@ impl<'a> Cluster<'a> {
         Ok(())
     }
 
-    /// Where the master listens.
+    /// The Unix socket on which the master listens.
+    pub fn socket(&self) -> String {
+        socket_in(&self.dir).display().to_string()
+    }
+
+    /// Where the master listens on loopback.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -196,11 +201,15 @@ impl Drop for Cluster<'_> {
     }
 }
 
+fn socket_in(dir: &Path) -> PathBuf {
+    dir.join("master.sock")
+}
+
 async fn start_master(programs: &Programs, dir: &Path, config: &Path, listen: &str) -> Result<(Daemon, String)> {
     let state = dir.join("lmaster");
     let mut command = programs.command("lmaster");
     command.arg("--state-dir").arg(&state).args(["--listen", listen]).arg("--config").arg(config);
-    command.arg("--socket").arg(dir.join("master.sock"));
+    command.arg("--socket").arg(socket_in(dir));
     let mut master = Daemon::start("lmaster", command, dir)?;
     let begin = Instant::now();
     loop {
