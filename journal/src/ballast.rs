@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::directory::{free_bytes, sync_dir};
-use crate::error::BallastError;
+use crate::directory::{free_bytes, space, sync_dir};
+use crate::error::{BallastError, NoRoom};
 
 /// Size of the ballast in bytes. The end of a job takes about 2 KiB of journal, and a page of SQLite is written again
 /// for each commit: 1 MiB is room for the ends of some hundred jobs, or for one commit of 200 pages.
@@ -17,6 +17,10 @@ pub const BALLAST_BYTES: u64 = 1 << 20;
 
 /// Free room that is asked for before the ballast is written: what is left then must not be nothing.
 const ROOM_NEEDED: u64 = 2 * BALLAST_BYTES;
+
+/// New jobs need so much free room, or an eighth of the file system if that is less: several batches of large submissions
+/// are under way before the first of them is refused.
+const ROOM_FOR_JOBS: u64 = 32 << 20;
 
 #[derive(Clone)]
 pub(crate) struct Ballast {
@@ -40,6 +44,14 @@ impl Ballast {
         self.present.load(Ordering::Acquire)
     }
 
+    /// Whether too little is free for new jobs, where `unused` bytes are free in the journal itself. Nothing is known of a
+    /// file system that does not answer.
+    pub(crate) fn no_room(&self, unused: u64) -> Option<NoRoom> {
+        let (free, size) = space(&self.dir).ok()?;
+        let (free, needed) = (free.saturating_add(unused), ROOM_FOR_JOBS.min(size / 8).max(ROOM_NEEDED));
+        (free < needed).then_some(NoRoom { free, needed })
+    }
+
     /// Writes the ballast where it is missing.
     pub(crate) fn restore(&self) -> Result<(), BallastError> {
         if self.is_present() {
@@ -49,7 +61,7 @@ impl Ballast {
         let failed = |source| BallastError::Write { path: path.clone(), source };
         let free = free_bytes(&self.dir).map_err(failed)?;
         if free < ROOM_NEEDED {
-            return Err(BallastError::NoRoom { free, needed: ROOM_NEEDED });
+            return Err(NoRoom { free, needed: ROOM_NEEDED }.into());
         }
         if let Err(error) = write(&path) {
             // Half a ballast would only take the room that is needed elsewhere.

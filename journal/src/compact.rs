@@ -136,6 +136,12 @@ impl Compactor {
     }
 }
 
+/// Bytes of the journal's file that are not in use.
+pub(crate) async fn unused_bytes(conn: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let pages = number(conn, "PRAGMA freelist_count").await?;
+    Ok(pages.saturating_mul(number(conn, "PRAGMA page_size").await?).try_into().unwrap_or(0))
+}
+
 async fn number(conn: &mut SqliteConnection, pragma: &'static str) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar(pragma).fetch_one(conn).await
 }

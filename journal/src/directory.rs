@@ -78,8 +78,14 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
 
 /// Bytes that this process may still write to the file system of `dir`.
 pub(crate) fn free_bytes(dir: &Path) -> io::Result<u64> {
+    space(dir).map(|(free, _)| free)
+}
+
+/// Bytes that this process may still write to the file system of `dir`, and the size of the file system.
+pub(crate) fn space(dir: &Path) -> io::Result<(u64, u64)> {
     let stat = statvfs(dir)?;
-    Ok(stat.blocks_available().saturating_mul(stat.fragment_size()))
+    let bytes = |blocks: u64| blocks.saturating_mul(stat.fragment_size());
+    Ok((bytes(stat.blocks_available()), bytes(stat.blocks())))
 }
 
 /// What a magic number of statfs(2) stands for, where that is a file system over a network: SQLite's locks and its

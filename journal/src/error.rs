@@ -99,11 +99,21 @@ pub enum CompactError {
     Closed,
 }
 
+/// The disk is almost full: what is left belongs to the jobs that were accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the disk under the journal is almost full: {} MiB are free, new jobs need {} MiB", free >> 20, needed >> 20)]
+pub struct NoRoom {
+    /// In bytes, with what is unused in the journal itself.
+    pub free: u64,
+    /// In bytes.
+    pub needed: u64,
+}
+
 /// Why there is no ballast.
 #[derive(Debug, Error)]
 pub enum BallastError {
-    #[error("{free} bytes are free under the journal, {needed} are needed before new jobs are accepted again")]
-    NoRoom { free: u64, needed: u64 },
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     #[error("cannot write {path}")]
     Write {
         path: PathBuf,

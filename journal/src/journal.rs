@@ -17,7 +17,7 @@ use crate::backup::{self, BackupError};
 use crate::batch::{Batch, FinishedRow, Recovered};
 use crate::changes::{ChangeQuery, ChangeRow};
 use crate::compact::Compaction;
-use crate::error::{BallastError, CommitError, CompactError, OpenError, QueryError, ReadError, RecoverError};
+use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, QueryError, ReadError, RecoverError};
 use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 use crate::reader::{self, Question};
 use crate::readings::NodeSum;
@@ -40,10 +40,11 @@ pub struct Journal {
 
 /// The answer to a [`Journal::commit`]. Dropping it does not take the batch back.
 #[must_use = "a batch is on disk only once this says so"]
-pub struct Pending(oneshot::Receiver<Result<(), CommitError>>);
+pub struct Pending(oneshot::Receiver<Result<Option<NoRoom>, CommitError>>);
 
 impl Future for Pending {
-    type Output = Result<(), CommitError>;
+    /// With [`NoRoom`], the batch is on disk, and new jobs should be refused until [`Journal::restore_ballast`] succeeds.
+    type Output = Result<Option<NoRoom>, CommitError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or(Err(CommitError::Closed)))
@@ -119,10 +120,10 @@ impl Journal {
         self.ballast.load(Ordering::Acquire)
     }
 
-    /// Puts the ballast back, where there is room again; does nothing where it is in its place.
+    /// Puts the ballast back if it is missing.
     ///
     /// # Errors
-    /// [`BallastError`] where there is not enough room, or the file cannot be written.
+    /// [`BallastError`] if there is not enough room, for new jobs too, or the file cannot be written.
     pub async fn restore_ballast(&self) -> Result<(), BallastError> {
         let (answer, answered) = oneshot::channel();
         let _ = self.requests.send(Request::RestoreBallast(answer));

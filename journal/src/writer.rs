@@ -11,9 +11,9 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
 use crate::ballast::Ballast;
 use crate::batch::{Batch, Entry, Recovered, Submission};
-use crate::compact::{Compaction, Compactor};
+use crate::compact::{Compaction, Compactor, unused_bytes};
 use crate::directory::{Claim, LOCK_PATIENCE, claim, prepare_file};
-use crate::error::{BallastError, CommitError, CompactError, OpenError, RecoverError, is_full};
+use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, RecoverError, is_full};
 use crate::reader::{Reader, Shared};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
@@ -33,7 +33,7 @@ pub(crate) enum Request {
 /// A batch that waits for its transaction.
 pub(crate) struct Queued {
     pub(crate) batch: Batch,
-    pub(crate) answer: Answer<(), CommitError>,
+    pub(crate) answer: Answer<Option<NoRoom>, CommitError>,
     /// The batch's place in the queue, given back when it is answered.
     pub(crate) _room: Option<OwnedSemaphorePermit>,
 }
@@ -135,9 +135,22 @@ impl Writer {
     }
 
     /// Waits for the disk elsewhere: others use this thread.
-    async fn restore_ballast(&self) -> Result<(), BallastError> {
+    async fn restore_ballast(&mut self) -> Result<(), BallastError> {
+        if let Some(no_room) = self.no_room().await {
+            return Err(no_room.into());
+        }
         let ballast = self.ballast.clone();
         tokio::task::spawn_blocking(move || ballast.restore()).await.unwrap_or(Err(BallastError::Closed))
+    }
+
+    /// Whether too little is free for new jobs. What is unused in the journal counts as free: it is used first.
+    async fn no_room(&mut self) -> Option<NoRoom> {
+        self.ballast.no_room(0)?;
+        let unused = match &mut self.conn {
+            Some(conn) => unused_bytes(conn).await.unwrap_or(0),
+            None => 0,
+        };
+        self.ballast.no_room(unused)
     }
 
     async fn commit(&mut self, group: Vec<Queued>) {
@@ -159,6 +172,10 @@ impl Writer {
             };
             self.stop(full).await;
         }
+        let result = match result {
+            Ok(()) => Ok(self.no_room().await),
+            Err(error) => Err(error),
+        };
         for queued in current {
             let _ = queued.answer.send(result.clone());
         }

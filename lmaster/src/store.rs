@@ -149,7 +149,7 @@ async fn take_up_files(dir: &Path, journal: &Journal, recovered: Recovered) -> R
     let kept = former.kept.iter().filter(new).map(|(name, text)| (name.clone(), text.clone())).collect();
     let batch = Batch { generation: recovered.generation, nodes, kept, ..Batch::default() };
     match journal.commit(batch).await {
-        Ok(()) => former.remove(dir),
+        Ok(_) => former.remove(dir),
         Err(error) => tracing::warn!(%error, "what earlier programs kept in files stays there"),
     }
     journal.recover().await.context("cannot read the journal")

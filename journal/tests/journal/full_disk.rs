@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use limo_journal::{BALLAST_BYTES, BallastError, Batch, CommitError, Journal, OpenError, Recovered, Submission};
+use limo_journal::{
+    BALLAST_BYTES, BallastError, Batch, CommitError, Journal, NoRoom, OpenError, Recovered, Submission,
+};
 
 use limo_model::JobId;
 
@@ -15,9 +17,11 @@ struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
     /// `None`, with the reason printed, where this process may not mount.
-    fn mount() -> Option<Self> {
+    fn mount(mebibytes: u64) -> Option<Self> {
         let dir = tempfile::tempdir().expect("a directory");
-        let output = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "limo-test"]).arg(dir.path()).output();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={mebibytes}m"), "limo-test"]);
+        let output = mount.arg(dir.path()).output();
         match output {
             Ok(output) if output.status.success() => Some(Self(dir)),
             Ok(output) => {
@@ -78,8 +82,37 @@ fn entries_up_to(count: u64) -> Vec<(limo_model::Time, limo_journal::Entry)> {
 }
 
 #[test]
+fn new_jobs_are_to_stop_before_the_disk_is_full() {
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    run(async {
+        let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let mut jobs = 0;
+        let no_room = loop {
+            jobs += 1;
+            if let Some(no_room) = journal.commit(large(generation, jobs)).await.expect("committed") {
+                break no_room;
+            }
+        };
+        assert!(jobs > 5 && no_room.free < no_room.needed && no_room.needed == 8 << 20, "{jobs}: {no_room:?}");
+        assert!(journal.has_ballast(), "the disk is not full");
+        let still = journal.restore_ballast().await;
+        assert!(matches!(still, Err(BallastError::NoRoom(_))), "{still:?}");
+        // The room of their launches is used again, and counts although the file keeps it.
+        for (seq, job) in (jobs + 1..).zip(1..=jobs) {
+            let batch =
+                Batch { generation, entries: vec![entry(seq)], finished: vec![finished(job)], ..Batch::default() };
+            journal.commit(batch).await.expect("the end of a job is no new job");
+        }
+        journal.restore_ballast().await.expect("there is room for new jobs");
+        let next = 2 * jobs + 1;
+        assert_eq!(journal.commit(large(generation, next)).await, Ok(None));
+        journal.close().await;
+    });
+}
+
+#[test]
 fn a_full_disk_refuses_new_jobs_but_not_the_ends_of_old_ones() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = SmallDisk::mount(8) else { return };
     run(async {
         let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
         assert!(journal.has_ballast());
@@ -95,7 +128,10 @@ fn a_full_disk_refuses_new_jobs_but_not_the_ends_of_old_ones() {
         let recovered = journal.recover().await.expect("the ballast gave room");
         assert_eq!(recovered.entries, entries_up_to(count));
         let refused = journal.restore_ballast().await;
-        assert!(matches!(refused, Err(BallastError::NoRoom { free, .. }) if free < 2 * BALLAST_BYTES), "{refused:?}");
+        assert!(
+            matches!(refused, Err(BallastError::NoRoom(NoRoom { free, .. })) if free < 2 * BALLAST_BYTES),
+            "{refused:?}"
+        );
         let mut ended = 0;
         for job in 1..=5 {
             let batch = Batch {
@@ -141,7 +177,7 @@ async fn check_read_only(journal: Journal, disk: &SmallDisk, (count, recovered):
 
 #[test]
 fn a_journal_that_has_used_up_the_ballast_is_read_only_and_loses_nothing() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = SmallDisk::mount(8) else { return };
     run(async {
         let (journal, mut recovered) = Journal::open(&disk.state_dir()).await.expect("a new journal");
         journal.commit(ended(recovered.generation, 1)).await.expect("committed");
@@ -160,7 +196,7 @@ fn a_journal_that_has_used_up_the_ballast_is_read_only_and_loses_nothing() {
 
 #[test]
 fn a_journal_that_is_opened_without_any_room_is_read_only_and_loses_nothing() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = SmallDisk::mount(8) else { return };
     run(async {
         let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("a new journal");
         journal.commit(ended(recovered.generation, 1)).await.expect("committed");
@@ -175,7 +211,7 @@ fn a_journal_that_is_opened_without_any_room_is_read_only_and_loses_nothing() {
 /// The message names what has to be written before anything can be read.
 #[test]
 fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = SmallDisk::mount(8) else { return };
     run(async {
         let (journal, _) = Journal::open(&disk.state_dir()).await.expect("a new journal");
         journal.close().await;
@@ -192,7 +228,7 @@ fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
 
 #[test]
 fn a_master_comes_back_on_a_full_disk_with_the_room_of_the_ballast() {
-    let Some(disk) = SmallDisk::mount() else { return };
+    let Some(disk) = SmallDisk::mount(8) else { return };
     run(async {
         let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
         for job in 1..=5 {

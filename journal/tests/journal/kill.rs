@@ -28,7 +28,7 @@ fn the_one_that_is_killed() {
             while tasks.len() < SUBMITTERS as usize {
                 job += 1;
                 let (mine, pending) = (job, journal.commit(accepted(recovered.generation, job)));
-                tasks.spawn(async move { pending.await.map(|()| mine) });
+                tasks.spawn(async move { pending.await.map(|_| mine) });
             }
             let acknowledged = tasks.join_next().await.expect("a task").expect("no panic").expect("committed");
             writeln!(std::io::stdout(), "acknowledged {acknowledged}").expect("the parent reads");

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_journal::{Batch, CommitError, FinishedRow, RecoverError, Recovered, Submission};
+use limo_journal::{Batch, CommitError, FinishedRow, NoRoom, RecoverError, Recovered, Submission};
 use limo_model::{Attempt, JobId, NodeId, Span, Time, UsedUp};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
 use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
@@ -251,13 +251,17 @@ impl Desk {
         rows
     }
 
-    pub(super) fn committed(&mut self, result: Result<(), CommitError>) {
+    pub(super) fn committed(&mut self, result: Result<Option<NoRoom>, CommitError>) {
         let Phase::Committing(after) = std::mem::replace(&mut self.commits.phase, Phase::Idle) else { return };
         match result {
-            Ok(()) => {
+            Ok(no_room) => {
                 self.commits.pause = None;
                 for after in after {
                     self.release(after);
+                }
+                if let (Some(reason), None) = (no_room, self.commits.trouble()) {
+                    tracing::warn!(%reason, "the disk is almost full: new jobs are refused");
+                    self.commits.suffer(reason.to_string(), self.now);
                 }
             }
             Err(error) => self.roll_back(after, &error),

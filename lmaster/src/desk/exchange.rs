@@ -1,7 +1,7 @@
 //! What the desk is told, and what it wants done: all that passes between it and the rest of the program.
 
 use limo_feeds::grid::Word;
-use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, RecoverError, Recovered};
+use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, NoRoom, RecoverError, Recovered};
 use limo_model::{JobId, Power, Profile, ProfileKey, Time};
 use limo_proto::{
     BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, JournalSizes, MasterToClient,
@@ -20,7 +20,7 @@ pub enum Input {
     Client(PeerId, Frame<ClientToMaster>),
     Gone(PeerId),
     /// The answer to [`Effect::Commit`].
-    Committed(Result<(), CommitError>),
+    Committed(Result<Option<NoRoom>, CommitError>),
     /// The answer to [`Effect::Recover`].
     Recovered(Result<Recovered, RecoverError>),
     /// The answer to [`Effect::RestoreBallast`].

@@ -189,7 +189,8 @@ impl Aim {
         // A faster unit is waited for only while the lower limit is held.
         let holds = (self.bottom && desk.holder.is_some()) || desk.has_wait(|wait| matches!(wait, Wait::Sooner { .. }));
         let below = if holds { desk.actual.first_below(view.band().low()) } else { None };
-        [pressed, below.map(|below| below - view.options().lead)].into_iter().flatten().min()
+        let ahead = |below: Time| Some(below - view.options().lead).filter(|at| *at > view.now()).unwrap_or(below);
+        [pressed, below.map(ahead)].into_iter().flatten().min()
     }
 }
 

@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use limo_tests::{Cluster, Dice, MASTER, Person, finish, until};
+use limo_tests::{Cluster, Dice, MASTER, Person, SmallDisk, finish, until};
 
 use crate::honest::Work;
 use crate::probes::Calm;
-use crate::site::{FRAIL_NODES, STEADY_NODE, SmallDisk};
+use crate::site::{self, FRAIL_NODES, STEADY_NODE};
 
 const HOUR_S: i64 = 3_600;
 
@@ -172,6 +172,7 @@ impl<'a> Failures<'a> {
         let state = self.cluster.state_dir().to_owned();
         change(&state);
         self.cluster.start_master();
+        site::limit(self.cluster, self.enemy);
         self.recovered();
         thread::sleep(Duration::from_secs(8));
     }

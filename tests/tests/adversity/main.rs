@@ -29,10 +29,11 @@ fn honest_work_survives_hostile_users_and_failures() {
     let length: Span = length.parse().expect("LIMO_ADVERSITY is a span such as 1h");
     let length = Duration::from_millis(u64::try_from(length.ms()).expect("a span above zero"));
     let mut dice = Dice::from_env("LIMO_SEED");
-    let Some(site) = site::Site::start() else { return };
+    let Some(site) = site::Site::start(length) else { return };
     let (submitter, mut cluster) = (site.submitter(), site.cluster);
     let Some(honest) = Person::of(&submitter, "daemon", &["lrun", "lq", "lconf"]) else { return };
     let Some(enemy) = Person::of(&submitter, "games", &["lrun", "lq", "limo-hostile", "limo-stranger"]) else { return };
+    site::limit(&cluster, &enemy);
     let (work, calm) = (Work::new(honest.clone()), Calm::new());
     let enemy_dice = Dice::new(dice.next_u64());
     let begin = Instant::now();

@@ -1,51 +1,13 @@
 //! The disk under the master's state fills up: new jobs are refused, a running one goes on and its end is not lost.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Child;
 
-use limo_tests::{Cluster, Setup, finish, until};
-use tempfile::TempDir;
+use limo_tests::{Cluster, Setup, SmallDisk, finish, until};
 
-/// A file system of 8 MiB; gone when dropped.
-struct SmallDisk(TempDir);
-
-impl SmallDisk {
-    fn mount() -> Result<Self, String> {
-        let disk = Self(tempfile::tempdir().expect("a directory"));
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=8m", "limo-test"]).arg(disk.path());
-        let output = mount.output().map_err(|error| error.to_string())?;
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        if output.status.success() { Ok(disk) } else { Err(said) }
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Takes up every byte that is left.
-    fn fill(&self) {
-        let mut file = File::create(self.path().join("filler")).expect("room for a name");
-        let mut piece = 64 * 1024;
-        while piece > 0 {
-            if file.write_all(&vec![1; piece]).is_err() {
-                piece /= 2;
-            }
-        }
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(self.path().join("filler")).expect("it is there");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.path()).output();
-    }
-}
+/// Of the file systems that are filled from outside, in MiB.
+const SIZE: u64 = 8;
 
 /// A cluster whose master has its state on the disk, and job 1, which echoes a line and exits with 3, with its output.
 fn with_a_job(disk: &SmallDisk) -> (Cluster, Child, impl Iterator<Item = String>) {
@@ -58,10 +20,7 @@ fn with_a_job(disk: &SmallDisk) -> (Cluster, Child, impl Iterator<Item = String>
 
 #[test]
 fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
-    let disk = match SmallDisk::mount() {
-        Ok(disk) => disk,
-        Err(reason) => return println!("skipped: a tmpfs cannot be mounted here: {reason}"),
-    };
+    let Some(disk) = SmallDisk::mount(SIZE) else { return };
     let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();
     disk.fill();
@@ -98,14 +57,44 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
     }
 }
 
+/// Submissions alone do not fill the disk: what is left belongs to the jobs that were accepted, and cancelling makes room.
+#[test]
+fn submissions_leave_room_for_the_ends_of_jobs() {
+    let Some(disk) = SmallDisk::mount(64) else { return };
+    let (cluster, mut lrun, mut lines) = with_a_job(&disk);
+    let submitter = cluster.submitter();
+    let large =
+        || submitter.command("lrun", &["--detach", "--hold", "true"]).env("LARGE", "x".repeat(100_000)).output();
+    let mut held = 0;
+    let refused = loop {
+        let output = large().expect("lrun runs");
+        if !output.status.success() {
+            break String::from_utf8_lossy(&output.stderr).into_owned();
+        }
+        held += 1;
+    };
+    assert!(held > 5 && refused.contains("the disk under the journal is almost full"), "{held}: {refused}");
+    let status = submitter.lconf(&["status"]).succeeded();
+    assert!(
+        status.contains("TROUBLE") && status.contains("new jobs are refused") && !status.contains("read-only"),
+        "{status}"
+    );
+    lrun.stdin.take().expect("piped").write_all(b"on and on\n").expect("lrun reads");
+    assert_eq!(lines.next().as_deref(), Some("on and on"));
+    assert_eq!(finish(lrun).code, Some(3));
+    let end = submitter.job(1);
+    assert_eq!((&end["exit_code"], &end["state"]), (&3.into(), &"failed".into()));
+
+    submitter.lq(&["cancel", "all"]).succeeded();
+    until("jobs are accepted again", || large().expect("lrun runs").status.success().then_some(()));
+    assert!(!cluster.master_log().contains("read-only"), "{}", cluster.master_log());
+}
+
 /// The master starts without any room, twice. Whatever it knew can be asked, a job goes on with its streams, and its end
 /// arrives when there is room.
 #[test]
 fn a_read_only_master_is_asked_and_a_job_goes_on() {
-    let disk = match SmallDisk::mount() {
-        Ok(disk) => disk,
-        Err(reason) => return println!("skipped: a tmpfs cannot be mounted here: {reason}"),
-    };
+    let Some(disk) = SmallDisk::mount(SIZE) else { return };
     let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();
     cluster.terminate_master();

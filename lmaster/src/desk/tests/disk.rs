@@ -1,5 +1,6 @@
 //! The disk fails: who waits for an answer hears so, the state goes back, and nothing that nodes reported is lost.
 
+use limo_journal::NoRoom;
 use limo_proto::{AttemptState, Change, JobState};
 
 use super::*;
@@ -56,6 +57,31 @@ fn new_jobs_are_refused_until_the_ballast_is_back() {
     refusal(bench.heard(client).first());
     bench.input(Input::Ballast(Ok(())));
     bench.submit(client, 3);
+}
+
+#[test]
+fn new_jobs_are_refused_before_the_disk_is_full() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    bench.slow_disk = true;
+    bench.say(client, exec(1));
+    bench.input(Input::Committed(Ok(Some(NoRoom { free: 5 << 20, needed: 32 << 20 }))));
+    bench.slow_disk = false;
+    let job = match bench.heard(client).first() {
+        Some(MasterToClient::Accepted { job }) => *job,
+        other => panic!("its batch is on disk: {other:?}"),
+    };
+    bench.say(client, exec(2));
+    assert_eq!(
+        refusal(bench.heard(client).first()),
+        "new jobs are not accepted: the disk under the journal is almost full: 5 MiB are free, new jobs need 32 MiB"
+    );
+    // What makes room is possible at once.
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
+    assert_eq!(bench.jobs()[0].state, JobState::Cancelled);
+    bench.heard(client);
+    bench.input(Input::Ballast(Ok(())));
+    bench.submit(client, 2);
 }
 
 #[test]

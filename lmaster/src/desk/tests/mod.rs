@@ -267,7 +267,7 @@ impl Bench {
                 && let Some(batch) = self.committing.pop_front()
             {
                 self.disk.write(batch);
-                inputs.push_back(Input::Committed(Ok(())));
+                inputs.push_back(Input::Committed(Ok(None)));
             }
             if inputs.is_empty() && self.desk.has_turn() && !self.slow_turns {
                 inputs.push_back(Input::Turn);
@@ -303,7 +303,7 @@ impl Bench {
     fn commit(&mut self) {
         let batch = self.committing.pop_front().expect("a commit under way");
         self.disk.write(batch);
-        self.input(Input::Committed(Ok(())));
+        self.input(Input::Committed(Ok(None)));
     }
 
     /// The commit under way does not.
