@@ -7,6 +7,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{ConnectOptions, Connection};
 use thiserror::Error;
 
+use crate::compact::unused_bytes;
 use crate::directory::free_bytes;
 use crate::schema;
 
@@ -26,13 +27,14 @@ pub enum BackupError {
 pub(crate) async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     let dir = to.parent().unwrap_or(Path::new("."));
     let failed = |detail: String| BackupError::Database { detail };
+    let name = to.to_str().ok_or_else(|| failed(format!("{} is not text", to.display())))?;
+    let mut conn = schema::reading(from).connect().await.map_err(|error| failed(error.to_string()))?;
     let free = free_bytes(dir).map_err(|error| failed(error.to_string()))?;
-    let needed = size(from) + size(&from.with_extension("db-wal")) + BACKUP_RESERVE;
+    let unused = unused_bytes(&mut conn).await.map_err(|error| failed(error.to_string()))?;
+    let needed = size(from).saturating_sub(unused) + size(&from.with_extension("db-wal")) + BACKUP_RESERVE;
     if free < needed {
         return Err(BackupError::NoRoom { dir: dir.to_owned(), free, needed });
     }
-    let name = to.to_str().ok_or_else(|| failed(format!("{} is not text", to.display())))?;
-    let mut conn = schema::reading(from).connect().await.map_err(|error| failed(error.to_string()))?;
     let copied = sqlx::query("VACUUM INTO ?").bind(name).execute(&mut conn).await;
     let _ = conn.close().await;
     let marked = match copied {

@@ -19,6 +19,9 @@ const WORTH: i64 = 4096;
 /// How long no request came before the journal looks whether it should compact itself.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// It looks after this time even if requests never cease.
+const BUSY: Duration = Duration::from_secs(30);
+
 /// Between two steps.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -54,11 +57,13 @@ pub(crate) struct Compactor {
     asked: Vec<Answer>,
     /// Duration of the longest step.
     longest: Duration,
+    /// When the last step began.
+    stepped: Instant,
 }
 
 impl Compactor {
     pub(crate) fn new() -> Self {
-        Self { phase: Phase::Watch, asked: Vec::new(), longest: Duration::ZERO }
+        Self { phase: Phase::Watch, asked: Vec::new(), longest: Duration::ZERO, stepped: Instant::now() }
     }
 
     /// After how much time without a request [`Self::step`] is due.
@@ -68,6 +73,11 @@ impl Compactor {
             Phase::Watch => Some(IDLE),
             Phase::Run(_) => Some(PAUSE),
         }
+    }
+
+    /// Whether [`Self::step`] is due although requests come.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.phase == Phase::Watch && self.stepped.elapsed() >= BUSY
     }
 
     /// Something was written.
@@ -88,9 +98,9 @@ impl Compactor {
     /// Takes one short step. The connection is absent while nothing can be written.
     pub(crate) async fn step(&mut self, path: &Path, conn: Option<&mut SqliteConnection>) {
         let Some(conn) = conn else { return self.end(Err(CompactError::ReadOnly)) };
-        let begun = Instant::now();
+        self.stepped = Instant::now();
         let done = self.try_step(path, conn).await;
-        self.longest = self.longest.max(begun.elapsed());
+        self.longest = self.longest.max(self.stepped.elapsed());
         match done {
             Ok(false) => {}
             Ok(true) => {

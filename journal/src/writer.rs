@@ -115,6 +115,9 @@ impl Writer {
                 }
             }
             self.commit(group).await;
+            if self.compactor.is_overdue() {
+                self.compact().await;
+            }
         }
     }
 

@@ -51,7 +51,7 @@ impl Site {
     /// For a run of such a length, whose history stays on the disk. `None`, after saying so, if this process may not mount a
     /// file system.
     pub fn start(length: Duration) -> Option<Self> {
-        let disk = SmallDisk::mount(192 + length.as_secs() / 12)?;
+        let disk = SmallDisk::mount(256 + length.as_secs() / 6)?;
         let config = disk.path().join("lmaster.toml");
         fs::write(&config, MASTER_CONFIG).expect("written");
         let state_dir = Some(disk.path().join("state"));
