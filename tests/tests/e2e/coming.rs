@@ -1,9 +1,11 @@
-//! The pages for those who come from another workload manager: every command of ours in their tables is typed as it
-//! stands there. `JOB` is the number of a running job, `ARRAY` that of an array that waits.
+//! The pages for users of another workload manager: every command of ours in their tables is typed as it is written there.
+//! `JOB` is the number of a job that suits the command, `ARRAY` that of an array with running tasks.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 use limo_tests::{Cluster, Ran, Setup, Submitter, programs, until};
 
@@ -35,11 +37,17 @@ fn cluster() -> Cluster {
         fs::set_permissions(submitter.path(name), fs::Permissions::from_mode(0o755)).expect("an own file");
     };
     executable("job.sh", "#!/bin/sh\n#LIMO -t 10min\necho \"$@\"\n");
-    executable("step", "#!/bin/sh\necho $LIMO_ARRAY_TASK_ID $LIMO_PROCID\n");
+    fs::create_dir(submitter.path("run1")).expect("made");
+    for step in ["step", "run1/step"] {
+        executable(step, "#!/bin/sh\necho $LIMO_ARRAY_TASK_ID $LIMO_PROCID\n");
+    }
     fs::write(submitter.path("lines.txt"), "a\nb\n").expect("written");
     fs::write(submitter.path("data.txt"), "one\ntwo\n").expect("written");
     cluster
 }
+
+/// What a reader then types: the end of a shell, and a line and the end of the input.
+const TYPED: [(&str, &str); 2] = [("--pty", "exit\n"), ("attach", "one\n\u{4}")];
 
 /// Runs one command on a terminal, as whoever reads the page would.
 fn run(submitter: &Submitter, command: &str) -> Ran {
@@ -49,7 +57,11 @@ fn run(submitter: &Submitter, command: &str) -> Ran {
     let programs = path.parent().expect("a directory").display();
     let typed = format!("export PATH={programs}:$PATH; {command}");
     let mut shell = submitter.command_of(Path::new("script"), &["-qec", &typed, "/dev/null"]);
-    limo_tests::finish(shell.env("SHELL", "/bin/sh").env("TERM", "xterm").spawn().expect("script is there"))
+    shell.env("SHELL", "/bin/sh").env("TERM", "xterm").stdin(Stdio::piped());
+    let mut shell = shell.spawn().expect("script is there");
+    let keys = TYPED.iter().find(|(words, _)| command.contains(words)).map_or("", |(_, keys)| keys);
+    shell.stdin.take().expect("piped").write_all(keys.as_bytes()).expect("script reads");
+    limo_tests::finish(shell)
 }
 
 fn type_all(page: &str) {
@@ -62,13 +74,19 @@ fn type_all(page: &str) {
     assert!(commands.len() > 30, "{page}: {commands:?}");
     let mut wrong = Vec::new();
     for (line, command) in commands {
+        assert!(
+            !["; ", "&&", "||"].iter().any(|more| command.contains(more)),
+            "{page}:{line}: more than one command: {command}"
+        );
         let mut typed = command.clone();
         let mut waiting = None;
         if typed.contains("JOB") {
             let attached = typed.contains("attach");
             let sleep = ["--requeue", "-c", "1", "-t", "1h", "-J", "train", "sh", "-c", "echo hello; sleep 1000"];
             let waits = typed.contains("hold") || typed.contains("release") || typed.contains("explain");
+            let ends = typed.contains("lq wait");
             let job = match (attached, waits) {
+                _ if ends => submitter.detach(&["sleep", "1"]),
                 (true, _) => {
                     // A client that nobody looks after: it is to be taken over.
                     waiting = Some(submitter.spawn_lrun(&["sh", "-c", "while read line; do echo $line; done"]));
@@ -77,14 +95,18 @@ fn type_all(page: &str) {
                 (_, true) => submitter.detach(&[&["--hold"], &sleep[..]].concat()),
                 _ => submitter.detach(&sleep),
             };
-            if !waits {
+            if !waits && !ends {
                 until("the job runs", || (submitter.state(job) == "running").then_some(()));
             }
             typed = typed.replace("JOB", &job.to_string());
         }
         if typed.contains("ARRAY") {
-            let array = submitter.detach(&["--hold", "-a", "0-9", "true"]);
+            let array = submitter.detach(&["-a", "0-9", "sleep", "1000"]);
+            until("a task runs", || submitter.jobs().iter().any(|job| job["state"] == "running").then_some(()));
             typed = typed.replace("ARRAY", &array.to_string());
+        }
+        if typed.contains("last") {
+            submitter.detach(&["true"]);
         }
         let ran = run(submitter, &typed);
         if ran.code != Some(0) {

@@ -32,6 +32,7 @@ mod placement;
 mod priority;
 mod pty;
 mod quota;
+mod readme;
 mod refusals;
 mod replay;
 mod reservation;

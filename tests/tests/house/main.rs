@@ -104,7 +104,8 @@ fn nothing_knows_the_machine_it_was_made_on() {
 
 #[test]
 fn the_documents_are_there() {
-    let missing =
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].into_iter().filter(|name| !root().join(name).exists());
+    let missing = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"]
+        .into_iter()
+        .filter(|name| !root().join(name).exists());
     check("the documents at the top", &missing.map(|name| format!("{name} is missing")).collect::<Vec<_>>());
 }

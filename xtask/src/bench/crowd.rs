@@ -143,14 +143,10 @@ pub async fn idle(site: &Site) -> Result<Part> {
         let socket = cluster.socket();
         let address = if over_tcp { cluster.address() } else { &socket };
         let idle = watch_idle(site, (cluster.master_pid(), address), count).await?;
-        part.row(&format!("registered{key}_s"), format!("over {over}, until all are registered"), idle.registered_s);
-        part.aim(&format!("core{key}_percent"), "of a core", (idle.core_percent, Aim::AtMost(2.0)));
-        part.aim(
-            &format!("per_node{key}_kib"),
-            "memory of the master for each",
-            (idle.per_node_kib, Aim::AtMost(20.0)),
-        );
-        part.row(&format!("heartbeats{key}_per_s"), "signs of life that were asked for and given", idle.beats_per_s);
+        part.row(format!("registered{key}_s"), format!("over {over}, until all are registered"), idle.registered_s);
+        part.aim(format!("core{key}_percent"), "of a core", (idle.core_percent, Aim::AtMost(2.0)));
+        part.aim(format!("per_node{key}_kib"), "memory of the master for each", (idle.per_node_kib, Aim::AtMost(20.0)));
+        part.row(format!("heartbeats{key}_per_s"), "signs of life that were asked for and given", idle.beats_per_s);
     }
     part.note("over loopback, the master's process also does the work of the kernel that receives at its nodes");
     part.note(format!("{files} open files were allowed"));
