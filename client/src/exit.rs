@@ -7,7 +7,7 @@ use limo_sched::JobEnd;
 pub const DONE: u8 = 0;
 /// Limo itself failed, refused, lost the job, or was asked for something that does not exist. The number is that of
 /// env(1) and timeout(1), which few programs use for themselves.
-pub const FAILED: u8 = 125;
+pub const FAILED: u8 = limo_model::WRONG_USAGE;
 /// The command exists and cannot be executed.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// The command does not exist.

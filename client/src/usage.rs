@@ -1,21 +1,26 @@
 //! Reads a command line with clap, and says what is wrong with it in the manner of the clients.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::generate::{self, GenerateArgs};
 use crate::{Failure, exit, failure};
 
+/// Says what to write instead of an option that the program does not have.
+pub type Instead = fn(&str) -> Option<String>;
+
 /// Parses the program's arguments; `--generate` as the first of them makes a completion or a manual page. `Err` is the exit
 /// code with which the program ends: help and version were asked for, or the command line is wrong and stderr says why.
 ///
-/// Options that are hidden are those that `-h` leaves out, so that it fits a screen; `--help` shows all.
-pub fn parse<T: Parser>(program: &str) -> Result<T, ExitCode> {
-    let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+/// Options that are hidden are those that `-h` leaves out, so that it fits a screen; `--help` shows all. `instead` is asked
+/// about options that do not exist.
+pub fn parse<T: Parser>(program: &str, instead: Instead) -> Result<T, ExitCode> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if generate::is_asked(&arguments) {
-        let form = complained(program, GenerateArgs::try_parse())?.generate;
+        let form = complained((program, instead), &arguments, GenerateArgs::try_parse())?.generate;
         let text = generate::generate(form, whole(T::command()), program);
         let text = String::from_utf8_lossy(&text);
         return Err(failure::finish(program, failure::answer(&text).map(|()| exit::DONE)));
@@ -30,7 +35,7 @@ pub fn parse<T: Parser>(program: &str) -> Result<T, ExitCode> {
         };
         return Err(failure::finish(program, failure::answer(&text).map(|()| exit::DONE)));
     }
-    complained(program, parsed)
+    complained((program, instead), &arguments, parsed)
 }
 
 /// With nothing hidden.
@@ -38,7 +43,11 @@ fn whole(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| arg.hide(false))
 }
 
-fn complained<T>(program: &str, parsed: Result<T, clap::Error>) -> Result<T, ExitCode> {
+fn complained<T>(
+    (program, instead): (&str, Instead),
+    arguments: &[OsString],
+    parsed: Result<T, clap::Error>,
+) -> Result<T, ExitCode> {
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // Nothing is left to be done where help cannot be printed.
@@ -46,7 +55,7 @@ fn complained<T>(program: &str, parsed: Result<T, clap::Error>) -> Result<T, Exi
             ExitCode::SUCCESS
         }
         _ => {
-            failure::tell(&complaint(program, &error.render().to_string()));
+            failure::tell(&complaint(program, &Wrong::of(&error, (arguments, instead))));
             ExitCode::from(exit::FAILED)
         }
     })
@@ -57,17 +66,55 @@ pub fn complaint_of(error: &clap::Error) -> Failure {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Failure::new("`--help` and `--version` have no place in a script");
     }
-    let (message, hints) = parts(&error.render().to_string());
+    let Wrong { message, hints } = Wrong::of(error, (&[], |_| None));
     Failure { hint: hints.into_iter().next(), ..Failure::new(message) }
 }
 
-fn complaint(program: &str, rendered: &str) -> String {
-    let (message, mut hints) = parts(rendered);
+fn complaint(program: &str, wrong: &Wrong) -> String {
+    let Wrong { message, mut hints } = wrong.clone();
     if hints.is_empty() {
         hints.push(format!("try `{program} --help`"));
     }
     let hints: String = hints.iter().map(|hint| format!("{program}: hint: {hint}\n")).collect();
     format!("{program}: error: {message}\n{hints}")
+}
+
+/// What is wrong with a command line.
+#[derive(Debug, Clone)]
+struct Wrong {
+    message: String,
+    hints: Vec<String>,
+}
+
+impl Wrong {
+    fn of(error: &clap::Error, (arguments, instead): (&[OsString], Instead)) -> Self {
+        let (message, hints) = parts(&error.render().to_string());
+        let unknown = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(option)) if error.kind() == ErrorKind::UnknownArgument => option.as_str(),
+            _ => return Self { message: plain(&message), hints },
+        };
+        if let Some(advice) = instead(unknown) {
+            return Self { message: format!("there is no option `{unknown}`"), hints: vec![advice] };
+        }
+        // clap takes the first digit of a negative value for a short option.
+        let is_negative =
+            |word: &&str| word.starts_with(unknown) && word[1..].starts_with(|c: char| c.is_ascii_digit());
+        match arguments.iter().filter_map(|word| word.to_str()).find(is_negative) {
+            Some(value) => Self { message: format!("`{value}`: a value cannot be negative here"), hints },
+            None => Self { message, hints },
+        }
+    }
+}
+
+/// What the standard library says of numbers, in the words of a person.
+fn plain(message: &str) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("invalid digit found in string", "it is not a whole number"),
+        ("cannot parse integer from empty string", "it is not a whole number"),
+        ("number would be zero for non-zero type", "at least 1 is needed"),
+        ("number too large to fit in target type", "the number is too large"),
+    ];
+    WORDS.iter().fold(message.to_owned(), |message, (from, to)| message.replace(from, to))
 }
 
 /// Keeps what clap says is wrong, and what is similar, and leaves out its usage text.
@@ -103,7 +150,9 @@ mod tests {
 
     fn check(args: &[&str], expected: &str) {
         let error = Args::try_parse_from(args).expect_err("a wrong command line");
-        assert_eq!(complaint("lq", &error.render().to_string()), expected);
+        let arguments: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let instead = |option: &str| (option == "--licenses").then(|| "there are none".to_owned());
+        assert_eq!(complaint("lq", &Wrong::of(&error, (&arguments, instead))), expected);
     }
 
     #[test]
@@ -118,8 +167,10 @@ mod tests {
         );
         check(
             &["lq", "--color", "x"],
-            "lq: error: invalid value 'x' for '--color <COLOR>': invalid digit found in string\n\
+            "lq: error: invalid value 'x' for '--color <COLOR>': it is not a whole number\n\
              lq: hint: try `lq --help`\n",
         );
+        check(&["lq", "-5min"], "lq: error: `-5min`: a value cannot be negative here\nlq: hint: try `lq --help`\n");
+        check(&["lq", "--licenses=2"], "lq: error: there is no option `--licenses`\nlq: hint: there are none\n");
     }
 }

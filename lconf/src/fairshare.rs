@@ -36,7 +36,7 @@ pub async fn run(args: FairshareArgs, json: bool, master: &Master) -> Result<u8,
         (None, _) => None,
         (Some(user), Some(shares)) => Some((user, shares)),
         (Some(user), None) => {
-            let failure = Failure::new(format_args!("how many shares has `{user}`?"));
+            let failure = Failure::new(format_args!("`{user}` needs a number of shares"));
             return Err(failure.hint("lconf fairshare USER SHARES"));
         }
     };

@@ -28,7 +28,7 @@ use crate::reservation::ReservationCommand;
 const PROGRAM: &str = "lconf";
 
 fn main() -> ExitCode {
-    match parse::<Args>(PROGRAM) {
+    match parse::<Args>(PROGRAM, |_| None) {
         Ok(args) => finish(PROGRAM, run(args)),
         Err(code) => code,
     }

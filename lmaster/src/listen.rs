@@ -20,13 +20,17 @@ use limo_proto::{
     ClientToMaster, Connection, Endpoint, Frame, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster,
     Principal, Role, Socket, accept, make_directory, turn_away, user_name,
 };
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::desk::Caller;
 use admission::Admission;
 pub use admission::{Limits, Place};
+
+/// Callers that may wait to be accepted. The kernel allows as many as net.core.somaxconn (4096) says, and has a caller over
+/// TCP that finds no place try again after 1 s: one user who calls often must not take the places of all others.
+const BACKLOG: u32 = 65_535;
 
 /// After a failure to accept, such as no free descriptor, which does not go away at once.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -59,7 +63,7 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
     let endpoint = Endpoint::unix(socket)?;
     let unix = bind_unix(socket).await.with_context(|| format!("cannot listen on {endpoint}"))?;
     let tcp = match address {
-        Some(address) => Some(TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?),
+        Some(address) => Some(bind_tcp(address).with_context(|| format!("cannot listen on {address}"))?),
         None => None,
     };
     let bound = match &tcp {
@@ -82,6 +86,14 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
     Ok(Listeners { unix, tcp })
 }
 
+fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A master that was restarted takes its address back.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// Puts a listening socket in its place at once: whoever finds it can connect. One that nobody listens on is replaced.
 async fn bind_unix(path: &Path) -> Result<UnixListener> {
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -98,7 +110,9 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
     let unfinished = PathBuf::from(format!("{}.new", path.display()));
     // That of a master that was killed just then.
     let _ = fs::remove_file(&unfinished);
-    let listener = UnixListener::bind(&unfinished)?;
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(&unfinished)?;
+    let listener = socket.listen(BACKLOG)?;
     // Everybody may call: the kernel tells who does.
     fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o666))?;
     fs::rename(&unfinished, path)?;

@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use limo_model::{WRONG_USAGE, with_causes};
 
 use config::Cli;
 
@@ -42,10 +43,17 @@ use config::Cli;
 const UNFINISHED: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lmaster: {error:#}");
+            eprintln!("lmaster: {}", with_causes(&*error));
             ExitCode::FAILURE
         }
     }

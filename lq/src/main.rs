@@ -25,7 +25,7 @@ use crate::args::{Args, Command, ListArgs, ViewArgs};
 const PROGRAM: &str = "lq";
 
 fn main() -> ExitCode {
-    match parse::<Args>(PROGRAM) {
+    match parse::<Args>(PROGRAM, |_| None) {
         Ok(args) => finish(PROGRAM, run(args)),
         Err(code) => code,
     }

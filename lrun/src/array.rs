@@ -12,10 +12,10 @@ use limo_proto::Array;
 #[command(next_help_heading = "Scripts and arrays")]
 pub struct ArrayArgs {
     /// Once for each of these numbers, e.g. 0-999%50 for at most 50 at a time
-    #[arg(short, long, value_name = "TASKS", requires = "unattended", conflicts_with = "immediate")]
+    #[arg(short, long, value_name = "TASKS", conflicts_with = "immediate")]
     pub array: Option<Tasks>,
     /// Once for each line of this file, or those of --array, from 0; the line is LIMO_ARRAY_ENTRY
-    #[arg(long, value_name = "FILE", requires = "unattended", conflicts_with = "immediate", hide = true)]
+    #[arg(long, value_name = "FILE", conflicts_with = "immediate", hide = true)]
     pub each_line: Option<PathBuf>,
 }
 

@@ -140,8 +140,8 @@ async fn stop(link: &Link, voice: &mut Voice) {
 fn end(leave: Leave, how: &HowArgs, voice: &mut Voice) -> Result<u8, Failure> {
     voice.wipe();
     let farewell = farewell(leave, how)?;
-    if let Some(words) = &farewell.words {
-        voice.line(words);
+    for line in farewell.lines() {
+        voice.line(&line);
     }
     Ok(farewell.code)
 }

@@ -58,8 +58,8 @@ pub async fn run(mut exec: SendExec, how: &HowArgs, master: MasterArg, reconnect
         Some(report) => {
             let leave = Leave::Over { report: Box::new(report), interrupt: None, output_lost: false };
             let farewell = farewell(leave, how)?;
-            if let Some(words) = &farewell.words {
-                tell(&format!("{PROGRAM}: {}\n", plain(words)));
+            for line in farewell.lines() {
+                tell(&format!("{PROGRAM}: {}\n", plain(&line)));
             }
             Ok(farewell.code)
         }

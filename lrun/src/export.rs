@@ -18,6 +18,8 @@ pub struct Export {
 pub enum ExportError {
     #[error("a name is empty: write ALL, NONE or NAME[=VALUE], with commas between them")]
     Empty,
+    #[error("`{0}` is not the name of a variable: put commas between names")]
+    Name(String),
     #[error("NONE stands alone: leave it out, and only what is named is exported")]
     NoneWithOthers,
     #[error("a quote is not closed")]
@@ -48,7 +50,13 @@ impl Export {
             let at = item.iter().position(|byte| *byte == b'=');
             let (name, value) = at.map_or((&item[..], None), |at| (&item[..at], Some(&item[at + 1..])));
             let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-            if name.is_empty() { Err(ExportError::Empty) } else { Ok((owned(name), value.map(owned))) }
+            match name {
+                [] => Err(ExportError::Empty),
+                _ if name.iter().any(u8::is_ascii_whitespace) => {
+                    Err(ExportError::Name(String::from_utf8_lossy(name).into_owned()))
+                }
+                _ => Ok((owned(name), value.map(owned))),
+            }
         });
         Ok(Self { all: !all.is_empty(), named: named.collect::<Result<_, _>>()? })
     }
@@ -98,6 +106,7 @@ mod tests {
     fn as_srun_has_it() {
         check("ALL", Ok(&["A=1", "B=2", "C=3"]));
         check("NONE", Ok(&[]));
+        check("A B", Err(ExportError::Name("A B".into())));
         check("none", Ok(&[]));
         check("B", Ok(&["B=2"]));
         check("B,D,X=7", Ok(&["B=2", "X=7"]));

@@ -1,5 +1,7 @@
 //! The last words of `lrun` and its exit code.
 
+use std::path::Path;
+
 use limo_client::{Clock, Failure, end_in_words, exit, signal_name};
 use limo_model::Outcome;
 use limo_proto::JobReport;
@@ -13,6 +15,15 @@ use crate::session::Leave;
 pub struct Farewell {
     pub code: u8,
     pub words: Option<String>,
+    /// What can be typed instead.
+    pub hint: Option<String>,
+}
+
+impl Farewell {
+    /// Each without the program's name and its end of line.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.words.clone().into_iter().chain(self.hint.iter().map(|hint| format!("hint: {hint}")))
+    }
 }
 
 /// An exit code of the job itself is passed on without a word, unless `-v` asks for it; whatever else ended the job is
@@ -23,7 +34,7 @@ pub fn farewell(leave: Leave, how: &HowArgs) -> Result<Farewell, Failure> {
         Leave::Interrupted { signal, job } => {
             let left = job.map_or("a job that may have been accepted".into(), |job| format!("job {job} as it is"));
             let words = (!how.quiet).then(|| format!("{}: leaving {left}", signal_name(signal)));
-            Ok(Farewell { code: exit::of_signal(signal), words })
+            Ok(Farewell { code: exit::of_signal(signal), words, hint: None })
         }
         Leave::Over { report, interrupt, output_lost } => Ok(over(&report, interrupt, output_lost, how)),
     }
@@ -32,7 +43,7 @@ pub fn farewell(leave: Leave, how: &HowArgs) -> Result<Farewell, Failure> {
 fn over(report: &JobReport, interrupt: Option<i32>, output_lost: bool, how: &HowArgs) -> Farewell {
     let Some(end) = &report.end else {
         let words = Some(format!("error: job {}: the master did not say how it ended", report.job));
-        return Farewell { code: exit::FAILED, words };
+        return Farewell { code: exit::FAILED, words, hint: None };
     };
     let cancelled =
         matches!(end, JobEnd::Cancelled { .. } | JobEnd::Ran { stopped: Some(StopReason::Cancelled { .. }), .. });
@@ -48,7 +59,11 @@ fn over(report: &JobReport, interrupt: Option<i32>, output_lost: bool, how: &How
         JobEnd::Ran { outcome: Outcome::NotStarted { .. }, .. } => true,
         _ => !how.quiet,
     };
-    Farewell { code, words: said.then(|| words(report, end)) }
+    let hint = match end {
+        JobEnd::Ran { outcome: Outcome::NotStarted { code: exit::NOT_FOUND, .. }, .. } => missing(&report.command),
+        _ => None,
+    };
+    Farewell { code, words: said.then(|| words(report, end)), hint }
 }
 
 fn words(report: &JobReport, end: &JobEnd) -> String {
@@ -63,4 +78,14 @@ fn words(report: &JobReport, end: &JobEnd) -> String {
     let error = if is_error { "error: " } else { "" };
     let nodes = if report.nodes.is_empty() { String::new() } else { format!("{}: ", report.nodes.join(",")) };
     format!("{error}job {}: {nodes}{}", report.job, end_in_words(end, &Clock::system()))
+}
+
+/// What a command that was not found may have been meant to be.
+fn missing(command: &str) -> Option<String> {
+    let name = command.split_ascii_whitespace().next()?;
+    if name == "help" {
+        return Some("`lrun --help` shows the options".into());
+    }
+    let is_here = !name.contains('/') && Path::new(name).is_file();
+    is_here.then(|| format!("`{name}` is in this directory: write `./{name}`, or `--script {name}` to send it along"))
 }

@@ -10,6 +10,7 @@ mod dry_run;
 mod export;
 mod farewell;
 mod files;
+mod foreign;
 mod gres;
 mod lines;
 mod link;
@@ -40,7 +41,7 @@ use crate::work::Work;
 const PROGRAM: &str = "lrun";
 
 fn main() -> ExitCode {
-    match parse::<Args>(PROGRAM) {
+    match parse::<Args>(PROGRAM, foreign::instead) {
         Ok(args) => finish(PROGRAM, run(args)),
         Err(code) => code,
     }
@@ -60,6 +61,11 @@ fn check(args: &Args) -> Result<(), Failure> {
     if how.json && !how.is_detached() && !how.dry_run {
         return Err(Failure::new("--json is for --detach and --dry-run: otherwise standard output is the job's own")
             .hint("`lq show ID --json` prints a job as JSON"));
+    }
+    let is_array = args.array.array.is_some() || args.array.each_line.is_some();
+    if is_array && !how.is_detached() && !how.dry_run {
+        return Err(Failure::new("an array cannot run attached to lrun")
+            .hint("add `--detach`, or `--wait` to wait until all tasks are over"));
     }
     if args.power.requeue && !how.is_detached() && !how.dry_run {
         return Err(Failure::new("--requeue is for --detach: a job that runs again would write its output twice")

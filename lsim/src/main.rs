@@ -14,6 +14,7 @@ mod y2017;
 use std::process::ExitCode;
 
 use clap::Parser;
+use limo_model::{WRONG_USAGE, with_causes};
 
 /// Runs scheduling policies over workload traces, in simulated time.
 #[derive(Debug, Parser)]
@@ -24,24 +25,18 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command.run() {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match arguments.command.run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("lsim: {}", told(&error));
+            eprintln!("lsim: {}", with_causes(&*error));
             ExitCode::FAILURE
         }
     }
-}
-
-/// The error with its causes, but for those that stand in the text before them already.
-fn told(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        match text.is_empty() {
-            true => text = cause,
-            false if text.contains(&cause) => {}
-            false => text = format!("{text}: {cause}"),
-        }
-    }
-    text
 }

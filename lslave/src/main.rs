@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use limo_model::{WRONG_USAGE, with_causes};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -50,10 +51,17 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|name| name == tasks::NAME) {
         return tasks::main(words.next().and_then(|fd| fd.parse().ok()));
     }
-    match run(&Arguments::parse()) {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lslave: {error:#}");
+            eprintln!("lslave: {}", with_causes(&*error));
             ExitCode::FAILURE
         }
     }

@@ -11,6 +11,8 @@ pub enum UnitError {
     NoUnit { value: String, example: &'static str, units: String },
     #[error("`{value}` has the unknown unit `{unit}` (units: {units})")]
     UnknownUnit { value: String, unit: String, units: String },
+    #[error("`{value}` is not hours, minutes and seconds, both below 60: write for example `1:30:00` or `90:00`")]
+    NotClock { value: String },
     #[error("`{value}` is too large or too small to be represented")]
     OutOfRange { value: String },
     #[error("`{value}` must not be negative")]

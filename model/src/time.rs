@@ -116,7 +116,7 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let text = text.trim();
         if text.contains(':') {
-            return clock(text).ok_or_else(|| UnitError::NoNumber { value: text.to_owned(), example: "1:30:00" });
+            return clock(text).ok_or_else(|| UnitError::NotClock { value: text.to_owned() });
         }
         let mut total: i64 = 0;
         for part in terms(text) {
@@ -134,6 +134,7 @@ fn whole(error: UnitError, text: &str) -> UnitError {
         UnitError::NoNumber { example, .. } => UnitError::NoNumber { value, example },
         UnitError::NoUnit { example, units, .. } => UnitError::NoUnit { value, example, units },
         UnitError::UnknownUnit { unit, units, .. } => UnitError::UnknownUnit { value, unit, units },
+        UnitError::NotClock { .. } => UnitError::NotClock { value },
         UnitError::OutOfRange { .. } => UnitError::OutOfRange { value },
         UnitError::Negative { .. } => UnitError::Negative { value },
     }
@@ -223,7 +224,10 @@ mod tests {
     fn refusals() {
         for (text, expected) in [
             ("30", "`30` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)"),
-            ("1:75:00", "`1:75:00` has no number: write for example `1:30:00`"),
+            (
+                "1:75:00",
+                "`1:75:00` is not hours, minutes and seconds, both below 60: write for example `1:30:00` or `90:00`",
+            ),
             ("1h30", "`1h30` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)"),
             ("3 moons", "`3 moons` has the unknown unit `moons` (units: s, min, h, d, w, ms, m)"),
         ] {

@@ -69,7 +69,7 @@ impl Desk {
     /// Sets back all of a change, or nothing.
     pub(super) fn undo_found(&mut self, peer: PeerId, undo: Undo, found: Option<Found>) {
         let Some(found) = found else {
-            let hint = "lconf history";
+            let hint = "`lconf history` lists the changes";
             return match undo.number {
                 Some(number) => self.refuse(peer, format!("there is no change {number}"), Some(hint)),
                 None => self.refuse(peer, "there is no change that can be undone", Some(hint)),
@@ -79,7 +79,7 @@ impl Desk {
         let number = found.row.number;
         let backs = match backs(&found) {
             Ok(backs) => backs,
-            Err(reason) => return self.refuse(peer, reason, Some("lconf history")),
+            Err(reason) => return self.refuse(peer, reason, Some("`lconf history` lists the changes")),
         };
         if let Some((back, since)) = backs.iter().find(|(back, _)| !undo.force && !back.holds(&self.core, self.wall()))
         {

@@ -38,7 +38,7 @@ fn a_configuration_is_checked_without_starting_anything() {
     assert!(code == Some(1) && err.contains("`5` has no unit"), "{err}");
     assert!(!state.exists());
     let (code, _, err) = run(&["--kill-grce", "5s"]);
-    assert!(code == Some(2) && err.contains("--kill-grace"), "{err}");
+    assert!(code == Some(125) && err.contains("--kill-grace"), "{err}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, anyhow};
+use limo_model::with_causes;
 use limo_trace::Workload;
 
 use super::configuration::Configuration;
@@ -71,7 +72,7 @@ impl<'p> Local<'p> {
     pub fn run(&self, configuration: &Configuration) -> Result<Values, String> {
         let run = || self.load(configuration).and_then(|loaded| simulated(&loaded));
         match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(result) => result.map_err(|error| told(&error)),
+            Ok(result) => result.map_err(|error| with_causes(&*error)),
             Err(_) => Err("the simulation panicked: please report this configuration".to_owned()),
         }
     }
@@ -91,22 +92,9 @@ fn simulated(loaded: &Loaded) -> Result<Values> {
 pub fn check(plan: &Plan, configurations: &[&Configuration], workers: usize) -> Vec<Result<Checked, String>> {
     let local = Local::new(plan, configurations.iter().copied());
     spread(configurations.len(), workers, |index| {
-        let loaded = local.load(configurations[index]).map_err(|error| told(&error))?;
+        let loaded = local.load(configurations[index]).map_err(|error| with_causes(&*error))?;
         Ok(Checked { jobs: loaded.workload.jobs.len(), notes: loaded.notes })
     })
-}
-
-/// An error with its causes, each once.
-fn told(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
 }
 
 /// The configuration that has `key`.

@@ -164,7 +164,7 @@ fn settings() {
 fn usage() {
     let folder = folder(&[("a.swf", SMALL)]);
     let usage = |arguments: &str, stderr: &str| {
-        refused(folder.path(), arguments, 2, &format!("{stderr}\n\nFor more information, try '--help'."));
+        refused(folder.path(), arguments, 125, &format!("{stderr}\n\nFor more information, try '--help'."));
     };
     usage(
         "run --trace a.swf --policy easy",

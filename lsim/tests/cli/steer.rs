@@ -164,5 +164,5 @@ fn refusals() {
     let folder = folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", LIMITS), ("f.csv", "application\n")]);
     refused(folder.path(), RUN, 1, "lsim: f.csv: line 1: column `size` is missing");
     let printed = lsim(folder.path(), &format!("{RUN} --fillers 101%"));
-    assert!(printed.starts_with("exit 2") && printed.contains("`101%` is no share of the jobs"), "{printed}");
+    assert!(printed.starts_with("exit 125") && printed.contains("`101%` is no share of the jobs"), "{printed}");
 }

@@ -84,7 +84,7 @@ fn bad_settings() {
     );
     run(&["--log", "a=b=c"], "`a=b=c` is no log level");
     let unknown = lslave(&["--no-such-option"]).output().expect("it runs");
-    assert_eq!(unknown.status.code(), Some(2), "as clap has it");
+    assert_eq!(unknown.status.code(), Some(125), "as every program of Limo");
 }
 
 #[test]

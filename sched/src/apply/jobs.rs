@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use limo_model::{Attempt, Energy, JobId, NodeId, Outcome, Request, Span, Time, Usage};
+use limo_model::{Attempt, JobId, NodeId, Outcome, Request, Time, Usage};
 
 use super::fits::check_request;
 use super::nodes::{self, release};
-use super::{arrays, eligible, lost, quota, rank, reservations};
-use crate::account::cost_of;
+use super::{arrays, eligible, lost, quota, rank, reservations, runs};
 use crate::estimate::Known;
 use crate::refused::Refused;
 use crate::round::{Account, Finished, JobEnd, StopReason};
@@ -254,13 +253,16 @@ pub(super) fn ended(
     state.index.forget_times(id, &job);
     let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
         Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(running)),
-        Phase::Starting(assignment) => (assignment, None),
+        Phase::Starting(assignment) => {
+            let running = runs::unseen(now, &assignment, outcome, usage);
+            (assignment, running)
+        }
         Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
     };
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
     release(state, now, id, &assignment, &seen);
     lost::hold(state, now, (id, number), &assignment);
-    let account = account(state, now, (&job, running.as_ref()), usage, &assignment);
+    let account = runs::account(state, now, (&job, running.as_ref()), usage, &assignment);
     let (outcome, at_limit) = outcome.clone().split_limit();
     let core_ms = running.as_ref().map_or(0, |running| assignment.core_ms(now - running.started));
     quota::used(state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
@@ -298,27 +300,6 @@ pub(super) fn ended(
         tasks: None,
     });
     Ok(())
-}
-
-/// What a run used and cost, with the attempts that were in vain. Without a measurement its energy is the draw that was
-/// expected of it for the time that it ran: its node may report the end long after it.
-fn account(
-    state: &State,
-    now: Time,
-    (job, running): (&Job, Option<&Running>),
-    usage: Usage,
-    assignment: &Assignment,
-) -> Account {
-    let Some(running) = running else { return job.lost };
-    let elapsed = Some(usage.elapsed).filter(|elapsed| *elapsed > Span::ZERO);
-    let span: Span = elapsed.map_or(now - running.started, |elapsed| elapsed.min(now - running.started));
-    let energy: Energy = usage.energy.unwrap_or_else(|| running.used(assignment, running.started + span));
-    let prices = state.settings.prices.as_ref();
-    Account {
-        energy: job.lost.energy + energy,
-        cost: job.lost.cost + cost_of(energy, running.started, span, prices),
-        start_now_cost: job.lost.start_now_cost + cost_of(energy, job.eligible(), span, prices),
-    }
 }
 
 impl Finished {

@@ -12,6 +12,7 @@ mod parts;
 mod quota;
 mod rank;
 mod reservations;
+mod runs;
 mod settings;
 mod steer;
 

@@ -7,6 +7,7 @@ mod budgets;
 mod checker;
 mod checker_power;
 mod easy;
+mod ends;
 mod gres;
 mod overshoot;
 mod properties;

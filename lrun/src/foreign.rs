@@ -1,0 +1,59 @@
+//! Options of `srun` and `sbatch` that `lrun` does not have: what to write instead.
+
+/// For each, in its forms, what Limo has in its place.
+const OPTIONS: [(&[&str], &str); 20] = [
+    (&["--account", "-A"], "Limo has no accounts: what a job uses is counted for its user (`lq energy --by user`)"),
+    (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
+    (&["--comment"], "write `--job-name TEXT` to name the job"),
+    (&["--cpus-per-task"], "write `--cores N`"),
+    (&["--cpu-bind"], "Limo does not pin tasks to cores"),
+    (&["--cpu-freq"], "Limo chooses caps itself; `lq explain JOB` shows them"),
+    (&["--gpus-per-node"], "write `--gpus N`: it counts for each node"),
+    (&["--gpus-per-task"], "write `--gpus N`: it counts for each node"),
+    (&["--hint"], "Limo does not pin tasks to cores"),
+    (&["--licenses", "-L"], "Limo has no licences"),
+    (&["--mail-type"], "Limo sends no mail; `lq wait JOB && COMMAND` runs a command afterwards"),
+    (&["--mail-user"], "Limo sends no mail; `lq wait JOB && COMMAND` runs a command afterwards"),
+    (&["--mem-per-cpu"], "write `--mem SIZE` for each node"),
+    (&["--mpi"], "Limo starts the tasks of a job without MPI"),
+    (&["--overlap"], "Limo has no steps within a job"),
+    (&["--partition", "-p"], "Limo has no partitions: choose nodes with `--nodelist` or `--constraint`"),
+    (&["--qos", "-q"], "Limo has no QOS: operators set quotas (`lconf quota`) and priorities"),
+    (&["--tasks-per-node"], "write `--ntasks-per-node N`"),
+    (&["--time-min"], "Limo has only one time limit: `--time SPAN`"),
+    (&["--tmp"], "Limo does not manage the disks of nodes"),
+];
+
+/// What to write instead of an option that `lrun` does not know.
+pub fn instead(option: &str) -> Option<String> {
+    let option = option.split('=').next().unwrap_or(option);
+    let (_, advice) = OPTIONS.iter().find(|(forms, _)| forms.contains(&option))?;
+    Some((*advice).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn options_are_found_in_each_form() {
+        assert_eq!(instead("-L").as_deref(), Some("Limo has no licences"));
+        assert_eq!(instead("--cpus-per-task=4").as_deref(), Some("write `--cores N`"));
+        assert_eq!(instead("--cores"), None);
+    }
+
+    #[test]
+    fn lrun_does_not_have_them() {
+        let command = crate::args::Args::command();
+        for form in OPTIONS.iter().flat_map(|(forms, _)| *forms) {
+            let own = command.get_arguments().any(|arg| {
+                arg.get_long_and_visible_aliases()
+                    .is_some_and(|names| names.iter().any(|name| *form == format!("--{name}")))
+                    || arg.get_short().is_some_and(|short| *form == format!("-{short}"))
+            });
+            assert!(!own, "{form} is an option of lrun");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What runs used, as far as it is known when they end.
+
+use limo_model::{Energy, Outcome, Span, Time, Usage};
+
+use crate::account::cost_of;
+use crate::round::Account;
+use crate::state::{Assignment, Job, Running, State};
+
+/// The run of a job of which only the end is known: its start was never recorded, for example since the master was killed
+/// before it was.
+pub(super) fn unseen(now: Time, assignment: &Assignment, outcome: &Outcome, usage: Usage) -> Option<Running> {
+    outcome.reason().is_none().then(|| Running::from((now - usage.elapsed).max(assignment.assigned)))
+}
+
+/// What a run used and cost, with the attempts that were in vain. Without a measurement its energy is the draw that was
+/// expected of it for the time that it ran: its node may report the end long after it.
+pub(super) fn account(
+    state: &State,
+    now: Time,
+    (job, running): (&Job, Option<&Running>),
+    usage: Usage,
+    assignment: &Assignment,
+) -> Account {
+    let Some(running) = running else { return job.lost };
+    let elapsed = Some(usage.elapsed).filter(|elapsed| *elapsed > Span::ZERO);
+    let span: Span = elapsed.map_or(now - running.started, |elapsed| elapsed.min(now - running.started));
+    let energy: Energy = usage.energy.unwrap_or_else(|| running.used(assignment, running.started + span));
+    let prices = state.settings.prices.as_ref();
+    Account {
+        energy: job.lost.energy + energy,
+        cost: job.lost.cost + cost_of(energy, running.started, span, prices),
+        start_now_cost: job.lost.start_now_cost + cost_of(energy, job.eligible(), span, prices),
+    }
+}

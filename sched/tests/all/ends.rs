@@ -1,0 +1,61 @@
+//! Ends of jobs of which nothing else is known.
+
+use limo_model::{
+    Attempt, Energy, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec, Usage,
+};
+use limo_sched::{Core, Event, Finished, Options, Preset};
+
+const SUBMITTED: Time = Time::from_unix_ms(1_000_000);
+
+/// How a job ended that was assigned when it was submitted and never said to run, by what its node says 10 s later.
+fn ended(outcome: Outcome, elapsed: Span) -> Finished {
+    let mut core = Core::new(Time::from_unix_ms(0), Preset::Fifo, Options::default());
+    let unit = UnitSpec {
+        name: "cpu".into(),
+        hardware: "xeon".into(),
+        kind: UnitKind::Cpu,
+        cores: 2,
+        nameplate: Power::from_watts(40),
+        caps: None,
+    };
+    let spec = NodeSpec {
+        name: "n0".into(),
+        units: vec![unit],
+        memory: Memory::from_bytes(1),
+        idle: Power::from_watts(10),
+        meter: Meter::None,
+        rest: None,
+    };
+    core.apply(SUBMITTED, &Event::NodeUp { spec }).expect("a node");
+    core.submit(SUBMITTED, JobId(1), Request::one_core("x")).expect("a job");
+    assert_eq!(core.round(SUBMITTED).commands.len(), 1, "it starts");
+    let now = SUBMITTED + Span::from_secs(10);
+    let usage = Usage { elapsed, ..Usage::default() };
+    core.apply(now, &Event::Ended { job: JobId(1), attempt: Attempt(1), outcome, usage }).expect("its end");
+    core.round(now).finished.remove(0)
+}
+
+/// The master was killed before it had recorded the start, and the node tells only of the end.
+#[test]
+fn a_run_whose_start_was_never_recorded_is_charged() {
+    let finished = ended(Outcome::Exited(0), Span::from_secs(4));
+    // 20 W by the nameplate, for 4 s.
+    assert_eq!(finished.started, Some(SUBMITTED + Span::from_secs(6)));
+    assert_eq!(finished.account.energy, Energy::from_joules(80));
+    // No run is longer than its assignment.
+    let finished = ended(Outcome::Signaled(9), Span::from_secs(60));
+    assert_eq!((finished.started, finished.account.energy), (Some(SUBMITTED), Energy::from_joules(200)));
+}
+
+#[test]
+fn what_never_ran_is_not_charged() {
+    let never = [
+        Outcome::NotStarted { code: 127, reason: "not found".into() },
+        Outcome::Lost { reason: "killed".into() },
+        Outcome::NodeFailed { reason: "unreachable".into() },
+    ];
+    for outcome in never {
+        let finished = ended(outcome, Span::ZERO);
+        assert_eq!((finished.started, finished.account.energy), (None, Energy::ZERO));
+    }
+}

@@ -1,0 +1,45 @@
+//! Callers that the master has not accepted yet: one user who calls often takes no other's place.
+
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use limo_tests::Setup;
+
+/// More than a listener has room for unless it asks for more; less than every Linux allows.
+const CALLERS: usize = 1000;
+
+/// A caller over TCP that finds no place tries again after a second.
+const AT_ONCE: Duration = Duration::from_millis(500);
+
+#[test]
+fn a_thousand_callers_wait_for_a_busy_master() {
+    let cluster = Setup::nodes(1, 1).over_tcp().start();
+    let address: SocketAddr = cluster.submitter().address.parse().expect("an address");
+    // As busy as can be.
+    cluster.stop_master();
+    let callers: Vec<_> = (0..CALLERS).map(|_| TcpStream::connect_timeout(&address, AT_ONCE)).collect();
+    cluster.continue_master();
+    let refused = callers.iter().filter_map(|caller| caller.as_ref().err()).next();
+    assert!(refused.is_none(), "{refused:?}");
+    drop(callers);
+    cluster.submitter().lrun(&["-Q", "true"]).succeeded();
+}
+
+#[test]
+fn a_thousand_callers_wait_at_the_socket_of_a_busy_master() {
+    let cluster = Setup::nodes(1, 1).start();
+    let address = cluster.submitter().address.clone();
+    let path = address.strip_prefix("unix:").expect("a socket").to_owned();
+    cluster.stop_master();
+    // A call that finds no place would wait until the master accepts one.
+    let (told, tell) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let callers: Vec<_> = (0..CALLERS).map(|_| UnixStream::connect(&path).expect("a place")).collect();
+        let _ = told.send(callers);
+    });
+    let callers = tell.recv_timeout(Duration::from_secs(10));
+    cluster.continue_master();
+    assert_eq!(callers.map(|callers| callers.len()), Ok(CALLERS));
+    cluster.submitter().lrun(&["-Q", "true"]).succeeded();
+}
