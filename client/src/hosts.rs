@@ -49,6 +49,27 @@ pub fn parse_hosts(list: &str) -> Result<Vec<String>, HostError> {
     Ok(names)
 }
 
+/// Sorts names as a person does: `n2` before `n10`.
+pub(crate) fn in_order<T>(mut items: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
+    items.sort_by(|one, other| (runs(name(one)), name(one)).cmp(&(runs(name(other)), name(other))));
+    items
+}
+
+/// Runs of digits, which compare as numbers, and of other characters.
+fn runs(name: &str) -> Vec<(usize, &str)> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut runs = Vec::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c| is_digit(c) != is_digit(first)).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        let number = run.trim_start_matches('0');
+        runs.push(if is_digit(first) { (number.len() + 1, number) } else { (0, run) });
+        rest = after;
+    }
+    runs
+}
+
 /// Cuts at the commas outside brackets.
 fn parts(list: &str) -> Result<Vec<&str>, HostError> {
     let mut parts = Vec::new();
@@ -102,6 +123,13 @@ fn expand(part: &str, names: &mut Vec<String>) -> Result<(), HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_sort_as_a_person_sorts_them() {
+        let names = ["n10", "rack2-n1", "n2", "n02", "n", "gpu", "rack10-n1", "rack2-n0", "n1a", "n1"];
+        let sorted = in_order(names.to_vec(), |name| name);
+        assert_eq!(sorted, ["gpu", "n", "n1", "n1a", "n02", "n2", "n10", "rack2-n0", "rack2-n1", "rack10-n1"]);
+    }
 
     fn check(list: &str, expected: &[&str]) {
         assert_eq!(

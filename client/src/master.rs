@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::backoff::{Backoff, Patience};
 use crate::failure::Failure;
+use crate::hosts::in_order;
 use crate::location::{EXAMPLE_ADDRESS, Master};
 use crate::table::plain;
 
@@ -188,7 +189,7 @@ pub(crate) fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
 impl Master {
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
-            Answer::Nodes(nodes) => Ok(nodes),
+            Answer::Nodes(nodes) => Ok(in_order(nodes, |node| &node.name)),
             other => Err(unexpected(&other)),
         }
     }

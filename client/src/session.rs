@@ -8,6 +8,7 @@ use limo_proto::{
     JobReport, JournalSizes, MasterToClient, NUMBERS_LIMIT, NodeReport, Query, Selector, Status,
 };
 
+use crate::hosts::in_order;
 use crate::location::Master;
 use crate::master::{AskError, ClientConnection, joined, unexpected};
 
@@ -172,7 +173,7 @@ impl Session {
 
     pub async fn nodes(&mut self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
-            Answer::Nodes(nodes) => Ok(nodes),
+            Answer::Nodes(nodes) => Ok(in_order(nodes, |node| &node.name)),
             other => Err(unexpected(&other)),
         }
     }

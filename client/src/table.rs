@@ -157,8 +157,8 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// Whether a character does something to a terminal other than to stand in its place: it may move the cursor, or be
-/// invisible, or change the direction of what follows.
+/// True if a terminal does not simply show the character: it may move the cursor, be invisible, or change the direction of
+/// the text that follows.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

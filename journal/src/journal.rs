@@ -130,8 +130,8 @@ impl Journal {
         answered.await.unwrap_or(Err(BallastError::Closed))
     }
 
-    /// Gives room that is no longer used back to the file system, in short steps between which batches are committed. A
-    /// file that was made before there was compaction is written anew once, and batches wait for that.
+    /// Returns unused pages to the file system, in short steps with commits between them. A file of a version without
+    /// compaction is rewritten once, and commits wait for that.
     ///
     /// # Errors
     /// [`CompactError`] if the journal cannot be written.

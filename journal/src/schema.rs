@@ -75,9 +75,9 @@ CREATE INDEX changes_by_subject ON changes (subject, number);
 PRAGMA user_version = 4;
 ";
 
-/// What version 5 has beyond version 4: whose journal it is, and what lay beside it in files before. `incarnation` stays 0,
-/// since nodes hold jobs of this journal under no other; `begun` is 0 in a copy that was made as a backup, so that whoever
-/// opens it begins a new incarnation.
+/// Version 5 adds the identity of the journal, and takes in what was kept in files beside it. An earlier journal keeps
+/// incarnation 0, which is the one that its nodes know. A backup has `begun` 0, so the master that opens it begins a new
+/// incarnation.
 const IDENTITY: &str = "
 ALTER TABLE meta ADD COLUMN cluster BLOB NOT NULL DEFAULT x'' CHECK (length(cluster) IN (0, 16));
 ALTER TABLE meta ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;

@@ -54,7 +54,7 @@ pub enum Command {
     Undo(Undo),
     /// Write what the master has on disk to a file, while it works
     Backup(Backup),
-    /// The master's journal: compact it
+    /// Compact the master's journal
     #[command(subcommand)]
     Journal(JournalCommand),
     /// Keep nodes for some users, or free of jobs, for a time

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::str::FromStr;
 
 use limo_client::{Align, Clock, Room, Screen, Table, Tint, elapsed, end_in_words, job_label, marked, or_dash};
-use limo_model::{Cores, Money, Span, Time};
+use limo_model::{Cores, Memory, Money, Span, Time};
 use limo_proto::{JobReport, JobState};
 
 use crate::args::{STATES, ViewArgs};
@@ -72,7 +72,7 @@ const COLUMNS: [Column; 26] = [
     figure!("TIME", time_run, |job, clock| elapsed(time_run(job, clock))),
     figure!("TIMELIMIT", |job: &JobReport, _: &Clock| job.time_limit, |job, _| or_dash(job.time_limit.map(elapsed))),
     figure!("CORES", |job: &JobReport, _: &Clock| cores(job), |job, _| job.cores.to_string()),
-    figure!("MEMORY", |job: &JobReport, _: &Clock| job.memory, |job, _| job.memory.to_string()),
+    figure!("MEMORY", |job: &JobReport, _: &Clock| job.memory, |job, _| asked(job.memory)),
     text!("NODES(UNIT)", Room::GivesWay(11), |job, _| places(job)),
     Column {
         title: "ENERGY",
@@ -258,6 +258,11 @@ pub fn time_run(job: &JobReport, clock: &Clock) -> Span {
 
 fn moment(time: Option<Time>, clock: &Clock) -> String {
     or_dash(time.map(|time| clock.show(time)))
+}
+
+/// Empty if no memory was asked for.
+fn asked(memory: Memory) -> String {
+    if memory > Memory::ZERO { memory.to_string() } else { String::new() }
 }
 
 /// By how much it was cheaper than a start at its submission would have been.
