@@ -79,7 +79,7 @@ fn complaint(program: &str, wrong: &Wrong) -> String {
     format!("{program}: error: {message}\n{hints}")
 }
 
-/// What is wrong with a command line.
+/// The complaint about a command line.
 #[derive(Debug, Clone)]
 struct Wrong {
     message: String,
@@ -106,7 +106,7 @@ impl Wrong {
     }
 }
 
-/// What the standard library says of numbers, in the words of a person.
+/// Replaces the standard library's messages about numbers.
 fn plain(message: &str) -> String {
     const WORDS: [(&str, &str); 4] = [
         ("invalid digit found in string", "it is not a whole number"),

@@ -44,8 +44,8 @@ impl Ballast {
         self.present.load(Ordering::Acquire)
     }
 
-    /// Whether too little is free for new jobs, where `unused` bytes are free in the journal itself. Nothing is known of a
-    /// file system that does not answer.
+    /// The free room, if it is too little for new jobs. `unused` bytes are free in the journal itself. Returns `None` if the
+    /// file system does not answer.
     pub(crate) fn no_room(&self, unused: u64) -> Option<NoRoom> {
         let (free, size) = space(&self.dir).ok()?;
         let (free, needed) = (free.saturating_add(unused), ROOM_FOR_JOBS.min(size / 8).max(ROOM_NEEDED));

@@ -75,7 +75,7 @@ impl Compactor {
         }
     }
 
-    /// Whether [`Self::step`] is due although requests come.
+    /// True if [`Self::step`] is due although requests keep coming.
     pub(crate) fn is_overdue(&self) -> bool {
         self.phase == Phase::Watch && self.stepped.elapsed() >= BUSY
     }

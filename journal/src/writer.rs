@@ -146,7 +146,7 @@ impl Writer {
         tokio::task::spawn_blocking(move || ballast.restore()).await.unwrap_or(Err(BallastError::Closed))
     }
 
-    /// Whether too little is free for new jobs. What is unused in the journal counts as free: it is used first.
+    /// The free room, if it is too little for new jobs. Unused pages of the journal count as free: they are used first.
     async fn no_room(&mut self) -> Option<NoRoom> {
         self.ballast.no_room(0)?;
         let unused = match &mut self.conn {

@@ -17,10 +17,10 @@ use crate::room::Room;
 /// Most signs that wait to be sent: a peer that asks more often than it reads gets fewer answers.
 const SIGNS: usize = 4;
 
-/// Pings are answered so many times in a heartbeat.
+/// Number of times in a heartbeat at which pings are answered.
 const SWEEPS: u32 = 50;
 
-/// What gives the signs of life of all connections.
+/// Gives the signs of life of all connections.
 #[derive(Debug, Clone)]
 pub struct Signs {
     pub alive: Alive,
@@ -117,7 +117,7 @@ impl SignsOfLife {
         }
     }
 
-    /// Whoever asks again before it is answered gets one answer.
+    /// A peer that asks again before it is answered gets one answer.
     fn asked(&self, number: u64) {
         self.asked.number.store(number, Ordering::Relaxed);
         if !self.asked.waits.swap(true, Ordering::Relaxed) {

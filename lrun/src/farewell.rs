@@ -15,7 +15,7 @@ use crate::session::Leave;
 pub struct Farewell {
     pub code: u8,
     pub words: Option<String>,
-    /// What can be typed instead.
+    /// A command to type instead.
     pub hint: Option<String>,
 }
 
@@ -80,7 +80,7 @@ fn words(report: &JobReport, end: &JobEnd) -> String {
     format!("{error}job {}: {nodes}{}", report.job, end_in_words(end, &Clock::system()))
 }
 
-/// What a command that was not found may have been meant to be.
+/// Suggests what the user may have meant by a command that was not found.
 fn missing(command: &str) -> Option<String> {
     let name = command.split_ascii_whitespace().next()?;
     if name == "help" {

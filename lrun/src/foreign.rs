@@ -1,6 +1,6 @@
-//! Options of `srun` and `sbatch` that `lrun` does not have: what to write instead.
+//! Advice for options of `srun` and `sbatch` that `lrun` does not have.
 
-/// For each, in its forms, what Limo has in its place.
+/// The forms of each option, and the advice.
 const OPTIONS: [(&[&str], &str); 20] = [
     (&["--account", "-A"], "Limo has no accounts: what a job uses is counted for its user (`lq energy --by user`)"),
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
@@ -24,7 +24,7 @@ const OPTIONS: [(&[&str], &str); 20] = [
     (&["--tmp"], "Limo does not manage the disks of nodes"),
 ];
 
-/// What to write instead of an option that `lrun` does not know.
+/// Advice for an option that `lrun` does not know.
 pub fn instead(option: &str) -> Option<String> {
     let option = option.split('=').next().unwrap_or(option);
     let (_, advice) = OPTIONS.iter().find(|(forms, _)| forms.contains(&option))?;

@@ -101,7 +101,7 @@ fn new_jobs_are_to_stop_before_the_disk_is_full() {
         for (seq, job) in (jobs + 1..).zip(1..=jobs) {
             let batch =
                 Batch { generation, entries: vec![entry(seq)], finished: vec![finished(job)], ..Batch::default() };
-            journal.commit(batch).await.expect("the end of a job is no new job");
+            journal.commit(batch).await.expect("ends are still written");
         }
         journal.restore_ballast().await.expect("there is room for new jobs");
         let next = 2 * jobs + 1;

@@ -1,4 +1,4 @@
-//! What runs used, as far as it is known when they end.
+//! The energy and cost of runs, from what is known at their end.
 
 use limo_model::{Energy, Outcome, Span, Time, Usage};
 

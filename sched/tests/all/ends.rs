@@ -1,4 +1,4 @@
-//! Ends of jobs of which nothing else is known.
+//! Ends of jobs whose start was not recorded.
 
 use limo_model::{
     Attempt, Energy, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec, Usage,

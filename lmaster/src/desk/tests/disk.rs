@@ -76,7 +76,7 @@ fn new_jobs_are_refused_before_the_disk_is_full() {
         refusal(bench.heard(client).first()),
         "new jobs are not accepted: the disk under the journal is almost full: 5 MiB are free, new jobs need 32 MiB"
     );
-    // What makes room is possible at once.
+    // Cancelling makes room and is possible at once.
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
     assert_eq!(bench.jobs()[0].state, JobState::Cancelled);
     bench.heard(client);
