@@ -3,14 +3,17 @@
 //! A caller sends nothing but its greeting before it knows that a trusted user is at the other end. On a Unix socket the
 //! kernel tells that at once, on loopback only once the other end has been accepted, so after its answer.
 
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::marker::PhantomData;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
 use crate::encoding::EncodeError;
 use crate::endpoint::Endpoint;
@@ -25,6 +28,10 @@ use crate::trust::{Trusted, described};
 
 /// Time that a master has for its answer: it may be busy, or have many callers.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// After these times without an answer, one after the other, a master is called once more over TCP. Where callers come
+/// faster than they are accepted the kernel drops some, and has them try again only after 1 s.
+const CALL_AGAIN: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 
 #[derive(Debug, Error)]
 pub enum ConnectionError {
@@ -87,6 +94,27 @@ impl<In, Out> Connection<In, Out> {
 /// # Errors
 /// [`ConnectionError`] if the master cannot be reached, does not agree, or is somebody else.
 pub async fn connect<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    let mut again: &[Duration] = if matches!(endpoint, Endpoint::Loopback(_)) { &CALL_AGAIN } else { &[] };
+    let mut calls = vec![Box::pin(call(endpoint, role, trusted))];
+    loop {
+        let first = poll_fn(|context| {
+            let mut polled = calls.iter_mut().map(|call| call.as_mut().poll(context));
+            polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+        });
+        let Some((pause, rest)) = again.split_first() else { return first.await };
+        match timeout(*pause, first).await {
+            Ok(result) => return result,
+            Err(_) => calls.push(Box::pin(call(endpoint, role, trusted))),
+        }
+        again = rest;
+    }
+}
+
+async fn call<In, Out>(
     endpoint: &Endpoint,
     role: Role,
     trusted: &Trusted,
@@ -281,5 +309,44 @@ impl<Out: Serialize + Replace> Writer<Out> {
     pub async fn send(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
         self.feed(frame).await?;
         self.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::{Epoch, JournalId};
+    use tokio::net::{TcpSocket, TcpStream};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// The kernel would have it try again after a second.
+    #[tokio::test]
+    async fn a_caller_that_found_no_place_calls_again_soon() {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.1:0".parse().expect("an address")).expect("bound");
+        // One more than this may wait.
+        let listener = socket.listen(1).expect("listens");
+        let address = listener.local_addr().expect("bound");
+        let others = [TcpStream::connect(address).await, TcpStream::connect(address).await];
+        let begun = Instant::now();
+        let (endpoint, trusted) = (Endpoint::Loopback(address), Trusted::own());
+        let mut calling = std::pin::pin!(connect::<(), ()>(&endpoint, Role::Client, &trusted));
+        assert!(timeout(Duration::from_millis(100), calling.as_mut()).await.is_err(), "there is a place");
+        drop(others);
+        let identity = Identity { journal: JournalId::default(), epoch: Epoch(1) };
+        let answering = async {
+            let mut callers = Vec::new();
+            loop {
+                let (socket, _) = listener.accept().await.expect("a caller");
+                // Some have hung up.
+                callers.push(accept(socket, Duration::from_secs(1), identity).await);
+            }
+        };
+        tokio::select! {
+            called = calling => assert!(called.is_ok(), "{:?}", called.err()),
+            () = answering => {}
+        }
+        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
     }
 }
