@@ -23,11 +23,6 @@ pub fn candidate_table((candidates, more): (&[Candidate], u32), clock: &Clock) -
     ]);
     for candidate in candidates {
         let estimate = candidate.estimate;
-        let source = match estimate.runs {
-            0 => estimate.source.to_string(),
-            1 => format!("{}, 1 run", estimate.source),
-            runs => format!("{}, {runs} runs", estimate.source),
-        };
         table.row([
             format!("{}/{}", candidate.node, candidate.unit),
             candidate.hardware.clone(),
@@ -38,7 +33,7 @@ pub fn candidate_table((candidates, more): (&[Candidate], u32), clock: &Clock) -
             or_dash(candidate.cost),
             candidate.waiting.to_string(),
             candidate.band.to_string(),
-            source,
+            candidate.origin.clone(),
             candidate.obstacle.as_ref().map_or_else(|| "none".into(), |o| o.shown(|time| clock.show(time)).to_string()),
         ]);
     }

@@ -282,8 +282,13 @@ mod tests {
 
     #[test]
     fn pieces_keep_their_order() {
-        let key =
-            |name: &str| ProfileKey { application: name.into(), size: String::new(), hardware: "x".into(), cap: None };
+        let key = |name: &str| ProfileKey {
+            application: name.into(),
+            size: String::new(),
+            hardware: "x".into(),
+            cores: None,
+            cap: None,
+        };
         let (duration, power) = (limo_model::Span::from_secs(1), limo_model::Power::from_watts(1));
         let source = limo_model::EstimateSource::Imported;
         let profile = Profile { duration, power, energy: power * duration, spread_permille: 0, runs: 1, source };

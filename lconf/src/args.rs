@@ -1,5 +1,6 @@
 //! The command line of `lconf`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -239,6 +240,9 @@ pub struct ProfileName {
     pub app: String,
     #[arg(value_parser = hardware)]
     pub hardware: String,
+    /// How many cores of the unit the run has [default: any number]
+    #[arg(long, value_name = "COUNT")]
+    pub cores: Option<NonZeroU32>,
     /// The cap that the unit is held at [default: without a cap]
     #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
     pub cap: Option<Power>,

@@ -1,6 +1,7 @@
 //! `lconf profile`: what is known of applications on hardware, from files and by hand.
 
 use std::fs::File;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use limo_client::json::SCHEMA;
@@ -23,6 +24,8 @@ struct ProfileJson {
     application: String,
     size: String,
     hardware: String,
+    /// `null` holds for any number.
+    cores: Option<u32>,
     /// `null` is without a cap.
     cap_w: Option<f64>,
     duration_s: f64,
@@ -55,7 +58,13 @@ pub async fn run(command: ProfileCommand, json: bool, master: &Master) -> Result
 }
 
 fn key(name: ProfileName) -> ProfileKey {
-    ProfileKey { application: name.app, size: name.size, hardware: name.hardware, cap: name.cap }
+    ProfileKey {
+        application: name.app,
+        size: name.size,
+        hardware: name.hardware,
+        cores: name.cores.map(NonZeroU32::get),
+        cap: name.cap,
+    }
 }
 
 /// No run stands behind a profile that was set by hand.
@@ -98,6 +107,7 @@ fn as_json((key, profile): &(ProfileKey, Profile)) -> ProfileJson {
         application: key.application.clone(),
         size: key.size.clone(),
         hardware: key.hardware.clone(),
+        cores: key.cores,
         cap_w: key.cap.map(|cap| cap.watts()),
         duration_s: profile.duration.secs(),
         power_w: profile.power.watts(),
@@ -113,6 +123,7 @@ fn table(profiles: &[(ProfileKey, Profile)]) -> String {
         ("APPLICATION", Align::Left),
         ("SIZE", Align::Left),
         ("HARDWARE", Align::Left),
+        ("CORES", Align::Right),
         ("CAP", Align::Right),
         ("DURATION", Align::Right),
         ("POWER", Align::Right),
@@ -126,6 +137,7 @@ fn table(profiles: &[(ProfileKey, Profile)]) -> String {
             key.application.clone(),
             or_dash((!key.size.is_empty()).then_some(&key.size)),
             key.hardware.clone(),
+            or_dash(key.cores),
             or_dash(key.cap),
             profile.duration.to_string(),
             profile.power.to_string(),

@@ -34,6 +34,7 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
         cost: ran.then_some(finished.account.cost),
         start_now_cost: ran.then_some(finished.account.start_now_cost),
         measured: ran.then_some(finished.usage.energy.is_some()),
+        confidence: finished.usage.energy.map(|_| finished.usage.confidence),
         ..base((finished.job, clock.shown(finished.submitted)), &live.request, Some(live), (&finished.placement, nodes))
     }
 }
@@ -134,6 +135,7 @@ fn base(
         task: live.and_then(|live| live.task(job)).map(|task| (task.array, task.number)),
         array: None,
         measured: None,
+        confidence: None,
         allowance: request.allowance,
         used_up: None,
         priority: None,
@@ -294,6 +296,7 @@ pub fn candidates(core: &Core, (now, submitted): (Time, Time), request: &Request
             hardware: unit.hardware.clone(),
             cap: found.cap,
             estimate: found.estimate,
+            origin: found.origin,
             cost: found.cost,
             waiting: found.waiting,
             band: found.band,

@@ -80,7 +80,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
             format!("{duration} at {power}, {energy} ({source}, runs: {})", estimate.runs)
         }),
     );
-    fact("energy", job.energy.map(|energy| marked(energy, job.emulated)));
+    fact("energy", job.energy.map(|energy| format!("{}{}", marked(energy, job.emulated), how_sure(job))));
     fact(
         "cost",
         job.cost.map(|cost| match job.start_now_cost {
@@ -89,6 +89,15 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
         }),
     );
     text
+}
+
+/// If a meter measured its energy: `, measured`, and if others ran beside it `, measured, 75 % sure`.
+fn how_sure(job: &JobReport) -> String {
+    match job.confidence {
+        Some(1_000) if !job.emulated => ", measured".to_owned(),
+        Some(permille) if !job.emulated => format!(", measured, {} % sure", permille / 10),
+        _ => String::new(),
+    }
 }
 
 /// Such as `2 kWh or 0.40 EUR, then it is ended`.

@@ -73,10 +73,10 @@ pub struct JobArgs {
     /// Directory to run in [default: this one]
     #[arg(short = 'D', long, value_name = "DIR")]
     pub chdir: Option<PathBuf>,
-    /// Names its profiles [default: file name of the command]
+    /// Names its profiles [default: made from user, command and options]
     #[arg(long, value_name = "NAME", value_parser = application, hide = true)]
     pub app: Option<String>,
-    /// Size class of its profiles
+    /// Size class of its profiles [default: the numbers of the command line]
     #[arg(long, value_name = "CLASS", value_parser = size_class, default_value = "", hide_default_value = true, hide = true)]
     pub size: String,
     /// Another command for a type of hardware; repeatable
@@ -283,8 +283,13 @@ fn hardware(text: &str) -> Result<Hosts, String> {
     names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
 }
 
+/// A name that the submitter chooses: those that begin with `+` are derived from commands.
 fn application(text: &str) -> Result<String, String> {
-    check_name("application", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+    check_name("application", text).map_err(|error| error.to_string())?;
+    match text.contains(limo_model::application::JOINT) {
+        true => Err(format!("the application `{text}` has a `+`, which joins the parts of names that Limo makes")),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn size_class(text: &str) -> Result<String, String> {

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use limo_client::{Clock, Failure};
-use limo_model::{Conditions, Memory, Request, Warning, check_name};
+use limo_model::{Conditions, Memory, Request, Warning, application, check_name};
 use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, Origin, SendExec, WindowSize};
 use nix::sys::stat::{Mode, umask};
 
@@ -92,7 +92,13 @@ fn too_large(carried: Option<(OsString, usize)>) -> Failure {
 }
 
 fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
-    let application = args.job.app.clone().unwrap_or_else(|| application_of(&work.application));
+    let argv: Vec<&[u8]> = work.argv.iter().map(|word| word.as_encoded_bytes()).collect();
+    let derived = application::of_command(&argv);
+    let (application, size) = match &args.job.app {
+        Some(app) => (app.clone(), String::new()),
+        None => (derived.application, derived.size),
+    };
+    let named = || args.job.app.clone().unwrap_or_else(|| plain_name(&work.application));
     let mut variants: Vec<String> = Vec::new();
     for variant in &args.job.variants {
         if variants.contains(&variant.hardware) {
@@ -103,9 +109,9 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
     let names = |list: &Option<crate::args::Hosts>| list.as_ref().map(|list| list.0.clone()).unwrap_or_default();
     Ok(Request {
         user: String::new(),
-        name: args.job.job_name.clone().unwrap_or_else(|| application.clone()),
+        name: args.job.job_name.clone().unwrap_or_else(named),
         application,
-        size: args.job.size.clone(),
+        size: if args.job.size.is_empty() { size } else { args.job.size.clone() },
         nodes: std::num::NonZeroU32::MIN,
         cores: args.resources.cores,
         memory: args.resources.mem.unwrap_or(Memory::ZERO),
@@ -188,7 +194,7 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failu
 }
 
 /// The file name of the command, with what a name may not have replaced by `_`.
-fn application_of(command: &OsStr) -> String {
+fn plain_name(command: &OsStr) -> String {
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
     let plain = |c: char| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' };
     // Names are at most 64 bytes long.
@@ -223,7 +229,10 @@ mod tests {
         assert_eq!(exec.launch.cwd, b"/home/ada/work");
         assert_eq!(exec.launch.env, [(b"A".to_vec(), b"b".to_vec())], "the cookie of another job stays out");
         assert_eq!((exec.launch.umask, exec.launch.io), (0o27, Io::Attached));
-        assert_eq!((exec.request.application.as_str(), exec.request.name.as_str()), ("cg", "cg"));
+        assert_eq!((exec.request.application.as_str(), exec.request.name.as_str()), ("+cg+-n+N", "cg"));
+        assert_eq!(exec.request.size, "5");
+        let named = submission(&["lrun", "--app", "solver", "--size", "C", "cg", "7"]).request;
+        assert_eq!([named.application, named.size, named.name], ["solver", "C", "solver"]);
         assert_ne!(exec.key, submission(&["lrun", "cg"]).key);
     }
 
@@ -231,7 +240,8 @@ mod tests {
     fn a_line_is_run_by_sh() {
         let exec = submission(&["lrun", "--wrap", "echo a; echo b"]);
         assert_eq!(exec.launch.argv, [b"sh".to_vec(), b"-c".to_vec(), b"echo a; echo b".to_vec()]);
-        assert_eq!((exec.request.application.as_str(), exec.request.name.as_str()), ("wrap", "wrap"));
+        assert!(exec.request.application.starts_with("+inline-"), "{}", exec.request.application);
+        assert_eq!(exec.request.name, "wrap");
     }
 
     #[test]
@@ -245,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn applications_have_plain_names() {
-        let check = |command: &str, expected: &str| assert_eq!(application_of(OsStr::new(command)), expected);
+    fn jobs_have_plain_names() {
+        let check = |command: &str, expected: &str| assert_eq!(plain_name(OsStr::new(command)), expected);
         check("/opt/bin/cg.B", "cg.B");
         check("my prog", "my_prog");
         check("..", "..");

@@ -53,6 +53,8 @@ pub struct Swept {
 #[derive(Debug)]
 pub struct Starting {
     pub exec: DoExec,
+    /// What the master expects it to draw.
+    pub expected: limo_model::Power,
     /// What emulated hardware says of the run.
     pub work: Option<limo_power::Plan>,
     /// Once `lshepherd` has the order. Before that, the user is being looked up.

@@ -1,11 +1,12 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `suspend` (jobs that stand still), `lease` (jobs that end without the master), `meter` (watts), `caps` (limits of watts), `emulated` (hardware that is not there),
+//! `suspend` (jobs that stand still), `lease` (jobs that end without the master), `meter` (watts), `energy` (of jobs), `caps` (limits of watts), `emulated` (hardware that is not there),
 //! `probe` (what the machine has).
 
 mod caps;
 mod emulated;
+mod energy;
 mod foreign;
 mod lease;
 mod master;
@@ -179,7 +180,7 @@ impl Node {
     pub fn open(parts: Parts, inputs: &mpsc::Sender<Input>) -> anyhow::Result<Self> {
         let Parts { spec, machine, meter, caps, cap_lease, spool, shepherd, boot, rhythm, running } = parts;
         let now = Instant::now();
-        let meter = Meter::new(machine, meter, (now, rhythm));
+        let meter = Meter::new(machine, meter, spec.idle, (now, rhythm));
         let mut node = Self {
             spec,
             meter,
@@ -304,11 +305,13 @@ impl Node {
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
         let (caps, introduction) = (self.caps.due(), self.introduction_due());
-        reading.into_iter().chain(self.work_due()).chain(closing).chain(caps).chain(introduction).min()
+        let endings = self.endings_due();
+        reading.into_iter().chain(self.work_due()).chain(endings).chain(closing).chain(caps).chain(introduction).min()
     }
 
     fn deadline_passed(&mut self, now: Instant) {
         self.end_work();
+        self.tell_endings();
         self.read_meter(now);
         self.end_lease(now);
     }

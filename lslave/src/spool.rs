@@ -15,13 +15,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use limo_model::{Attempt, JobId, Outcome, Usage};
-use limo_proto::{DoExec, EncodeError, decode_stored, decode_stored_as, encode_stored, encode_stored_as};
+use limo_proto::{DoExec, EncodeError, decode_stored_as, encode_stored_as};
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Of an [`Intent`] on disk. Format 1 is read, too: see [`first`].
-const INTENT_FORMAT: u8 = 2;
+/// Of an [`Intent`] and an [`End`] on disk. Format 1 is read, too: see [`first`].
+const FORMAT: u8 = 2;
 
 /// That an attempt will run here when the master says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,7 +143,7 @@ impl Spool {
     /// Where it cannot be written; nothing is left of it then.
     pub fn hold(&self, intent: &Intent) -> Result<(), SpoolError> {
         let path = self.path(intent.exec.job, intent.exec.attempt, "intent");
-        write_whole(&path, &encode_stored_as(INTENT_FORMAT, intent)?)
+        write_whole(&path, &encode_stored_as(FORMAT, intent)?)
     }
 
     /// Records that the command is about to be started: from here on the attempt never runs again.
@@ -160,7 +160,7 @@ impl Spool {
     /// # Errors
     /// Where it cannot be written.
     pub fn end(&self, job: JobId, attempt: Attempt, end: &End) -> Result<(), SpoolError> {
-        write_whole(&self.path(job, attempt, "end"), &encode_stored(end)?)
+        write_whole(&self.path(job, attempt, "end"), &encode_stored_as(FORMAT, end)?)
     }
 
     /// Removes all records of an attempt.
@@ -200,10 +200,10 @@ impl Spool {
             match kind {
                 Kind::Intent => {
                     intents.push((job, attempt));
-                    one.intent = decode_stored_as(INTENT_FORMAT, &bytes).or_else(|_| first::decode(&bytes)).ok();
+                    one.intent = decode_stored_as(FORMAT, &bytes).or_else(|_| first::decode(&bytes)).ok();
                 }
                 Kind::Going => one.going = true,
-                Kind::End => one.end = decode_stored(&bytes).ok(),
+                Kind::End => one.end = decode_stored_as(FORMAT, &bytes).or_else(|_| first::decode_end(&bytes)).ok(),
             }
         }
         for &(job, attempt) in found.keys().filter(|key| !intents.contains(key)) {
@@ -283,6 +283,7 @@ mod tests {
         let kinds = found.iter().map(|((job, _), found)| (job.0, found.going, found.end.is_some())).collect::<Vec<_>>();
         assert_eq!(kinds, [(3, true, false), (4, true, true), (5, false, false)]);
         for ((job, attempt), found) in found {
+            assert!(found.end.iter().all(|end| end.outcome == Outcome::Signaled(15)), "{:?}", found.end);
             let Intent { exec, cookie, .. } = found.intent.expect("readable");
             assert_eq!((exec.job, exec.attempt, exec.journal), (job, attempt, limo_model::JournalId::default()));
             assert_eq!((exec.user.as_str(), exec.launch.argv[0].as_slice(), cookie.len()), ("root", &b"sh"[..], 32));

@@ -62,7 +62,7 @@ pub enum NameError {
 
 /// Names of nodes, units, hardware, applications and size classes go into file names, tables and messages, so they are
 /// kept short and plain.
-const NAME_LIMIT: usize = 64;
+pub(crate) const NAME_LIMIT: usize = 64;
 
 /// Checks a `what` (node name, hardware, application) for length and characters.
 ///

@@ -21,7 +21,7 @@ pub struct Request {
     pub user: String,
     /// Shown in listings; the application's name unless the user chose another.
     pub name: String,
-    /// Names the profiles: the file name of the command, or what `--app` said.
+    /// Names the profiles: see [`crate::application`].
     pub application: String,
     /// The size class of the profile; empty where none was given.
     pub size: String,
@@ -311,8 +311,12 @@ pub struct Usage {
     pub system_cpu: Span,
     /// Largest resident set of any of its processes.
     pub max_rss: Memory,
-    /// Energy above idle as the node measured it, where it can be told apart.
+    /// Energy above idle by the meter of the node, if that saw at least nine tenths of the run.
     pub energy: Option<Energy>,
+    /// How sure it is that this energy is the run's, in thousandths: 1000 if the run had its node alone, else its mean share
+    /// of all that ran there; less if the meter showed only a few values. 0 without an energy.
+    #[serde(default)]
+    pub confidence: u16,
 }
 
 impl Usage {
@@ -322,9 +326,10 @@ impl Usage {
         self.user_cpu = self.user_cpu + other.user_cpu;
         self.system_cpu = self.system_cpu + other.system_cpu;
         self.max_rss = self.max_rss.max(other.max_rss);
-        self.energy = match (self.energy, other.energy) {
-            (Some(own), Some(more)) => Some(own + more),
-            (own, more) => own.or(more),
+        (self.energy, self.confidence) = match (self.energy, other.energy) {
+            (Some(own), Some(more)) => (Some(own + more), self.confidence.min(other.confidence)),
+            (None, Some(more)) => (Some(more), other.confidence),
+            (own, None) => (own, self.confidence),
         };
     }
 }

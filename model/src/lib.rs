@@ -29,6 +29,7 @@ mod text;
 mod time;
 mod units;
 
+pub mod application;
 pub mod as_text;
 pub mod environment;
 
@@ -48,7 +49,7 @@ pub use job::{
 };
 pub use lease::Lease;
 pub use memory::Memory;
-pub use node::{Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
+pub use node::{CORE_LIMIT, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
 pub use pace::{Pace, Work, pace};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};

@@ -96,7 +96,8 @@ pub enum Meter {
 
 /// More units than any machine has; bounds what one node can make the master keep.
 const UNIT_LIMIT: usize = 64;
-const CORE_LIMIT: u32 = 65_536;
+/// Cores that one unit can have.
+pub const CORE_LIMIT: u32 = 65_536;
 
 /// Why a node's description was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -10,10 +10,14 @@ use crate::units::{Energy, Power};
 /// What a profile is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProfileKey {
+    /// See [`crate::application`].
     pub application: String,
     /// Empty where jobs of the application are not told apart by size.
     pub size: String,
     pub hardware: String,
+    /// Cores of the unit that the run had. `None` holds for any number: such profiles are imported, never learned.
+    #[serde(default)]
+    pub cores: Option<u32>,
     /// `None` is without a cap.
     pub cap: Option<Power>,
 }
@@ -82,6 +86,11 @@ impl fmt::Display for ProfileKey {
             write!(f, "/{}", self.size)?;
         }
         write!(f, " on {}", self.hardware)?;
+        match self.cores {
+            Some(1) => f.write_str(", 1 core")?,
+            Some(cores) => write!(f, ", {cores} cores")?,
+            None => {}
+        }
         match self.cap {
             Some(cap) => write!(f, " at {cap}"),
             None => Ok(()),

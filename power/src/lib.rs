@@ -8,6 +8,7 @@
 //! nothing; of the meters only `command` and `ipmi` do, of the caps only those by a program.
 
 mod access;
+mod attribution;
 mod cap;
 mod digest;
 mod error;
@@ -22,6 +23,7 @@ mod percent;
 mod site;
 
 pub use access::{Access, AccessError};
+pub use attribution::{Attributed, Attribution, ENOUGH_LOOKS};
 pub use cap::{
     Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, HwmonCap, IpmiCap, Keeper, KeeperError, Kept,
     NVIDIA_SMI, NvmlCap, Originals, Rapl, RedfishCap, SmiCap,

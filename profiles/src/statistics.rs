@@ -26,6 +26,19 @@ pub struct Measurement {
     pub energy: Energy,
 }
 
+/// Confidence from which an energy is taken for the run's own.
+pub const SURE: u16 = 800;
+
+/// Runs whose energy is known to be their own. Fewer than [`ENOUGH`] of them do not stand for the key: then all.
+pub fn surest(window: &[(Measurement, u16)]) -> Vec<Measurement> {
+    let sure: Vec<Measurement> =
+        window.iter().filter(|(_, confidence)| *confidence >= SURE).map(|(run, _)| *run).collect();
+    if sure.len() >= ENOUGH { sure } else { window.iter().map(|(run, _)| *run).collect() }
+}
+
+/// Runs of which a median is safe from one that is wrong.
+const ENOUGH: usize = 3;
+
 /// The profile of a key with these runs in its window, out of `total` runs ever learned; `None` without runs. The order
 /// of the runs does not matter.
 pub fn profile(window: &[Measurement], total: u32) -> Option<Profile> {

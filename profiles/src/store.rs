@@ -19,21 +19,22 @@ use tokio::sync::Mutex;
 pub const LEARNED_WINS: u32 = 3;
 
 const FILE: &str = "profiles.db";
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// "LimP" in ASCII: tells this file from any other file of SQLite, the journal among them.
 const APPLICATION: i64 = 0x4c69_6d50;
 
-/// `cap_mw` is -1 without a cap, since SQLite takes no two nulls for equal. `jobs` are all that were ever learned from:
+/// `cap_mw` is -1 without a cap and `cores` 0 for any number, since SQLite takes no two nulls for equal. `jobs` are all that were ever learned from:
 /// a job counts once, also when its runs have left the window.
 const TABLES: &str = "
 BEGIN IMMEDIATE;
 CREATE TABLE keys (
     id INTEGER PRIMARY KEY, application TEXT NOT NULL, size TEXT NOT NULL, hardware TEXT NOT NULL,
-    cap_mw INTEGER NOT NULL, learned INTEGER NOT NULL DEFAULT 0, UNIQUE (application, size, hardware, cap_mw)
+    cores INTEGER NOT NULL, cap_mw INTEGER NOT NULL, learned INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (application, size, hardware, cores, cap_mw)
 ) STRICT;
 CREATE TABLE runs (
     ordinal INTEGER PRIMARY KEY, key INTEGER NOT NULL REFERENCES keys ON DELETE CASCADE,
-    duration_ms INTEGER NOT NULL, power_mw INTEGER NOT NULL, energy_mj INTEGER NOT NULL
+    duration_ms INTEGER NOT NULL, power_mw INTEGER NOT NULL, energy_mj INTEGER NOT NULL, confidence INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX runs_of_key ON runs (key, ordinal);
 CREATE TABLE imported (
@@ -42,8 +43,33 @@ CREATE TABLE imported (
 ) STRICT;
 CREATE TABLE jobs (job INTEGER PRIMARY KEY) STRICT;
 PRAGMA application_id = 1281977680;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 COMMIT;
+";
+
+/// From version 1 to 2. What was learned does not say on how many cores, and shared a name with all of that file name: it
+/// is learned anew. What was imported holds for any number of cores.
+const SECOND: &str = "
+PRAGMA foreign_keys = OFF;
+BEGIN IMMEDIATE;
+DROP TABLE runs;
+CREATE TABLE runs (
+    ordinal INTEGER PRIMARY KEY, key INTEGER NOT NULL REFERENCES keys ON DELETE CASCADE,
+    duration_ms INTEGER NOT NULL, power_mw INTEGER NOT NULL, energy_mj INTEGER NOT NULL, confidence INTEGER NOT NULL
+) STRICT;
+CREATE INDEX runs_of_key ON runs (key, ordinal);
+CREATE TABLE keys_2 (
+    id INTEGER PRIMARY KEY, application TEXT NOT NULL, size TEXT NOT NULL, hardware TEXT NOT NULL,
+    cores INTEGER NOT NULL, cap_mw INTEGER NOT NULL, learned INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (application, size, hardware, cores, cap_mw)
+) STRICT;
+INSERT INTO keys_2 (id, application, size, hardware, cores, cap_mw)
+    SELECT id, application, size, hardware, 0, cap_mw FROM keys WHERE id IN (SELECT key FROM imported);
+DROP TABLE keys;
+ALTER TABLE keys_2 RENAME TO keys;
+PRAGMA user_version = 2;
+COMMIT;
+PRAGMA foreign_keys = ON;
 ";
 
 /// What a finished job teaches.
@@ -56,6 +82,8 @@ pub struct Run {
     pub power: Power,
     /// Above idle.
     pub energy: Energy,
+    /// How sure it is that the energy is the run's own, in thousandths.
+    pub confidence: u16,
 }
 
 /// Why the profile database did not do what it was asked.
@@ -124,6 +152,9 @@ impl ProfileDb {
                 }
                 _ if application != APPLICATION => return Err(StoreError::Foreign { path }),
                 _ if found > VERSION => return Err(StoreError::Newer { path, found, known: VERSION }),
+                1 => {
+                    sqlx::raw_sql(SECOND).execute(&mut conn).await.map_err(failed)?;
+                }
                 _ => {}
             }
             Ok(Self { conn: Arc::new(Mutex::new(conn)) })

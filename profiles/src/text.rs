@@ -2,12 +2,12 @@
 //! is written is read back equal, except for where a profile came from: what is read counts as imported.
 //!
 //! ```text
-//! application,size,hardware,cap,duration,power,energy,spread,runs
-//! cg,C,xeon-e3-1275v5,,12.345 s,41.5 W,512.3 J,2.5 %,17
+//! application,size,hardware,cores,cap,duration,power,energy,spread,runs
+//! cg,C,xeon-e3-1275v5,8,,12.345 s,41.5 W,512.3 J,2.5 %,17
 //! ```
 //!
-//! Columns may stand in any order; all must be there. `size` and `cap` may be empty: no size class, no cap. Lines that
-//! begin with `#` are comments.
+//! Columns may stand in any order; all must be there but `cores`. `size`, `cores` and `cap` may be empty: no size class, any
+//! number of cores, no cap. Lines that begin with `#` are comments.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,12 +15,15 @@ use std::io;
 use std::str::FromStr;
 
 use csv::{Position, ReaderBuilder, StringRecord, Trim};
-use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span, UnitError, check_name};
+use limo_model::{CORE_LIMIT, Energy, EstimateSource, Power, Profile, ProfileKey, Span, UnitError, check_name};
 use thiserror::Error;
 
 /// The columns, in the order in which they are written.
-pub const COLUMNS: [&str; 9] =
-    ["application", "size", "hardware", "cap", "duration", "power", "energy", "spread", "runs"];
+pub const COLUMNS: [&str; 10] =
+    ["application", "size", "hardware", "cores", "cap", "duration", "power", "energy", "spread", "runs"];
+
+/// A file of an earlier version does not have it.
+const OPTIONAL: &str = "cores";
 
 /// Why a file of profiles was refused. Lines count from 1; the header is usually line 1.
 #[derive(Debug, Error)]
@@ -33,8 +36,8 @@ pub enum TextError {
     MissingColumn { line: u64, column: &'static str },
     #[error("line {line}: column `{column}` is there twice")]
     DuplicateColumn { line: u64, column: &'static str },
-    #[error("line {line}: {found} fields where the header has {}", COLUMNS.len())]
-    Width { line: u64, found: usize },
+    #[error("line {line}: {found} fields, but the header has {header}")]
+    Width { line: u64, found: usize, header: usize },
     #[error("line {line}, column `{column}`: {problem}")]
     Field { line: u64, column: &'static str, problem: String },
     #[error("line {line}: {key} is already on line {first}")]
@@ -57,6 +60,7 @@ pub fn write(profiles: &[(ProfileKey, Profile)], sink: impl io::Write) -> io::Re
             key.application.clone(),
             key.size.clone(),
             key.hardware.clone(),
+            key.cores.map_or_else(String::new, |cores| cores.to_string()),
             key.cap.map_or_else(String::new, |cap| thousandths(cap.mw(), "W")),
             thousandths(profile.duration.ms(), "s"),
             thousandths(profile.power.mw(), "W"),
@@ -88,11 +92,11 @@ pub fn read(source: impl io::Read) -> Result<Vec<(ProfileKey, Profile)>, TextErr
     if !reader.read_record(&mut record).map_err(from_csv)? {
         return Err(TextError::Empty);
     }
-    let columns = columns(&record)?;
+    let (columns, header) = (columns(&record)?, record.len());
     let mut profiles = Vec::new();
     let mut seen = BTreeMap::new();
     while reader.read_record(&mut record).map_err(from_csv)? {
-        let row = Row { line: line(&record), columns, record: &record };
+        let row = Row { line: line(&record), header, columns, record: &record };
         let (key, profile) = row.parse()?;
         if let Some(first) = seen.insert(key.clone(), row.line) {
             return Err(TextError::DuplicateKey { line: row.line, key: Box::new(key), first });
@@ -116,15 +120,18 @@ fn from_csv(error: csv::Error) -> TextError {
 }
 
 /// For each of [`COLUMNS`], where it stands.
-fn columns(header: &StringRecord) -> Result<[usize; COLUMNS.len()], TextError> {
+fn columns(header: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], TextError> {
     let line = line(header);
     if let Some(column) = header.iter().find(|name| !COLUMNS.contains(name)) {
         return Err(TextError::UnknownColumn { line, column: column.to_owned() });
     }
-    let mut places = [0; COLUMNS.len()];
+    let mut places = [None; COLUMNS.len()];
     for (place, column) in places.iter_mut().zip(COLUMNS) {
         let mut found = header.iter().enumerate().filter(|(_, name)| *name == column);
-        *place = found.next().ok_or(TextError::MissingColumn { line, column })?.0;
+        *place = found.next().map(|(place, _)| place);
+        if place.is_none() && column != OPTIONAL {
+            return Err(TextError::MissingColumn { line, column });
+        }
         if found.next().is_some() {
             return Err(TextError::DuplicateColumn { line, column });
         }
@@ -134,20 +141,23 @@ fn columns(header: &StringRecord) -> Result<[usize; COLUMNS.len()], TextError> {
 
 struct Row<'a> {
     line: u64,
-    columns: [usize; COLUMNS.len()],
+    /// How many columns the header has.
+    header: usize,
+    columns: [Option<usize>; COLUMNS.len()],
     record: &'a StringRecord,
 }
 
 impl Row<'_> {
     fn parse(&self) -> Result<(ProfileKey, Profile), TextError> {
-        if self.record.len() != COLUMNS.len() {
-            return Err(TextError::Width { line: self.line, found: self.record.len() });
+        if self.record.len() != self.header {
+            return Err(TextError::Width { line: self.line, found: self.record.len(), header: self.header });
         }
-        let [application, size, hardware, cap, duration, power, energy, spread, runs] = COLUMNS;
+        let [application, size, hardware, cores, cap, duration, power, energy, spread, runs] = COLUMNS;
         let key = ProfileKey {
             application: self.name(application, "application")?,
             size: if self.text(size).is_empty() { String::new() } else { self.name(size, "size class")? },
             hardware: self.name(hardware, "hardware")?,
+            cores: if self.text(cores).is_empty() { None } else { Some(self.count(cores)?) },
             cap: if self.text(cap).is_empty() { None } else { Some(self.quantity::<Power>(cap)?) },
         };
         let profile = Profile {
@@ -165,12 +175,23 @@ impl Row<'_> {
     }
 
     fn text(&self, column: &str) -> &str {
-        let place = COLUMNS.iter().position(|name| *name == column).map(|index| self.columns[index]);
+        let place = COLUMNS.iter().position(|name| *name == column).and_then(|index| self.columns[index]);
         place.and_then(|place| self.record.get(place)).unwrap_or("")
     }
 
     fn refused(&self, column: &'static str, problem: impl Display) -> TextError {
         TextError::Field { line: self.line, column, problem: problem.to_string() }
+    }
+
+    /// A number of cores.
+    fn count(&self, column: &'static str) -> Result<u32, TextError> {
+        let text = self.text(column);
+        text.parse().ok().filter(|count| (1..=CORE_LIMIT).contains(count)).ok_or_else(|| {
+            self.refused(
+                column,
+                format!("`{text}` is not a number of cores: 1 to {CORE_LIMIT}, or empty for any number"),
+            )
+        })
     }
 
     fn name(&self, column: &'static str, what: &'static str) -> Result<String, TextError> {

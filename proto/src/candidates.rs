@@ -31,6 +31,8 @@ pub struct Candidate {
     pub hardware: String,
     pub cap: Option<Power>,
     pub estimate: Estimate,
+    /// What the estimate is from, in words.
+    pub origin: String,
     /// At the prices known for its duration, if it started now.
     pub cost: Option<Money>,
     /// What else a start now is weighed by: the time until its end, and what it lifts the draw towards the lower limit.

@@ -19,6 +19,8 @@ pub enum MasterToNode {
     Go {
         job: JobId,
         attempt: Attempt,
+        /// What it is expected to draw on this node above idle: its weight if others draw beside it.
+        expected: Power,
     },
     /// Forget an attempt that was not let go.
     Drop {

@@ -46,6 +46,9 @@ pub struct JobReport {
     /// Of a job that ran and is over: whether its energy was measured, or estimated. Reports of before do not say it.
     #[serde(default)]
     pub measured: Option<bool>,
+    /// How sure it is that a measured energy was the job's own, in thousandths.
+    #[serde(default)]
+    pub confidence: Option<u16>,
     /// The files on its node that stdout and stderr go to, where they do.
     #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stdout: Option<String>,

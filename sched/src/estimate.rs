@@ -1,11 +1,19 @@
-//! What a job is expected to do on a unit: from its profile, else from the nameplate; and says which.
+//! What a job is expected to do on a unit: from profiles, else from the nameplate; and says which.
+//!
+//! Profiles are looked for in this order: those of the job's application and size class; if the size class is a number,
+//! those of the numbers next to it, between which logarithms are interpolated; those of the application without a size
+//! class; then the same of the command, whoever ran it ([`limo_model::application`]). Of an application of which other
+//! size classes are known, the highest draw of them is expected, for as long as the job may run.
+
+mod table;
 
 use std::collections::BTreeMap;
 
-use limo_model::{Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Span, UnitSpec};
+use limo_model::{Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Span, UnitSpec, application};
 
 use crate::apply::cores_on;
 use crate::state::State;
+use table::{Table, Value, fraction};
 
 /// What estimates are made from.
 #[derive(Debug, Clone, Copy)]
@@ -24,31 +32,42 @@ impl<'a> Known<'a> {
             cap_factor_permille: options.cap_factor_permille,
         }
     }
-}
 
-/// The estimate for `request` on `unit`, uncapped or at `cap`.
-pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
-    profile(known, request, unit, cap)
-        .map_or_else(|| nameplate(known, request, unit), |profile| from_profile(request, profile))
-}
-
-/// The estimate at `cap`, whether there is a profile for it or not: without one, a run that draws P uncapped draws its
-/// share P' of the cap and takes F P / P' times as long, but never less (power-capping-2018, section 5.1.1, with F from the
-/// options). `measured` is what the job is known to draw, in thousandths of what profiles say.
-pub(crate) fn under_cap(
-    known: Known<'_>,
-    request: &Request,
-    unit: &UnitSpec,
-    (cap, measured): (Option<Power>, i64),
-) -> Estimate {
-    let corrected = |estimate: Estimate| Estimate { power: estimate.power.scaled(measured, 1_000), ..estimate };
-    let free = || corrected(estimate(known, request, unit, None));
-    let Some(cap) = cap else { return free() };
-    if let Some(profile) = profile(known, request, unit, Some(cap)) {
-        return corrected(from_profile(request, profile));
+    /// Profiles of an application on a type of hardware, each with its size class, from `size` on.
+    fn from(
+        self,
+        (application, size, unit): (&str, &str, &'a UnitSpec),
+    ) -> impl Iterator<Item = (&'a ProfileKey, &'a Profile)> {
+        let first = ProfileKey {
+            application: application.to_owned(),
+            size: size.to_owned(),
+            hardware: if size.is_empty() { String::new() } else { unit.hardware.clone() },
+            cores: None,
+            cap: None,
+        };
+        let application = application.to_owned();
+        let found = self.profiles.range(first..).take_while(move |(key, _)| key.application == application);
+        found.filter(|(key, _)| key.hardware == unit.hardware)
     }
-    let free = free();
-    let share = cap.scaled(i64::from(cores_on(request, unit)), i64::from(unit.cores));
+
+    /// Those of one size class.
+    fn table(self, application: &str, size: &str, unit: &'a UnitSpec) -> Table {
+        let mut table = Table::default();
+        for (key, profile) in self.from((application, size, unit)).take_while(|(key, _)| key.size == size) {
+            table.add(key.cores, key.cap, *profile);
+        }
+        table
+    }
+}
+
+/// The estimate for `request` on `unit`, uncapped or at `cap`, if a profile says so or the nameplate.
+pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
+    Looked::up(known, request, unit).under_cap(known, request, unit, cap)
+}
+
+/// What a run that draws P uncapped draws and takes where caps were not measured: its share P' of the cap, and F P / P'
+/// times as long, but never less (power-capping-2018, section 5.1.1, with F from the options).
+fn by_formula(known: Known<'_>, free: Estimate, share: Power) -> Estimate {
     if share >= free.power || share <= Power::ZERO {
         return free;
     }
@@ -58,84 +77,194 @@ pub(crate) fn under_cap(
     Estimate { duration, power: share, energy: share * duration, ..free }
 }
 
+/// The estimate at `cap`. `measured` is what the job is known to draw, in thousandths of what profiles say.
+pub(crate) fn under_cap(
+    known: Known<'_>,
+    request: &Request,
+    unit: &UnitSpec,
+    (cap, measured): (Option<Power>, i64),
+) -> Estimate {
+    let looked = Looked::up(known, request, unit);
+    let corrected = |estimate: Estimate| Estimate { power: estimate.power.scaled(measured, 1_000), ..estimate };
+    match (cap, looked.value(unit, cores_on(request, unit), cap)) {
+        (Some(cap), None) => {
+            let free = corrected(looked.under_cap(known, request, unit, None));
+            by_formula(known, free, share(request, unit, cap))
+        }
+        _ => corrected(looked.under_cap(known, request, unit, cap)),
+    }
+}
+
+/// The part of a cap on a unit that is the job's.
+fn share(request: &Request, unit: &UnitSpec, cap: Power) -> Power {
+    cap.scaled(i64::from(cores_on(request, unit)), i64::from(unit.cores))
+}
+
 /// What there is to know of an application on a type of hardware: looked up once for many jobs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Looked {
-    /// Without a cap.
-    free: Option<Profile>,
-    /// Caps of which there is a profile, lowest first. The profile may be of another size class than the caps.
-    caps: Vec<(Power, Option<Profile>)>,
+    /// Of the size class, or of the sizes on both sides of it with how far it is from the first.
+    exact: Table,
+    above: Option<(Table, f64)>,
+    /// Of the application without a size class.
+    classless: Table,
+    /// Of other size classes only.
+    others: Table,
+    /// Of the command, whoever ran it.
+    command: bool,
 }
 
 impl Looked {
     pub fn up(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Self {
-        let at = |cap| profile(known, request, unit, cap).copied();
-        Self {
-            free: at(None),
-            caps: known_caps(known, request, unit).into_iter().map(|cap| (cap, at(Some(cap)))).collect(),
+        if known.profiles.is_empty() {
+            return Self::default();
+        }
+        let name = request.application.as_str();
+        if name == application::UNKNOWN {
+            return Self::default();
+        }
+        let found = Self::of(known, (name, &request.size), unit);
+        match application::command_of(name).filter(|_| found.is_empty()) {
+            Some(command) => {
+                let of_all = Self::of(known, (command, &request.size), unit);
+                if of_all.is_empty() { found } else { Self { command: true, ..of_all } }
+            }
+            None => found,
         }
     }
 
-    /// The caps that the unit obeys.
-    pub fn caps(&self) -> impl Iterator<Item = Power> {
-        self.caps.iter().map(|(cap, _)| *cap)
+    fn of(known: Known<'_>, (application, size): (&str, &str), unit: &UnitSpec) -> Self {
+        let exact = known.table(application, size, unit);
+        let classless = if size.is_empty() { Table::default() } else { known.table(application, "", unit) };
+        let found = Self { exact, classless, ..Self::default() };
+        if found.exact.is_empty() { found.with_other_sizes(known, (application, size), unit) } else { found }
+    }
+
+    /// Takes in the size classes on both sides of one that was not measured; without them any.
+    fn with_other_sizes(mut self, known: Known<'_>, (application, size): (&str, &str), unit: &UnitSpec) -> Self {
+        if size.is_empty() {
+            return self;
+        }
+        let mut sizes: Vec<(i64, &str)> = Vec::new();
+        for (key, profile) in known.from((application, "", unit)).filter(|(key, _)| !key.size.is_empty()) {
+            self.others.add(key.cores, key.cap, *profile);
+            sizes.extend(number(&key.size).map(|number| (number, key.size.as_str())));
+        }
+        let Some(wanted) = number(size) else { return self };
+        let low = sizes.iter().filter(|(number, _)| *number <= wanted).max();
+        let high = sizes.iter().filter(|(number, _)| *number >= wanted).min();
+        if let Some(((from, low), (to, high))) = low.zip(high) {
+            self.exact = known.table(application, low, unit);
+            self.above = Some((known.table(application, high, unit), fraction(*from, wanted, *to)));
+        }
+        self
+    }
+
+    fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.classless.is_empty() && self.others.is_empty()
+    }
+
+    /// The caps of which there is a profile and which the unit obeys, lowest first.
+    pub fn caps(&self, unit: &UnitSpec) -> Vec<Power> {
+        let Some((low, high)) = unit.caps else { return Vec::new() };
+        let above = self.above.iter().flat_map(|(table, _)| table.caps());
+        let all = self.exact.caps().chain(above).chain(self.classless.caps());
+        let mut caps: Vec<Power> = all.filter(|cap| (low..=high).contains(cap)).collect();
+        caps.sort_unstable();
+        caps.dedup();
+        caps
+    }
+
+    fn value(&self, unit: &UnitSpec, cores: u32, cap: Option<Power>) -> Option<Value> {
+        let sized = match &self.above {
+            None => self.in_table(&self.exact, unit, (cores, cap)),
+            Some((above, fraction)) => {
+                let low = self.in_table(&self.exact, unit, (cores, cap));
+                let high = self.in_table(above, unit, (cores, cap));
+                low.zip(high).map(|(low, high)| low.towards(&high, *fraction))
+            }
+        };
+        sized.or_else(|| self.in_table(&self.classless, unit, (cores, cap)))
+    }
+
+    /// If a table tells nothing of a cap, those of the application without a size class tell how much it slows a run down.
+    fn in_table(&self, table: &Table, unit: &UnitSpec, (cores, cap): (u32, Option<Power>)) -> Option<Value> {
+        if let Some(value) = table.measured(cores, cap) {
+            return Some(value);
+        }
+        let free = table.free(unit, cores)?;
+        match cap {
+            None => Some(free),
+            Some(cap) => [table, &self.classless].iter().find_map(|table| table.capped(unit, (cores, cap), &free)),
+        }
     }
 
     /// The same as [`under_cap`], for a job of which nothing was measured.
     pub fn under_cap(&self, known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
-        let found = match cap {
-            None => self.free,
-            Some(cap) => self.caps.iter().find(|(of, _)| *of == cap).and_then(|(_, profile)| *profile),
-        };
-        match (cap, found) {
-            (_, Some(profile)) => from_profile(request, &profile),
-            (None, None) => nameplate(known, request, unit),
-            (Some(_), None) => under_cap(known, request, unit, (cap, 1_000)),
+        let cores = cores_on(request, unit);
+        match (self.value(unit, cores, cap), cap) {
+            (Some(value), _) => of_value(request, &value),
+            (None, Some(cap)) => {
+                by_formula(known, self.under_cap(known, request, unit, None), share(request, unit, cap))
+            }
+            (None, None) => {
+                self.of_other_sizes(known, request, unit).unwrap_or_else(|| nameplate(known, request, unit))
+            }
         }
     }
-}
 
-/// Caps for which the application has a profile on this hardware, and which the unit obeys, lowest first.
-pub(crate) fn known_caps(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Vec<Power> {
-    let Some((low, high)) = unit.caps else { return Vec::new() };
-    let first = ProfileKey {
-        application: request.application.clone(),
-        size: request.size.clone(),
-        hardware: unit.hardware.clone(),
-        cap: None,
-    };
-    let same = |key: &ProfileKey| {
-        (key.application == first.application) && key.size == first.size && key.hardware == first.hardware
-    };
-    known
-        .profiles
-        .range(first.clone()..)
-        .map(|(key, _)| key)
-        .take_while(|key| same(key))
-        .filter_map(|key| key.cap)
-        .filter(|cap| (low..=high).contains(cap))
-        .collect()
-}
-
-/// The profile of the job's size class, else the one without a class.
-fn profile<'a>(known: Known<'a>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Option<&'a Profile> {
-    if known.profiles.is_empty() {
-        return None;
+    /// How much an application draws depends little on its size, how long it takes a lot.
+    fn of_other_sizes(&self, known: Known<'_>, request: &Request, unit: &UnitSpec) -> Option<Estimate> {
+        let found = self.others.highest(unit, cores_on(request, unit))?;
+        let duration = request.time_limit.unwrap_or(known.default_duration.max(found.duration));
+        let Value { power, source, runs, .. } = found;
+        Some(Estimate { duration, power, energy: power * duration, source, runs })
     }
-    let key = |size: &str| ProfileKey {
-        application: request.application.clone(),
-        size: size.to_owned(),
-        hardware: unit.hardware.clone(),
-        cap,
-    };
-    known.profiles.get(&key(&request.size)).or_else(|| known.profiles.get(&key("")))
+
+    /// What the estimate is from, in words.
+    pub fn origin(&self, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> String {
+        let cores = cores_on(request, unit);
+        let free = || self.value(unit, cores, None);
+        let (value, by_formula) = match self.value(unit, cores, cap) {
+            Some(value) => (Some(value), false),
+            None => (free(), cap.is_some()),
+        };
+        let others = || self.others.highest(unit, cores);
+        let sized = value.is_some();
+        let Some(found) = value.or_else(others) else { return format!("nameplate of {}", unit.hardware) };
+        let application = request.application.as_str();
+        let named = application::command_of(application).filter(|_| self.command).unwrap_or(application);
+        let (grounds, runs) = (found.grounds, if found.runs == 1 { "run" } else { "runs" });
+        let from = match found.source {
+            EstimateSource::Imported => "imported".to_owned(),
+            source => format!("{source} from {} {runs}", found.runs),
+        };
+        let count = |cores: u32| format!("{cores} {}", if cores == 1 { "core" } else { "cores" });
+        let words = [
+            (!sized).then(|| "of other sizes: power only".to_owned()),
+            grounds.sizes.then(|| "between measured sizes".to_owned()),
+            grounds.cores.map(|from| format!("scaled from {} to {}", count(from), count(cores))),
+            grounds.caps.then(|| "between measured caps".to_owned()),
+            by_formula.then(|| "cap by formula".to_owned()),
+        ];
+        let words: String = words.into_iter().flatten().map(|word| format!(", {word}")).collect();
+        format!("{from} of {named}{words}")
+    }
+}
+
+/// A size class that is a number, in thousandths.
+fn number(size: &str) -> Option<i64> {
+    let number: f64 = size.parse().ok()?;
+    let plain = size.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    // Larger ones would not be exact.
+    (plain && (0.001..1e12).contains(&number)).then(|| libm::round(number * 1e3) as i64)
 }
 
 /// A time limit ends a run that would take longer.
-fn from_profile(request: &Request, profile: &Profile) -> Estimate {
-    let duration = request.time_limit.map_or(profile.duration, |limit| limit.min(profile.duration));
-    let energy = if duration == profile.duration { profile.energy } else { profile.power * duration };
-    Estimate { duration, power: profile.power, energy, source: profile.source, runs: profile.runs }
+fn of_value(request: &Request, value: &Value) -> Estimate {
+    let duration = request.time_limit.map_or(value.duration, |limit| limit.min(value.duration));
+    let energy = if duration == value.duration { value.energy } else { value.power * duration };
+    Estimate { duration, power: value.power, energy, source: value.source, runs: value.runs }
 }
 
 /// The job's share of what the nameplate says, for as long as the job may run.
@@ -145,3 +274,6 @@ fn nameplate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
     let duration = request.time_limit.unwrap_or(known.default_duration);
     Estimate { duration, power, energy: power * duration, source: EstimateSource::Nameplate, runs: 0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId};
 
 use crate::apply::bar;
 use crate::core::Core;
+use crate::estimate::{Known, Looked};
 use crate::policy::{Weighed, weigh};
 use crate::round::{Command, Wait};
 use crate::timeline::{Respect, Timeline};
@@ -15,6 +16,8 @@ pub struct Possibility {
     pub unit: UnitId,
     pub cap: Option<Power>,
     pub estimate: Estimate,
+    /// What the estimate is from, in words.
+    pub origin: String,
     /// If it started now, at the prices that are known for its duration.
     pub cost: Option<Money>,
     /// What else a start now is weighed by, for a job that may wait for a better price.
@@ -30,19 +33,27 @@ pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec
     let draw = timeline.draw_at(view.now());
     let describe = |choice: &Choice| {
         let weighed = weigh(view, submitted, &choice.estimate, (view.now(), draw));
-        let described = describe(view, &timeline, choice, weighed)?;
+        let described = describe(view, &timeline, (request, choice), weighed)?;
         let obstacle = reserved(view, request, described.unit).or(described.obstacle);
         Some(Possibility { obstacle, ..described })
     };
     view.choices(request).iter().filter_map(describe).collect()
 }
 
-fn describe(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, weighed: Weighed) -> Option<Possibility> {
+fn describe(
+    view: &View<'_>,
+    timeline: &Timeline<'_>,
+    (request, choice): (&Request, &Choice),
+    weighed: Weighed,
+) -> Option<Possibility> {
     let part = choice.placement.first()?;
+    let (_, unit) = view.unit(part.unit)?;
+    let looked = Looked::up(Known::of(view.state()), request, unit);
     Some(Possibility {
         unit: part.unit,
         cap: part.cap,
         estimate: choice.estimate,
+        origin: looked.origin(request, unit, part.cap),
         cost: view.prices().map(|_| weighed.energy),
         waiting: weighed.waiting,
         band: weighed.band,

@@ -6,7 +6,7 @@ use limo_model::{
 };
 
 use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied, units_like, units_wanted};
-use crate::estimate::{Known, known_caps, under_cap};
+use crate::estimate::{Known, Looked, under_cap};
 use crate::index::Index;
 use crate::options::{Mode, Options, Preset};
 use crate::state::{Clock, Job, Node, Settings, State};
@@ -167,7 +167,7 @@ impl<'a> View<'a> {
             return vec![node.cap(id.unit)];
         }
         let obeys = node.cap_range(id.unit).is_some();
-        let known = if obeys { known_caps(Known::of(self.state), request, unit) } else { Vec::new() };
+        let known = if obeys { Looked::up(Known::of(self.state), request, unit).caps(unit) } else { Vec::new() };
         std::iter::once(None).chain(known.into_iter().map(Some)).collect()
     }
 

@@ -64,6 +64,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         task: None,
         array: None,
         measured: None,
+        confidence: None,
         priority: Some(limo_sched::Standing::default()),
         unreachable: Vec::new(),
     }
@@ -99,6 +100,7 @@ pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
         start_now_cost: Some(Money::from_micro(2_400)),
         emulated: false,
         measured: Some(true),
+        confidence: Some(1_000),
         priority: None,
         ..running_job(id)
     }
@@ -112,6 +114,7 @@ pub fn candidate(obstacle: Option<Wait>) -> Candidate {
         hardware: "xeon".into(),
         cap: None,
         estimate: estimate(),
+        origin: "learned from 3 runs of cg".into(),
         cost: Some(Money::from_micro(1_200)),
         waiting: Money::from_micro(300),
         band: Money::from_micro(-100),
@@ -225,7 +228,13 @@ pub fn status_with_budget() -> Status {
 
 /// CG on a Xeon, from three runs.
 pub fn profile() -> (ProfileKey, Profile) {
-    let key = ProfileKey { application: "cg".into(), size: String::new(), hardware: "xeon".into(), cap: None };
+    let key = ProfileKey {
+        application: "cg".into(),
+        size: String::new(),
+        hardware: "xeon".into(),
+        cores: Some(8),
+        cap: None,
+    };
     let Estimate { duration, power, energy, source, runs } = estimate();
     (key, Profile { duration, power, energy, spread_permille: 50, runs, source })
 }

@@ -37,6 +37,8 @@ pub struct CandidateJson {
     pub hardware: String,
     pub cap_w: Option<f64>,
     pub estimate: EstimateJson,
+    /// What the estimate is from, in words.
+    pub estimate_from: String,
     pub cost_eur: Option<f64>,
     pub waiting_eur: f64,
     pub band_eur: f64,
@@ -51,6 +53,7 @@ impl CandidateJson {
             hardware: candidate.hardware.clone(),
             cap_w: candidate.cap.map(|cap| cap.watts()),
             estimate: (&candidate.estimate).into(),
+            estimate_from: candidate.origin.clone(),
             cost_eur: candidate.cost.map(|cost| cost.eur()),
             waiting_eur: candidate.waiting.eur(),
             band_eur: candidate.band.eur(),

@@ -44,6 +44,8 @@ pub struct JobJson {
     pub emulated: bool,
     /// Whether `energy_j` was measured, or estimated; `null` while it runs, and of jobs of which that was not recorded.
     pub energy_measured: Option<bool>,
+    /// How sure it is that a measured energy was the job's own: 0 to 1; 1 if it had its node alone.
+    pub energy_confidence: Option<f64>,
     /// Of the files on its node that its output goes to, where it does.
     pub stdout_path: Option<String>,
     pub stderr_path: Option<String>,
@@ -158,6 +160,7 @@ impl JobJson {
             task: job.task.map(|(_, task)| task),
             array: job.array.as_ref().map(ArrayJson::from),
             energy_measured: job.measured,
+            energy_confidence: job.confidence.map(|permille| f64::from(permille) / 1e3),
             priority: job.priority.map(|priority| priority.total()),
             priority_own: job.priority.map(|priority| priority.own),
             priority_age: job.priority.map(|priority| priority.age),

@@ -11,6 +11,7 @@ fn by_hand() -> (ProfileKey, Profile) {
         application: "cg".into(),
         size: "C".into(),
         hardware: "xeon".into(),
+        cores: None,
         cap: Some(Power::from_watts(40)),
     };
     let profile = Profile {
@@ -40,15 +41,15 @@ async fn listed() {
     let profiles = || answer(Answer::Profiles(vec![profile(), by_hand()]));
     let (output, asked) = answered(&["profile", "list"], profiles()).await;
     let expected = "\
-        APPLICATION  SIZE  HARDWARE     CAP  DURATION   POWER     ENERGY  SPREAD  RUNS  FROM\n\
-        cg           -     xeon           -     10min  90.0 W  0.015 kWh   5.0 %     3  learned\n\
-        cg           C     xeon      40.0 W     10min  41.5 W  24900.0 J   2.5 %     0  imported\n";
+        APPLICATION  SIZE  HARDWARE  CORES     CAP  DURATION   POWER     ENERGY  SPREAD  RUNS  FROM\n\
+        cg           -     xeon          8       -     10min  90.0 W  0.015 kWh   5.0 %     3  learned\n\
+        cg           C     xeon          -  40.0 W     10min  41.5 W  24900.0 J   2.5 %     0  imported\n";
     assert_eq!((output, asked), (printed(expected), vec![ask(Query::Profiles)]));
     let (output, _) = answered(&["profile", "list", "--json"], profiles()).await;
     let expected = "{\"schema\":1,\"profiles\":[\
-        {\"application\":\"cg\",\"size\":\"\",\"hardware\":\"xeon\",\"cap_w\":null,\"duration_s\":600.0,\"power_w\":90.0,\
+        {\"application\":\"cg\",\"size\":\"\",\"hardware\":\"xeon\",\"cores\":8,\"cap_w\":null,\"duration_s\":600.0,\"power_w\":90.0,\
         \"energy_j\":54000.0,\"spread\":0.05,\"runs\":3,\"source\":\"learned\"},\
-        {\"application\":\"cg\",\"size\":\"C\",\"hardware\":\"xeon\",\"cap_w\":40.0,\"duration_s\":600.0,\"power_w\":41.5,\
+        {\"application\":\"cg\",\"size\":\"C\",\"hardware\":\"xeon\",\"cores\":null,\"cap_w\":40.0,\"duration_s\":600.0,\"power_w\":41.5,\
         \"energy_j\":24900.0,\"spread\":0.025,\"runs\":0,\"source\":\"imported\"}]}\n";
     assert_eq!(output, printed(expected));
 }

@@ -19,7 +19,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt, JobId, NodeId, Outcome, Time, Usage};
+use limo_model::{Attempt, JobId, NodeId, Outcome, Power, Time, Usage, nodes};
 use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
@@ -174,7 +174,14 @@ impl Desk {
 
     fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
         self.let_go.insert(job, attempt);
-        self.tell_node(peer, MasterToNode::Go { job, attempt });
+        let order = self.go(job, attempt);
+        self.tell_node(peer, order);
+    }
+
+    /// The permission to run it, the same for each of its nodes.
+    pub(super) fn go(&self, job: JobId, attempt: Attempt) -> MasterToNode {
+        let each = |of: &Assignment| of.estimate.power.scaled(1, nodes(&of.placement).count().try_into().unwrap_or(1));
+        MasterToNode::Go { job, attempt, expected: self.assignment(job, attempt).map_or(Power::ZERO, each) }
     }
 
     /// Whether a node was asked for an acknowledgement of this attempt, on this connection.
@@ -300,7 +307,7 @@ impl Desk {
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
             Verdict::LetGo => {
                 self.let_go.insert(job, attempt);
-                return Some(MasterToNode::Go { job, attempt });
+                return Some(self.go(job, attempt));
             }
             Verdict::Started => {
                 self.let_go.insert(job, attempt);

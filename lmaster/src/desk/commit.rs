@@ -370,13 +370,13 @@ fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
     }
 }
 
-/// What there is to learn: only from a run on one unit, under one cap and without a pause,
-/// that ended well by itself and whose energy was measured.
+/// What there is to learn: only from a run of a known application on one unit, under one cap and without a pause, that ended
+/// well by itself and whose energy was measured.
 fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sched::Node]) -> Option<Lesson> {
     let JobEnd::Ran { outcome: limo_model::Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else {
         return None;
     };
-    if !finished.steady {
+    if !finished.steady || request.application == limo_model::application::UNKNOWN {
         return None;
     }
     let [part @ limo_model::Part { count: 1, .. }] = finished.placement.as_slice() else { return None };
@@ -386,8 +386,10 @@ fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sche
         application: request.application.clone(),
         size: request.size.clone(),
         hardware: unit.hardware.clone(),
+        cores: Some(part.cores),
         cap: part.cap,
     };
     let (duration, energy) = (finished.usage.elapsed, finished.usage.energy?);
-    (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, duration, energy })
+    let confidence = finished.usage.confidence;
+    (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, duration, energy, confidence })
 }

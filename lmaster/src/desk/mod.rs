@@ -109,6 +109,8 @@ pub struct Lesson {
     pub duration: Span,
     /// Above idle, as its node measured it.
     pub energy: Energy,
+    /// How sure it is that this was the run's own, in thousandths.
+    pub confidence: u16,
 }
 
 /// What tells one incarnation of a node from another: a start that was let go before it began is not in it.

@@ -1,6 +1,6 @@
 //! Questions: none of them changes anything.
 
-use limo_model::{JobId, Request};
+use limo_model::{JobId, Request, application};
 use limo_proto::{Answer, DryRun, EnergyReport, Finished, JobFilter, JobReport, Query, encoded_len};
 use limo_sched::Prospect;
 
@@ -137,6 +137,10 @@ impl Desk {
     fn dry_run(&mut self, peer: PeerId, mut request: Box<Request>) {
         if let Some(caller) = self.caller(peer) {
             request.user.clone_from(&caller.user);
+        }
+        match application::of_user(&request.user, &request.application) {
+            Ok(application) => request.application = application,
+            Err(error) => return self.refuse(peer, error.to_string(), None),
         }
         if let Err(error) = request.settle(self.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);

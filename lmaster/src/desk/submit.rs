@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, Request, Span, check_file_name, check_name};
+use limo_model::{JobId, NameError, Request, Span, application, check_file_name, check_name};
 use limo_proto::{BODY_LIMIT, Io, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
@@ -105,6 +105,10 @@ impl Desk {
         }
         let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
         let rest = FRAME_REST + SHARE_REST * sharing;
+        match application::of_user(&caller.user, &request.application) {
+            Ok(application) => request.application = application,
+            Err(error) => return self.refuse(peer, error.to_string(), None),
+        }
         request.user = caller.user;
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {
@@ -239,7 +243,6 @@ fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
     launch.check().map_err(|error| error.to_string())?;
     let name = |error: NameError| error.to_string();
-    check_name("application", &request.application).map_err(name)?;
     if !request.size.is_empty() {
         check_name("size class", &request.size).map_err(name)?;
     }

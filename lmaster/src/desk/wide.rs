@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, nodes};
-use limo_proto::{MasterToNode, Share};
+use limo_proto::Share;
 use limo_sched::{Assignment, Event, PartEnd, Phase, joined};
 
 use super::{Desk, Live, PeerId};
@@ -173,12 +173,13 @@ impl Desk {
             _ => gathered.held.iter().copied().collect(),
         };
         self.let_go.insert(job, attempt);
+        let order = self.go(job, attempt);
         for node in going {
             if let Some(peer) = self.link(node) {
                 let gathered = self.gathered(job, attempt);
                 gathered.held.remove(&node);
                 gathered.told.insert(node);
-                self.tell_node(peer, MasterToNode::Go { job, attempt });
+                self.tell_node(peer, order.clone());
             }
         }
     }

@@ -208,7 +208,8 @@ impl Node {
     pub async fn start(&mut self, exec: &limo_proto::DoExec) {
         let (job, attempt) = (exec.job, exec.attempt);
         self.say(NodeToMaster::JobAck { job, attempt }).await;
-        self.hear_of(|message| (*message == MasterToNode::Go { job, attempt }).then_some(())).await;
+        let is_go = |message: &MasterToNode| matches!(message, MasterToNode::Go { job: of, .. } if *of == job);
+        self.hear_of(|message| is_go(message).then_some(())).await;
         self.say(NodeToMaster::Started { job, attempt }).await;
     }
 }

@@ -33,7 +33,7 @@ async fn show_a_finished_job() {
         ran for      10:00\n\
         time limit   1h\n\
         deadline     2017-10-26 21:00:00\n\
-        energy       0.015 kWh\n\
+        energy       0.015 kWh, measured\n\
         cost         0.001 EUR (started at once: 0.002 EUR)\n";
     assert_eq!(output, printed(expected));
     assert_eq!(asked, [ask(Query::Job(JobId(3)))]);
@@ -64,15 +64,14 @@ async fn explain_a_waiting_job() {
         job,
     };
     let (output, asked) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
-    let cells =
-        "n1/cpu  xeon        -     10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned, 3 runs  ";
+    let cells = "n1/cpu  xeon        -     10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned from 3 runs of cg  ";
     let expected = format!(
         "job 3 waits: {reason}\n\n\
          draw         18.5 W; the upper limit 60.0 W leaves 41.5 W\n\
          lower limit  40.0 W\n\
          mode         high; energy costs 80 EUR/MWh\n\
          deadline     2017-10-26 21:00\n\n\
-         UNIT    HARDWARE  CAP  DURATION   POWER     ENERGY   COST NOW    WAITING       BAND  ESTIMATE FROM    OBSTACLE\n\
+         UNIT    HARDWARE  CAP  DURATION   POWER     ENERGY   COST NOW    WAITING       BAND  ESTIMATE FROM              OBSTACLE\n\
          {cells}{reason}\n\
          {cells}none\n\
          and 7 more\n"

@@ -32,7 +32,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "start_by_unix_ms": null, "nodes": [], "units": [], "submit_unix_ms": 1_509_015_600_000_i64,
         "start_unix_ms": null, "end_unix_ms": null, "exit_code": null, "signal": null, "end_reason": null,
         "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost_eur": null,
-        "start_now_cost_eur": null, "emulated": false, "energy_measured": null, "stdout_path": null, "stderr_path": null,
+        "start_now_cost_eur": null, "emulated": false, "energy_measured": null, "energy_confidence": null, "stdout_path": null, "stderr_path": null,
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
         "unreachable": [],
     });
@@ -99,7 +99,8 @@ async fn an_explanation_without_an_upper_limit() {
     assert_eq!(keys, [&json!("low"), &Value::Null, &json!(18.0), &json!(0.0), &Value::Null]);
     let estimate = json!({"duration_s": 600.0, "power_w": 90.0, "energy_j": 54000.0, "source": "learned", "runs": 3});
     let expected = json!([{
-        "node": "n1", "unit": "cpu", "hardware": "xeon", "cap_w": null, "estimate": estimate, "cost_eur": 0.0012,
+        "node": "n1", "unit": "cpu", "hardware": "xeon", "cap_w": null, "estimate": estimate,
+        "estimate_from": "learned from 3 runs of cg", "cost_eur": 0.0012,
         "waiting_eur": 0.0003, "band_eur": -0.0001, "obstacle": null,
     }]);
     assert_eq!((&found["candidates"], &found["candidates_left_out"]), (&expected, &json!(7)));

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Budgets, Curve, Estimate, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Span, Time,
+    Band, Budgets, Cores, Curve, Estimate, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Span, Time,
 };
 use limo_sched::{Event, Options, Preset};
 use limo_trace::Platform;
@@ -118,13 +118,15 @@ impl<'a> Again<'a> {
     }
 
     fn profile(&self, request: &Request, hardware: &str, cap: Option<Power>) -> Option<&Profile> {
-        let key = |size: &str| ProfileKey {
-            application: request.application.clone(),
-            size: size.to_owned(),
-            hardware: hardware.to_owned(),
-            cap,
+        let of = |size: &str, cores| {
+            let (application, size, hardware) = (request.application.clone(), size.to_owned(), hardware.to_owned());
+            self.past.profiles.get(&ProfileKey { application, size, hardware, cores, cap })
         };
-        self.past.profiles.get(&key(&request.size)).or_else(|| self.past.profiles.get(&key("")))
+        let counted = match request.cores {
+            Cores::Count(count) => of(&request.size, Some(count.get())),
+            Cores::All => None,
+        };
+        counted.or_else(|| of(&request.size, None)).or_else(|| of("", None))
     }
 
     fn count(&self, which: impl FnOnce(&mut Sources) -> &mut u64) {
@@ -337,6 +339,7 @@ mod tests {
             application: "cg".into(),
             size: String::new(),
             hardware: hardware.into(),
+            cores: None,
             cap: None,
         };
         let on = |past: &Past, index: usize, node: u32| {
@@ -382,7 +385,7 @@ mod tests {
         let (duration, power, source) = (Span::from_secs(40), Power::from_watts(7), EstimateSource::Learned);
         let profile = Profile { duration, power, energy: Energy::ZERO, spread_permille: 0, runs: 1, source };
         let (application, size, hardware) = ("cg".to_owned(), String::new(), "a".to_owned());
-        past.profiles.insert(ProfileKey { application, size, hardware, cap: None }, profile);
+        past.profiles.insert(ProfileKey { application, size, hardware, cores: None, cap: None }, profile);
         check(&past, 70, Sources { measured: 1, unsteady: 1, ..Sources::default() });
     }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::PipeWriter;
 
-use limo_model::{Energy, JobId, Power, Span};
+use limo_model::{Energy, JobId, Power, Span, application};
 use limo_power::{Plan, Share};
 use limo_proto::{DoExec, List, NodeToMaster};
 use tokio::time::Instant;
@@ -27,7 +27,9 @@ impl Node {
         let share =
             |part: &limo_model::Part| Share { unit: usize::from(part.unit.unit), cores: part.cores, cap: part.cap };
         let shares: Vec<Share> = exec.placement.iter().map(share).collect();
-        let plan = self.model()?.plan(&exec.application, &exec.size, &shares);
+        // The file knows commands by their names, whoever runs them.
+        let application = application::command_of(&exec.application).unwrap_or(&exec.application);
+        let plan = self.model()?.plan(application, &exec.size, &shares);
         plan.inspect_err(|error| error!(job = %exec.job, %error, "the emulated hardware has no such units")).ok()
     }
 
@@ -60,6 +62,7 @@ impl Node {
     /// The job's process is gone after so long, where that is known: what it used, where that is.
     pub(super) fn run_ends(&mut self, job: JobId, elapsed: Option<Span>) -> Option<Energy> {
         self.emulation.work.remove(&job);
+        self.energy_ends(job, elapsed);
         let now = self.now();
         let model = self.model()?;
         match elapsed {
@@ -70,6 +73,7 @@ impl Node {
 
     /// The job stands still, or goes on.
     pub(super) fn run_suspended(&mut self, job: JobId, suspended: bool) {
+        self.energy_paused(job, suspended);
         let now = self.now();
         let Some(model) = self.model() else { return };
         if suspended {

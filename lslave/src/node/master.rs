@@ -1,6 +1,6 @@
 //! What the master asks.
 
-use limo_model::{Attempt as Number, JobId};
+use limo_model::{Attempt as Number, JobId, Power};
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
 use nix::libc;
 use tracing::{debug, error, info, warn};
@@ -16,7 +16,7 @@ impl Node {
             MasterToNode::Registered => self.registered(),
             MasterToNode::Refused { reason } => self.refused_by_master(reason.into_string()),
             MasterToNode::DoExec(exec) => self.assigned(*exec),
-            MasterToNode::Go { job, attempt } => self.go(job, attempt),
+            MasterToNode::Go { job, attempt, expected } => self.go((job, attempt), expected),
             MasterToNode::Drop { job, attempt } => self.drop_held(job, attempt),
             MasterToNode::Stop { job, attempt, grace } => self.stop(job, attempt, super::duration(grace)),
             MasterToNode::Signal { job, attempt, signal } => self.signal(job, attempt, signal),
@@ -114,14 +114,14 @@ impl Node {
         }
     }
 
-    fn go(&mut self, job: JobId, number: Number) {
+    fn go(&mut self, (job, number): (JobId, Number), expected: Power) {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
         };
         match &attempt.state {
             State::Held(exec) => {
                 let exec = DoExec::clone(exec);
-                self.start(exec);
+                self.start(exec, expected);
             }
             // `Started` or the end follows.
             State::Starting(_) => {}

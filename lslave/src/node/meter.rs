@@ -4,10 +4,11 @@
 //! before. A meter that fails sends nothing: the master lets its last reading grow stale and estimates. The log says when
 //! it begins to fail and when it works again. A meter that is late is not asked again until it has answered.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use limo_model::Power;
-use limo_power::{Batch, Emulated, Machine, MeterError, Reading, Summary};
+use limo_model::{JobId, Power};
+use limo_power::{Attribution, Batch, Emulated, Machine, MeterError, Reading, Summary};
 use limo_proto::{NodeToMaster, Sample};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -42,7 +43,7 @@ enum Source {
 }
 
 /// A meter with what it has shown since the last reading that was sent.
-struct Measured {
+pub(super) struct Measured {
     state: DeviceState,
     failing: bool,
     /// What it showed last, and when, or why it did not.
@@ -50,6 +51,10 @@ struct Measured {
     batch: Batch,
     /// When the next reading is due.
     report: Instant,
+    /// Of the jobs.
+    pub energy: Attribution,
+    /// Jobs of which nothing is left and the meter is still to tell, and how long that is waited for.
+    pub ending: BTreeMap<JobId, Instant>,
 }
 
 enum DeviceState {
@@ -71,6 +76,7 @@ impl Meter {
     pub(super) fn new(
         machine: Option<Machine>,
         device: Option<Device>,
+        idle: Power,
         (now, rhythm): (Instant, Rhythm),
     ) -> Option<Self> {
         let (source, next) = match (machine, device) {
@@ -78,7 +84,9 @@ impl Meter {
             (None, Some(device)) => {
                 let (state, batch) = (DeviceState::Idle(device), Batch::new(rhythm.looks));
                 // The first reading is sent as soon as there is one.
-                (Source::Device(Measured { state, failing: false, shown: None, batch, report: now }), now)
+                let (energy, ending) = (Attribution::new(idle), BTreeMap::new());
+                let measured = Measured { state, failing: false, shown: None, batch, report: now, energy, ending };
+                (Source::Device(measured), now)
             }
             (None, None) => return None,
         };
@@ -122,7 +130,9 @@ impl Measured {
         }
         match answer.reading {
             Ok(reading) => {
-                self.batch.look(answer.at, reading);
+                if let Some((draw, over)) = self.batch.look(answer.at, reading) {
+                    self.energy.look(answer.at, draw, over);
+                }
                 if let Some(draw) = reading.draw()
                     && std::mem::take(&mut self.failing)
                 {
@@ -141,7 +151,7 @@ impl Measured {
     }
 
     /// Asks the meter elsewhere, unless it still has to answer.
-    fn ask(&mut self, now: Instant, begin: Instant, inputs: mpsc::Sender<Input>) {
+    pub fn ask(&mut self, now: Instant, begin: Instant, inputs: mpsc::Sender<Input>) {
         match std::mem::replace(&mut self.state, DeviceState::Reading(now)) {
             DeviceState::Idle(mut device) => {
                 tokio::task::spawn_blocking(move || {
@@ -181,9 +191,25 @@ impl Node {
         }
     }
 
+    /// What measures the machine, on real hardware.
+    pub(super) fn measured(&mut self) -> Option<&mut Measured> {
+        match &mut self.meter.as_mut()?.source {
+            Source::Model(_) => None,
+            Source::Device(measured) => Some(measured),
+        }
+    }
+
+    /// The same, to look at.
+    pub(super) fn as_measured(&self) -> Option<&Measured> {
+        match &self.meter.as_ref()?.source {
+            Source::Model(_) => None,
+            Source::Device(measured) => Some(measured),
+        }
+    }
+
     /// What the meter in use showed last, in words; `None` where there is none.
     pub(super) fn meter_in_words(&self) -> Option<String> {
-        let Source::Device(measured) = &self.meter.as_ref()?.source else { return None };
+        let measured = self.as_measured()?;
         Some(match &measured.shown {
             Some((at, Ok(draw))) => format!("{draw}, {} ms ago", at.elapsed().as_millis()),
             Some((_, Err(reason))) => format!("no reading: {reason}"),
@@ -215,6 +241,12 @@ impl Node {
 
     /// The meter was read: where it is time, sends what it has shown since the reading before.
     pub(super) fn metered(&mut self, answer: Answer) {
+        self.take_reading(answer);
+        self.tell_endings();
+        self.look_again();
+    }
+
+    fn take_reading(&mut self, answer: Answer) {
         let (registered, behind) = match self.outgoing() {
             Some(outgoing) => (true, outgoing.is_behind()),
             None => (false, false),

@@ -4,7 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use limo_model::{Attempt as Number, JobId, Memory, Outcome, Span, Usage};
+use limo_model::{Attempt as Number, JobId, Memory, Outcome, Power, Span, Usage};
+use limo_power::Attributed;
 use limo_proto::{DoExec, MasterToNode, NodeToMaster};
 use limo_shepherd::processes::{Mark, children, sweep};
 use limo_shepherd::{Answer, Ended, Handle, Identity, Launch, Order, Step, Why};
@@ -42,7 +43,7 @@ fn now_s() -> i64 {
 
 impl Node {
     /// The master let a held attempt go.
-    pub(super) fn start(&mut self, exec: DoExec) {
+    pub(super) fn start(&mut self, exec: DoExec, expected: Power) {
         let (job, number, uid) = (exec.job, exec.attempt, exec.launch.uid);
         if !self.begin_lease(job, number, exec.lease) {
             return;
@@ -53,7 +54,7 @@ impl Node {
         }
         let work = self.plan(&exec);
         let Some(attempt) = self.attempts.find(job, number) else { return };
-        let starting = Starting { exec, work, ordered: None, stopping: false, deferred: Vec::new() };
+        let starting = Starting { exec, expected, work, ordered: None, stopping: false, deferred: Vec::new() };
         attempt.state = State::Starting(Box::new(starting));
         match self.users.find(uid, &self.inputs) {
             Ok(Found::Known(identity)) => self.launch(job, number, identity),
@@ -190,6 +191,7 @@ impl Node {
         let uid = starting.exec.launch.uid;
         let running = Running { handle, leader: Pid::from_raw(leader), uid, halted: false, terminal };
         let (work, deferred) = (starting.work.take(), std::mem::take(&mut starting.deferred));
+        let expected = starting.expected;
         attempt.state = if starting.stopping { State::Stopping(running) } else { State::Running(running) };
         if let Some(pipes) = ours.pipes {
             self.connect_pipes(job, pipes);
@@ -197,6 +199,7 @@ impl Node {
         if let Some(work) = work {
             self.work_begins(job, work, ours.work);
         }
+        self.energy_begins(job, expected);
         self.send(NodeToMaster::Started { job, attempt: number });
         self.send_reading();
         deferred.into_iter().for_each(|message| self.asked(message));
@@ -265,6 +268,7 @@ impl Node {
             system_cpu: span(ended.system_cpu),
             max_rss: Memory::from_bytes(ended.max_rss),
             energy,
+            confidence: energy.map_or(0, |_| 1_000),
         };
         let status = ExitStatus::from_raw(ended.status);
         let outcome = match (status.code(), status.signal()) {
@@ -282,7 +286,13 @@ impl Node {
 
     pub(super) fn swept(&mut self, job: JobId) {
         let Some(Attempt { number, state: State::Sweeping(swept), .. }) = self.attempts.known.get(&job) else { return };
-        let (number, end) = (*number, swept.end.clone());
+        let (number, mut end) = (*number, swept.end.clone());
+        if self.awaits_look(job, end.usage.elapsed) {
+            return;
+        }
+        if let Some(Attributed { energy, confidence }) = self.energy_used(job) {
+            (end.usage.energy, end.usage.confidence) = (Some(energy), confidence);
+        }
         self.ended(job, number, end);
         self.send_reading();
     }

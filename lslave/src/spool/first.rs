@@ -1,10 +1,11 @@
-//! Intents in the first format, from before orders named their journal. Only read.
+//! Intents in the first format, from before orders named their journal, and ends from before their energy had a confidence.
+//! Only read.
 
-use limo_model::{Attempt, JobId, JournalId, Placement, Span};
+use limo_model::{Attempt, Energy, JobId, JournalId, Memory, Outcome, Placement, Span, Usage};
 use limo_proto::{DecodeError, DoExec, Launch, Share, Task, decode_stored};
 use serde::Deserialize;
 
-use super::Intent;
+use super::{End, Intent};
 
 #[derive(Deserialize)]
 struct First {
@@ -56,4 +57,29 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         lease: None,
     };
     Ok(Intent { exec, cookie, boot })
+}
+
+#[derive(Deserialize)]
+struct FirstEnd {
+    outcome: Outcome,
+    usage: FirstUsage,
+}
+
+#[derive(Deserialize)]
+struct FirstUsage {
+    elapsed: Span,
+    user_cpu: Span,
+    system_cpu: Span,
+    max_rss: Memory,
+    energy: Option<Energy>,
+}
+
+/// # Errors
+/// If it is another format, or no end.
+pub(super) fn decode_end(bytes: &[u8]) -> Result<End, DecodeError> {
+    let FirstEnd { outcome, usage } = decode_stored(bytes)?;
+    let FirstUsage { elapsed, user_cpu, system_cpu, max_rss, energy } = usage;
+    // Only emulated hardware told an energy, and knew it.
+    let confidence = energy.map_or(0, |_| 1_000);
+    Ok(End { outcome, usage: Usage { elapsed, user_cpu, system_cpu, max_rss, energy, confidence } })
 }

@@ -253,7 +253,7 @@ impl Session {
         let (job, attempt) = (exec.job, exec.attempt);
         self.send(MasterToNode::DoExec(Box::new(exec))).await;
         self.expect(NodeToMaster::JobAck { job, attempt }).await;
-        self.send(MasterToNode::Go { job, attempt }).await;
+        self.send(MasterToNode::Go { job, attempt, expected: limo_model::Power::from_watts(1) }).await;
     }
 
     pub async fn started(&mut self, job: u64) {

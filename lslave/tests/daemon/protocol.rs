@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use limo_model::{Attempt, JobId, Memory, Outcome, Span};
+use limo_model::{Attempt, JobId, Memory, Outcome, Power, Span};
 use limo_proto::{AttemptState, Channel, MasterToNode, NodeToMaster};
 
 use crate::master::{Daemon, Master, Session, detached, exec, shell};
@@ -10,7 +10,7 @@ use crate::master::{Daemon, Master, Session, detached, exec, shell};
 const JOB: JobId = JobId(1);
 const FIRST: Attempt = Attempt(1);
 const ACK: NodeToMaster = NodeToMaster::JobAck { job: JOB, attempt: FIRST };
-const GO: MasterToNode = MasterToNode::Go { job: JOB, attempt: FIRST };
+const GO: MasterToNode = MasterToNode::Go { job: JOB, attempt: FIRST, expected: Power::ZERO };
 
 async fn refusal(node: &mut Session) -> (Attempt, String) {
     node.message(|message| match message {
@@ -87,7 +87,7 @@ async fn a_dropped_assignment_is_forgotten() {
     second.attempt = Attempt(2);
     node.send(MasterToNode::DoExec(Box::new(second))).await;
     node.expect(NodeToMaster::JobAck { job: JOB, attempt: Attempt(2) }).await;
-    node.send(MasterToNode::Go { job: JOB, attempt: Attempt(2) }).await;
+    node.send(MasterToNode::Go { job: JOB, attempt: Attempt(2), expected: Power::ZERO }).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(5), "only the second attempt has run");
 }
 
@@ -109,7 +109,7 @@ async fn repeated_and_crossed_assignments() {
     assert_eq!(refusal(&mut node).await, (FIRST, "attempt 1 of job 1 is older than attempt 2".into()));
     node.send(attempt(3)).await;
     node.expect(NodeToMaster::JobAck { job: JOB, attempt: Attempt(3) }).await;
-    let go = MasterToNode::Go { job: JOB, attempt: Attempt(3) };
+    let go = MasterToNode::Go { job: JOB, attempt: Attempt(3), expected: Power::ZERO };
     for _ in 0..2 {
         node.send(go.clone()).await;
         node.expect(NodeToMaster::Started { job: JOB, attempt: Attempt(3) }).await;
@@ -142,7 +142,7 @@ async fn impossible_assignments_are_refused() {
     node.send(MasterToNode::DoExec(Box::new(large))).await;
     assert!(refusal(&mut node).await.1.starts_with("1048576 TiB of memory: node `n1` has "));
     // Of what it never had, it says that it is lost: it cannot know whether it ran.
-    node.send(MasterToNode::Go { job: JobId(77), attempt: FIRST }).await;
+    node.send(MasterToNode::Go { job: JobId(77), attempt: FIRST, expected: Power::ZERO }).await;
     assert_eq!(node.ended(77).await.0, Outcome::Lost { reason: "the node does not know the job".into() });
 }
 
@@ -162,7 +162,7 @@ async fn an_end_is_told_until_it_is_acknowledged() {
     let (mut node, _) = master.welcome().await;
     node.acknowledge_end(1).await;
     // An answer to a later question shows that the acknowledgement was taken.
-    node.send(MasterToNode::Go { job: JobId(77), attempt: FIRST }).await;
+    node.send(MasterToNode::Go { job: JobId(77), attempt: FIRST, expected: Power::ZERO }).await;
     node.ended(77).await;
     drop(node);
     assert_eq!(master.welcome().await.1.attempts, []);

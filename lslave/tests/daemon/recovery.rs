@@ -4,7 +4,7 @@ use std::fs;
 
 use limo_model::{Outcome, Usage};
 use limo_proto::{AttemptState, Channel, MasterToNode};
-use limo_proto::{decode_stored, encode_stored};
+use limo_proto::{decode_stored, encode_stored, encode_stored_as};
 
 use crate::master::{Daemon, Master, command, is_running, shell};
 
@@ -32,7 +32,12 @@ async fn what_ran_is_lost_and_nothing_of_it_is_left() {
         other => panic!("{other:?}"),
     }
     assert!(processes.iter().all(|pid| !is_running(*pid)), "{processes:?}");
-    node.send(MasterToNode::Go { job: limo_model::JobId(1), attempt: limo_model::Attempt(1) }).await;
+    node.send(MasterToNode::Go {
+        job: limo_model::JobId(1),
+        attempt: limo_model::Attempt(1),
+        expected: limo_model::Power::ZERO,
+    })
+    .await;
     assert_eq!(node.ended(1).await.0, lost);
     // Whoever still reads its output is told that it ends here.
     node.send(MasterToNode::ReadFrom { job: limo_model::JobId(1), stdout: line.len() as u64, stderr: 0 }).await;
@@ -105,7 +110,7 @@ async fn thousands_of_ends_with_long_reasons_are_told_in_pieces() {
     drop(node);
     daemon.kill();
     let end = (Outcome::NotStarted { code: 126, reason: "\u{fffd}".repeat(1_000) }, Usage::default());
-    let end = encode_stored(&end).expect("below a frame");
+    let end = encode_stored_as(2, &end).expect("below a frame");
     for job in 1..=ENDS {
         fs::write(daemon.path(&format!("state/attempts/{job}.1.intent")), []).expect("written");
         fs::write(daemon.path(&format!("state/attempts/{job}.1.end")), &end).expect("written");

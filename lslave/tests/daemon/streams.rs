@@ -182,7 +182,8 @@ async fn discarded_output_stops_nobody() {
     // Also where it was said before the job began.
     node.send(MasterToNode::DoExec(Box::new(shell(2, "cat; head -c 10000000 /dev/zero && exit 6")))).await;
     node.send(MasterToNode::Discard { job: JobId(2) }).await;
-    node.send(MasterToNode::Go { job: JobId(2), attempt: limo_model::Attempt(1) }).await;
+    node.send(MasterToNode::Go { job: JobId(2), attempt: limo_model::Attempt(1), expected: limo_model::Power::ZERO })
+        .await;
     assert_eq!(node.ended(2).await.0, Outcome::Exited(6));
     // Whoever asks for it is told that nothing comes any more.
     node.send(MasterToNode::ReadFrom { job: JobId(2), stdout: 17, stderr: 3 }).await;

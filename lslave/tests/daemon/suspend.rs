@@ -280,7 +280,7 @@ async fn attempts_that_do_not_run() {
     node.send(MasterToNode::DoExec(Box::new(shell(1, "exit 5")))).await;
     suspend(&mut node, 1).await;
     node.expect(NodeToMaster::JobAck { job: JobId(1), attempt: Attempt(1) }).await;
-    node.send(MasterToNode::Go { job: JobId(1), attempt: Attempt(1) }).await;
+    node.send(MasterToNode::Go { job: JobId(1), attempt: Attempt(1), expected: limo_model::Power::ZERO }).await;
     assert_eq!(node.ended(1).await.0, Outcome::Exited(5));
     for job in [7, 8] {
         if job == 7 {

@@ -72,14 +72,15 @@ impl Batch {
         self.gap = gap(interval);
     }
 
-    /// What a meter said at `at`, by a clock that is never set.
-    pub fn look(&mut self, at: Duration, reading: Reading) {
+    /// What a meter said at `at`, by a clock that is never set. Returns what was drawn, and for how long before `at` it
+    /// counts; `None` if the meter said nothing.
+    pub fn look(&mut self, at: Duration, reading: Reading) -> Option<(Power, Duration)> {
         let since = self.before.map(|before| at.saturating_sub(before)).filter(|since| *since <= self.gap);
         let (draw, over) = match reading {
             Reading::Draw(draw) => (draw, since.unwrap_or_default()),
             Reading::Mean { draw, over } => (draw, over),
             // The next reading says by itself how long it is for.
-            Reading::NotYet => return,
+            Reading::NotYet => return None,
         };
         self.before = Some(at);
         let nanos = i128::try_from(over.as_nanos()).unwrap_or(i128::MAX);
@@ -89,6 +90,7 @@ impl Batch {
         (self.low, self.high) = if self.looks == 0 { (draw, draw) } else { (self.low.min(draw), self.high.max(draw)) };
         self.last = draw;
         self.looks = self.looks.saturating_add(1);
+        Some((draw, over))
     }
 
     /// The meter failed: what was drawn since the look before is not known.
@@ -133,7 +135,9 @@ mod tests {
 
     fn batch(looks: &[(u64, i64)]) -> Batch {
         let mut batch = Batch::new(ms(100));
-        looks.iter().for_each(|(at, mw)| batch.look(ms(*at), Reading::Draw(Power::from_mw(*mw))));
+        for (at, mw) in looks {
+            batch.look(ms(*at), Reading::Draw(Power::from_mw(*mw)));
+        }
         batch
     }
 

@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use super::{LEARNED_WINS, Run, StoreError};
-use crate::statistics::{Measurement, WINDOW, profile};
+use crate::statistics::{Measurement, WINDOW, profile, surest};
 
 /// Notes that `job` is learned from; `false` where it was before.
 pub(super) async fn first_time(conn: &mut SqliteConnection, job: JobId) -> Result<bool, StoreError> {
@@ -19,20 +19,26 @@ fn stored(cap: Option<Power>) -> i64 {
     cap.map_or(-1, Power::mw)
 }
 
+/// How a number of cores is stored.
+fn count(cores: Option<u32>) -> u32 {
+    cores.unwrap_or(0)
+}
+
 /// The row of a key, made where it is missing.
 pub(super) async fn key_id(conn: &mut SqliteConnection, key: &ProfileKey) -> Result<i64, StoreError> {
     // An update that changes nothing, so that the row is returned either way.
     let id = sqlx::query_scalar(
-        "INSERT INTO keys (application, size, hardware, cap_mw) VALUES (?, ?, ?, ?)
+        "INSERT INTO keys (application, size, hardware, cores, cap_mw) VALUES (?, ?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET learned = learned RETURNING id",
     );
-    let id = id.bind(&key.application).bind(&key.size).bind(&key.hardware).bind(stored(key.cap));
+    let id = id.bind(&key.application).bind(&key.size).bind(&key.hardware).bind(count(key.cores)).bind(stored(key.cap));
     Ok(id.fetch_one(conn).await?)
 }
 
 /// All keys, in order.
 pub(super) async fn keys(conn: &mut SqliteConnection) -> Result<Vec<(i64, ProfileKey)>, StoreError> {
-    let rows = sqlx::query("SELECT * FROM keys ORDER BY application, size, hardware, cap_mw").fetch_all(conn).await?;
+    let rows = sqlx::query("SELECT * FROM keys ORDER BY application, size, hardware, cores, cap_mw");
+    let rows = rows.fetch_all(conn).await?;
     rows.iter().map(|row| key(row).map_err(StoreError::from)).collect()
 }
 
@@ -42,6 +48,7 @@ fn key(row: &SqliteRow) -> Result<(i64, ProfileKey), sqlx::Error> {
         application: row.try_get("application")?,
         size: row.try_get("size")?,
         hardware: row.try_get("hardware")?,
+        cores: Some(row.try_get("cores")?).filter(|cores| *cores > 0),
         cap: (cap >= 0).then(|| Power::from_mw(cap)),
     };
     Ok((row.try_get("id")?, key))
@@ -49,11 +56,12 @@ fn key(row: &SqliteRow) -> Result<(i64, ProfileKey), sqlx::Error> {
 
 /// Adds a run and drops what has left the window.
 pub(super) async fn add_run(conn: &mut SqliteConnection, key: i64, run: &Run) -> Result<(), StoreError> {
-    sqlx::query("INSERT INTO runs (key, duration_ms, power_mw, energy_mj) VALUES (?, ?, ?, ?)")
+    sqlx::query("INSERT INTO runs (key, duration_ms, power_mw, energy_mj, confidence) VALUES (?, ?, ?, ?, ?)")
         .bind(key)
         .bind(run.duration.ms())
         .bind(run.power.mw())
         .bind(run.energy.mj())
+        .bind(run.confidence)
         .execute(&mut *conn)
         .await?;
     let old = sqlx::query(
@@ -91,11 +99,16 @@ pub(super) async fn in_force(conn: &mut SqliteConnection, key: i64) -> Result<Op
 }
 
 async fn learned(conn: &mut SqliteConnection, key: i64) -> Result<Option<Profile>, StoreError> {
-    let rows = sqlx::query("SELECT duration_ms, power_mw, energy_mj FROM runs WHERE key = ?").bind(key);
+    let rows = sqlx::query("SELECT duration_ms, power_mw, energy_mj, confidence FROM runs WHERE key = ?").bind(key);
     let rows = rows.fetch_all(&mut *conn).await?;
-    let window = rows.iter().map(measurement).collect::<Result<Vec<_>, _>>()?;
+    let window = rows.iter().map(sure).collect::<Result<Vec<_>, _>>()?;
+    let window = surest(&window);
     let total: i64 = sqlx::query_scalar("SELECT learned FROM keys WHERE id = ?").bind(key).fetch_one(conn).await?;
     Ok(profile(&window, u32::try_from(total).unwrap_or(u32::MAX)))
+}
+
+fn sure(row: &SqliteRow) -> Result<(Measurement, u16), sqlx::Error> {
+    Ok((measurement(row)?, row.try_get("confidence")?))
 }
 
 fn measurement(row: &SqliteRow) -> Result<Measurement, sqlx::Error> {
@@ -120,7 +133,10 @@ fn imported(row: &SqliteRow) -> Result<Profile, sqlx::Error> {
 
 /// Deletes a key with all that hangs on it.
 pub(super) async fn forget(conn: &mut SqliteConnection, key: &ProfileKey) -> Result<bool, StoreError> {
-    let row = sqlx::query("DELETE FROM keys WHERE application = ? AND size = ? AND hardware = ? AND cap_mw = ?");
-    let row = row.bind(&key.application).bind(&key.size).bind(&key.hardware).bind(stored(key.cap));
+    let row = sqlx::query(
+        "DELETE FROM keys WHERE application = ? AND size = ? AND hardware = ? AND cores = ? AND cap_mw = ?",
+    );
+    let row =
+        row.bind(&key.application).bind(&key.size).bind(&key.hardware).bind(count(key.cores)).bind(stored(key.cap));
     Ok(row.execute(conn).await?.rows_affected() > 0)
 }

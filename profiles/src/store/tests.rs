@@ -14,13 +14,14 @@ fn key(application: &str, cap: Option<i64>) -> ProfileKey {
         application: application.into(),
         size: "C".into(),
         hardware: "xeon".into(),
+        cores: Some(4),
         cap: cap.map(Power::from_watts),
     }
 }
 
 fn measured(job: u64, key: ProfileKey, secs: i64) -> Run {
     let (duration, power) = (Span::from_secs(secs), Power::from_watts(40));
-    Run { job: JobId(job), key, duration, power, energy: power * duration }
+    Run { job: JobId(job), key, duration, power, energy: power * duration, confidence: 1_000 }
 }
 
 fn profile(secs: i64, runs: u32, source: EstimateSource) -> Profile {
@@ -121,10 +122,10 @@ fn wrong_runs_and_profiles_change_nothing() {
         let db = ProfileDb::open(dir.path()).await.expect("a new database");
         let refused = |result: Result<_, StoreError>| result.map(|_: Option<Profile>| ()).map_err(|e| e.to_string());
         let negative = Run { power: Power::from_mw(-1), ..measured(1, key("cg", None), 10) };
-        let text = "profile of cg/C on xeon: the power is negative";
+        let text = "profile of cg/C on xeon, 4 cores: the power is negative";
         assert_eq!(refused(db.learn(negative).await), Err(text.into()));
         let unnamed = refused(db.learn(measured(1, key("", None), 10)).await);
-        assert_eq!(unnamed, Err("profile of /C on xeon: the application is empty".into()));
+        assert_eq!(unnamed, Err("profile of /C on xeon, 4 cores: the application is empty".into()));
         let huge = refused(db.learn(measured(u64::MAX, key("cg", None), 10)).await);
         assert!(huge.is_err_and(|text| text.starts_with("job 18446744073709551615 has a number")));
         let half = vec![(key("cg", None), imported(1)), (key("ft", None), imported(-1))];
@@ -166,10 +167,58 @@ fn other_files_are_refused() {
         };
         assert!(matches!(open("CREATE TABLE recipes (cake TEXT)").await, StoreError::Foreign { .. }));
         let newer = "CREATE TABLE keys (id); PRAGMA application_id = 1281977680; PRAGMA user_version = 9";
-        assert!(matches!(open(newer).await, StoreError::Newer { found: 9, known: 1, .. }));
+        assert!(matches!(open(newer).await, StoreError::Newer { found: 9, known: 2, .. }));
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join(FILE), "no database at all ".repeat(100)).expect("writable");
         let error = ProfileDb::open(dir.path()).await.map(|_| ()).expect_err("refused");
         assert!(matches!(&error, StoreError::Open { detail, .. } if detail.contains("not a database")), "{error}");
+    });
+}
+
+#[test]
+fn runs_that_are_surely_their_own_count_once_there_are_enough() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("a new database");
+        let of = |job, secs, confidence| Run { confidence, ..measured(job, key("cg", None), secs) };
+        for (job, secs, confidence) in [(1, 30, 250), (2, 30, 250), (3, 30, 250), (4, 10, 800), (5, 10, 1_000)] {
+            db.learn(of(job, secs, confidence)).await.expect("learned");
+        }
+        let middle =
+            |learned: Result<Option<Profile>, StoreError>| learned.map(|learned| learned.map(|it| it.duration));
+        // Two are sure: the median of all is one that is not.
+        assert_eq!(db.all().await.expect("readable")[0].1.duration, Span::from_secs(30));
+        assert_eq!(middle(db.learn(of(6, 12, 900)).await), Ok(Some(Span::from_secs(10))));
+    });
+}
+
+/// As version 1 made it, with a learned and an imported key.
+#[test]
+fn what_version_1_learned_is_learned_anew_and_what_it_imported_holds_for_any_number_of_cores() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let options = SqliteConnectOptions::new().filename(dir.path().join(FILE)).create_if_missing(true);
+        let mut old = options.connect().await.expect("a file");
+        let tables =
+            TABLES.replace("    cores INTEGER NOT NULL, cap_mw", "    cap_mw").replace("hardware, cores,", "hardware,");
+        let tables =
+            tables.replace(", confidence INTEGER NOT NULL", "").replace("user_version = 2", "user_version = 1");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(tables)).execute(&mut old).await.expect("tables");
+        sqlx::raw_sql(
+            "INSERT INTO keys VALUES (1, 'sleep', '', 'xeon', -1, 3), (2, 'cg', 'C', 'xeon', 65000, 1);
+             INSERT INTO runs VALUES (1, 1, 1000, 4000, 4000), (2, 2, 1000, 4000, 4000);
+             INSERT INTO imported VALUES (2, 10000, 40000, 400000, 0, 5);
+             INSERT INTO jobs VALUES (7);",
+        )
+        .execute(&mut old)
+        .await
+        .expect("rows");
+        old.close().await.expect("closed");
+        for _ in 0..2 {
+            let db = ProfileDb::open(dir.path()).await.expect("opens");
+            let any = ProfileKey { cores: None, ..key("cg", Some(65)) };
+            assert_eq!(db.all().await, Ok(vec![(any, imported(10))]));
+            assert_eq!(db.learn(measured(7, key("cg", None), 10)).await, Ok(None), "it was learned from");
+        }
     });
 }

@@ -58,6 +58,7 @@ pub fn usage() -> impl Strategy<Value = Usage> {
         system_cpu: Span::ZERO,
         max_rss: Memory::from_bytes(rss),
         energy: energy.map(Energy::from_mj),
+        confidence: 750,
     })
 }
 
@@ -244,7 +245,11 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
             };
             MasterToNode::DoExec(Box::new(exec))
         }),
-        ids().prop_map(|(job, attempt)| MasterToNode::Go { job, attempt }),
+        (ids(), any::<i64>()).prop_map(|((job, attempt), mw)| MasterToNode::Go {
+            job,
+            attempt,
+            expected: Power::from_mw(mw)
+        }),
         ids().prop_map(|(job, attempt)| MasterToNode::Drop { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Stop { job, attempt, grace: Span::from_secs(30) }),
         (ids(), any::<i32>()).prop_map(|((job, attempt), signal)| MasterToNode::Signal { job, attempt, signal }),

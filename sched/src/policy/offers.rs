@@ -184,7 +184,7 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
             continue;
         }
         let looked = looked_up(&on_units, known, request, (kind, unit));
-        for (rank, (cap, whole)) in caps_of(&looked, request, kind, caps).into_iter().enumerate() {
+        for (rank, (cap, whole)) in caps_of(&looked, request, (kind, unit), caps).into_iter().enumerate() {
             let taken = if whole || request.exclusive { unit.cores } else { cores };
             let alone = request.exclusive;
             let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone, units };
@@ -230,15 +230,20 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
 /// The caps at which a job can be put on a unit, and whether it must then have been left by others: with them it has the
 /// cap that there is. Over several units it is never capped. Alone, it goes without one or with each of which there is a profile. A job on several nodes needs
 /// the same cap everywhere, so it may wait until the others are gone; so does one that has its nodes alone.
-fn caps_of(looked: &Looked, request: &Request, kind: &Kind, caps: bool) -> Vec<(Option<Power>, bool)> {
+fn caps_of(
+    looked: &Looked,
+    request: &Request,
+    (kind, unit): (&Kind, &UnitSpec),
+    caps: bool,
+) -> Vec<(Option<Power>, bool)> {
     if units_wanted(request) > 1 {
         return vec![(None, false)];
     }
     if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1 && !request.exclusive) {
         return vec![(cap, false)];
     }
-    let profiled = looked.caps().filter(|_| caps && kind.obeys);
-    let mut found: Vec<Option<Power>> = std::iter::once(None).chain(profiled.map(Some)).collect();
+    let profiled = if caps && kind.obeys { looked.caps(unit) } else { Vec::new() };
+    let mut found: Vec<Option<Power>> = std::iter::once(None).chain(profiled.into_iter().map(Some)).collect();
     if let Some(shared) = kind.shared.filter(|_| !request.exclusive)
         && !found.contains(&shared)
     {

@@ -148,6 +148,7 @@ impl Plant {
                     application: application.clone(),
                     size: String::new(),
                     hardware: "xeon".into(),
+                    cores: None,
                     cap: None,
                 };
                 let (power, duration) = (Power::from_watts(believed), Span::from_secs(100_000));

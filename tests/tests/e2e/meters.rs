@@ -1,4 +1,5 @@
-//! A node with a real meter: what it shows is the cluster's draw, and while it fails the cluster goes by estimates.
+//! A node with a real meter: what it shows is the cluster's draw and the energy of jobs, and while it fails the cluster goes by
+//! estimates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,10 @@ use tempfile::TempDir;
 /// Between two steps of the counter: short beside the interval of readings.
 const STEP: Duration = Duration::from_millis(2);
 
-/// A sysfs with one package, whose counter a thread advances by so many watts.
+/// A sysfs with one package, whose counter a thread advances by so many watts, and by those in the files in `loads`.
 struct Package {
     sysfs: TempDir,
+    loads: PathBuf,
     counter: PathBuf,
     counting: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -29,20 +31,28 @@ impl Package {
         fs::write(zone.join("max_energy_range_uj"), "262143328850\n").expect("written");
         let counter = zone.join("energy_uj");
         fs::write(&counter, "0\n").expect("written");
-        Self { sysfs, counter, counting: None }
+        let loads = sysfs.path().join("loads");
+        fs::create_dir(&loads).expect("made");
+        Self { sysfs, loads, counter, counting: None }
     }
 
     fn draw(&mut self, watts: u64) {
         self.stop();
         let counted: u64 = fs::read_to_string(&self.counter).expect("readable").trim().parse().expect("a number");
-        let (counter, aside) = (self.counter.clone(), self.sysfs.path().join("aside"));
+        let (counter, aside, loads) = (self.counter.clone(), self.sysfs.path().join("aside"), self.loads.clone());
         let (stop, stopped) = mpsc::channel();
-        let begin = Instant::now();
+        let (mut counted, mut before) = (counted, Instant::now());
         let thread = thread::spawn(move || {
             while stopped.recv_timeout(STEP) == Err(RecvTimeoutError::Timeout) {
-                let micros = u64::try_from(begin.elapsed().as_micros()).expect("a short time");
+                // A load that is gone or half written is seen at the next step.
+                let load = |entry: std::io::Result<fs::DirEntry>| fs::read_to_string(entry.ok()?.path()).ok();
+                let loads = fs::read_dir(&loads).expect("readable").filter_map(load);
+                let drawn = watts + loads.filter_map(|text| text.trim().parse::<u64>().ok()).sum::<u64>();
+                let now = Instant::now();
+                counted += drawn * u64::try_from((now - before).as_micros()).expect("a short time");
+                before = now;
                 // In one step, so that nobody reads half a number.
-                fs::write(&aside, format!("{}\n", counted + watts * micros)).expect("written");
+                fs::write(&aside, format!("{counted}\n")).expect("written");
                 fs::rename(&aside, &counter).expect("renamed");
             }
         });
@@ -117,4 +127,61 @@ fn a_meter_that_fails_is_replaced_by_estimates_until_it_works_again() {
     await_draw(&cluster, 60.0, true);
     cluster.submitter().lq(&["cancel", &job.to_string()]).succeeded();
     assert_eq!(cluster.submitter().wait(job), Some(143));
+}
+
+/// Jobs that draw so much for so long, once all of them have begun.
+fn burn(cluster: &Cluster, loads: &Path, jobs: &[(&str, u64)]) -> Vec<Value> {
+    let script = |watts: u64| {
+        let (dir, count) = (loads.display(), jobs.len());
+        format!(
+            "touch {dir}/$LIMO_JOB_ID; until [ $(ls {dir} | wc -l) -ge {count} ]; do sleep 0.01; done; \
+             echo {watts} > {dir}/$LIMO_JOB_ID; sleep 2; echo 0 > {dir}/$LIMO_JOB_ID"
+        )
+    };
+    let submitter = cluster.submitter();
+    let submit =
+        |(cores, watts): &(&str, u64)| submitter.detach(&["--app", "burn", "-c", cores, "sh", "-c", &script(*watts)]);
+    let ids: Vec<u64> = jobs.iter().map(submit).collect();
+    ids.iter().for_each(|id| assert_eq!(submitter.wait(*id), Some(0)));
+    fs::remove_dir_all(loads).expect("removed");
+    fs::create_dir(loads).expect("made");
+    submitter.show(&ids)
+}
+
+/// Within 5 %.
+fn near(value: &Value, expected: f64) {
+    let got = value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
+    assert!((got - expected).abs() <= 0.05 * expected, "{got}, not {expected}");
+}
+
+/// 30 W above idle for two seconds: alone, and by two jobs beside each other.
+#[test]
+fn energy_of_jobs_is_what_the_counter_shows_above_idle() {
+    let mut package = Package::new();
+    package.draw(40);
+    let sysfs = package.path().to_str().expect("UTF-8").to_owned();
+    // What the operator wrote is wrong: what is seen counts.
+    let options = ["--cpus", "4", "--idle", "10 W", "--nameplate", "400 W", "--reading-interval", "100ms"];
+    let cluster =
+        Setup::default().node("n1", &[&options[..], &["--meter", "powercap", "--sysfs", &sysfs]].concat()).start();
+    await_draw(&cluster, 40.0, true);
+    for job in burn(&cluster, &package.loads, &[("2", 30)]) {
+        near(&job["energy_j"], 60.0);
+        assert_eq!((&job["energy_measured"], &job["energy_confidence"]), (&Value::from(true), &Value::from(1.0)));
+    }
+    let profiles = cluster.submitter().lconf(&["profile", "list", "--json"]).succeeded();
+    let profiles: Value = serde_json::from_str(&profiles).expect("JSON");
+    let [learned] = profiles["profiles"].as_array().expect("a list").as_slice() else { panic!("{profiles}") };
+    let key = ["application", "cores", "runs"].map(|name| learned[name].clone());
+    assert_eq!(key, [Value::from("burn"), Value::from(2), Value::from(1)]);
+    near(&learned["power_w"], 30.0);
+    near(&learned["energy_j"], 60.0);
+    // One core is expected to draw 30 W, which is below its nameplate, three 45 W: so 2/5 and 3/5 of 60 J.
+    let jobs = burn(&cluster, &package.loads, &[("1", 12), ("3", 18)]);
+    for (job, part) in jobs.iter().zip([0.4, 0.6]) {
+        near(&job["energy_j"], 60.0 * part);
+        // One may be alone for the moment that the other takes to begin.
+        let confidence = job["energy_confidence"].as_f64().expect("a number");
+        assert!((part - 0.01..part + 0.2).contains(&confidence), "{confidence}, not {part}");
+    }
 }

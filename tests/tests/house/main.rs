@@ -29,8 +29,11 @@ fn check_sources(rule: &str, find: impl Fn(&sources::Source) -> Vec<String>) {
 }
 
 #[test]
-fn the_core_depends_on_data_and_errors_only() {
-    check("model and sched depend on serde, thiserror and each other only", &packages::impure(&packages::read(root())));
+fn the_core_depends_on_data_errors_and_numbers_only() {
+    check(
+        "model and sched depend on serde, thiserror, libm and each other only",
+        &packages::impure(&packages::read(root())),
+    );
 }
 
 #[test]

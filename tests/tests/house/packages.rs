@@ -31,7 +31,7 @@ const HOUSE: [(&str, &[&str]); 19] = [
 ];
 
 /// Crates that `model` and `sched` may use.
-const PURE: [&str; 2] = ["serde", "thiserror"];
+const PURE: [&str; 3] = ["serde", "thiserror", "libm"];
 
 #[derive(Debug, Clone)]
 pub struct Package {

@@ -359,7 +359,7 @@ async fn node(
                     let _ = acknowledged.send(Instant::now());
                     None
                 }
-                Frame::Message(MasterToNode::Go { job, attempt }) => {
+                Frame::Message(MasterToNode::Go { job, attempt, .. }) => {
                     running.insert(job, attempt);
                     started.fetch_add(1, Ordering::Relaxed);
                     Some(NodeToMaster::Started { job, attempt })

@@ -38,6 +38,7 @@ pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
                     application: application_name.to_owned(),
                     size: size.to_owned(),
                     hardware: spec.hardware.clone(),
+                    cores: None,
                     cap: None,
                 };
                 let profile = Profile {

@@ -177,7 +177,13 @@ async fn hardware(cluster: &Cluster<'_>) -> Result<String> {
 fn profile(dir: &Path, hardware: &str) -> Result<String> {
     use limo_model::{EstimateSource, Profile, ProfileKey};
     let path = dir.join("profiles.csv");
-    let key = ProfileKey { application: "steady".into(), size: String::new(), hardware: hardware.into(), cap: None };
+    let key = ProfileKey {
+        application: "steady".into(),
+        size: String::new(),
+        hardware: hardware.into(),
+        cores: None,
+        cap: None,
+    };
     let duration = Span::from_secs(600);
     let (energy, source) = (USUAL * duration, EstimateSource::Imported);
     let profile = Profile { duration, power: USUAL, energy, spread_permille: 0, runs: 1, source };

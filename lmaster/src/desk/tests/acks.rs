@@ -37,7 +37,8 @@ fn silence_moves_the_job_to_another_node() {
     let drop = MasterToNode::Drop { job: JOB, attempt: Attempt(1) };
     assert!(bench.orders(n1).contains(&drop));
     bench.report(n2, NodeToMaster::JobAck { job: JOB, attempt: Attempt(2) });
-    assert_eq!(bench.orders(n2), [MasterToNode::Go { job: JOB, attempt: Attempt(2) }]);
+    let orders = bench.orders(n2);
+    assert!(matches!(orders.as_slice(), [MasterToNode::Go { job: JOB, attempt: Attempt(2), .. }]), "{orders:?}");
     bench.report(n2, NodeToMaster::Started { job: JOB, attempt: Attempt(2) });
     assert_eq!(words(&bench.heard(client)), ["Running", "Attached"]);
 }

@@ -252,7 +252,7 @@ fn only_good_runs_teach() {
         bench.report(node, ended(job, attempt, code));
     }
     let [lesson] = bench.lessons.as_slice() else { panic!("{:?}", bench.lessons) };
-    assert_eq!((lesson.job, lesson.key.to_string().as_str()), (JobId(1), "cg on xeon"));
+    assert_eq!((lesson.job, lesson.key.to_string().as_str()), (JobId(1), "cg on xeon, 1 core"));
     assert_eq!(lesson.energy.over(lesson.duration), Power::from_watts(60));
 }
 

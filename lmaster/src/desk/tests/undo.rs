@@ -228,8 +228,13 @@ fn a_change_of_thousands_of_things_is_several() {
     let root = bench.client(0);
     let before = changes(&mut bench, 100).0.len();
     let profile = |number: u32| {
-        let key =
-            ProfileKey { application: format!("a{number}"), size: String::new(), hardware: "xeon".into(), cap: None };
+        let key = ProfileKey {
+            application: format!("a{number}"),
+            size: String::new(),
+            hardware: "xeon".into(),
+            cores: None,
+            cap: None,
+        };
         let (duration, power) = (Span::from_secs(10), Power::from_watts(20));
         let energy = power * duration;
         (key, Profile { duration, power, energy, spread_permille: 0, runs: 1, source: EstimateSource::Imported })

@@ -182,7 +182,13 @@ mod tests {
         for (hardware, cap, secs) in
             [("slow", None, 200), ("fast", None, 100), ("fast", Some(Power::from_watts(8)), 150)]
         {
-            let key = ProfileKey { application: "a".into(), size: String::new(), hardware: hardware.into(), cap };
+            let key = ProfileKey {
+                application: "a".into(),
+                size: String::new(),
+                hardware: hardware.into(),
+                cores: None,
+                cap,
+            };
             let (power, duration, source) = (Power::from_watts(10), Span::from_secs(secs), EstimateSource::Learned);
             let energy = power * duration;
             let profile = Some(Profile { duration, power, energy, spread_permille: 0, runs: 3, source });

@@ -232,7 +232,7 @@ pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<P
     for (index, draw) in draws.into_iter().enumerate() {
         let (power, duration) = (Power::from_watts(draw), Span::from_secs(30 + 1000 / (draw + 1)));
         let (application, hardware) = (format!("app{}", index % 2), HARDWARE[index / 2].into());
-        let key = ProfileKey { application, size: String::new(), hardware, cap: cap(index) };
+        let key = ProfileKey { application, size: String::new(), hardware, cores: None, cap: cap(index) };
         let (energy, source) = (power * duration, EstimateSource::Learned);
         let profile = Profile { duration, power, energy, spread_permille: 0, runs: 3, source };
         world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");

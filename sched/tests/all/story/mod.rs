@@ -238,6 +238,7 @@ impl Story {
             application: app.into(),
             size: String::new(),
             hardware: hardware.into(),
+            cores: given.get("cores").map(|text| parse(text)),
             cap: given.get("cap").map(|text| watts(text)),
         };
         let profile = Profile {

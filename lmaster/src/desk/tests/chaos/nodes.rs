@@ -141,7 +141,7 @@ impl World {
                 self.nodes[node].leases.extend(exec.lease.map(|lease| (key, lease.span)));
                 self.assigned(node, key);
             }
-            MasterToNode::Go { job, attempt } => self.go(node, (job, attempt)),
+            MasterToNode::Go { job, attempt, .. } => self.go(node, (job, attempt)),
             MasterToNode::Drop { job, attempt } => self.nodes[node].drop_held((job, attempt)),
             MasterToNode::EndedAck { job, attempt } => {
                 let record = self.nodes[node].forget((job, attempt));

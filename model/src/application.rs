@@ -1,0 +1,231 @@
+//! The name by which a job's profiles are known: what its submitter calls it, else its user, its command and the shape of
+//! its arguments.
+//!
+//! `ada+cg+-n+N` is what user `ada` runs as `cg -n 5` and as `cg -n 70`; the numbers are the size class. An interpreter is no
+//! application: `python3 train.py --epochs 3` is `train.py`. Parts are joined by `+`, which no other name has.
+
+use crate::id::{NAME_LIMIT, NameError, check_name};
+
+/// Joins the parts of a name that was derived from a command.
+pub const JOINT: char = '+';
+
+/// Stands for a command of which nothing can be said, such as a shell that reads its standard input.
+pub const UNKNOWN: &str = "_";
+
+/// Run the script or line that follows.
+const INTERPRETERS: [&str; 17] = [
+    "sh", "ash", "bash", "dash", "zsh", "ksh", "fish", "csh", "tcsh", "python", "perl", "ruby", "node", "lua", "julia",
+    "Rscript", "java",
+];
+
+/// Run the command that follows their options.
+const WRAPPERS: [&str; 14] = [
+    "env", "nice", "ionice", "time", "timeout", "nohup", "stdbuf", "numactl", "taskset", "setsid", "mpirun", "mpiexec",
+    "srun", "exec",
+];
+
+/// Longest word of the arguments that is kept: a longer one is hardly the name of a mode.
+const WORD_LIMIT: usize = 16;
+
+/// What a command is known by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Derived {
+    /// Begins with [`JOINT`]: [`of_user`] puts the user before it. Or [`UNKNOWN`].
+    pub application: String,
+    /// The numbers among its arguments; may be empty.
+    pub size: String,
+}
+
+/// What a command line is known by.
+pub fn of_command(argv: &[impl AsRef<[u8]>]) -> Derived {
+    let words: Vec<_> = argv.iter().map(|word| String::from_utf8_lossy(word.as_ref())).collect();
+    let mut rest = words.iter().map(AsRef::as_ref).peekable();
+    while let Some(word) = rest.next() {
+        let name = plain(file_name(word));
+        if WRAPPERS.contains(&name.as_str()) {
+            while rest.next_if(|word| is_setting(word)).is_some() {}
+            continue;
+        }
+        return match interpreted(&name, &mut rest) {
+            None => shape(&name, rest),
+            Some(Some(script)) => shape(&script, rest),
+            Some(None) => break,
+        };
+    }
+    Derived { application: UNKNOWN.to_owned(), size: String::new() }
+}
+
+/// What an interpreter is to run: `None` if `name` is none, `Some(None)` if it does not say.
+fn interpreted<'a>(name: &str, rest: &mut impl Iterator<Item = &'a str>) -> Option<Option<String>> {
+    // `python3.11` is `python`.
+    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if !INTERPRETERS.contains(&kind) {
+        return None;
+    }
+    while let Some(word) = rest.next() {
+        match word {
+            "-c" | "-e" => return Some(rest.next().map(|text| format!("inline-{:016x}", digest(text)))),
+            "-m" => return Some(rest.next().map(plain)),
+            "-" | "-s" => return Some(None),
+            _ if word.starts_with('-') => {}
+            _ => return Some(Some(plain(file_name(word)))),
+        }
+    }
+    Some(None)
+}
+
+/// An option, a number or a variable, which a wrapper takes.
+fn is_setting(word: &str) -> bool {
+    word.starts_with('-') || word.contains('=') || is_number(word)
+}
+
+fn shape<'a>(name: &str, words: impl Iterator<Item = &'a str>) -> Derived {
+    let (mut application, mut numbers) = (format!("{JOINT}{name}"), Vec::new());
+    for word in words {
+        let (option, value) = split(word);
+        for part in [option, value].into_iter().flatten() {
+            application.push(JOINT);
+            if is_number(part) {
+                application.push('N');
+                numbers.push(part);
+            } else {
+                application += &general(part);
+            }
+        }
+    }
+    let size = numbers.join("x");
+    let size = if size.len() > NAME_LIMIT { format!("{:016x}", digest(&size)) } else { size };
+    Derived { application, size }
+}
+
+/// `--size=5` and `-n5` are an option with its value.
+fn split(word: &str) -> (Option<&str>, Option<&str>) {
+    if !word.starts_with('-') || is_number(word) {
+        return (None, Some(word));
+    }
+    match word.split_once('=') {
+        Some((option, value)) => (Some(option), Some(value)),
+        None => match word.split_at_checked(2) {
+            Some((option, value)) if is_number(value) => (Some(option), Some(value)),
+            _ => (Some(word), None),
+        },
+    }
+}
+
+/// Digits with at most one point, a sign before it and a unit of up to two letters after it.
+fn is_number(word: &str) -> bool {
+    let word = word.strip_prefix('-').unwrap_or(word);
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = word.len() - digits.len();
+    unit <= 2 && digits.parse::<f64>().is_ok() && digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Options and short words as they are, of files the kind: what else is there tells runs apart, not applications.
+fn general(word: &str) -> String {
+    let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_');
+    if word.len() <= WORD_LIMIT && is_word(word) {
+        return word.to_owned();
+    }
+    match word.rsplit_once('.') {
+        Some((_, kind)) if !kind.is_empty() && kind.len() <= 5 && is_word(kind) => format!("_.{kind}"),
+        _ => "_".to_owned(),
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+/// With what a part of a name may not have replaced by `_`.
+fn plain(name: &str) -> String {
+    let replaced = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+    let name: String = name.chars().map(replaced).collect();
+    if name.is_empty() { UNKNOWN.to_owned() } else { name }
+}
+
+/// The name of a user's application, from what [`of_command`] gave or the submitter chose. One that is too long ends in a
+/// digest.
+///
+/// # Errors
+/// If the name has a `+` elsewhere than at its begin, or is no name: see [`check_name`].
+pub fn of_user(user: &str, application: &str) -> Result<String, NameError> {
+    let Some(rest) = application.strip_prefix(JOINT) else {
+        check_name("application", application)?;
+        return match application.find(JOINT) {
+            None => Ok(application.to_owned()),
+            Some(_) => Err(NameError::Character { what: "application", name: application.to_owned(), found: JOINT }),
+        };
+    };
+    let full = format!("{}{JOINT}{rest}", plain(user));
+    if full.len() <= NAME_LIMIT {
+        check_name("application", &full)?;
+        return Ok(full);
+    }
+    let short = |text: &str| plain(text).chars().take(NAME_LIMIT / 4).collect::<String>();
+    let command = rest.split(JOINT).next().unwrap_or(UNKNOWN);
+    Ok(format!("{}{JOINT}{}{JOINT}{:016x}", short(user), short(command), digest(&full)))
+}
+
+/// The command in the name of a user's application; `None` if the submitter chose the name.
+pub fn command_of(application: &str) -> Option<&str> {
+    application.split(JOINT).nth(1).filter(|command| !command.is_empty())
+}
+
+/// FNV-1a, 64 bits. Tells names apart that nobody makes equal on purpose: they are one user's.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, application: &str, size: &str) {
+        let argv: Vec<&str> = line.split(' ').collect();
+        let expected = Derived { application: application.into(), size: size.into() };
+        assert_eq!(of_command(&argv), expected, "{line}");
+    }
+
+    #[test]
+    fn numbers_are_the_size_and_files_and_long_words_do_not_count() {
+        check("sleep 1", "+sleep+N", "1");
+        check("sleep 600", "+sleep+N", "600");
+        check("/opt/bin/cg.B", "+cg.B", "");
+        check("./cg -n 5 --tol=1e-6 -j8 in/mesh_7.vtk", "+cg+-n+N+--tol+N+-j+N+_.vtk", "5x1e-6x8");
+        check("git gc --prune=now", "+git+gc+--prune+now", "");
+        check("solve 10m -3", "+solve+N+N", "10mx-3");
+        check("run 0f3e9c2a77b1d04e", "+run+_", "");
+        check("my+prog /", "+my_prog+_", "");
+    }
+
+    #[test]
+    fn interpreters_and_wrappers_are_not_applications() {
+        check("python3 train.py --epochs 3", "+train.py+--epochs+N", "3");
+        check("python3.11 -m timeit", "+timeit", "");
+        check("sh job.sh a", "+job.sh+a", "");
+        check("env OMP_NUM_THREADS=4 nice -n 5 ./cg 7", "+cg+N", "7");
+        check("mpirun -np 4 ./lu", "+lu", "");
+        check("java -jar app.jar x", "+app.jar+x", "");
+        check("bash", UNKNOWN, "");
+        check("python3 -", UNKNOWN, "");
+        check("nice -n 5", UNKNOWN, "");
+        let inline = |text: &str| of_command(&["sh", "-c", text]).application;
+        assert_ne!(inline("sleep 1"), inline("sleep 600"));
+        assert!(inline("sleep 1").starts_with("+inline-"));
+    }
+
+    #[test]
+    fn a_name_has_its_user_and_only_derived_names_have_a_joint() {
+        assert_eq!(of_user("ada", "+sleep+N"), Ok("ada+sleep+N".into()));
+        assert_eq!(of_user("ada", "cg"), Ok("cg".into()));
+        assert_eq!(of_user("a+b", "+cg"), Ok("a_b+cg".into()));
+        assert!(matches!(of_user("eve", "ada+sleep+N"), Err(NameError::Character { found: '+', .. })));
+        assert!(matches!(of_user("eve", "+a/b"), Err(NameError::Character { found: '/', .. })));
+        assert!(of_user("eve", "").is_err());
+        assert_eq!((command_of("ada+sleep+N"), command_of("cg"), command_of("c++")), (Some("sleep"), None, None));
+        let long = |word: &str| of_user("ada", &format!("+{}+{word}", "x".repeat(60))).expect("a name");
+        assert_eq!(long("a").len(), 3 + 1 + 16 + 1 + 16);
+        assert_ne!(long("a"), long("b"));
+        assert_eq!(command_of(&long("a")), Some("x".repeat(16).as_str()));
+    }
+}

@@ -1,0 +1,122 @@
+//! Runs alone, beside each other, paused and hardly seen; and that shares add up.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+fn watts(watts: i64) -> Power {
+    Power::from_watts(watts)
+}
+
+/// Idle at 10 W until the 20th second, a look each second.
+fn idle_for_20_s() -> Attribution {
+    let mut machine = Attribution::new(watts(3));
+    (1..=20).for_each(|at| machine.look(secs(at), watts(10), secs(1)));
+    machine
+}
+
+#[test]
+fn a_run_alone_used_what_the_meter_shows_above_idle() {
+    let mut machine = idle_for_20_s();
+    assert_eq!(machine.idle(), watts(10), "what was seen counts, not what was written");
+    machine.start(1, watts(99), secs(20));
+    (21..=50).for_each(|at| machine.look(secs(at), watts(35), secs(1)));
+    machine.end(1, secs(50));
+    assert!(!machine.awaits_look(1));
+    // 25 W for 30 s.
+    assert_eq!(machine.take(1, secs(50)), Some(Attributed { energy: Energy::from_joules(750), confidence: 1_000 }));
+    assert_eq!(machine.take(1, secs(50)), None);
+    (51..=60).for_each(|at| machine.look(secs(at), watts(30), secs(1)));
+    assert!(machine.idle() > watts(10), "the machine is idle again");
+}
+
+#[test]
+fn runs_beside_each_other_share_by_what_was_expected_of_them() {
+    let mut machine = idle_for_20_s();
+    machine.start(1, watts(30), secs(20));
+    machine.start(2, watts(10), secs(30));
+    (21..=30).for_each(|at| machine.look(secs(at), watts(40), secs(1)));
+    (31..=40).for_each(|at| machine.look(secs(at), watts(50), secs(1)));
+    machine.end(1, secs(40));
+    machine.end(2, secs(40));
+    // 300 J alone and three quarters of 400 J; for 10 s alone, for 10 s with three quarters.
+    assert_eq!(machine.take(1, secs(40)), Some(Attributed { energy: Energy::from_joules(600), confidence: 875 }));
+    assert_eq!(machine.take(2, secs(40)), Some(Attributed { energy: Energy::from_joules(100), confidence: 250 }));
+}
+
+#[test]
+fn few_looks_make_an_energy_less_sure_and_gaps_leave_it_unknown() {
+    let mut machine = idle_for_20_s();
+    machine.start(1, watts(30), secs(20));
+    machine.look(secs(25), watts(40), secs(5));
+    machine.end(1, secs(27));
+    assert!(machine.awaits_look(1), "its end was not seen");
+    machine.look(secs(30), watts(22), secs(5));
+    assert!(!machine.awaits_look(1));
+    // 150 J, and all of the 60 J in which it still ran for 2 s; two values are a fifth of enough.
+    assert_eq!(machine.take(1, secs(30)), Some(Attributed { energy: Energy::from_joules(210), confidence: 200 }));
+    machine.start(2, watts(30), secs(40));
+    machine.look(secs(50), watts(40), secs(8));
+    machine.end(2, secs(50));
+    assert_eq!(machine.take(2, secs(50)), None, "8 s of 10 were seen");
+    machine.start(3, watts(30), secs(60));
+    machine.look(secs(70), watts(40), secs(9));
+    machine.end(3, secs(70));
+    // 270 J in the 9 s that were seen.
+    assert_eq!(machine.take(3, secs(70)).map(|found| found.energy), Some(Energy::from_joules(300)));
+}
+
+#[test]
+fn a_paused_run_has_no_part() {
+    let mut machine = idle_for_20_s();
+    machine.start(1, watts(10), secs(20));
+    machine.start(2, watts(10), secs(20));
+    machine.look(secs(22), watts(30), secs(2));
+    machine.set_paused(1, true, secs(23));
+    // 80 J: for a second of two both ran.
+    machine.look(secs(24), watts(50), secs(2));
+    machine.look(secs(28), watts(20), secs(4));
+    machine.set_paused(1, false, secs(28));
+    machine.look(secs(30), watts(30), secs(2));
+    let end = |machine: &mut Attribution, token| {
+        machine.end(token, secs(30));
+        machine.take(token, secs(30)).map(|found| found.energy)
+    };
+    // 20, 80/3 and 20 J; 20, 160/3, 40 and 20 J. A millionth of what is shared out may be lost.
+    assert_eq!(end(&mut machine, 1), Some(Energy::from_mj(66_666)));
+    assert_eq!(end(&mut machine, 2), Some(Energy::from_mj(133_333)));
+}
+
+proptest! {
+    /// However runs come, overlap and go: what is attributed is what was drawn above idle, to a thousandth.
+    #[test]
+    fn shares_add_up_to_what_was_drawn(
+        runs in prop::collection::vec((0_u64..100, 1_u64..100, 1_i64..100_000), 1..12),
+        draws in prop::collection::vec(10_000_i64..500_000, 200),
+    ) {
+        let mut machine = idle_for_20_s();
+        let spans = || runs.iter().map(|(from, length, _)| (20 + from, 20 + from + length));
+        let mut drawn = 0;
+        for (at, draw) in (20_u64..).zip(&draws) {
+            for (token, ((from, until), (.., weight))) in (0..).zip(spans().zip(&runs)) {
+                if from == at {
+                    machine.start(token, Power::from_mw(*weight), secs(at));
+                }
+                if until == at {
+                    machine.end(token, secs(at));
+                }
+            }
+            // Idle must not move.
+            let active = spans().any(|(from, until)| from <= at && at < until);
+            let shown = if active { *draw } else { 10_000 };
+            drawn += shown - 10_000;
+            machine.look(secs(at + 1), Power::from_mw(shown), secs(1));
+        }
+        let used: i64 = (0..runs.len() as u64).filter_map(|token| machine.take(token, secs(300))).map(|found| found.energy.mj()).sum();
+        prop_assert!((used - drawn).abs() <= drawn / 1_000 + 12, "{used} mJ of {drawn} mJ");
+    }
+}

@@ -1,0 +1,190 @@
+//! What was measured of one application and size class on one type of hardware, by cores and caps, and what follows for
+//! counts of cores and caps between and beyond those that were measured.
+//!
+//! Cores. Between two measured counts the draw is interpolated linearly, the duration by logarithms. On more cores than
+//! were measured a job draws in proportion, but no more than the nameplate says of so many cores, and takes as long: no
+//! speed-up is assumed. On fewer it draws what the nameplate says of them, but no more than was measured, and takes longer
+//! in proportion. Draws that are not known are so taken for higher than they are, rather than for lower.
+//!
+//! Caps. Between two measured caps the logarithms of duration and draw are interpolated over that of the cap; the run
+//! without a cap stands where a cap begins to bite. For a count of cores without measured caps, those of another count tell
+//! by how much a cap slows a run down. Below the lowest measured cap, the caller's formula counts.
+
+use limo_model::{EstimateSource, Power, Profile, Span, UnitSpec};
+
+/// What is expected of a run, and from what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Value {
+    pub duration: Span,
+    pub power: Power,
+    pub energy: limo_model::Energy,
+    pub source: EstimateSource,
+    pub runs: u32,
+    pub grounds: Grounds,
+}
+
+/// How far an estimate is from what was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Grounds {
+    /// The count of cores that was measured, if it is another.
+    pub cores: Option<u32>,
+    /// Between measured caps, or beyond them.
+    pub caps: bool,
+    /// Between measured sizes.
+    pub sizes: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    cores: Option<u32>,
+    cap: Option<Power>,
+    profile: Profile,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table(Vec<Point>);
+
+impl Value {
+    /// What the runs of a profile support. Few runs prove little, and a wide spread less: a learned duration is its median
+    /// with the spread and, of n runs, the n-th part of it on top.
+    fn measured(profile: &Profile) -> Self {
+        let Profile { duration, power, energy, spread_permille, runs, source } = *profile;
+        let margin = match source {
+            EstimateSource::Learned => i64::from(spread_permille.min(10_000)) + 1_000 / i64::from(runs.max(1)),
+            EstimateSource::Imported | EstimateSource::Nameplate => 0,
+        };
+        let duration = duration.scaled(1_000 + margin, 1_000);
+        Self { duration, power, energy, source, runs, grounds: Grounds::default() }
+    }
+
+    fn derived(self, duration: Span, power: Power, grounds: Grounds) -> Self {
+        Self { duration, power, energy: power * duration, grounds, ..self }
+    }
+
+    /// A part `fraction` of the way to `other`, by logarithms.
+    pub fn towards(self, other: &Self, fraction: f64) -> Self {
+        let duration = Span::from_ms(between(self.duration.ms(), other.duration.ms(), fraction));
+        let power = Power::from_mw(between(self.power.mw(), other.power.mw(), fraction));
+        self.derived(duration, power, Grounds { sizes: true, ..self.grounds }).least(other)
+    }
+
+    fn least(self, other: &Self) -> Self {
+        Self { runs: self.runs.min(other.runs), source: self.source.max(other.source), ..self }
+    }
+}
+
+/// By logarithms; of what has none, linearly.
+fn between(from: i64, to: i64, fraction: f64) -> i64 {
+    let (low, high) = (from as f64, to as f64);
+    let value = if from > 0 && to > 0 {
+        libm::exp(libm::log(low) * (1.0 - fraction) + libm::log(high) * fraction)
+    } else {
+        low * (1.0 - fraction) + high * fraction
+    };
+    libm::round(value) as i64
+}
+
+/// How far `value` is between two others, by logarithms.
+pub(super) fn fraction(low: i64, value: i64, high: i64) -> f64 {
+    let log = |value: i64| libm::log(value.max(1) as f64);
+    if high <= low { 0.0 } else { (log(value) - log(low)) / (log(high) - log(low)) }
+}
+
+impl Table {
+    pub fn add(&mut self, cores: Option<u32>, cap: Option<Power>, profile: Profile) {
+        self.0.push(Point { cores, cap, profile });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn caps(&self) -> impl Iterator<Item = Power> {
+        self.0.iter().filter_map(|point| point.cap)
+    }
+
+    fn exactly(&self, cores: Option<u32>, cap: Option<Power>) -> Option<Value> {
+        let same = |point: &&Point| point.cores == cores && point.cap == cap;
+        self.0.iter().find(same).map(|point| Value::measured(&point.profile))
+    }
+
+    /// As it was measured, on so many cores or on any.
+    pub fn measured(&self, cores: u32, cap: Option<Power>) -> Option<Value> {
+        self.exactly(Some(cores), cap).or_else(|| self.exactly(None, cap))
+    }
+
+    /// Without a cap.
+    pub fn free(&self, unit: &UnitSpec, cores: u32) -> Option<Value> {
+        if let Some(value) = self.measured(cores, None) {
+            return Some(value);
+        }
+        let counts = || self.0.iter().filter(|point| point.cap.is_none()).filter_map(|point| point.cores);
+        let at = |count| self.exactly(Some(count), None);
+        let (fewer, more) =
+            (counts().filter(|count| *count < cores).max(), counts().filter(|count| *count > cores).min());
+        let (low, high) = (fewer.and_then(at), more.and_then(at));
+        let part = |power: Power, of: u32| power.scaled(i64::from(cores), i64::from(of.max(1)));
+        let nameplate = part(unit.nameplate, unit.cores);
+        let grounds = Grounds { cores: fewer.or(more), ..Grounds::default() };
+        match ((low, fewer.unwrap_or(1)), (high, more.unwrap_or(1))) {
+            ((Some(low), from), (Some(high), to)) => {
+                let steps = (i64::from(cores - from), i64::from(to - from));
+                let power = low.power + (high.power - low.power).scaled(steps.0, steps.1);
+                let way = fraction(from.into(), cores.into(), to.into());
+                let duration = Span::from_ms(between(low.duration.ms(), high.duration.ms(), way));
+                Some(low.derived(duration, power, grounds).least(&high))
+            }
+            ((Some(low), from), _) => {
+                let power = part(low.power, from).min(nameplate.max(low.power));
+                Some(low.derived(low.duration, power, grounds))
+            }
+            (_, (Some(high), of)) => {
+                let power = nameplate.max(part(high.power, of)).min(high.power);
+                let duration = high.duration.scaled(i64::from(of), i64::from(cores.max(1)));
+                Some(high.derived(duration, power, grounds))
+            }
+            _ => None,
+        }
+    }
+
+    /// Of runs of several size classes without a cap, that with the highest draw on so many cores.
+    pub fn highest(&self, unit: &UnitSpec, cores: u32) -> Option<Value> {
+        let alone = |point: &Point| Self(vec![*point]).free(unit, cores);
+        self.0.iter().filter_map(alone).max_by_key(|value| (value.power, value.duration))
+    }
+
+    /// Under a cap between those that were measured, or between the highest of them and where caps begin to bite. `free` is
+    /// the same run without a cap. `None` if that is not known.
+    pub fn capped(&self, unit: &UnitSpec, (cores, cap): (u32, Power), free: &Value) -> Option<Value> {
+        let counts = self.0.iter().filter(|point| point.cap.is_some()).map(|point| point.cores);
+        // That of as many cores, else of any, else of the nearest count.
+        let donor = counts.min_by_key(|count| match count {
+            Some(count) if *count == cores => (0, 0),
+            None => (1, 0),
+            Some(count) => (2, count.abs_diff(cores)),
+        })?;
+        let of = donor.unwrap_or(cores);
+        let uncapped = self.free(unit, of)?;
+        let bites = uncapped.power.scaled(i64::from(unit.cores), i64::from(of.max(1)));
+        if cap >= bites {
+            return Some(*free);
+        }
+        let mut points: Vec<(Power, Value)> = self
+            .0
+            .iter()
+            .filter(|point| point.cores == donor)
+            .filter_map(|point| Some((point.cap.filter(|cap| *cap < bites)?, Value::measured(&point.profile))))
+            .chain([(bites, uncapped)])
+            .collect();
+        points.sort_by_key(|(cap, _)| *cap);
+        let upper =
+            points.iter().position(|(of, _)| *of >= cap).filter(|upper| *upper > 0 || points[*upper].0 == cap)?;
+        let ((from, low), (to, high)) = (points[upper.saturating_sub(1)], points[upper]);
+        let way = if to == cap { 1.0 } else { fraction(from.mw(), cap.mw(), to.mw()) };
+        let (slow, fast) = (low.duration.ms(), high.duration.ms());
+        let duration = free.duration.scaled(between(slow, fast, way), uncapped.duration.ms().max(1));
+        let power = free.power.scaled(between(low.power.mw(), high.power.mw(), way), uncapped.power.mw().max(1));
+        let (duration, power) = (duration.max(free.duration), power.min(free.power));
+        Some(free.derived(duration, power, Grounds { caps: true, ..free.grounds }).least(&low))
+    }
+}

@@ -1,0 +1,126 @@
+//! Estimates between and beyond what was measured, worked out by hand.
+
+use limo_model::{Cores, Energy, UnitKind};
+use std::num::NonZeroU32;
+
+use super::*;
+
+type Key<'a> = (&'a str, &'a str, Option<u32>, Option<i64>);
+
+fn unit() -> UnitSpec {
+    UnitSpec {
+        name: "cpu".into(),
+        hardware: "xeon".into(),
+        kind: UnitKind::Cpu,
+        cores: 8,
+        nameplate: Power::from_watts(80),
+        caps: Some((Power::from_watts(8), Power::from_watts(80))),
+    }
+}
+
+/// Application, size, cores, cap in W; then seconds and watts.
+fn profiles(source: EstimateSource, given: &[(Key<'_>, i64, i64)]) -> BTreeMap<ProfileKey, Profile> {
+    let one = |((application, size, cores, cap), secs, watts): &(Key<'_>, i64, i64)| {
+        let (application, size, hardware) = ((*application).to_owned(), (*size).to_owned(), "xeon".to_owned());
+        let key = ProfileKey { application, size, hardware, cores: *cores, cap: cap.map(Power::from_watts) };
+        let (duration, power) = (Span::from_secs(*secs), Power::from_watts(*watts));
+        let energy = Energy::from_joules(secs * watts);
+        (key, Profile { duration, power, energy, spread_permille: 0, runs: 10, source })
+    };
+    given.iter().map(one).collect()
+}
+
+struct Case(BTreeMap<ProfileKey, Profile>);
+
+impl Case {
+    fn imported(given: &[(Key<'_>, i64, i64)]) -> Self {
+        Self(profiles(EstimateSource::Imported, given))
+    }
+
+    fn of(&self, (application, size, cores): (&str, &str, u32), cap: Option<i64>, expected: (i64, i64), origin: &str) {
+        let cores = Cores::Count(NonZeroU32::new(cores).expect("at least one"));
+        let request = Request { cores, size: size.into(), ..Request::one_core(application) };
+        let known = Known { profiles: &self.0, default_duration: Span::from_secs(3_600), cap_factor_permille: 750 };
+        let (unit, cap) = (unit(), cap.map(Power::from_watts));
+        let estimate = under_cap(known, &request, &unit, (cap, 1_000));
+        let got = (estimate.duration.ms(), estimate.power.mw());
+        assert_eq!(got, expected, "{application} {size} {cores} {cap:?}");
+        let looked = Looked::up(known, &request, &unit);
+        assert_eq!(looked.origin(&request, &unit, cap), origin);
+        assert_eq!(looked.under_cap(known, &request, &unit, cap), estimate);
+    }
+}
+
+#[test]
+fn cores_are_scaled_so_that_no_draw_is_expected_too_low() {
+    let case = Case::imported(&[(("a", "", Some(2), None), 100, 16), (("a", "", Some(4), None), 60, 28)]);
+    case.of(("a", "", 2), None, (100_000, 16_000), "imported of a");
+    // Halfway in watts; ln 3 - ln 2 is 0.585 of ln 4 - ln 2, and 100 (60/100)^0.585 = 74.17.
+    case.of(("a", "", 3), None, (74_170, 22_000), "imported of a, scaled from 2 cores to 3 cores");
+    // 28 W on 4 cores are 56 W on 8, below the nameplate's 80 W.
+    case.of(("a", "", 8), None, (60_000, 56_000), "imported of a, scaled from 4 cores to 8 cores");
+    // The nameplate says 10 W of one core, below the 16 W that two drew; they were twice as fast at best.
+    case.of(("a", "", 1), None, (200_000, 10_000), "imported of a, scaled from 2 cores to 1 core");
+    let hot = Case::imported(&[(("a", "", Some(1), None), 100, 30)]);
+    // In proportion it would be 120 W, but four cores are not rated more than 40 W.
+    hot.of(("a", "", 4), None, (100_000, 40_000), "imported of a, scaled from 1 core to 4 cores");
+    let any = Case::imported(&[(("a", "", None, None), 100, 30)]);
+    any.of(("a", "", 4), None, (100_000, 30_000), "imported of a");
+}
+
+#[test]
+fn caps_are_interpolated_between_those_that_were_measured() {
+    let case = Case::imported(&[
+        (("a", "", Some(8), None), 100, 64),
+        (("a", "", Some(8), Some(16)), 200, 16),
+        (("a", "", Some(4), None), 100, 32),
+    ]);
+    case.of(("a", "", 8), Some(16), (200_000, 16_000), "imported of a");
+    // In the middle of 16 W and 64 W by logarithms: 100 sqrt(2) s, 32 W.
+    case.of(("a", "", 8), Some(32), (141_421, 32_000), "imported of a, between measured caps");
+    case.of(("a", "", 8), Some(70), (100_000, 64_000), "imported of a");
+    // As much slower as on 8 cores, at half of the draw.
+    case.of(("a", "", 4), Some(32), (141_421, 16_000), "imported of a, between measured caps");
+    // Below what was measured: 0.75 x 64 / 8 times as long.
+    case.of(("a", "", 8), Some(8), (600_000, 8_000), "imported of a, cap by formula");
+}
+
+#[test]
+fn caps_of_a_profile_without_a_size_class_serve_jobs_with_one() {
+    let case = Case::imported(&[
+        (("a", "C", None, None), 1_000, 40),
+        (("a", "", None, None), 100, 40),
+        (("a", "", None, Some(20)), 130, 20),
+    ]);
+    case.of(("a", "C", 8), Some(20), (1_300_000, 20_000), "imported of a, between measured caps");
+    let request = Request { size: "C".into(), ..Request::one_core("a") };
+    let known = Known { profiles: &case.0, default_duration: Span::from_secs(1), cap_factor_permille: 750 };
+    assert_eq!(Looked::up(known, &request, &unit()).caps(&unit()), [Power::from_watts(20)]);
+}
+
+#[test]
+fn numbers_as_sizes_are_interpolated_and_beyond_them_only_the_draw_is_known() {
+    let case = Case::imported(&[(("a", "10", None, None), 10, 20), (("a", "1000", None, None), 1_000, 40)]);
+    // 100 is halfway from 10 to 1000 by logarithms: sqrt(10 x 1000) s, sqrt(20 x 40) W.
+    case.of(("a", "100", 8), None, (100_000, 28_284), "imported of a, between measured sizes");
+    case.of(("a", "5000", 8), None, (3_600_000, 40_000), "imported of a, of other sizes: power only");
+    case.of(("a", "big", 8), None, (3_600_000, 40_000), "imported of a, of other sizes: power only");
+    case.of(("b", "100", 8), None, (3_600_000, 80_000), "nameplate of xeon");
+}
+
+#[test]
+fn three_short_sleeps_tell_nothing_of_a_long_one() {
+    let case = Case(profiles(EstimateSource::Learned, &[(("ada+sleep+N", "1", Some(1), None), 1, 2)]));
+    case.of(
+        ("ada+sleep+N", "600", 1),
+        None,
+        (3_600_000, 2_000),
+        "learned from 10 runs of ada+sleep+N, of other sizes: power only",
+    );
+    // Of ten runs a tenth is added.
+    case.of(("ada+sleep+N", "1", 1), None, (1_100, 2_000), "learned from 10 runs of ada+sleep+N");
+    case.of(("eve+sleep+N", "1", 1), None, (3_600_000, 10_000), "nameplate of xeon");
+    case.of(("_", "", 1), None, (3_600_000, 10_000), "nameplate of xeon");
+    let imported = Case::imported(&[(("sleep", "", None, None), 7, 3)]);
+    imported.of(("eve+sleep+N", "1", 1), None, (7_000, 3_000), "imported of sleep");
+}
