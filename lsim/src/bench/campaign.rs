@@ -33,7 +33,7 @@ pub fn measure(traces: &Path, quick: bool) -> Result<Report> {
         }
         let trace = trace.display().to_string();
         let mut seconds = |policy: &str, rest: bool| -> Result<f64> {
-            let common = ["run", "--trace", &trace, "--policy", policy, "--out", &out];
+            let common = ["run", "--trace", &trace, "--policy", policy, "--out", &out, "--replace"];
             let mut arguments = common.to_vec();
             arguments.extend(["--set", "allocation=contiguous", "--budget", "70%", "--from", "2d", "--until", "5d"]);
             if rest {

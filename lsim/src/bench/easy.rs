@@ -57,7 +57,7 @@ impl Oracle {
         let scratch = Scratch::new()?;
         let out = scratch.path().join("out");
         let (trace_arg, out_arg) = (trace.display().to_string(), out.display().to_string());
-        let arguments = ["run", "--trace", &trace_arg, "--policy", "easy", "--out", &out_arg];
+        let arguments = ["run", "--trace", &trace_arg, "--policy", "easy", "--out", &out_arg, "--replace"];
         let mut best: Option<Taken> = None;
         for _ in 0..self.runs {
             let taken = child(&arguments)?;

@@ -48,6 +48,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         limits: None,
         prices: None,
         profiles: &[],
+        until: None,
     };
     let heading = Heading {
         workload: "htc".to_owned(),
@@ -61,7 +62,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
     };
     let scratch = Scratch::new()?;
     let out: PathBuf = scratch.path().join("out");
-    let mut output = Output::create(&out, heading).context("the results")?;
+    let mut output = Output::create(&out, false, heading).context("the results")?;
     let summary = simulate(&scenario, &mut output)?;
     let taken = all.taken()?;
     let largest = Some(&jobs) == COUNTS.last();

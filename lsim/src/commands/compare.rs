@@ -1,7 +1,8 @@
 //! `lsim compare`: two results of `lsim run` side by side: their figures, and which jobs start earlier or later. Exact:
 //! nothing is calculated in floating point.
 
-use std::fmt::Write as _;
+mod shown;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use crate::sweep::{cells, decimal};
+use shown::text;
 
 /// Places of all figures here.
 const PLACES: u32 = 6;
@@ -17,6 +19,8 @@ const PLACES: u32 = 6;
 const LISTED: usize = 10;
 /// What the simulation cost its machine, and what is no figure.
 const LEFT_OUT: [&str; 3] = ["schema", "wall_s", "peak_rss_bytes"];
+/// Figures of all the time of a simulation that cannot be told for longer.
+const UNTIL_THE_END: [&str; 2] = ["cost", "energy_by_state_j"];
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -57,6 +61,8 @@ struct Comparison {
     schema: u32,
     a: String,
     b: String,
+    /// Until when `energy_j` is counted in both.
+    until_s: Option<Number>,
     metrics: Vec<Metric>,
     starts: Starts,
     largest: Vec<Difference>,
@@ -107,10 +113,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             differing.join("; ")
         );
     }
-    for note in differing.iter().chain(&notes) {
+    let mut notes = [differing, notes, unfinished(&first), unfinished(&second)].concat();
+    let comparison = compared(&first, &second, &mut notes);
+    for note in &notes {
         eprintln!("lsim: note: {note}");
     }
-    let comparison = compared(&first, &second);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&comparison)?);
     } else {
@@ -134,6 +141,11 @@ impl Outcome {
         let path = folder.join("jobs.csv");
         let jobs = jobs(&read(&path)?).map_err(|error| anyhow!("{}:{error}", path.display()))?;
         Ok(Self { shown, schedule, jobs })
+    }
+
+    /// A figure, in units of 10^-6.
+    fn figure(&self, key: &str) -> Option<i128> {
+        figure(self.schedule.get(key)?)
     }
 
     fn text(&self, key: &str) -> String {
@@ -211,7 +223,55 @@ fn differences(first: &Outcome, second: &Outcome) -> (Vec<String>, Vec<String>) 
     (differing, notes)
 }
 
-fn compared(first: &Outcome, second: &Outcome) -> Comparison {
+/// Of work that was not done there is no energy, and no wait.
+fn unfinished(outcome: &Outcome) -> Vec<String> {
+    let (Some(left), Some(jobs)) = (outcome.figure("jobs_unfinished"), outcome.figure("jobs")) else {
+        return Vec::new();
+    };
+    let [left, jobs] = [left, jobs].map(|count| decimal::text(count, PLACES));
+    let told = format!("{} left {left} of {jobs} jobs unfinished: its figures are of less work", outcome.shown);
+    if left == "0" { Vec::new() } else { vec![told] }
+}
+
+/// The figures of both over the same time: energy until the later end, after which nothing happens in the other one.
+/// What cannot be told of the same time is left out, and noted. Returns that time.
+fn same_time(a: &mut Value, b: &mut Value, notes: &mut Vec<String>) -> Option<i128> {
+    let end = |schedule: &Value| schedule.get("simulated_s").and_then(figure);
+    let (first, second) = end(a).zip(end(b))?;
+    let until = first.max(second);
+    for (schedule, end) in [(&mut *a, first), (&mut *b, second)] {
+        let draw = schedule.get("draw_at_end_w").and_then(figure);
+        let energy = schedule.get("energy_j").and_then(figure).zip(draw);
+        let energy = energy.map(|(energy, draw)| energy + decimal::divide((until - end) * draw, 10_i128.pow(PLACES)));
+        schedule["energy_j"] = energy.map_or(Value::Null, |energy| Value::Number(number(energy)));
+    }
+    if first != second {
+        let removed: Vec<&str> = UNTIL_THE_END.into_iter().filter(|key| remove(a, b, key)).collect();
+        let [first, second, until] = [first, second, until].map(|end| decimal::text(end, PLACES));
+        notes.push(format!(
+            "the simulations end at {first} s and {second} s: energy_j is until {until} s in both; left out: {}",
+            removed.join(", ")
+        ));
+    }
+    let window = |schedule: &Value| ["from_s", "until_s"].map(|key| schedule.get("window")?.get(key).and_then(figure));
+    if window(a) != window(b) {
+        for key in ["window", "utilisation"] {
+            remove(a, b, key);
+        }
+        let told =
+            "what is measured is of different times; left out: window, utilisation; give both runs the same --measure";
+        notes.push(told.to_owned());
+    }
+    Some(until)
+}
+
+/// Takes a figure out of both; returns if either had it.
+fn remove(a: &mut Value, b: &mut Value, key: &str) -> bool {
+    let removed = [a, b].map(|schedule| schedule.as_object_mut()?.remove(key));
+    removed.into_iter().flatten().any(|figure| !figure.is_null())
+}
+
+fn compared(first: &Outcome, second: &Outcome, notes: &mut Vec<String>) -> Comparison {
     let (mut starts, mut largest) = (Starts::default(), Vec::new());
     for (a, b) in pairs(&first.jobs, &second.jobs) {
         let (Some(from), Some(to)) = (a.start, b.start) else {
@@ -242,10 +302,12 @@ fn compared(first: &Outcome, second: &Outcome) -> Comparison {
         by,
     };
     let largest = largest.into_iter().take(LISTED).map(difference).collect();
+    let (mut a, mut b) = (first.schedule.clone(), second.schedule.clone());
+    let until_s = same_time(&mut a, &mut b, notes).map(number);
     let mut metrics = Vec::new();
-    figures("", &first.schedule, &second.schedule, &mut metrics);
+    figures("", &a, &b, &mut metrics);
     let name = |outcome: &Outcome| format!("{} ({})", outcome.shown, outcome.text("policy"));
-    Comparison { schema: 1, a: name(first), b: name(second), metrics, starts, largest }
+    Comparison { schema: 1, a: name(first), b: name(second), until_s, metrics, starts, largest }
 }
 
 /// The jobs that both have; of several with one number the first belongs to the first.
@@ -281,9 +343,13 @@ fn figures(prefix: &str, a: &Value, b: &Value, metrics: &mut Vec<Metric>) {
     }
 }
 
+/// In units of 10^-6.
+fn figure(value: &Value) -> Option<i128> {
+    value.as_number().and_then(|number| decimal::parse(&number.to_string(), PLACES))
+}
+
 fn metric(name: String, a: &Value, b: &Value) -> Metric {
-    let value = |value: &Value| value.as_number().and_then(|number| decimal::parse(&number.to_string(), PLACES));
-    let (a, b) = (value(a), value(b));
+    let (a, b) = (figure(a), figure(b));
     let difference = a.zip(b).map(|(a, b)| b - a);
     let percent = difference.zip(a).filter(|(_, a)| *a != 0);
     let percent = percent.map(|(by, a)| decimal::divide(by * 100_000_000, a.abs()));
@@ -303,75 +369,10 @@ fn number(value: i128) -> Number {
     text.parse().unwrap_or_else(|_| Number::from(0))
 }
 
-fn text(comparison: &Comparison) -> String {
-    let Comparison { a, b, metrics, starts, largest, .. } = comparison;
-    let mut text = format!("A  {a}\nB  {b}\n\n");
-    let shown = |number: &Option<Number>| number.as_ref().map_or_else(|| "-".to_owned(), plain);
-    let signed =
-        |number: &Option<Number>| number.as_ref().map_or_else(|| "-".to_owned(), |number| sign(&plain(number)));
-    let mut rows = vec![["metric", "A", "B", "difference", "%"].map(str::to_owned)];
-    rows.extend(metrics.iter().map(|metric| {
-        let percent = metric.percent.as_ref().and_then(|number| decimal::parse(&plain(number), PLACES));
-        let percent = percent
-            .map_or_else(|| "-".to_owned(), |value| sign(&decimal::fixed(decimal::rescale(value, PLACES, 2), 2)));
-        [metric.name.clone(), shown(&metric.a), shown(&metric.b), signed(&metric.difference), percent]
-    }));
-    text.push_str(&aligned(&rows));
-    let Starts { earlier, equal, later, only_a, only_b, neither } = starts;
-    // Writing to a `String` cannot fail.
-    let _ = writeln!(text, "\njobs in B: {earlier} start earlier, {equal} at the same time, {later} later");
-    if only_a + only_b + neither > 0 {
-        let _ = writeln!(text, "{only_a} start only in A, {only_b} only in B, {neither} in neither");
-    }
-    if !largest.is_empty() {
-        text.push_str("\nthe largest differences:\n");
-        let mut rows = vec![["job", "submitted s", "start A s", "start B s", "difference s"].map(str::to_owned)];
-        rows.extend(largest.iter().map(|row| {
-            let by = sign(&decimal::text(row.by, PLACES));
-            [row.job_id.to_string(), plain(&row.submit_s), plain(&row.start_a_s), plain(&row.start_b_s), by]
-        }));
-        text.push_str(&aligned(&rows));
-    }
-    text
-}
-
-/// Without the `.0` that whole numbers get.
-fn plain(number: &Number) -> String {
-    let text = number.to_string();
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-}
-
-fn sign(text: &str) -> String {
-    let zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.' | b'-'));
-    if text.starts_with('-') || zero {
-        text.trim_start_matches(if zero { "-" } else { "" }).to_owned()
-    } else {
-        format!("+{text}")
-    }
-}
-
-/// The first column at the left, the others at the right.
-fn aligned(rows: &[[String; 5]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3, 4].map(width);
-    let mut text = String::new();
-    for row in rows {
-        let first = format!("{:<width$}", row[0], width = widths[0]);
-        let rest: Vec<String> = (1..5).map(|at| format!("  {:>width$}", row[at], width = widths[at])).collect();
-        let _ = writeln!(text, "{first}{}", rest.concat());
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use super::shown::plain;
     use super::*;
-
-    #[test]
-    fn signs() {
-        let shown = ["3", "-3", "0", "-0.00", "0.5"].map(sign);
-        assert_eq!(shown, ["+3", "-3", "0", "0.00", "+0.5"]);
-    }
 
     #[test]
     fn jobs_with_the_same_number() {

@@ -20,6 +20,9 @@ pub struct Arguments {
     /// The folder that gets jobs.csv, draw.csv, schedule.json and report.html
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Replace the result that the folder holds
+    #[arg(long)]
+    replace: bool,
     /// Print schedule.json instead of the summary
     #[arg(long)]
     json: bool,
@@ -33,7 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("lsim: note: {note}");
     }
     let heading = loaded.heading();
-    let mut output = Output::create(&arguments.out, heading.clone())?;
+    let mut output = Output::create(&arguments.out, arguments.replace, heading.clone())?;
     let (summary, row) = match &loaded.compat {
         None => (simulate(&loaded.scenario(), &mut output)?, None),
         Some(config) => {

@@ -14,9 +14,10 @@ use crate::sweep::cluster::Cluster;
 use crate::sweep::configuration::{Configuration, all};
 use crate::sweep::file::Plan;
 use crate::sweep::local::{Checked, Local, check, named};
+use crate::sweep::measures::index;
 use crate::sweep::plot;
 use crate::sweep::progress::Progress;
-use crate::sweep::results::{Results, Row};
+use crate::sweep::results::{FILE as RESULTS, Results, Row};
 use crate::sweep::table::Table;
 use crate::sweep::workers::{locked, spread};
 
@@ -224,13 +225,29 @@ fn end(configurations: &[Configuration], results: &Results, lost: &[String], out
         Some(format!("{}: {error}", configuration.labels.told()))
     });
     let failed: Vec<String> = failed.collect();
-    for (what, list) in [("failed", failed.as_slice()), ("gave no result, and runs again next time", lost)] {
+    let unfinished = configurations.iter().filter_map(|configuration| {
+        let values = results.row(&configuration.key)?.result.as_ref().ok()?;
+        let [left, jobs] = [values[index("jobs_unfinished")?]?, values[index("jobs")?]?];
+        (left > 0).then(|| format!("{}: {left} of {jobs} jobs", configuration.labels.told()))
+    });
+    let unfinished: Vec<String> = unfinished.collect();
+    for (what, list) in [
+        ("failed", failed.as_slice()),
+        ("gave no result, and runs again next time", lost),
+        ("left unfinished, so that its figures are of less work", &unfinished),
+    ] {
         for one in list.iter().take(TOLD) {
             eprintln!("lsim: {what}: {one}");
         }
         if list.len() > TOLD {
             eprintln!("lsim: {what}: and {} more", list.len() - TOLD);
         }
+    }
+    let others = results.len() - configurations.iter().filter(|of| results.row(&of.key).is_some()).count();
+    if others > 0 {
+        let rows =
+            if others == 1 { "1 row of another sweep".to_owned() } else { format!("{others} rows of other sweeps") };
+        eprintln!("lsim: note: {RESULTS} has {rows}; table.csv and plot.html are of this one alone");
     }
     eprintln!("lsim: the results are in {}", out.display());
     if failed.is_empty() && lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

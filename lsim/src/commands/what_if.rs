@@ -51,6 +51,9 @@ pub struct Arguments {
     /// A folder for jobs.csv, draw.csv, schedule.json and report.html of the simulation in which this is otherwise
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Replace the result that the folder holds
+    #[arg(long, requires = "out")]
+    replace: bool,
     /// Print JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -62,8 +65,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let past = Past::read(&arguments.from)?;
     let mut notes = Vec::new();
     let otherwise = otherwise(arguments, &past, &mut notes)?;
-    let (same, _) = simulated(&past, &Otherwise::default(), None)?;
-    let (other, sources) = simulated(&past, &otherwise, arguments.out.as_deref())?;
+    let (same, _) = simulated(&past, &Otherwise::default(), None, false)?;
+    let (other, sources) = simulated(&past, &otherwise, arguments.out.as_deref(), arguments.replace)?;
     notes.extend(told(&past, sources));
     let name = otherwise.policy.map_or_else(|| "otherwise".to_owned(), |(preset, _)| preset.name().to_owned());
     let columns = [("as it was".to_owned(), &past.figures), ("simulated as it was".to_owned(), &same), (name, &other)];
@@ -85,13 +88,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// One simulation of all of the history.
-fn simulated(past: &Past, otherwise: &Otherwise, out: Option<&Path>) -> Result<(Figures, Sources)> {
+fn simulated(past: &Past, otherwise: &Otherwise, out: Option<&Path>, replace: bool) -> Result<(Figures, Sources)> {
     let again = Again::new(past, otherwise);
     let heading = heading(past, otherwise);
     let figures = |metrics: &Metrics, summary: Summary| Figures::of(metrics, summary.budgets, summary.end - past.start);
     let figures = match out {
         Some(out) => {
-            let mut output = Output::create(out, heading)?;
+            let mut output = Output::create(out, replace, heading)?;
             let summary = simulate_load(&again, again.rules(), &mut output)?;
             figures(output.metrics(), summary)
         }

@@ -42,6 +42,8 @@ pub struct Scenario<'a> {
     pub prices: Option<Curve<Price>>,
     /// What the scheduler knows of applications.
     pub profiles: &'a [(ProfileKey, Profile)],
+    /// Until when the simulation goes on though nothing is left to run: what is measured until then is complete.
+    pub until: Option<Time>,
 }
 
 /// What holds from the start of a simulation.
@@ -52,6 +54,8 @@ pub struct Rules {
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
+    /// As in [`Scenario`].
+    pub until: Option<Time>,
 }
 
 /// Why a simulation ended early.
@@ -95,6 +99,7 @@ struct Simulation<'a, L, S> {
     /// What is due now.
     due_now: Vec<Due>,
     wake_at: Option<Time>,
+    until: Option<Time>,
     /// The next step of the limits or the prices: what is told of the platform changes then.
     step_at: Option<Time>,
     /// Waiting and assigned jobs.
@@ -122,7 +127,7 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
     let start = workload.start.unwrap_or(Time::from_unix_ms(0));
     let load = Trace { workload, platform, start, profiles: scenario.profiles };
     let (budgets, limits, prices) = (scenario.budgets.clone(), scenario.limits.clone(), scenario.prices.clone());
-    simulate_load(&load, Rules { preset, options, budgets, limits, prices }, sink)
+    simulate_load(&load, Rules { preset, options, budgets, limits, prices, until: scenario.until }, sink)
 }
 
 /// The same for any load.
@@ -143,6 +148,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         due: BinaryHeap::new(),
         due_now: Vec::new(),
         wake_at: None,
+        until: rules.until,
         step_at: None,
         jobs: JobMap::default(),
         switches: BTreeMap::new(),
@@ -213,13 +219,16 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let submit = self.load.submitted(self.next);
         let change = self.load.changes().get(self.next_change).map(|(at, _)| *at);
         let due = self.due.peek().map(|Reverse((at, _))| *at);
-        // Meters and wake-ups go on for ever; they matter only while there is work.
+        // Meters and wake-ups go on for ever; they matter only while there is work or something is measured.
         let comes = submit.is_some() || change.is_some();
-        if !comes && self.jobs.is_empty() && self.switches.is_empty() {
-            return None;
-        }
+        let over = !comes && self.jobs.is_empty() && self.switches.is_empty();
         let stuck = !comes && due.is_none() && self.wake_at.is_none();
-        if stuck { None } else { [submit, change, due, self.wake_at, self.step_at].into_iter().flatten().min() }
+        let next = [submit, change, due, self.wake_at, self.step_at].into_iter().flatten().min();
+        match self.until.filter(|until| *until > self.now) {
+            Some(until) if over || stuck => Some(next.map_or(until, |next| next.min(until))),
+            _ if over || stuck => None,
+            _ => next,
+        }
     }
 
     /// Everything that happens at `at`.

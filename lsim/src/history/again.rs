@@ -49,7 +49,7 @@ impl Otherwise {
     fn rules(&self) -> Rules {
         let (preset, options) = self.policy.unwrap_or((Preset::Limo, Options::default()));
         let (limits, prices) = (self.limits.clone(), self.prices.clone());
-        Rules { preset, options, budgets: self.budgets.clone().unwrap_or_default(), limits, prices }
+        Rules { preset, options, budgets: self.budgets.clone().unwrap_or_default(), limits, prices, until: None }
     }
 }
 

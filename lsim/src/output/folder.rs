@@ -26,6 +26,8 @@ pub enum OutputError {
     NoName(PathBuf),
     #[error("{} exists and is no lsim result (it has no schedule.json); name another folder with --out", .0.display())]
     Foreign(PathBuf),
+    #[error("{} holds a result already; give --replace to lose it, or name another folder with --out", .0.display())]
+    Kept(PathBuf),
     #[error(
         "{} holds {found}, which lsim did not write there; move it away or name another folder with --out",
         path.display()
@@ -52,17 +54,20 @@ pub struct Output {
 }
 
 impl Output {
-    /// Prepares `OUT.partial`. `out` may not exist, may be empty, or may hold an earlier result, which is replaced at
-    /// the end of the run, not before.
-    pub fn create(out: &Path, heading: Heading) -> Result<Self, OutputError> {
+    /// Prepares `OUT.partial`. `out` may not exist or may be empty; with `replace` it may also hold an earlier result,
+    /// which is replaced at the end of the run, not before.
+    pub fn create(out: &Path, replace: bool, heading: Heading) -> Result<Self, OutputError> {
         // Without the slash that may stand at the end.
         let out: PathBuf = out.components().collect();
         let name = out.file_name().ok_or_else(|| OutputError::NoName(out.clone()))?;
         let mut partial_name = name.to_owned();
         partial_name.push(".partial");
         let partial = out.with_file_name(partial_name);
-        if !may_be_replaced(&out)? {
-            return Err(OutputError::Foreign(out));
+        match held(&out)? {
+            Held::Nothing => {}
+            Held::Result if replace => {}
+            Held::Result => return Err(OutputError::Kept(out)),
+            Held::Other => return Err(OutputError::Foreign(out)),
         }
         clear_partial(&partial)?;
         fs::create_dir_all(&partial).map_err(|source| WriteError::new(&partial, source))?;
@@ -151,7 +156,7 @@ impl Sink for Output {
         self.jobs.flush()?;
         self.draw.flush()?;
         let figures = schedule::text(&self.heading, &self.metrics, summary, None);
-        let page = self.report.page(&self.heading, (summary.end, &summary.budgets), figures.trim_end());
+        let page = self.report.page(&self.heading, (summary, self.metrics.counts.unfinished), figures.trim_end());
         self.write("report.html", &page)?;
         let text = schedule::text(&self.heading, &self.metrics, summary, Some(summary.host));
         self.write(SCHEDULE, &text)?;
@@ -178,11 +183,19 @@ fn discard(partial: &Path) {
     let _ = fs::remove_dir(partial);
 }
 
-fn may_be_replaced(out: &Path) -> Result<bool, WriteError> {
+/// What is where a result is to be.
+enum Held {
+    Nothing,
+    Result,
+    Other,
+}
+
+fn held(out: &Path) -> Result<Held, WriteError> {
     match fs::read_dir(out) {
-        Ok(mut entries) => Ok(out.join(SCHEDULE).is_file() || entries.next().is_none()),
-        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(source) if source.kind() == io::ErrorKind::NotADirectory => Ok(false),
+        Ok(_) if out.join(SCHEDULE).is_file() => Ok(Held::Result),
+        Ok(mut entries) => Ok(if entries.next().is_none() { Held::Nothing } else { Held::Other }),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(Held::Nothing),
+        Err(source) if source.kind() == io::ErrorKind::NotADirectory => Ok(Held::Other),
         Err(source) => Err(WriteError::new(out, source)),
     }
 }

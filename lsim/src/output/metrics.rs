@@ -4,7 +4,7 @@
 //! Keeps no job. The measures are those of energy-budget-2017, section II-C: utilisation and energy over a period of
 //! time, AVEbsld with tau = 10 s over jobs.
 
-use limo_model::{Energy, Money, Span, Time};
+use limo_model::{Energy, Money, Power, Span, Time};
 
 use super::line::{divide, narrow};
 use crate::record::{Fate, Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
@@ -74,6 +74,7 @@ struct Drawn {
     /// mW x ms.
     energy: i128,
     energy_in_window: i128,
+    cost_in_window: Option<i128>,
     /// mW x ms x 1/1000 EUR per MWh; none before the first price.
     cost: Option<i128>,
     ms: i128,
@@ -97,6 +98,7 @@ pub struct Metrics {
     last_end: Option<Time>,
     drawn: Drawn,
     current: Option<Sample>,
+    draw_at_end: Power,
     end: Time,
 }
 
@@ -118,6 +120,7 @@ impl Metrics {
             last_end: None,
             drawn: Drawn::default(),
             current: None,
+            draw_at_end: Power::ZERO,
             end: heading.start,
         }
     }
@@ -177,8 +180,17 @@ impl Metrics {
 
     /// The integral of draw x price; none where no sample had a price.
     pub fn cost(&self) -> Option<Money> {
-        // mW x ms is 1e-3 mJ, 1 MWh is 3.6e12 mJ, and a price unit is 1000 micro-units per MWh.
-        self.drawn.cost.map(|sum| Money::from_micro(narrow(divide(sum, 3_600_000_000_000))))
+        self.drawn.cost.map(money)
+    }
+
+    /// The same within the window.
+    pub fn cost_in_window(&self) -> Option<Money> {
+        self.drawn.cost_in_window.map(money)
+    }
+
+    /// What the platform draws after the end, when nothing happens any more.
+    pub fn draw_at_end(&self) -> Power {
+        self.draw_at_end
     }
 
     /// Time with a draw above the upper or below the lower limit, by all time from the first sample to the end, in
@@ -240,7 +252,7 @@ impl Metrics {
     /// The last sample holds until here.
     pub fn end(&mut self, end: Time) {
         self.hold_until(end);
-        self.current = None;
+        self.draw_at_end = self.current.take().map_or(Power::ZERO, |sample| sample.draw);
         self.end = end;
     }
 
@@ -254,6 +266,10 @@ impl Metrics {
         if let Some(window) = self.window {
             let within = (until.min(window.until) - sample.at.max(window.from)).ms().max(0);
             drawn.energy_in_window += draw * i128::from(within);
+            if let Some(price) = sample.price {
+                let cost = draw * i128::from(within) * i128::from(price.milli_per_mwh());
+                *drawn.cost_in_window.get_or_insert(0) += cost;
+            }
         }
         if let Some(price) = sample.price {
             *drawn.cost.get_or_insert(0) += draw * ms * i128::from(price.milli_per_mwh());
@@ -281,6 +297,12 @@ impl Sink for Metrics {
         self.end(summary.end);
         Ok(())
     }
+}
+
+/// From mW x ms x 1/1000 EUR per MWh: mW x ms is 1e-3 mJ, 1 MWh is 3.6e12 mJ, and a price unit is 1000 micro-units per
+/// MWh.
+fn money(sum: i128) -> Money {
+    Money::from_micro(narrow(divide(sum, 3_600_000_000_000)))
 }
 
 /// `max(turnaround / max(run, tau), 1)` in billionths, rounded.

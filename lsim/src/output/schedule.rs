@@ -3,7 +3,7 @@
 //! `wall_s` and `peak_rss_bytes` say what the simulation cost its machine. They come last and are the only two that
 //! differ between equal runs.
 
-use limo_model::{Energy, Time};
+use limo_model::{Energy, Money, Time};
 
 use super::json::Json;
 use super::metrics::Metrics;
@@ -72,11 +72,8 @@ fn platform(json: &mut Json, heading: &Heading, metrics: &Metrics, summary: &Sum
     json.key("simulated_s").decimal(i128::from((summary.end - heading.start).ms()), 3);
     joules(json, "energy_j", metrics.energy());
     by_state(json, &summary.energy_by_state);
-    json.key("cost");
-    match metrics.cost() {
-        Some(cost) => json.decimal(i128::from(cost.micro()), 6),
-        None => json.null(),
-    }
+    json.key("draw_at_end_w").decimal(i128::from(metrics.draw_at_end().mw()), 3);
+    money(json, metrics.cost());
     json.key("currency").text("EUR");
     json.key("outside_limits_share").decimal(metrics.outside_limits_millionths(), 6);
     json.key("switches").object(|json| {
@@ -95,6 +92,7 @@ fn platform(json: &mut Json, heading: &Heading, metrics: &Metrics, summary: &Sum
             seconds(json, "from_s", heading.start, window.from);
             seconds(json, "until_s", heading.start, window.until);
             joules(json, "energy_j", energy);
+            money(json, metrics.cost_in_window());
         }),
         None => json.null(),
     }
@@ -118,6 +116,14 @@ fn budget(json: &mut Json, start: Time, period: &BudgetPeriod) {
         joules(json, "spent_j", period.spent);
         json.key("overspent").bool(period.spent > period.energy);
     });
+}
+
+fn money(json: &mut Json, cost: Option<Money>) {
+    json.key("cost");
+    match cost {
+        Some(cost) => json.decimal(i128::from(cost.micro()), 6),
+        None => json.null(),
+    }
 }
 
 fn joules(json: &mut Json, key: &str, energy: Energy) {

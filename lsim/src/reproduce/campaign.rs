@@ -136,6 +136,7 @@ fn one(
         limits: None,
         prices: None,
         profiles: &[],
+        until: Some(start + WEEK),
     };
     let window = Window { from: start, until: start + WEEK };
     let heading = Heading { window: Some(window), ..Heading::unnamed(processors, start) };

@@ -13,7 +13,7 @@ use toml::{Table, Value};
 
 use super::glob;
 use super::source::{Changes, Source};
-use crate::setup::{Amount, Setting, Setup};
+use crate::setup::{Amount, Extent, Setting, Setup};
 
 /// What a sweep varies, each list in the order of the file.
 #[derive(Debug)]
@@ -112,6 +112,7 @@ impl Plan {
             bail!("no workload is named: write for example traces = [\"weeks/*.swf.gz\"] or recipes = [\"lublin\"]");
         }
         let budgets = budgets(&lists.budgets, &mut base)?;
+        base.measure = base.measure.or(hull(&budgets));
         let variant = |(name, settings)| Variant { name, settings };
         let mut variants: Vec<Variant> = lists.set.into_iter().map(variant).collect();
         if variants.is_empty() {
@@ -154,6 +155,13 @@ fn budgets(list: &[Value], base: &mut Setup) -> Result<Vec<Period>> {
     }
     (base.from, base.until) = (None, None);
     Ok(periods)
+}
+
+/// The time of all budgets: what is measured of every configuration, also of those without a budget.
+fn hull(budgets: &[Period]) -> Option<Extent> {
+    let spans = || budgets.iter().filter_map(|period| period.from.zip(period.until));
+    let (from, until) = (spans().map(|(from, _)| from).min()?, spans().map(|(_, until)| until).max()?);
+    Some(Extent { from, until })
 }
 
 fn period(value: &Value, base: &Setup) -> Result<Period, String> {

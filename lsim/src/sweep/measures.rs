@@ -18,7 +18,7 @@ const fn of(name: &'static str, places: u32) -> Measure {
     Measure { name, places }
 }
 
-pub const MEASURES: [Measure; 29] = [
+pub const MEASURES: [Measure; 31] = [
     of("jobs", 0),
     of("jobs_started", 0),
     of("jobs_completed", 0),
@@ -35,12 +35,14 @@ pub const MEASURES: [Measure; 29] = [
     of("simulated_s", 3),
     of("energy_j", 3),
     of("energy_in_window_j", 3),
+    of("draw_at_end_w", 3),
     of("energy_idle_j", 3),
     of("energy_computing_j", 3),
     of("energy_off_j", 3),
     of("energy_switching_on_j", 3),
     of("energy_switching_off_j", 3),
     of("cost_eur", 6),
+    of("cost_in_window_eur", 6),
     of("outside_limits_share", 6),
     of("switches_on", 0),
     of("switches_off", 0),
@@ -86,12 +88,14 @@ pub fn values(metrics: &Metrics, summary: &Summary, start: limo_model::Time) -> 
         Some(i128::from((summary.end - start).ms())),
         joules(metrics.energy()),
         metrics.energy_in_window().and_then(joules),
+        Some(i128::from(metrics.draw_at_end().mw())),
         joules(by.idle),
         joules(by.computing),
         joules(by.off),
         joules(by.switching_on),
         joules(by.switching_off),
         metrics.cost().map(|cost| i128::from(cost.micro())),
+        metrics.cost_in_window().map(|cost| i128::from(cost.micro())),
         Some(metrics.outside_limits_millionths()),
         count(summary.switches.on),
         count(summary.switches.off),

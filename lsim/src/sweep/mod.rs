@@ -12,7 +12,7 @@ mod digest;
 pub mod file;
 mod glob;
 pub mod local;
-mod measures;
+pub mod measures;
 pub mod plot;
 pub mod progress;
 pub mod results;

@@ -148,6 +148,11 @@ impl Results {
         Ok(())
     }
 
+    /// So many rows, also of other sweeps.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     pub fn row(&self, key: &str) -> Option<&Row> {
         self.rows.get(key)
     }

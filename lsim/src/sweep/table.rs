@@ -13,7 +13,7 @@ use super::results::Results;
 use super::{cells, file::Plan};
 
 /// One combination of policy, budget and variant.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     pub policy: String,
     pub budget: String,
@@ -21,6 +21,12 @@ pub struct Line {
     /// Simulations that the means are over.
     pub runs: usize,
     pub failed: usize,
+    /// Jobs that never ended, of all simulations.
+    pub unfinished: i128,
+    /// Energy and cost of the same time in every configuration of a workload, in 10^-6 J and EUR: of what is measured,
+    /// else until the last of them has ended. A cost until then is not known where the ends differ.
+    pub energy: Option<i128>,
+    pub cost: Option<i128>,
     /// One for each of [`MEASURES`], in units of 10^-6.
     means: Values,
 }
@@ -29,11 +35,6 @@ impl Line {
     /// The mean of a measure in units of 10^-6.
     pub fn mean(&self, name: &str) -> Option<i128> {
         self.means[index(name)?]
-    }
-
-    /// Energy of the time of all budgets, else of the whole simulation, in 10^-6 J.
-    pub fn energy(&self) -> Option<i128> {
-        self.mean("energy_in_window_j").or_else(|| self.mean("energy_j"))
     }
 }
 
@@ -61,11 +62,19 @@ struct Listed<'t> {
     means: BTreeMap<&'static str, Option<Number>>,
 }
 
+impl Line {
+    /// The figures that can be compared, which no single simulation has.
+    fn same_time(&self) -> [(&'static str, Option<i128>); 2] {
+        [("energy_same_time_j", self.energy), ("cost_same_time_eur", self.cost)]
+    }
+}
+
 impl<'t> Listed<'t> {
     fn of(line: &'t Line) -> Self {
-        let Line { policy, budget, set, runs, failed, means } = line;
+        let Line { policy, budget, set, runs, failed, means, .. } = line;
         let number = |mean: i128| shown(mean).parse::<Number>().ok();
         let means = means.iter().zip(&MEASURES).map(|(mean, measure)| (measure.name, mean.and_then(number)));
+        let means = means.chain(line.same_time().map(|(name, mean)| (name, mean.and_then(number))));
         Self { policy, budget, set, runs: *runs, failed: *failed, means: means.collect() }
     }
 }
@@ -75,22 +84,35 @@ impl Table {
     pub fn new(plan: &Plan, configurations: &[Configuration], results: &Results) -> Self {
         let cells = plan.policies.len() * plan.budgets.len() * plan.variants.len();
         let mut lines: Vec<Line> = Vec::with_capacity(cells);
-        let mut found: Vec<Vec<&Values>> = vec![Vec::new(); cells];
+        let mut found: Vec<Vec<Found<'_>>> = vec![Vec::new(); cells];
+        let mut ends: BTreeMap<usize, i128> = BTreeMap::new();
         for configuration in configurations {
             let labels = &configuration.labels;
             if configuration.cell == lines.len() {
                 let (policy, budget, set) = (labels.policy.clone(), labels.budget.clone(), labels.set.clone());
-                lines.push(Line { policy, budget, set, runs: 0, failed: 0, means: Values::new() });
+                lines.push(Line { policy, budget, set, ..Line::default() });
             }
             match results.row(&configuration.key).map(|row| &row.result) {
-                Some(Ok(values)) => found[configuration.cell].push(values),
+                Some(Ok(values)) => {
+                    let of = Found { values, source: configuration.source };
+                    let end = ends.entry(of.source).or_default();
+                    *end = of.get("simulated_s").unwrap_or(0).max(*end);
+                    found[configuration.cell].push(of);
+                }
                 Some(Err(_)) => lines[configuration.cell].failed += 1,
                 None => {}
             }
         }
-        for (line, values) in lines.iter_mut().zip(&found) {
-            line.runs = values.len();
-            line.means = (0..MEASURES.len()).map(|measure| mean(values, measure)).collect();
+        for (line, found) in lines.iter_mut().zip(&found) {
+            line.runs = found.len();
+            line.unfinished = found.iter().filter_map(|of| of.get("jobs_unfinished")).sum();
+            line.means =
+                (0..MEASURES.len()).map(|measure| mean(found.iter().map(|of| of.values[measure]), measure)).collect();
+            let end = |of: &Found<'_>| ends.get(&of.source).copied().unwrap_or(0);
+            let energy = index("energy_j").unwrap_or(0);
+            line.energy = mean(found.iter().map(|of| of.energy(end(of))), energy);
+            let cost = index("cost_eur").unwrap_or(0);
+            line.cost = mean(found.iter().map(|of| of.cost(end(of))), cost);
         }
         Self { lines }
     }
@@ -98,11 +120,14 @@ impl Table {
     /// `table.csv`.
     pub fn csv(&self) -> String {
         let fixed = ["policy", "budget", "set", "runs", "failed"];
-        let mut csv = cells::line(fixed.into_iter().chain(MEASURES.iter().map(|measure| measure.name)));
+        let same_time = Line::default().same_time().map(|(name, _)| name);
+        let mut csv =
+            cells::line(fixed.into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain(same_time));
         csv.push('\n');
         for line in &self.lines {
             let counts = [line.runs.to_string(), line.failed.to_string()];
-            let means: Vec<String> = line.means.iter().map(|mean| mean.map_or_else(String::new, shown)).collect();
+            let means = line.means.iter().copied().chain(line.same_time().map(|(_, mean)| mean));
+            let means: Vec<String> = means.map(|mean| mean.map_or_else(String::new, shown)).collect();
             let labels = [&line.policy, &line.budget, &line.set].into_iter();
             csv.push_str(&cells::line(labels.chain(&counts).chain(&means).map(String::as_str)));
             csv.push('\n');
@@ -131,6 +156,9 @@ impl Table {
             columns.push(column("set", false, self, |line| line.set.clone()));
         }
         columns.push(column("runs", true, self, |line| line.runs.to_string()));
+        if self.lines.iter().any(|line| line.unfinished > 0) {
+            columns.push(column("unfinished", true, self, |line| line.unfinished.to_string()));
+        }
         if self.lines.iter().any(|line| line.failed > 0) {
             columns.push(column("failed", true, self, |line| line.failed.to_string()));
         }
@@ -140,10 +168,10 @@ impl Table {
         columns.push(column("AVEbsld", true, self, figure("avebsld", 1, 3)));
         columns.push(column("mean wait s", true, self, figure("mean_wait_s", 1, 1)));
         columns.push(column("energy kWh", true, self, |line| {
-            places_of(line.energy().map(|energy| divide(energy, 3_600_000)), 3)
+            places_of(line.energy.map(|energy| divide(energy, 3_600_000)), 3)
         }));
         if self.lines.iter().any(|line| line.mean("cost_eur").is_some()) {
-            columns.push(column("cost EUR", true, self, figure("cost_eur", 1, 2)));
+            columns.push(column("cost EUR", true, self, |line| places_of(line.cost, 2)));
         }
         if self.lines.iter().any(|line| line.mean("spent_j").is_some()) {
             columns.push(column("spent %", true, self, |line| {
@@ -155,8 +183,37 @@ impl Table {
     }
 }
 
-fn mean(values: &[&Values], measure: usize) -> Option<i128> {
-    let known: Vec<i128> = values.iter().filter_map(|values| values[measure]).collect();
+/// A simulation that has a row.
+#[derive(Debug, Clone, Copy)]
+struct Found<'r> {
+    values: &'r Values,
+    source: usize,
+}
+
+impl Found<'_> {
+    fn get(&self, name: &str) -> Option<i128> {
+        self.values[index(name)?]
+    }
+
+    /// Of what is measured, else until `end`, which is not before its own. In mJ.
+    fn energy(&self, end: i128) -> Option<i128> {
+        let until_end = || {
+            let rest = (end - self.get("simulated_s")?) * self.get("draw_at_end_w")?;
+            Some(self.get("energy_j")? + divide(rest, 1_000))
+        };
+        self.get("energy_in_window_j").or_else(until_end)
+    }
+
+    /// The same in 10^-6 EUR. What is paid after the last event is not known.
+    fn cost(&self, end: i128) -> Option<i128> {
+        let whole = || self.get("cost_eur").filter(|_| self.get("simulated_s") == Some(end));
+        if self.get("energy_in_window_j").is_some() { self.get("cost_in_window_eur") } else { whole() }
+    }
+}
+
+/// Over those that have the measure.
+fn mean(values: impl Iterator<Item = Option<i128>>, measure: usize) -> Option<i128> {
+    let known: Vec<i128> = values.flatten().collect();
     let sum = known.iter().map(|value| rescale(*value, MEASURES[measure].places, MEAN_PLACES)).sum();
     (!known.is_empty()).then(|| divide(sum, known.len() as i128))
 }
@@ -202,8 +259,8 @@ mod tests {
         assert_eq!(MEASURES[9].name, "mean_wait_s");
         // 3 and 4 jobs are 3.5 in the mean; a wait that only one has is that one's.
         assert_eq!(
-            (mean(&[&a, &b], 0), mean(&[&a, &b], 9), mean(&[&a, &b], 1)),
-            (Some(3_500_000), Some(1_000_000), None)
+            [0, 9, 1].map(|measure| mean([&a, &b].iter().map(|values| values[measure]), measure)),
+            [Some(3_500_000), Some(1_000_000), None]
         );
     }
 

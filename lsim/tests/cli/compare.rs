@@ -23,7 +23,7 @@ fn two_policies() {
     let folder = results("run --trace small.swf --policy easy --first 1 --out b");
     std::fs::write(folder.path().join("p.toml"), NODE).expect("written");
     for (policy, out) in [("easy", "a"), ("fifo", "b")] {
-        let run = format!("run --trace small.swf --policy {policy} --platform p.toml --first 4 --out {out}");
+        let run = format!("run --trace small.swf --policy {policy} --platform p.toml --first 4 --out {out} --replace");
         assert!(lsim(folder.path(), &run).starts_with("exit 0"));
     }
     let printed = lsim(folder.path(), "compare a b");
@@ -62,6 +62,43 @@ fn equal_results() {
         "{printed}"
     );
     assert!(!printed.contains("largest") && !printed.contains('+'), "{printed}");
+}
+
+/// Both do the same work: 700 of the processors' seconds. `easy` ends at 200 s, `fifo`, where job 3 waits for job 2, at
+/// 250 s; until then 4 x 250 s less 700 s are idle in both: 300 x 95 W and 700 x 190.738 W are 162,016.6 J.
+#[test]
+fn energy_is_of_the_same_time() {
+    let folder = results("run --trace small.swf --policy fifo --first 3 --out b");
+    assert!(
+        lsim(folder.path(), "run --trace small.swf --policy easy --first 3 --out a --replace").starts_with("exit 0")
+    );
+    let printed = lsim(folder.path(), "compare a b");
+    let line = printed.lines().find(|line| line.starts_with("energy_j ")).expect("a line");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["energy_j", "162016.6", "162016.6", "0", "0.00"]);
+    let note = "lsim: note: the simulations end at 200 s and 250 s: energy_j is until 250 s in both; left out: energy_by_state_j\n";
+    assert!(printed.ends_with(note) && !printed.contains("energy_by_state_j."), "{printed}");
+    // Measured over the same time nothing is left out, and both go on until then.
+    for (policy, out) in [("easy", "a"), ("fifo", "b")] {
+        let run = format!("run --trace small.swf --policy {policy} --first 3 --measure 0s..300s --out {out} --replace");
+        assert!(lsim(folder.path(), &run).starts_with("exit 0"));
+    }
+    let printed = lsim(folder.path(), "compare a b");
+    // 50 s more of four idle processors.
+    assert!(printed.contains("\nwindow.energy_j") && printed.contains("181016.6"), "{printed}");
+    assert!(printed.contains("energy_by_state_j.idle") && printed.ends_with("--- stderr\n"), "{printed}");
+}
+
+/// Job 2 on all four processors is believed to draw 812.48 W, and never starts below 700 W.
+#[test]
+fn what_is_left_unfinished_is_told() {
+    let folder = results("run --trace small.swf --policy easy --first 3 --out b");
+    std::fs::write(folder.path().join("l.csv"), "time,low_w,high_w\n0,,700\n").expect("written");
+    let run = "run --trace small.swf --policy powercap --limits l.csv --first 3 --out a --replace";
+    let printed = lsim(folder.path(), run);
+    assert!(printed.contains("\njobs            3 (2 completed, 1 unfinished)\n"), "{printed}");
+    let printed = lsim(folder.path(), "compare a b");
+    let note = "lsim: note: a left 1 of 3 jobs unfinished: its figures are of less work\n";
+    assert!(printed.contains(note) && !printed.contains("b left"), "{printed}");
 }
 
 #[test]

@@ -18,8 +18,10 @@ fn check(trace: &str, algorithm: &str, percent: &str, run: &str) {
     let folder = folder(&[]);
     let path = traces.join(format!("{trace}.swf.gz"));
     let budget = format!("--budget {percent}% --from 2d --until 5d");
-    let printed =
-        lsim(folder.path(), &format!("run --trace {} --set compat=2017 {budget} --out out {run}", path.display()));
+    let printed = lsim(
+        folder.path(),
+        &format!("run --trace {} --set compat=2017 {budget} --out out --replace {run}", path.display()),
+    );
     let line = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name)).expect(name).trim().to_owned();
     assert_eq!(line("as published"), names);
     let computed = printed.lines().skip_while(|line| !line.starts_with("as published")).nth(1).expect("a row");

@@ -20,7 +20,7 @@ fn check(options: &str) {
         assert!(generated.starts_with("exit 0"), "{generated}");
         // Neither the folder's name nor how the file is named shows in the results.
         let trace = folder.path().join("w.swf.gz");
-        let run = format!("run --trace {} --prices p.csv --out out {options}", trace.display());
+        let run = format!("run --trace {} --prices p.csv --out out --replace {options}", trace.display());
         let printed = lsim(folder.path(), &run);
         assert!(printed.starts_with("exit 0"), "{printed}");
         let schedule = timeless(&read(folder.path(), "out/schedule.json"));

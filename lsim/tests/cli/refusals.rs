@@ -215,6 +215,6 @@ fn places_for_results() {
     // An earlier result is replaced.
     assert!(lsim(path, "run --trace a.swf --policy easy --out out").starts_with("exit 0"));
     let first = read(path, "out/jobs.csv");
-    assert!(lsim(path, "run --trace a.swf --policy easy --out out/ --first 1").starts_with("exit 0"));
+    assert!(lsim(path, "run --trace a.swf --policy easy --out out/ --replace --first 1").starts_with("exit 0"));
     assert_ne!(read(path, "out/jobs.csv"), first);
 }

@@ -51,14 +51,15 @@ fn json_is_the_schedule() {
     assert_eq!(value["violations"], 0);
 }
 
-/// 45 % of 4 x 203.12 W for 1000 s are 365,616 J.
+/// 45 % of 4 x 203.12 W for 1000 s are 365,616 J; 285,738 J are used while there are jobs, until 500 s, and 190,000 J by
+/// idle nodes after that.
 #[test]
 fn a_budget_that_is_only_counted() {
     let folder = folder(&[("small.swf", SMALL)]);
     let run = "run --trace small.swf --policy easy --budget 45% --from 0s --until 1000s --out out --set lead=3s";
     let printed = lsim(folder.path(), run);
     assert!(
-        printed.contains("\nbudget          0.079 kWh of 0.102 kWh spent from 0s to 16min40s: kept\n"),
+        printed.contains("\nbudget          0.132 kWh of 0.102 kWh spent from 0s to 16min40s: overspent\n"),
         "{printed}"
     );
     // 1000 of 4 x 1000 s.
@@ -67,8 +68,24 @@ fn a_budget_that_is_only_counted() {
     assert!(printed.contains("lsim: note: --set lead: `easy` does not look at it (it is for limo)\n"), "{printed}");
     let schedule: serde_json::Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
     assert_eq!(schedule["budget_periods"][0]["energy_j"], serde_json::json!(365_616.0));
+    assert_eq!(schedule["window"]["energy_j"], serde_json::json!(475_738.0));
     let options = serde_json::json!({"lead": "3s", "budget": "45%", "from": "0s", "until": "16min40s"});
     assert_eq!(schedule["options"], options);
+}
+
+/// A result is replaced if that is asked for, not by the way.
+#[test]
+fn results_are_not_lost() {
+    let folder = folder(&[("small.swf", SMALL)]);
+    let run = |more: &str| lsim(folder.path(), &format!("run --trace small.swf --out out {more}"));
+    assert!(run("--policy easy").starts_with("exit 0"));
+    let kept = read(folder.path(), "out/schedule.json");
+    let printed = run("--policy fifo");
+    let told = "lsim: out holds a result already; give --replace to lose it, or name another folder with --out\n";
+    assert!(printed.starts_with("exit 1\n--- stdout\n--- stderr\n") && printed.ends_with(told), "{printed}");
+    assert_eq!(read(folder.path(), "out/schedule.json"), kept);
+    assert!(run("--policy fifo --replace").starts_with("exit 0"));
+    assert!(read(folder.path(), "out/schedule.json").contains("\"policy\": \"fifo\""));
 }
 
 /// Job 2 alone is in the window from 10 s on, which becomes its zero; of the users only job 2's is left; at twice the
@@ -77,7 +94,7 @@ fn a_budget_that_is_only_counted() {
 fn parts_of_a_trace() {
     let folder = folder(&[("small.swf", SMALL)]);
     let submitted = |part: &str| {
-        let printed = lsim(folder.path(), &format!("run --trace small.swf --policy easy --out out {part}"));
+        let printed = lsim(folder.path(), &format!("run --trace small.swf --policy easy --out out --replace {part}"));
         assert!(printed.starts_with("exit 0"), "{printed}");
         let jobs = read(folder.path(), "out/jobs.csv");
         let pair = |(id, at): (&&str, &&str)| format!("{id}@{at}");
@@ -129,7 +146,7 @@ fn batsim_files() {
     let jobs = read(folder.path(), "out/jobs.csv");
     assert_eq!(column(&jobs, "finish_time"), ["100", "120"]);
     assert_eq!(column(&jobs, "allocated_resources"), ["0-1", "0"]);
-    let printed = lsim(folder.path(), "run --trace w.json --policy easy --out out");
+    let printed = lsim(folder.path(), "run --trace w.json --policy easy --out out --replace");
     assert_eq!(
         printed,
         "exit 1\n--- stdout\n--- stderr\nlsim: w.json: job `w!1`: profile `c` gives computation (`cpu`), and the hosts' speed is not known: give Batsim's platform too\n"

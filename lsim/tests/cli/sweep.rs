@@ -105,6 +105,48 @@ fn a_row_is_a_run() {
     assert_eq!(json["rows"][0]["means"]["cost_eur"], serde_json::Value::Null);
 }
 
+/// `easy` ends at 200 s, `fifo` at 250 s: until then both use 162,016.6 J, as in the test of `lsim compare`.
+#[test]
+fn energy_is_of_the_same_time() {
+    let sweep = "policies = [\"easy\", \"fifo\"]\ntraces = [\"small.swf\"]\nfirst = 3\n";
+    let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep)]);
+    self::sweep(folder.path(), "");
+    let table = read(folder.path(), "out/table.csv");
+    assert_eq!(column(&table, "energy_j"), ["143016.6", "162016.6"]);
+    assert_eq!(column(&table, "energy_same_time_j"), ["162016.6", "162016.6"]);
+}
+
+/// The budget's time is measured without a budget too, and until its end: 285,738 J until 500 s and 380 W after that.
+#[test]
+fn what_has_no_budget_is_measured_in_the_same_time() {
+    let sweep = "policies = [\"easy\"]\ntraces = [\"small.swf\"]\nbudgets = [\"none\", \"80%\"]\nfrom = \"0s\"\nuntil = \"1000s\"\n";
+    let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep)]);
+    self::sweep(folder.path(), "");
+    let table = read(folder.path(), "out/table.csv");
+    assert_eq!(column(&table, "budget"), ["none", "80%"]);
+    for (name, expected) in
+        [("energy_same_time_j", "475738"), ("energy_in_window_j", "475738"), ("utilisation", "0.25")]
+    {
+        assert_eq!(column(&table, name), [expected; 2], "{name}");
+    }
+}
+
+/// Job 2 needs 812.48 W as believed, above the limit: it never starts.
+#[test]
+fn what_is_left_unfinished_is_told() {
+    let sweep = "policies = [\"powercap\"]\ntraces = [\"small.swf\"]\nlimits = \"l.csv\"\nfirst = 3\n";
+    let folder = folder(&[("small.swf", SMALL), ("s.toml", sweep), ("l.csv", "time,low_w,high_w\n0,,700\n")]);
+    let printed = self::sweep(folder.path(), "");
+    assert!(printed.starts_with("exit 0\n--- stdout\npolicy    runs  unfinished  utilisation %"), "{printed}");
+    let told = "lsim: left unfinished, so that its figures are of less work: powercap on small.swf: 1 of 3 jobs\n";
+    assert!(printed.contains(told), "{printed}");
+    // Rows of another sweep stay, and are told of.
+    std::fs::write(folder.path().join("s.toml"), sweep.replace("powercap", "easy")).expect("written");
+    let printed = self::sweep(folder.path(), "");
+    let told = "lsim: note: results.csv has 1 row of another sweep; table.csv and plot.html are of this one alone\n";
+    assert!(printed.contains(told), "{printed}");
+}
+
 /// Half of the rows are deleted, and one is cut: only those run again, and the results are the same.
 #[test]
 fn what_is_done_is_not_done_again() {

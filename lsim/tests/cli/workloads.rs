@@ -60,7 +60,7 @@ fn imported() {
         lsim: note: 4 of 5 jobs are of the users asked for\n"
     );
     let json = |trace: &str| {
-        lsim(folder.path(), &format!("run --trace {trace} --policy easy --users 1 --out out"));
+        lsim(folder.path(), &format!("run --trace {trace} --policy easy --users 1 --out out --replace"));
         read(folder.path(), "out/jobs.csv").replace(trace, "")
     };
     assert_eq!(json("clean.swf.gz"), json("small.swf"));

@@ -108,7 +108,7 @@ fn read(out: &Path, name: &str) -> String {
 fn written() -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().expect("a place");
     let out = place.path().join("out");
-    let mut output = Output::create(&out, heading()).expect("prepared");
+    let mut output = Output::create(&out, false, heading()).expect("prepared");
     run(&mut output).expect("written");
     assert_eq!(output.schedule(), Some(read(&out, SCHEDULE).as_str()));
     (place, out)
@@ -174,6 +174,8 @@ fn equal_runs_are_equal_bytes_and_the_page_needs_no_network() {
     // 128 ms wide: until 50 s at 600 W, then at 800 W.
     assert_eq!((&data["series"]["width"], &data["series"]["draw"][1][389]), (&128.into(), &600_000.into()));
     assert_eq!(data["series"]["draw"][1][391], 800_000);
+    // 58,000 of 70,000 J.
+    assert_eq!(data["outcomes"], serde_json::json!([["Budget kept", "0.016 kWh of 0.019 kWh"]]));
 }
 
 #[test]
@@ -181,7 +183,11 @@ fn an_earlier_result_is_replaced_and_other_files_stay() {
     let (_place, out) = written();
     fs::write(out.join("notes.txt"), "mine").expect("a note");
     fs::write(out.join("jobs.csv"), "old").expect("an old table");
-    let mut output = Output::create(&out, heading()).expect("prepared");
+    let refused = Output::create(&out, false, heading()).expect_err("it would be lost").to_string();
+    assert!(
+        refused.ends_with("out holds a result already; give --replace to lose it, or name another folder with --out")
+    );
+    let mut output = Output::create(&out, true, heading()).expect("prepared");
     assert_eq!(read(&out, "jobs.csv"), "old", "replaced only at the end");
     run(&mut output).expect("written");
     assert!(read(&out, "jobs.csv").starts_with("job_id,"));
@@ -194,29 +200,29 @@ fn folders_that_are_not_ours_are_refused() {
     let place = tempfile::tempdir().expect("a place");
     let out = place.path().join("home");
     fs::create_dir(&out).expect("a folder");
-    drop(Output::create(&out, heading()).expect("an empty one will do"));
+    drop(Output::create(&out, false, heading()).expect("an empty one will do"));
     fs::write(out.join("thesis.tex"), "mine").expect("a file");
-    let refused = Output::create(&out, heading()).expect_err("not ours").to_string();
+    let refused = Output::create(&out, false, heading()).expect_err("not ours").to_string();
     assert!(refused.contains("is no lsim result (it has no schedule.json)"), "{refused}");
-    let refused = Output::create(&out.join("thesis.tex"), heading()).expect_err("a file").to_string();
+    let refused = Output::create(&out.join("thesis.tex"), false, heading()).expect_err("a file").to_string();
     assert!(refused.contains("is no lsim result"), "{refused}");
 
     let partial = place.path().join("new.partial");
     fs::create_dir(&partial).expect("a folder");
     fs::write(partial.join("jobs.csv"), "cut").expect("what a killed run left");
-    drop(Output::create(&place.path().join("new"), heading()).expect("taken over"));
+    drop(Output::create(&place.path().join("new"), false, heading()).expect("taken over"));
     fs::create_dir(&partial).expect("a folder");
     fs::write(partial.join("thesis.tex"), "mine").expect("a file");
-    let refused = Output::create(&place.path().join("new"), heading()).expect_err("not ours").to_string();
+    let refused = Output::create(&place.path().join("new"), false, heading()).expect_err("not ours").to_string();
     assert!(refused.contains("holds thesis.tex"), "{refused}");
-    assert!(matches!(Output::create(Path::new(".."), heading()), Err(OutputError::NoName(_))));
+    assert!(matches!(Output::create(Path::new(".."), false, heading()), Err(OutputError::NoName(_))));
 }
 
 #[test]
 fn a_run_that_fails_leaves_nothing_and_keeps_the_earlier_result() {
     let (_place, out) = written();
     let before = read(&out, SCHEDULE);
-    let mut output = Output::create(&out, heading()).expect("prepared");
+    let mut output = Output::create(&out, true, heading()).expect("prepared");
     output.job(&job(1, (0, 0, 50), &[(0, 0)])).expect("written");
     drop(output);
     assert_eq!(read(&out, SCHEDULE), before);
@@ -249,7 +255,7 @@ fn a_full_disk_names_the_file_and_leaves_nothing() {
         return;
     };
     let out = tiny.0.path().join("out");
-    let mut output = Output::create(&out, heading()).expect("prepared");
+    let mut output = Output::create(&out, false, heading()).expect("prepared");
     let failed = (0..10_000).find_map(|number| output.job(&job(number, (0, 0, 50), &[(0, 3)])).err());
     let error = failed.expect("256 KiB do not hold 10,000 rows").to_string();
     assert!(error.contains("jobs.csv") && error.contains("free space"), "{error}");
@@ -257,7 +263,7 @@ fn a_full_disk_names_the_file_and_leaves_nothing() {
     assert_eq!(fs::read_dir(tiny.0.path()).expect("a folder").count(), 0, "nothing is left");
 
     // Full at the last moment: the tables fit, the page does not.
-    let mut output = Output::create(&out, heading()).expect("prepared");
+    let mut output = Output::create(&out, false, heading()).expect("prepared");
     fs::write(tiny.0.path().join("filler"), vec![0; 245_760]).expect("fills all but four pages");
     let error = run(&mut output).expect_err("no place for the page").to_string();
     assert!(error.contains("report.html"), "{error}");

@@ -11,7 +11,7 @@ use limo_model::Time;
 use self::gantt::Gantt;
 use self::series::Series;
 use super::json::Json;
-use crate::record::{BudgetPeriod, Heading, JobRow, Sample};
+use crate::record::{BudgetPeriod, Heading, JobRow, Sample, Summary};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -37,9 +37,10 @@ impl Report {
         self.series.add(sample);
     }
 
-    /// The page, once, at `end`. `schedule` is the JSON of the figures that it tabulates.
-    pub fn page(&mut self, heading: &Heading, (end, budgets): (Time, &[BudgetPeriod]), schedule: &str) -> String {
-        self.series.end(end);
+    /// The page, once, at the end. `schedule` is the JSON of the figures that it tabulates.
+    pub fn page(&mut self, heading: &Heading, (summary, unfinished): (&Summary, u64), schedule: &str) -> String {
+        let budgets = &summary.budgets;
+        self.series.end(summary.end);
         let mut json = Json::default();
         let ms = |time: Time| i128::from((time - heading.start).ms());
         json.object(|json| {
@@ -49,6 +50,14 @@ impl Report {
                     json.array(|json| {
                         json.int(ms(period.window.from));
                         json.int(ms(period.window.until));
+                    });
+                }
+            });
+            json.key("outcomes").array(|json| {
+                for (name, value) in outcomes(budgets, unfinished) {
+                    json.array(|json| {
+                        json.text(name);
+                        json.text(&value);
                     });
                 }
             });
@@ -66,6 +75,45 @@ impl Report {
     }
 }
 
+/// Cards that say if the run did what was asked of it: names and values.
+fn outcomes(budgets: &[BudgetPeriod], unfinished: u64) -> Vec<(&'static str, String)> {
+    let mut cards = Vec::new();
+    if unfinished > 0 {
+        cards.push(("Jobs left unfinished", unfinished.to_string()));
+    }
+    let kept = budgets.iter().filter(|period| period.spent <= period.energy).count();
+    match budgets {
+        [] => {}
+        [one] => {
+            let name = if kept == 1 { "Budget kept" } else { "Budget overspent" };
+            cards.push((name, format!("{} of {}", one.spent, one.energy)));
+        }
+        several => cards.push(("Budgets kept", format!("{kept} of {}", several.len()))),
+    }
+    cards
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace("{{", "{ {")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Window;
+    use limo_model::Energy;
+
+    #[test]
+    fn outcomes_are_named() {
+        let period = |spent| {
+            let window = Window { from: Time::from_unix_ms(0), until: Time::from_unix_ms(1_000) };
+            BudgetPeriod { window, energy: Energy::from_joules(3_600_000), spent: Energy::from_joules(spent) }
+        };
+        let (kept, over) = (period(3_600_000), period(7_200_000));
+        assert_eq!(outcomes(&[], 0), []);
+        assert_eq!(outcomes(&[kept], 0), [("Budget kept", "1.000 kWh of 1.000 kWh".to_owned())]);
+        assert_eq!(outcomes(&[over], 0), [("Budget overspent", "2.000 kWh of 1.000 kWh".to_owned())]);
+        let cards = [("Jobs left unfinished", "7".to_owned()), ("Budgets kept", "1 of 2".to_owned())];
+        assert_eq!(outcomes(&[kept, over], 7), cards);
+    }
 }

@@ -251,6 +251,7 @@ function tiles() {
     ["Energy", quantity("energy", s.energy_j * 1000)],
     ...(s.cost === null ? [] : [["Cost", `${number(s.cost, 4)} ${s.currency}`]]),
     ["Time outside the limits", `${number(s.outside_limits_share * 100)} %`],
+    ...data.outcomes,
   ];
   for (const [name, value] of entries) {
     const tile = element("div");

@@ -97,7 +97,7 @@ fn curves<'t>(plan: &Plan, table: &'t Table) -> Vec<Curve<'t>> {
 }
 
 fn measures(table: &Table) -> [Measure; 3] {
-    let most = table.lines.iter().filter_map(Line::energy).max().unwrap_or(0);
+    let most = table.lines.iter().filter_map(|line| line.energy).max().unwrap_or(0);
     // 10^-6 J in the unit: kWh, or MWh from ten of them on.
     let (unit, size) = if most >= 36_000_000_000_000_000 { ("MWh", 3_600_000_000) } else { ("kWh", 3_600_000) };
     let millionths = |value: i128| value as f64 / 1e6;
@@ -115,9 +115,9 @@ fn measures(table: &Table) -> [Measure; 3] {
             logarithmic: true,
         },
         Measure {
-            caption: "Energy, of the budget's time where there is one",
+            caption: "Energy of the same time: what is measured, else until the last simulation of a workload has ended",
             unit: format!("energy ({unit})"),
-            value: Box::new(move |line| line.energy().map(|value| millionths(divide(value, size)))),
+            value: Box::new(move |line| line.energy.map(|value| millionths(divide(value, size)))),
             logarithmic: false,
         },
     ]
