@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn flags_come_before_the_file_and_the_file_before_defaults() {
         let file = "ack_timeout = \"5s\"\nkill_grace = \"1min\"\n[policy]\nprice_threshold = \"60 EUR/MWh\"\ndepth = 7\n\
-             allocation = \"contiguous\"\nmonitor_every = \"5min\"\npreempt = \"suspend\"\n";
+             allocation = \"contiguous\"\nmonitor_every = \"5min\"\nhold_after = \"0s\"\npreempt = \"suspend\"\n";
         let settings = settings(file, &["--ack-timeout", "1s", "--price-quantile-permille", "250"]).expect("good");
         assert_eq!(settings.desk.ack_timeout, Span::from_secs(1));
         assert_eq!(settings.desk.kill_grace, Span::from_secs(60));
@@ -357,6 +357,7 @@ mod tests {
         assert_eq!(settings.desk.options.depth, 7);
         assert_eq!(settings.desk.options.allocation, Allocation::Contiguous);
         assert_eq!(settings.desk.options.monitor_every, Span::from_secs(300));
+        assert_eq!(settings.desk.options.hold_after, Span::ZERO);
         assert_eq!(settings.desk.options.preempt, Preempt::Suspend);
         assert_eq!(settings.desk.options.price_rule, PriceRule::QuantilePermille(250));
         assert_eq!(settings.listen, None, "the port is open only if asked for");

@@ -35,7 +35,7 @@ pub use core::Core;
 pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
 pub use fairshare::{Fairshare, Measure, WEIGHT_LIMIT};
-pub use options::{Allocation, Mode, ModeSetting, Options, Preempt, Preset, PriceRule, RestRule};
+pub use options::{Allocation, Horizon, Mode, ModeSetting, Options, Preempt, Preset, PriceRule, RestRule};
 pub use plan::{Plan, Start};
 pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;

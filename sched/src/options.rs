@@ -171,6 +171,17 @@ pub enum RestRule {
     IdleInBudget(Span),
 }
 
+/// How far ahead a start is tested for debts (energy-budget-2017, IV-B, rule 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Horizon {
+    /// Until the last load that is known ends.
+    #[default]
+    Cluster,
+    /// Until the job itself ends. Others may be left in debt: for comparison only, no operator can choose it.
+    Job,
+}
+
 /// How far a policy may go with running jobs where the draw is above the upper limit. Each does what those before it do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -226,6 +237,10 @@ pub struct Options {
     /// How often what was consumed is read and the queue is looked at again while a budget's period runs: the
     /// monitoring stages of energy-budget-2017, section IV-C.1.
     pub monitor_every: Span,
+    /// Once the first job has waited this long `energybud` keeps later jobs from the energy that it will need (Algorithm 2
+    /// of energy-budget-2017, which does so at once). Until then they pass it; so no job is passed for ever.
+    pub hold_after: Span,
+    pub horizon: Horizon,
     pub preempt: Preempt,
     /// How long before a limit that is known to fall running jobs give way: a round, and the time until a cap has its effect.
     pub steer_lead: Span,
@@ -259,6 +274,8 @@ impl Default for Options {
             allocation: Allocation::Any,
             rest: RestRule::Never,
             monitor_every: Span::from_secs(600),
+            hold_after: Span::from_secs(7 * 24 * 3600),
+            horizon: Horizon::default(),
             preempt: Preempt::Requeue,
             steer_lead: Span::from_secs(1),
             waiting_weight: Price::from_milli_per_mwh(1_000),

@@ -56,6 +56,10 @@ pub(super) struct PolicyLayer {
     #[arg(long, value_name = "SPAN", env = "LIMO_MONITOR_EVERY")]
     #[serde(with = "as_text::option")]
     monitor_every: Option<Span>,
+    /// How long the first job has waited when energybud keeps later ones from the energy that it will need [default: 7d]
+    #[arg(long, value_name = "SPAN", env = "LIMO_HOLD_AFTER")]
+    #[serde(with = "as_text::option")]
+    hold_after: Option<Span>,
     /// How far to go with running jobs where the draw is above the upper limit: nothing, caps, suspend or requeue
     /// [default: requeue]
     #[arg(long, value_name = "HOW", env = "LIMO_PREEMPT")]
@@ -109,6 +113,7 @@ impl PolicyLayer {
             suspect_for: self.suspect_for.or(under.suspect_for),
             allocation: self.allocation.or(under.allocation),
             monitor_every: self.monitor_every.or(under.monitor_every),
+            hold_after: self.hold_after.or(under.hold_after),
             preempt: self.preempt.or(under.preempt),
             steer_lead: self.steer_lead.or(under.steer_lead),
             waiting_weight: self.waiting_weight.or(under.waiting_weight),
@@ -148,6 +153,7 @@ impl PolicyLayer {
             suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
             allocation: self.allocation.unwrap_or(default.allocation),
             monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
+            hold_after: not_negative("hold_after", self.hold_after, default.hold_after)?,
             preempt: self.preempt.unwrap_or(default.preempt),
             steer_lead: not_negative("steer_lead", self.steer_lead, default.steer_lead)?,
             waiting_weight: weight("waiting_weight", self.waiting_weight, default.waiting_weight)?,

@@ -33,7 +33,7 @@ const LIMO: &[Preset] = &[Preset::Limo];
 const ESTIMATED: &[Preset] =
     &[Preset::Limo, Preset::Easy, Preset::Conservative, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
 
-pub const KEYS: [Key; 20] = [
+pub const KEYS: [Key; 21] = [
     Key {
         name: "allocation",
         values: "any | contiguous",
@@ -84,6 +84,14 @@ pub const KEYS: [Key; 20] = [
         meaning: "how many waiting jobs one round looks at",
         policies: ESTIMATED,
         read: |choices, value| number(&mut choices.options.depth, value, 1, u32::MAX),
+    },
+    Key {
+        name: "hold-after",
+        values: "a span, such as 7d; 0s: at once",
+        default: "7d",
+        meaning: "how long the first job has waited when later ones may no longer use the energy that it will need",
+        policies: &[Preset::Energybud],
+        read: |choices, value| span(&mut choices.options.hold_after, value, Span::ZERO),
     },
     Key {
         name: "lead",

@@ -36,6 +36,8 @@ pub struct Ledger {
     draw: Steps,
     /// A committed load is never counted as gone: the horizon is the end of each period.
     endless: bool,
+    /// Debts after the end of the load in question are not looked for.
+    short: bool,
     limits: Vec<Headroom>,
     balances: Vec<Balance>,
 }
@@ -48,12 +50,18 @@ impl Ledger {
         let now = now.unix_ms();
         let mut draw = Steps::constant(draw.mw(), falls.size_hint().0);
         draw.lower(falls.map(|(at, fall)| (at.unix_ms().max(now.saturating_add(1)), fall.mw())));
-        Self { now, draw, endless: false, limits: Vec::new(), balances: Vec::new() }
+        Self { now, draw, endless: false, short: false, limits: Vec::new(), balances: Vec::new() }
     }
 
     /// Some load that draws now is never counted as gone: the horizon is the end of each period.
     pub fn endless(&mut self) {
         self.endless = true;
+        self.balances.iter_mut().for_each(Balance::forget);
+    }
+
+    /// Budgets are looked at until the end of the load in question only: others may be left in debt.
+    pub fn short(&mut self) {
+        self.short = true;
         self.balances.iter_mut().for_each(Balance::forget);
     }
 
@@ -162,6 +170,9 @@ impl Ledger {
     }
 
     fn horizon(&self) -> i64 {
+        if self.short {
+            return self.now;
+        }
         if self.endless { i64::MAX } else { self.draw.last_change().unwrap_or(self.now) }
     }
 }

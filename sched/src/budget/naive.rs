@@ -29,6 +29,8 @@ struct World {
     draw: i64,
     falls: Vec<(i64, i64)>,
     endless: bool,
+    /// Debts after the end of the load itself do not count.
+    short: bool,
     periods: Vec<Period>,
     limit: Option<(Vec<(i64, i64)>, i64)>,
     loads: Vec<Load>,
@@ -75,7 +77,7 @@ impl World {
             }
             let mut balance = period.available;
             // Debts before the start are not the load's; those after its end only as long as others run.
-            let asked = start..=to.max(self.horizon());
+            let asked = start..=if self.short { to } else { to.max(self.horizon()) };
             (from..=period.until).all(|at| {
                 let solvent = balance >= 0 || !asked.contains(&at);
                 balance += level(&period.release, at).unwrap_or(0) - self.draw_at(at);
@@ -98,6 +100,9 @@ impl World {
         let mut ledger = Ledger::new(time(self.now), power(self.draw), steps(&self.falls).into_iter());
         if self.endless {
             ledger.endless();
+        }
+        if self.short {
+            ledger.short();
         }
         if let Some((limit, until)) = &self.limit {
             ledger.limit(&steps(limit), time(*until));
@@ -154,12 +159,14 @@ fn world() -> impl Strategy<Value = World> {
     let falls = proptest::collection::vec((0..100_i64, 0..5_i64), 0..6);
     let limit = proptest::option::weighted(0.5, (steps(4, 40), 1..110_i64));
     let endless = proptest::bool::weighted(0.2);
-    let world = (0..40_i64, 5..22_i64, falls, endless, periods(), limit);
-    world.prop_map(|(now, draw, falls, endless, periods, limit)| World {
+    let flags = (endless, proptest::bool::weighted(0.2));
+    let world = (0..40_i64, 5..22_i64, falls, flags, periods(), limit);
+    world.prop_map(|(now, draw, falls, (endless, short), periods, limit)| World {
         now,
         draw,
         falls,
         endless,
+        short,
         periods,
         limit,
         loads: Vec::new(),

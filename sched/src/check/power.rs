@@ -4,7 +4,7 @@
 use limo_model::{Budget, Energy, Power, Time};
 
 use super::Violation;
-use crate::options::Preset;
+use crate::options::{Horizon, Preset};
 use crate::plan::Plan;
 use crate::view::View;
 
@@ -16,6 +16,7 @@ struct Load {
     falls: Vec<(Time, Power)>,
     /// When the last job that the plan starts is ended.
     end: Time,
+    horizon: Horizon,
 }
 
 /// Policies that plan with the estimated draw start nothing that takes it over a limit, or a budget into debt.
@@ -66,7 +67,7 @@ impl Load {
         falls.iter_mut().for_each(|(end, _)| *end = soon.max(*end));
         // Nearly in order, which this sort makes use of; the next one, too.
         falls.sort_by_key(|(end, _)| *end);
-        Self { now, draw, falls, end: last.max(soon) }
+        Self { now, draw, falls, end: last.max(soon), horizon: view.options().horizon }
     }
 
     fn draw_at(&self, at: Time) -> Power {
@@ -85,7 +86,8 @@ impl Load {
     /// The first debt of a period until all that is known has ended.
     fn debt(&self, budget: &Budget, release: &[(Time, Power)], available: i128) -> Option<Violation> {
         let from = budget.from.max(self.now);
-        let last = self.falls.last().map_or(self.end, |(end, _)| self.end.max(*end)).min(budget.until);
+        let others = self.falls.last().filter(|_| self.horizon == Horizon::Cluster);
+        let last = others.map_or(self.end, |(end, _)| self.end.max(*end)).min(budget.until);
         let times = self.falls.iter().chain(release).map(|(at, _)| *at).chain([last]);
         let mut times: Vec<Time> = times.filter(|at| *at > from && *at <= last).collect();
         times.sort();

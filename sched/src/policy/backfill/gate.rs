@@ -2,8 +2,8 @@
 //!
 //! `easy` asks nothing. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit and,
 //! while a budget's period runs, below the rate at which it is released. `energybud` (section IV) keeps what is released
-//! and not drawn from becoming negative for as long as any job is expected to run, the reservation of the first job
-//! included. `reducepc` (section IV-D) lets jobs in order of the queue do the same, and later ones only what the rate
+//! and not drawn from becoming negative for as long as any job is expected to run; once the first job has waited for
+//! `hold_after` its reservation is included. `reducepc` (section IV-D) lets jobs in order of the queue do the same, and later ones only what the rate
 //! leaves, lowered by the energy that the first job will need above it, spread until its start.
 //! The estimated draw is the idle draw of all nodes, also of those that sleep, and the estimates of all active jobs.
 
@@ -11,7 +11,7 @@ use limo_model::{Energy, Power, Span, Time};
 
 use super::reservation::Reservation;
 use crate::budget::{Ledger, Obstacle};
-use crate::options::Preset;
+use crate::options::{Horizon, Preset};
 use crate::round::Wait;
 use crate::view::View;
 
@@ -112,15 +112,23 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Holds what the first job will need.
-    pub fn reserve(&mut self, view: &View<'_>, reservation: &Reservation) {
+    /// Whether energy is held for a first job that may run since then.
+    fn holds(&self, since: Time) -> bool {
+        let (options, settings) = (self.view.options(), self.view.settings());
+        self.view.preset() != Preset::Energybud
+            || settings.budgets.from_then_on(self.now).is_empty()
+            || self.now >= since + options.hold_after
+    }
+
+    /// Holds what the first job will need, which may run since `waits_since`.
+    pub fn reserve(&mut self, view: &View<'_>, reservation: &Reservation, waits_since: Time) {
         let (power, at) = (reservation.power, reservation.at);
         if let Kind::Cap(limit) = self.kind {
             let then = self.draw - reservation.freed + power;
             self.beside = Some((at, limit - then)).filter(|(at, _)| *at < Time::MAX);
         }
         let Kind::Ledger = self.kind else { return };
-        if at == Time::MAX || at <= self.now {
+        if at == Time::MAX || at <= self.now || !self.holds(waits_since) {
             return;
         }
         let excess = excess_uj(view, self.draw - reservation.freed, reservation);
@@ -222,6 +230,9 @@ fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
     let mut ledger = Ledger::new(now, draw, sure.map(|((end, _), release)| (*end, release.power)));
     if endless {
         ledger.endless();
+    }
+    if view.options().horizon == Horizon::Job {
+        ledger.short();
     }
     let mut steps = vec![(now, high)];
     steps.extend(view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, band)| (*at, band.high())));

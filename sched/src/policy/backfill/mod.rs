@@ -14,7 +14,7 @@
 //! question stays so until something else happens than a submission, so a round costs what changed.
 //! Where the paper is silent: nodes are taken from those with the least room, lowest first, nodes that sleep last.
 //! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
-//! `monitor_every`, `rest`.
+//! `hold_after`, `monitor_every`, `rest`.
 
 mod conservative;
 mod gate;
@@ -165,7 +165,8 @@ impl<'a> Desk<'a> {
 
     /// The first later job that may start, or why none does; nothing where too many looked possible.
     fn backfill(&mut self, mut memo: Memo) -> Option<Plan> {
-        self.gate.reserve(&self.view, &memo.reservation);
+        let since = self.view.job(memo.head).map_or(Time::MAX, Job::eligible);
+        self.gate.reserve(&self.view, &memo.reservation, since);
         while memo.misses < self.view.options().depth {
             let Some(candidate) = self.next(&memo) else {
                 memo.next = self.view.state().next_job;

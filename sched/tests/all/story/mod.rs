@@ -179,6 +179,7 @@ impl Story {
                 "least-off" => options.least_off = parse(value),
                 "least-on" => options.least_on = parse(value),
                 "margin" => options.steer_margin_permille = parse(value),
+                "hold-after" => options.hold_after = parse(value),
                 "monitor" => options.monitor_every = parse(value),
                 "allocation" => options.allocation = parse(value),
                 "rest" => options.rest = rest_rule(value),
