@@ -7,18 +7,36 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
+use limo_model::Span;
+use limo_sched::Horizon;
 use serde_json::{Value, json};
 
 use crate::reproduce::{
-    BUDGETS, Claim, Compared, Condition, EASY, Means, Outcome, Scheduler, TABLE_II, WAYS, claims, compare, means, rows,
-    run, table_ii, weeks,
+    Averaged, BUDGETS, Claim, Compared, Condition, EASY, Means, Outcome, Scheduler, TABLE_II, TableII, Test, Variant,
+    WAYS, claims, compare, means, negative_slowdowns, rows, run, table_ii, weeks,
 };
+use crate::y2017::Faults;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Paper {
     /// Dutot et al., Towards Energy Budget Control in HPC, CCGrid 2017
     #[value(name = "energy-budget-2017")]
     EnergyBudget2017,
+}
+
+/// A fault of the published scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Fault {
+    /// What running jobs draw above the cap counts as saved
+    SignError,
+    /// The time before a switch is charged at the draw after it
+    MeterFault,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Until {
+    Cluster,
+    Job,
 }
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +51,16 @@ pub struct Arguments {
     /// Let the published scheduler run the campaign, with its faults, in place of Limo's policies
     #[arg(long, value_name = "YEAR", value_parser = ["2017"])]
     compat: Option<String>,
+    /// A fault that the published scheduler is to run without; may be repeated
+    #[arg(long, value_name = "FAULT", requires = "compat")]
+    without: Vec<Fault>,
+    /// How long the first job has waited when `energybud` keeps later ones from the energy that it will need; 0s is
+    /// Algorithm 2 [default: 7d]
+    #[arg(long, value_name = "SPAN", conflicts_with = "compat")]
+    hold_after: Option<Span>,
+    /// How far `energybud` and `reducepc` look for debts: cluster, until the last load ends; or job, until the job ends
+    #[arg(long, value_name = "END", conflicts_with = "compat")]
+    horizon: Option<Until>,
     /// Only these weeks: the beginning of their names
     #[arg(long, value_name = "PREFIX")]
     only: Vec<String>,
@@ -46,7 +74,7 @@ struct Found {
     weeks: usize,
     outcomes: Vec<Outcome>,
     means: BTreeMap<Condition, Means>,
-    table: [[f64; 3]; 4],
+    table: TableII,
     claims: Vec<Claim>,
     published: Vec<Compared>,
     wall_s: f64,
@@ -63,13 +91,18 @@ pub fn run_command(arguments: &Arguments) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = arguments.jobs.unwrap_or(cores);
     let begun = Instant::now();
-    let scheduler = if arguments.compat.is_some() { Scheduler::Published } else { Scheduler::Core };
+    let scheduler = arguments.scheduler();
     let outcomes = run(&chosen, scheduler, workers, |done, of| progress(done, of, begun))?;
     let wall_s = begun.elapsed().as_secs_f64();
     let means = means(&outcomes);
     let rows = rows(&arguments.traces)?.into_iter().filter(|row| wanted(&row.trace));
-    let published = rows.map(|row| compare(&row, &all)).collect::<Result<Vec<_>>>()?;
-    let (table, claims) = (table_ii(&outcomes), claims(&means));
+    let own = match scheduler {
+        Scheduler::Core(..) => scheduler,
+        Scheduler::Published(_) => Scheduler::Core(Variant::default()),
+    };
+    let published = rows.map(|row| compare(&row, &all, own)).collect::<Result<Vec<_>>>()?;
+    let table = table_ii(&outcomes, Averaged::Normalised);
+    let claims = claims(&outcomes, &means, &table);
     let found = Found { weeks: chosen.len(), outcomes, means, table, claims, published, wall_s, workers, scheduler };
     if arguments.json {
         println!("{:#}", found.json());
@@ -77,6 +110,20 @@ pub fn run_command(arguments: &Arguments) -> Result<ExitCode> {
         print!("{}", found.text());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    fn scheduler(&self) -> Scheduler {
+        if self.compat.is_some() {
+            let keeps = |fault| !self.without.contains(&fault);
+            return Scheduler::Published(Faults { sign: keeps(Fault::SignError), meter: keeps(Fault::MeterFault) });
+        }
+        let horizon = match self.horizon {
+            Some(Until::Job) => Horizon::Job,
+            Some(Until::Cluster) | None => Horizon::Cluster,
+        };
+        Scheduler::Core(Variant { hold_after: self.hold_after, horizon })
+    }
 }
 
 /// On a terminal only: how far it is and how long it will still take.
@@ -93,8 +140,8 @@ fn progress(done: usize, of: usize, begun: Instant) {
 impl Found {
     fn name(&self) -> &'static str {
         match self.scheduler {
-            Scheduler::Core => "Limo's policies",
-            Scheduler::Published => "the published scheduler",
+            Scheduler::Core(..) => "Limo's policies",
+            Scheduler::Published(_) => "the published scheduler",
         }
     }
 
@@ -122,17 +169,9 @@ impl Found {
             100.0 * self.most_spent(),
         );
         out += &self.figures();
-        out += "\nTable II: percent change by shutdown, ours (the paper's)\n";
-        out += &format!("{:<24}{:>20}{:>20}{:>20}\n", "", "powercap", "reducePC", "energyBud");
-        for ((measure, paper), ours) in TABLE_II.iter().zip(&self.table) {
-            let cell = |index: usize| format!("{:+.2} ({:+.2})", ours[index], paper[index]);
-            out += &format!("{measure:<24}{:>20}{:>20}{:>20}\n", cell(0), cell(1), cell(2));
-        }
-        out += "\nClaims\n";
-        for claim in &self.claims {
-            let word = if claim.holds { "holds" } else { "DOES NOT HOLD" };
-            out += &format!("{} {}: {word}; {}\n", claim.section, claim.says, claim.numbers);
-        }
+        out += &self.table_ii();
+        out += "\nClaims: strictly at every budget that binds, and within a tolerance\n";
+        out += &self.claims.iter().map(claim_text).collect::<String>();
         out += "\nPublished rows, simulated with compat = \"2017\"\n";
         for compared in &self.published {
             let row = &compared.row;
@@ -150,28 +189,73 @@ impl Found {
                 out += &format!("    {column}: {here} (printed {there})\n");
             }
         }
-        out
+        out + &self.own_rows()
+    }
+
+    /// Table II as the paper averages, and its values averaged otherwise.
+    fn table_ii(&self) -> String {
+        let mut out = "\nTable II: percent change by shutdown, ours (the paper's)\n".to_owned();
+        let head = |name: &str| format!("{name:<24}{:>20}{:>20}{:>20}\n", "powercap", "reducePC", "energyBud");
+        out += &head("");
+        for ((measure, paper), ours) in TABLE_II.iter().zip(&self.table) {
+            let cell = |index: usize| format!("{:+.2} ({:+.2})", ours[index], paper[index]);
+            out += &format!("{measure:<24}{:>20}{:>20}{:>20}\n", cell(0), cell(1), cell(2));
+        }
+        for (averaged, name) in [
+            (Averaged::Plain, "\nThe same of values that are not normalised\n"),
+            (Averaged::OfMeans, "\nChange of the means over all weeks and budgets\n"),
+        ] {
+            out += name;
+            out += &head("");
+            for ((measure, _), [pc, reduce, bud]) in TABLE_II.iter().zip(table_ii(&self.outcomes, averaged)) {
+                out += &format!("{measure:<24}{pc:>+20.2}{reduce:>+20.2}{bud:>+20.2}\n");
+            }
+        }
+        let (negative, count) = negative_slowdowns(&self.outcomes);
+        out + &format!("Normalised AVEbsld without shutdown that are not positive: {negative} of {count}\n")
     }
 
     /// Figures 2 to 4 as a table: a line for each budget and way.
     fn figures(&self) -> String {
         let mut out = "\nFigures 2 to 5: means over the weeks\n".to_owned();
         out += &format!(
-            "{:<8}{:<16}{:>12}{:>12}{:>14}{:>10}\n",
-            "budget", "algorithm", "utilisation", "AVEbsld", "energy/full", "started"
+            "{:<8}{:<16}{:>12}{:>12}{:>14}{:>10}{:>12}{:>16}\n",
+            "budget", "algorithm", "utilisation", "AVEbsld", "energy/full", "started", "mean wait h", "longest wait h"
         );
         let ways = std::iter::once((100, EASY)).chain(BUDGETS.iter().flat_map(|b| WAYS.map(|way| (*b, way))));
         for (budget, way) in ways {
             let Some(of) = self.means.get(&Condition { way, budget }) else { continue };
             out += &format!(
-                "{:<8}{:<16}{:>12.4}{:>12.1}{:>14.4}{:>10.0}\n",
+                "{:<8}{:<16}{:>12.4}{:>12.1}{:>14.4}{:>10.0}{:>12.2}{:>16.1}\n",
                 format!("{budget} %"),
                 way.name(),
                 of.utilisation,
                 of.avebsld,
                 of.energy,
-                of.started
+                of.started,
+                of.mean_wait,
+                of.longest_wait
             );
+        }
+        out
+    }
+
+    /// Limo's policies beside what was printed.
+    fn own_rows(&self) -> String {
+        let mut out = "\nThe same rows under Limo's policies (printed)\n".to_owned();
+        for compared in &self.published {
+            let row = &compared.row;
+            let shut = if row.shutdown { "SHUT" } else { "IDLE" };
+            out += &format!("{} {:?}_{shut} {} %:", row.trace, row.algorithm, row.percent);
+            for (column, own) in &compared.own {
+                let own = if *own >= 1e9 { format!("{own:.3e}") } else { format!("{own:.3}") };
+                let printed = row.printed.iter().find(|(name, _)| name == column);
+                let printed = printed.and_then(|(_, value)| value.parse::<f64>().ok());
+                let printed =
+                    printed.map(|value| if value >= 1e9 { format!("{value:.3e}") } else { format!("{value:.3}") });
+                out += &format!(" {column} {own} ({})", printed.as_deref().unwrap_or("-"));
+            }
+            out += "\n";
         }
         out
     }
@@ -181,13 +265,13 @@ impl Found {
             json!({
                 "algorithm": condition.way.name(), "budget_percent": condition.budget, "utilisation": of.utilisation,
                 "avebsld": of.avebsld, "energy_share": of.energy, "jobs_started": of.started,
+                "mean_wait_h": of.mean_wait, "longest_wait_h": of.longest_wait,
             })
         };
         let row = |((measure, paper), ours): ((&str, [f64; 3]), &[f64; 3])| {
             json!({ "measure": measure, "policies": ["powercap", "reducepc", "energybud"],
                     "change_percent": ours, "paper_change_percent": paper })
         };
-        let claim = |claim: &Claim| json!({ "section": claim.section, "says": claim.says, "holds": claim.holds, "numbers": claim.numbers });
         let published = |compared: &Compared| {
             let columns = compared.columns.iter();
             let columns: Vec<Value> = columns
@@ -197,12 +281,13 @@ impl Found {
                 "trace": compared.row.trace, "algorithm": format!("{:?}", compared.row.algorithm),
                 "shutdown": compared.row.shutdown, "budget_percent": compared.row.percent,
                 "exact_columns": compared.exact(), "columns": columns,
+                "limo": compared.own.iter().map(|(column, own)| json!({ "column": column, "ours": own })).collect::<Vec<_>>(),
             })
         };
         json!({
             "schema": 1,
             "paper": "energy-budget-2017",
-            "scheduler": if self.scheduler == Scheduler::Core { "limo" } else { "compat-2017" },
+            "scheduler": if matches!(self.scheduler, Scheduler::Core(..)) { "limo" } else { "compat-2017" },
             "simulations": self.outcomes.len(),
             "wall_s": self.wall_s,
             "workers": self.workers,
@@ -210,8 +295,32 @@ impl Found {
             "most_spent_share": self.most_spent(),
             "figures": self.means.iter().map(figure).collect::<Vec<_>>(),
             "table_ii": TABLE_II.into_iter().zip(&self.table).map(row).collect::<Vec<_>>(),
-            "claims": self.claims.iter().map(claim).collect::<Vec<_>>(),
+            "claims": self.claims.iter().map(claim_json).collect::<Vec<_>>(),
+            "outcomes": self.outcomes.iter().map(|o| json!({"week": o.week, "way": o.condition.way.name(), "budget": o.condition.budget, "utilisation": o.utilisation, "avebsld": o.avebsld, "started": o.started, "energy": o.energy, "spent": o.spent})).collect::<Vec<_>>(),
             "published_rows": self.published.iter().map(published).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Two lines: strictly, and within the tolerance.
+fn claim_text(claim: &Claim) -> String {
+    let told = |tolerance: f64| {
+        let failing = claim.failing(tolerance);
+        if failing.is_empty() {
+            return "holds".to_owned();
+        }
+        let places: Vec<String> = failing.iter().map(|test| format!("{} ({:+.4})", test.place, test.margin)).collect();
+        format!("DOES NOT HOLD, not in {} of {}: {}", failing.len(), claim.tests.len(), places.join(", "))
+    };
+    let Claim { section, says, tolerance, .. } = claim;
+    format!("{section} {says}\n    strictly: {}\n    within {tolerance}: {}\n", told(0.0), told(*tolerance))
+}
+
+fn claim_json(claim: &Claim) -> Value {
+    let test = |test: &Test| json!({ "place": test.place, "margin": test.margin });
+    json!({
+        "section": claim.section, "says": claim.says, "tolerance": claim.tolerance,
+        "holds_strictly": claim.holds_strictly(), "holds_within_tolerance": claim.holds_tolerantly(),
+        "tests": claim.tests.iter().map(test).collect::<Vec<_>>(),
+    })
 }

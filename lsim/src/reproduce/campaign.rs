@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use limo_model::{Span, Time};
-use limo_sched::Preset;
+use limo_sched::{Horizon, Options, Preset};
 use limo_trace::{Platform, Workload, swf};
 
 use super::{Condition, WEEK, Week, budgets, conditions};
 use crate::engine::{Scenario, simulate};
 use crate::output::Metrics;
 use crate::record::{Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
-use crate::y2017::{self, Algorithm, Config};
+use crate::y2017::{self, Algorithm, Config, Faults};
 
 /// What one simulation came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,29 +30,33 @@ pub struct Outcome {
     /// Energy used in the budget's period by the budget; none without one.
     pub spent: Option<f64>,
     pub violations: u64,
-    pub span: Span,
+    /// In hours.
+    pub mean_wait: f64,
+    pub longest_wait: f64,
 }
 
-fn published(condition: Condition, processors: u32) -> Config {
+fn published(condition: Condition, processors: u32, faults: Faults) -> Config {
     let algorithm = match condition.way.preset {
         Preset::Powercap => Algorithm::PowerCap,
         Preset::Reducepc => Algorithm::ReducePc,
         Preset::Energybud => Algorithm::EnergyBud,
         _ => Algorithm::Easy,
     };
-    Config::published(processors, algorithm, condition.way.shutdown, condition.budget)
+    Config { faults, ..Config::published(processors, algorithm, condition.way.shutdown, condition.budget) }
 }
 
-/// Metrics, and the jobs that started before the end of the week.
-struct Measured {
-    metrics: Metrics,
+/// Metrics, and the jobs that started and those that also ended before the end of the week.
+pub struct Measured {
+    pub metrics: Metrics,
     until: Time,
     started: u64,
+    pub ended: u64,
 }
 
 impl Sink for Measured {
     fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError> {
         self.started += u64::from(job.start.is_some_and(|start| start < self.until));
+        self.ended += u64::from(job.end.is_some_and(|end| end < self.until));
         self.metrics.job(job)
     }
 
@@ -65,13 +69,21 @@ impl Sink for Measured {
     }
 }
 
+/// What of `energybud` and `reducepc` is otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Variant {
+    /// As the option of that name.
+    pub hold_after: Option<Span>,
+    pub horizon: Horizon,
+}
+
 /// Who schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduler {
     /// The core of the master.
-    Core,
-    /// The published one, with its faults.
-    Published,
+    Core(Variant),
+    /// The published one, with these of its faults.
+    Published(Faults),
 }
 
 /// All simulations of the campaign over these weeks; `progress` is told how many are done.
@@ -119,19 +131,30 @@ pub fn run(
     Ok(outcomes)
 }
 
-fn one(
-    week: usize,
+/// One simulation, measured over its week.
+///
+/// # Errors
+/// It cannot be simulated.
+pub fn simulated(
     workload: &Workload,
     processors: u32,
-    (scheduler, condition): (Scheduler, Condition),
-) -> Result<Outcome> {
+    scheduler: Scheduler,
+    condition: Condition,
+) -> Result<(Measured, Summary)> {
     let platform = Platform::taurus(processors);
     let start = workload.start.unwrap_or(Time::from_unix_ms(0));
+    let options = match scheduler {
+        Scheduler::Core(Variant { hold_after, horizon }) => {
+            let options = condition.way.options();
+            Options { hold_after: hold_after.unwrap_or(options.hold_after), horizon, ..options }
+        }
+        Scheduler::Published(_) => condition.way.options(),
+    };
     let scenario = Scenario {
         workload,
         platform: &platform,
         preset: condition.way.preset,
-        options: condition.way.options(),
+        options,
         budgets: budgets(condition, processors, start),
         limits: None,
         prices: None,
@@ -140,12 +163,25 @@ fn one(
     };
     let window = Window { from: start, until: start + WEEK };
     let heading = Heading { window: Some(window), ..Heading::unnamed(processors, start) };
-    let mut sink = Measured { metrics: Metrics::new(&heading), until: window.until, started: 0 };
+    let mut sink = Measured { metrics: Metrics::new(&heading), until: window.until, started: 0, ended: 0 };
     let summary = match scheduler {
-        Scheduler::Core => simulate(&scenario, &mut sink)?,
-        Scheduler::Published => y2017::simulate(workload, &published(condition, processors), &mut sink)?.summary,
+        Scheduler::Core(..) => simulate(&scenario, &mut sink)?,
+        Scheduler::Published(faults) => {
+            y2017::simulate(workload, &published(condition, processors, faults), &mut sink)?.summary
+        }
     };
+    Ok((sink, summary))
+}
+
+fn one(
+    week: usize,
+    workload: &Workload,
+    processors: u32,
+    (scheduler, condition): (Scheduler, Condition),
+) -> Result<Outcome> {
+    let (sink, summary) = simulated(workload, processors, scheduler, condition)?;
     let millionths = |value: i128| value as f64 / 1e6;
+    let platform = Platform::taurus(processors);
     let full = platform.groups.iter().map(|group| group.draw.busy.scaled(i64::from(group.count), 1) * WEEK).sum();
     let joules = |energy: limo_model::Energy| energy.mj() as f64;
     Ok(Outcome {
@@ -157,6 +193,7 @@ fn one(
         energy: joules(sink.metrics.energy_in_window().unwrap_or_default()) / joules(full),
         spent: summary.budgets.first().map(|period| joules(period.spent) / joules(period.energy)),
         violations: summary.violations,
-        span: summary.host.wall,
+        mean_wait: millionths(sink.metrics.mean_wait_us()) / 3_600.0,
+        longest_wait: sink.metrics.max_wait().ms() as f64 / 3.6e6,
     })
 }

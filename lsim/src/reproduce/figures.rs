@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BUDGETS, Condition, Outcome, Way};
+use super::{Condition, Outcome, Way};
 use limo_sched::Preset;
 
 /// Means over the weeks of one condition.
@@ -16,6 +16,9 @@ pub struct Means {
     pub avebsld: f64,
     pub started: f64,
     pub energy: f64,
+    /// In hours.
+    pub mean_wait: f64,
+    pub longest_wait: f64,
 }
 
 /// What is measured, in the order of Table II.
@@ -30,6 +33,20 @@ pub const TABLE_II: [(&str, [f64; 3]); 4] = [
     ("Energy consumed", [-4.74, -1.78, -1.42]),
 ];
 
+/// For each measure and policy (powercap, reducePC, energyBud) the mean percent change by shutdown.
+pub type TableII = [[f64; 3]; 4];
+
+/// How Table II is averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Averaged {
+    /// As section V-F says: the changes of normalised values, over all weeks and budgets.
+    Normalised,
+    /// The changes of the values themselves.
+    Plain,
+    /// The change of the means over all weeks and budgets.
+    OfMeans,
+}
+
 pub fn means(outcomes: &[Outcome]) -> BTreeMap<Condition, Means> {
     let mut sums: BTreeMap<Condition, (Means, f64)> = BTreeMap::new();
     for outcome in outcomes {
@@ -38,6 +55,8 @@ pub fn means(outcomes: &[Outcome]) -> BTreeMap<Condition, Means> {
         sum.avebsld += outcome.avebsld;
         sum.started += outcome.started;
         sum.energy += outcome.energy;
+        sum.mean_wait += outcome.mean_wait;
+        sum.longest_wait += outcome.longest_wait;
         *count += 1.0;
     }
     let mean = |(sum, count): (Means, f64)| Means {
@@ -45,20 +64,49 @@ pub fn means(outcomes: &[Outcome]) -> BTreeMap<Condition, Means> {
         avebsld: sum.avebsld / count,
         started: sum.started / count,
         energy: sum.energy / count,
+        mean_wait: sum.mean_wait / count,
+        longest_wait: sum.longest_wait / count,
     };
     sums.into_iter().map(|(condition, sum)| (condition, mean(sum))).collect()
 }
 
-/// Table II: for each measure and policy the mean percent change by shutdown, over all weeks and budgets.
-pub fn table_ii(outcomes: &[Outcome]) -> [[f64; 3]; 4] {
+pub fn table_ii(outcomes: &[Outcome], averaged: Averaged) -> TableII {
+    let presets = [Preset::Powercap, Preset::Reducepc, Preset::Energybud];
     MEASURES.map(|measure| {
-        let normal = normalised(outcomes, measure);
-        [Preset::Powercap, Preset::Reducepc, Preset::Energybud].map(|preset| change(outcomes, &normal, preset))
+        let plain = || outcomes.iter().map(|outcome| ((outcome.week, outcome.condition), measure(outcome))).collect();
+        match averaged {
+            Averaged::Normalised => {
+                let values = normalised(outcomes, measure);
+                presets.map(|preset| change(&values, preset))
+            }
+            Averaged::Plain => {
+                let values = plain();
+                presets.map(|preset| change(&values, preset))
+            }
+            Averaged::OfMeans => presets.map(|preset| {
+                let sum = |shutdown| -> f64 {
+                    let way = Way { preset, shutdown };
+                    outcomes.iter().filter(|outcome| outcome.condition.way == way).map(measure).sum()
+                };
+                let (idle, shut) = (sum(false), sum(true));
+                if idle == 0.0 { 0.0 } else { 100.0 * (shut - idle) / idle }
+            }),
+        }
     })
 }
 
+/// How many normalised values of AVEbsld without shutdown are not positive, of how many: a percent change of such a value
+/// has the wrong sign.
+pub fn negative_slowdowns(outcomes: &[Outcome]) -> (usize, usize) {
+    let normal = normalised(outcomes, |outcome| outcome.avebsld);
+    let idle = || normal.iter().filter(|((_, of), _)| of.way.preset != Preset::Easy && !of.way.shutdown);
+    (idle().filter(|(_, value)| **value <= 0.0).count(), idle().count())
+}
+
+type Values = BTreeMap<(usize, Condition), f64>;
+
 /// Each value less the mean of its week, plus the mean of all.
-fn normalised(outcomes: &[Outcome], measure: fn(&Outcome) -> f64) -> BTreeMap<(usize, Condition), f64> {
+fn normalised(outcomes: &[Outcome], measure: fn(&Outcome) -> f64) -> Values {
     let mean = |values: &mut dyn Iterator<Item = f64>| {
         let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
         if count > 0.0 { sum / count } else { 0.0 }
@@ -71,18 +119,14 @@ fn normalised(outcomes: &[Outcome], measure: fn(&Outcome) -> f64) -> BTreeMap<(u
     outcomes.iter().map(|outcome| ((outcome.week, outcome.condition), value(outcome))).collect()
 }
 
-fn change(outcomes: &[Outcome], normal: &BTreeMap<(usize, Condition), f64>, preset: Preset) -> f64 {
-    let weeks: std::collections::BTreeSet<usize> = outcomes.iter().map(|outcome| outcome.week).collect();
-    let (mut sum, mut count) = (0.0, 0.0);
-    for week in weeks {
-        for budget in BUDGETS {
-            let of = |shutdown| normal.get(&(week, Condition { way: Way { preset, shutdown }, budget }));
-            if let (Some(idle), Some(shut)) = (of(false), of(true)) {
-                sum += (shut - idle) / idle;
-                count += 1.0;
-            }
-        }
-    }
+/// The mean percent change over all weeks and budgets.
+fn change(values: &Values, preset: Preset) -> f64 {
+    let idle = values.iter().filter(|((_, of), _)| of.way == Way { preset, shutdown: false });
+    let changes = idle.filter_map(|((week, of), idle)| {
+        let shut = values.get(&(*week, Condition { way: Way { preset, shutdown: true }, ..*of }))?;
+        Some((shut - idle) / idle)
+    });
+    let (sum, count) = changes.fold((0.0, 0.0), |(sum, count), change| (sum + change, count + 1.0));
     if count > 0.0 { 100.0 * sum / count } else { 0.0 }
 }
 
@@ -90,13 +134,22 @@ fn change(outcomes: &[Outcome], normal: &BTreeMap<(usize, Condition), f64>, pres
 mod tests {
     use super::*;
     use crate::reproduce::EASY;
-    use limo_model::Span;
 
     fn outcome(week: usize, way: Way, budget: u32, utilisation: f64) -> Outcome {
         let condition = Condition { way, budget };
         let (avebsld, started, energy) = (1.0, 1.0, 1.0);
-        let (spent, violations, span) = (None, 0, Span::ZERO);
-        Outcome { week, condition, utilisation, avebsld, started, energy, spent, violations, span }
+        Outcome {
+            week,
+            condition,
+            utilisation,
+            avebsld,
+            started,
+            energy,
+            spent: None,
+            violations: 0,
+            mean_wait: 0.0,
+            longest_wait: 0.0,
+        }
     }
 
     #[test]
@@ -118,8 +171,26 @@ mod tests {
             outcome(1, way(false), 90, 0.8),
             outcome(1, way(true), 90, 0.8),
         ];
-        let [_, utilisation, _, _] = table_ii(&outcomes);
-        assert!((utilisation[2] - 18.1818).abs() < 1e-3, "{utilisation:?}");
-        assert_eq!(utilisation[0], 0.0, "nothing was run with powercap");
+        for (averaged, expected) in [
+            (Averaged::Normalised, 18.1818),
+            // 0.2 / 0.4 = 50 % and 0: 25 % on average; 0.2 of 1.2 in all.
+            (Averaged::Plain, 25.0),
+            (Averaged::OfMeans, 16.6667),
+        ] {
+            let [_, utilisation, _, _] = table_ii(&outcomes, averaged);
+            assert!((utilisation[2] - expected).abs() < 1e-3, "{averaged:?} {utilisation:?}");
+            assert_eq!(utilisation[0], 0.0, "nothing was run with powercap");
+        }
+    }
+
+    /// Week 0 has slowdowns of 1 and 9 (mean 5), week 1 of 101 and 199 (mean 150); the mean of all is 77.5. Normalised
+    /// idle values: 73.5, and 28.5; with the mean of week 1 at 180 (41 and 319, all 92.5) it is -46.5.
+    #[test]
+    fn normalised_slowdowns_can_be_negative() {
+        let way = |shutdown| Way { preset: Preset::Energybud, shutdown };
+        let of = |week, shutdown, avebsld| Outcome { avebsld, ..outcome(week, way(shutdown), 90, 1.0) };
+        let week = |idle, shut| [of(0, false, 1.0), of(0, true, 9.0), of(1, false, idle), of(1, true, shut)];
+        assert_eq!(negative_slowdowns(&week(101.0, 199.0)), (0, 2));
+        assert_eq!(negative_slowdowns(&week(41.0, 319.0)), (1, 2));
     }
 }

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use limo_model::{Budget, Budgets, Energy, Power, Release, Span, Time};
 use limo_sched::{Allocation, Options, Preset, RestRule};
 
-pub use campaign::{Outcome, Scheduler, run};
-pub use claims::{Claim, claims};
-pub use figures::{Means, TABLE_II, means, table_ii};
+pub use campaign::{Outcome, Scheduler, Variant, run};
+pub use claims::{Claim, Test, claims};
+pub use figures::{Averaged, Means, TABLE_II, TableII, means, negative_slowdowns, table_ii};
 pub use published::{Compared, compare, rows};
 
 const DAY: Span = Span::from_secs(86_400);

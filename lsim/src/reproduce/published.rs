@@ -4,7 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{MACHINES, Week};
+use limo_model::Energy;
+use limo_sched::Preset;
+use limo_trace::Workload;
+
+use super::campaign::simulated;
+use super::{Condition, MACHINES, Scheduler, Way, Week};
 use crate::record::{JobRow, Sample, Sink, Summary, WriteError};
 use crate::y2017::{self, Algorithm, COLUMNS, Config};
 
@@ -20,11 +25,13 @@ pub struct Row {
 }
 
 /// A row with what came out here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     pub row: Row,
     /// Column, printed there, printed here.
     pub columns: Vec<(String, String, String)>,
+    /// What Limo's own policy comes to, in those columns that its figures have.
+    pub own: Vec<(&'static str, f64)>,
 }
 
 impl Compared {
@@ -100,11 +107,32 @@ fn parse(header: &[&str], line: &str) -> Result<Row> {
     Ok(Row { trace: fields[0].to_owned(), algorithm, shutdown: shut == "SHUT", percent, printed })
 }
 
-/// Simulates a row again.
+/// Limo's policy in place of the published one.
+fn own(row: &Row, workload: &Workload, processors: u32, scheduler: Scheduler) -> Result<Vec<(&'static str, f64)>> {
+    let preset = match row.algorithm {
+        Algorithm::Easy => Preset::Easy,
+        Algorithm::PowerCap => Preset::Powercap,
+        Algorithm::ReducePc => Preset::Reducepc,
+        Algorithm::EnergyBud => Preset::Energybud,
+    };
+    let condition = Condition { way: Way { preset, shutdown: row.shutdown }, budget: row.percent };
+    let (measured, summary) = simulated(workload, processors, scheduler, condition)?;
+    let (metrics, joules) = (&measured.metrics, |energy: Energy| energy.mj() as f64 / 1e3);
+    Ok(vec![
+        ("avgbsld", metrics.avebsld_millionths() as f64 / 1e6),
+        ("maxbsld", metrics.max_bsld_millionths() as f64 / 1e6),
+        ("energyBudget", summary.budgets.first().map_or(0.0, |period| joules(period.spent))),
+        ("energyWeek", joules(metrics.energy_in_window().unwrap_or_default())),
+        ("jobRun", measured.ended as f64),
+        ("util", metrics.utilisation_millionths() as f64 / 1e6),
+    ])
+}
+
+/// Simulates a row again, by the published scheduler and by `scheduler`.
 ///
 /// # Errors
 /// Its week is not there or cannot be read.
-pub fn compare(row: &Row, weeks: &[Week]) -> Result<Compared> {
+pub fn compare(row: &Row, weeks: &[Week], scheduler: Scheduler) -> Result<Compared> {
     let week = weeks.iter().find(|week| week.name == row.trace);
     let week = week.with_context(|| format!("the week {} is not there", row.trace))?;
     let machine = MACHINES.iter().find(|(_, machine, _)| *machine == week.machine);
@@ -117,5 +145,5 @@ pub fn compare(row: &Row, weeks: &[Week]) -> Result<Compared> {
     let find = |column: &str| here.iter().find(|(name, _)| *name == column).map(|(_, value)| (*value).to_owned());
     let columns = row.printed.iter();
     let columns = columns.filter_map(|(column, there)| Some((column.clone(), there.clone(), find(column)?))).collect();
-    Ok(Compared { row: row.clone(), columns })
+    Ok(Compared { row: row.clone(), columns, own: own(row, &workload, processors, scheduler)? })
 }

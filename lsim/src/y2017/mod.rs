@@ -61,16 +61,26 @@ pub struct Config {
     pub shutdown: bool,
     /// Of what the busy machine is believed to draw, 1 to 100. 49 is the idle draw exactly.
     pub budget_percent: u32,
-    /// Keeps the sign error: what running jobs draw above the cap counts as saved, not as spent.
-    pub sign_error: bool,
-    /// Keeps the fault of the meter, which matters with `shutdown` only.
-    pub meter_fault: bool,
+    pub faults: Faults,
+}
+
+/// The faults that can be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faults {
+    /// What running jobs draw above the cap counts as saved, not as spent.
+    pub sign: bool,
+    /// The time before a switch is charged at the draw after it, which matters with `shutdown` only.
+    pub meter: bool,
+}
+
+impl Faults {
+    pub const PUBLISHED: Self = Self { sign: true, meter: true };
 }
 
 impl Config {
     /// With both errors, as published.
     pub fn published(processors: u32, algorithm: Algorithm, shutdown: bool, budget_percent: u32) -> Self {
-        Self { processors, algorithm, shutdown, budget_percent, sign_error: true, meter_fault: true }
+        Self { processors, algorithm, shutdown, budget_percent, faults: Faults::PUBLISHED }
     }
 
     fn window(&self) -> counter::Window {
@@ -132,10 +142,10 @@ pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> R
         // Checked above: every job has a requested time.
         Request { processors: job.processors, ms: job.walltime.map_or(0, Span::ms) }
     });
-    let variant = Variant { algorithm: config.algorithm, shutdown: config.shutdown, sign_error: config.sign_error };
+    let variant = Variant { algorithm: config.algorithm, shutdown: config.shutdown, sign_error: config.faults.sign };
     let window = config.window();
     let scheduler = Scheduler::new(config.processors, variant, window, requests.collect());
-    let account = Account::new(config.processors, window, config.meter_fault && config.shutdown);
+    let account = Account::new(config.processors, window, config.faults.meter && config.shutdown);
     let mut run = Run {
         workload,
         window,

@@ -191,6 +191,10 @@ fn usage() {
         "error: the argument '--nodes <N>' cannot be used with '--platform <FILE>'\n\nUsage: lsim run --trace <FILE> --policy <NAME> --out <DIR> --nodes <N>",
     );
     usage(
+        "reproduce energy-budget-2017 --compat 2017 --hold-after 0s",
+        "error: the argument '--compat <YEAR>' cannot be used with '--hold-after <SPAN>'\n\nUsage: lsim reproduce --compat <YEAR> <PAPER>",
+    );
+    usage(
         "run --trace a.swf --policy easy --out out --load 0",
         "error: invalid value '0' for '--load <FACTOR>': `0` is no positive number with up to 6 digits behind the point: write for example 1.2",
     );

@@ -4,7 +4,7 @@
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
 use crate::random::run::keeps_the_rules;
-use crate::random::{HARDWARE, allocation, learn, rest_rule, wide_step};
+use crate::random::{HARDWARE, allocation, hold_after, learn, rest_rule, wide_step};
 use crate::world::World;
 use limo_model::{Memory, Meter, NodeSpec, Power, Rest, Span, Switch, UnitKind, UnitSpec};
 use limo_sched::{Allocation, Event, Options, Preset, RestRule};
@@ -45,12 +45,12 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
 }
 
 fn options() -> impl Strategy<Value = Options> {
-    let of = |allocation: Allocation, rest: RestRule, depth: u32| {
+    let of = |allocation: Allocation, rest: RestRule, depth: u32, hold_after: Span| {
         let default_duration = Span::from_secs(900);
-        Options { allocation, rest, depth, default_duration, ..Options::default() }
+        Options { allocation, rest, depth, hold_after, default_duration, ..Options::default() }
     };
-    (allocation(), rest_rule(), prop_oneof![Just(512_u32), 1..4_u32])
-        .prop_map(move |(allocation, rest, depth)| of(allocation, rest, depth))
+    (allocation(), rest_rule(), prop_oneof![Just(512_u32), 1..4_u32], hold_after())
+        .prop_map(move |(allocation, rest, depth, hold_after)| of(allocation, rest, depth, hold_after))
 }
 
 fn check(preset: Preset) {

@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::random::{Period, allocation, budgets, config, period, rest_rule};
+use crate::random::{Period, allocation, budgets, config, hold_after, period, rest_rule};
 use crate::world::World;
 use limo_model::{Budgets, Curve, Price, Release};
 use limo_model::{
@@ -46,12 +46,11 @@ fn job() -> impl Strategy<Value = Job> {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let options = (allocation(), rest_rule(), 30..700_i64).prop_map(|(allocation, rest, every)| Options {
-        allocation,
-        rest,
-        monitor_every: Span::from_secs(every),
-        ..Options::default()
-    });
+    let options =
+        (allocation(), rest_rule(), 30..700_i64, hold_after()).prop_map(|(allocation, rest, every, hold_after)| {
+            let monitor_every = Span::from_secs(every);
+            Options { allocation, rest, monitor_every, hold_after, ..Options::default() }
+        });
     let prices = proptest::collection::vec(proptest::collection::vec(-90..90_i64, 1..5), 0..3);
     let rest = (0..10_i64, 0..=10_i64, 0..25_i64, 0..20_i64, 0..90_i64);
     let (periods, jobs) = (proptest::collection::vec(period(), 1..4), proptest::collection::vec(job(), 1..20));

@@ -213,6 +213,11 @@ pub fn rest_rule() -> impl Strategy<Value = RestRule> {
     })
 }
 
+/// At once, after some rounds, or never in the time that a case takes.
+pub fn hold_after() -> impl Strategy<Value = Span> {
+    prop_oneof![Just(0), 0..600_i64, Just(7 * 86_400)].prop_map(Span::from_secs)
+}
+
 /// From `now` on, for a cluster that draws `idle` at rest.
 pub fn budgets(now: Time, idle: Power, periods: &[Period]) -> Budgets {
     let mut from = now;
