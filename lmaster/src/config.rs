@@ -354,12 +354,11 @@ mod tests {
         assert_eq!(settings.desk.ack_timeout, Span::from_secs(1));
         assert_eq!(settings.desk.kill_grace, Span::from_secs(60));
         assert_eq!(settings.desk.orphan_grace, Span::from_secs(60));
-        assert_eq!(settings.desk.options.depth, 7);
-        assert_eq!(settings.desk.options.allocation, Allocation::Contiguous);
-        assert_eq!(settings.desk.options.monitor_every, Span::from_secs(300));
-        assert_eq!(settings.desk.options.hold_after, Span::ZERO);
-        assert_eq!(settings.desk.options.preempt, Preempt::Suspend);
-        assert_eq!(settings.desk.options.price_rule, PriceRule::QuantilePermille(250));
+        let options = settings.desk.options;
+        assert_eq!((options.depth, options.allocation), (7, Allocation::Contiguous));
+        assert_eq!((options.monitor_every, options.hold_after), (Span::from_secs(300), Span::ZERO));
+        assert_eq!(options.preempt, Preempt::Suspend);
+        assert_eq!(options.price_rule, PriceRule::QuantilePermille(250));
         assert_eq!(settings.listen, None, "the port is open only if asked for");
     }
 

@@ -65,7 +65,7 @@ fn described(preset: Preset) -> (&'static str, &'static str) {
             "energy-budget-2017, section V-C",
         ),
         Preset::Energybud => (
-            "easy on a counter of available energy, with energy reserved for the first job",
+            "easy on a counter of available energy, reserved for the first job once it has waited long",
             "energy-budget-2017, section IV, Algorithm 2",
         ),
         Preset::Reducepc => (
