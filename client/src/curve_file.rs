@@ -60,11 +60,8 @@ pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFile
     let with_unit = Layout { titles: &["time", "price"], value: price };
     let bare = Layout { titles: &["time", "price_eur_per_mwh"], value: bare_price };
     let table = Table::read(open(path)?, path, &[with_unit, bare], clock)?;
-    let until = table.until.or_else(|| match table.steps[..] {
-        [.., (before, _), (last, _)] => Some(last + (last - before)),
-        _ => None,
-    });
-    table.curve(until)
+    let until = table.until;
+    table.curve(until).map(Curve::closed)
 }
 
 /// Reads budgets; those of a file without a column for it are released as `release` says.

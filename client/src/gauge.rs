@@ -1,6 +1,6 @@
 //! What of a status fits one line of text: the draw inside its band, mode, price.
 
-use limo_model::{Band, Power};
+use limo_model::{Band, Power, Price};
 use limo_proto::Status;
 
 use crate::clock::Clock;
@@ -44,13 +44,29 @@ pub fn mode_in_words(status: &Status) -> String {
     if setting == mode { mode } else { format!("{setting}, now {mode}") }
 }
 
-/// The price now and when it changes.
+/// The price now, when it changes, and since when there is none.
 pub fn price_in_words(status: &Status, clock: &Clock) -> String {
-    let now = status.price.map_or_else(|| "none is known".into(), |price| price.to_string());
-    match status.next_price {
-        Some((at, price)) => format!("{now}; from {} {price}", clock.show(at)),
-        None => now,
+    let in_words = |price: Option<Price>| price.map_or_else(|| "none is known".into(), |price| price.to_string());
+    let mut text = in_words(status.price);
+    if let Some((at, price)) = status.next_price {
+        text += &format!("; from {} {}", clock.show(at), in_words(price));
     }
+    if let Some(at) = status.prices_ended {
+        text += &format!("; the prices ended at {}", clock.show(at));
+    }
+    text
+}
+
+/// When the limits change, and since when there are none, to stand after those in force.
+pub fn limits_to_come(status: &Status, clock: &Clock) -> String {
+    let mut text = String::new();
+    if let Some((at, band)) = status.next_band {
+        text += &format!("; from {} {}", clock.show(at), band_in_words(band));
+    }
+    if let Some(at) = status.limits_ended {
+        text += &format!("; those that were set ended at {}", clock.show(at));
+    }
+    text
 }
 
 #[cfg(test)]

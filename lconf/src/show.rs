@@ -1,7 +1,9 @@
 //! `lconf show`: the settings in force.
 
 use limo_client::json::SCHEMA;
-use limo_client::{Clock, Failure, Master, answer, answer_json, band_in_words, exit, mode_in_words, price_in_words};
+use limo_client::{
+    Clock, Failure, Master, answer, answer_json, band_in_words, exit, limits_to_come, mode_in_words, price_in_words,
+};
 use limo_model::{Band, Time};
 use limo_proto::Status;
 use serde::Serialize;
@@ -20,10 +22,14 @@ pub struct SettingsJson {
     #[serde(flatten)]
     band: BandJson,
     next_band: Option<NextBandJson>,
+    /// When the limits that were set ended, if they have.
+    limits_ended_unix_ms: Option<i64>,
     /// The period that runs and those to come.
     budgets: Vec<BudgetJson>,
     price_eur_per_mwh: Option<f64>,
     next_price: Option<NextPriceJson>,
+    /// When the prices ended, if they have.
+    prices_ended_unix_ms: Option<i64>,
 }
 
 /// `null` is no limit.
@@ -43,7 +49,8 @@ struct NextBandJson {
 #[derive(Serialize)]
 struct NextPriceJson {
     at_unix_ms: i64,
-    price_eur_per_mwh: f64,
+    /// `null` at the end of the prices.
+    price_eur_per_mwh: Option<f64>,
 }
 
 impl From<Band> for BandJson {
@@ -67,12 +74,14 @@ impl From<&Status> for SettingsJson {
             next_band: status
                 .next_band
                 .map(|(at, band)| NextBandJson { at_unix_ms: at_unix_ms(at), band: band.into() }),
+            limits_ended_unix_ms: status.limits_ended.map(at_unix_ms),
             budgets: status.budgets.iter().map(BudgetJson::from).collect(),
             price_eur_per_mwh: status.price.map(|price| price.eur_per_mwh()),
             next_price: status.next_price.map(|(at, price)| NextPriceJson {
                 at_unix_ms: at_unix_ms(at),
-                price_eur_per_mwh: price.eur_per_mwh(),
+                price_eur_per_mwh: price.map(|price| price.eur_per_mwh()),
             }),
+            prices_ended_unix_ms: status.prices_ended.map(at_unix_ms),
         }
     }
 }
@@ -90,10 +99,7 @@ pub async fn run(json: bool, master: &Master) -> Result<u8, Failure> {
 }
 
 fn settings(status: &Status, clock: &Clock) -> String {
-    let mut limits = band_in_words(status.band);
-    if let Some((at, band)) = status.next_band {
-        limits += &format!("; from {} {}", clock.show(at), band_in_words(band));
-    }
+    let limits = band_in_words(status.band) + &limits_to_come(status, clock);
     let mut text = format!("policy   {}\nmode     {}\nlimits   {limits}\n", status.policy, mode_in_words(status));
     for line in budget::settings(status, clock) {
         text += &format!("budgets  {line}\n");

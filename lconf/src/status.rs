@@ -184,7 +184,8 @@ fn as_text(status: &Status, clock: &Clock) -> String {
         fact("TROUBLE", format!("new jobs are refused: {trouble}"));
     }
     fact("draw", format!("{} ({} of it idle)", watts(status.draw), status.idle));
-    fact("band", gauge(status.draw, status.band, status.emulated));
+    let ended = status.limits_ended.map(|at| format!("; those that were set ended at {}", clock.show(at)));
+    fact("band", gauge(status.draw, status.band, status.emulated) + &ended.unwrap_or_default());
     if let Some((at, band)) = status.next_band {
         fact("then", format!("{} from {}", band_in_words(band), clock.show(at)));
     }

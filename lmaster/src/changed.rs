@@ -300,8 +300,8 @@ fn reserved(reservation: Option<&Reservation>) -> String {
 
 /// What a curve says at `now`, and how often it changes after that.
 fn curve<T: PartialEq>(curve: &Curve<T>, now: Time, show: impl Fn(&T) -> String) -> String {
-    let value = show(curve.at(now));
-    match curve.steps().iter().filter(|(at, _)| *at > now).count() {
+    let value = curve.at(now).map_or("none".into(), show);
+    match curve.changes(now).count() {
         0 => value,
         1 => format!("{value}, 1 step to come"),
         count => format!("{value}, {count} steps to come"),

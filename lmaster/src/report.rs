@@ -10,7 +10,7 @@ use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
     NodeReport, NodeState, Status, UnitReport,
 };
-use limo_sched::{Clock, Core, Finished, Job, JobEnd, Node, Phase, possibilities};
+use limo_sched::{Clock, Core, Finished, Job, JobEnd, Node, Phase, cost_of, possibilities};
 
 use crate::budget::account;
 use crate::desk::Live;
@@ -64,8 +64,10 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
     let estimate = assignment.map(|assignment| assignment.estimate);
     let energy = job.running().zip(assignment).map(|(running, assignment)| running.used(assignment, now));
     let clock = core.clock();
-    let price = |from: Time, started: Time| core.prices().map(|prices| prices.mean(from, now - started));
-    let cost = |from: Time| energy.zip(started).and_then(|(energy, started)| Some(energy * price(from, started)?));
+    let cost = |from: Time| {
+        let (energy, started) = energy.zip(started)?;
+        Some(cost_of(energy, from, now - started, Some(core.prices()?)))
+    };
     JobReport {
         state,
         started: started.map(|at| clock.shown(at)),
@@ -214,9 +216,9 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
 
 pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feeds::grid::Report]) -> Status {
     let (settings, sums, clock) = (core.settings(), core.sums(), core.clock());
-    let next_band = settings.limits.next_step(now);
-    let own_band = settings.own_limits.as_ref().map(|own| *own.at(now));
-    let next_price = core.prices().and_then(|prices| Some((prices.next_step(now)?, prices)));
+    let own_band = settings.own_limits.as_ref().map(|own| own.band(now));
+    let next_price = core.prices().and_then(|prices| prices.changes(now).next());
+    let band = settings.limits.band(now);
     // Up to now, without changing the state.
     let mut bill = sums.bill;
     bill.add(sums.draw, sums.since, now, core.prices());
@@ -228,12 +230,14 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         policy: settings.preset,
         mode: settings.mode,
         mode_setting: settings.mode_setting,
-        band: *settings.limits.at(now),
+        band,
         budgets: clock.shown_budgets(&Budgets::new(settings.budgets.from_then_on(now).to_vec()).unwrap_or_default()),
         account: account(core, now),
-        next_band: next_band.map(|at| (clock.shown(at), *settings.limits.at(at))),
-        price: core.prices().map(|prices| *prices.at(now)),
-        next_price: next_price.map(|(at, prices)| (clock.shown(at), *prices.at(at))),
+        next_band: settings.limits.bands(now).next().map(|(at, band)| (clock.shown(at), band)),
+        limits_ended: settings.operator_limits().ended(now).map(|at| clock.shown(at)),
+        price: core.prices().and_then(|prices| prices.at(now).copied()),
+        next_price: next_price.map(|(at, price)| (clock.shown(at), price.copied())),
+        prices_ended: core.prices().and_then(|prices| prices.ended(now)).map(|at| clock.shown(at)),
         draw: sums.draw,
         idle: core.idle(),
         waiting: core.waiting() as u64,
@@ -254,7 +258,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         unreachable: missing::nodes(core),
         foreign: Vec::new(),
         held: core.nodes().iter().map(Node::held_draw).sum(),
-        own_band: own_band.filter(|band| *band != *settings.limits.at(now)),
+        own_band: own_band.filter(|own| *own != band),
         grid: grid.iter().map(source).collect(),
     }
 }

@@ -6,8 +6,8 @@ use thiserror::Error;
 use crate::time::{Span, Time};
 use crate::units::{Power, Price};
 
-/// A step function of time: each value holds from its time until the next one. The first value also holds before its
-/// time. After `until`, where it is set, nothing is known: the last value is then only a guess.
+/// A step function of time: each value holds from its time until the next one, the last one until `until`, or for ever
+/// if that is not set. Before the first value and after the end there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedCurve<T>")]
 pub struct Curve<T> {
@@ -63,6 +63,14 @@ impl<T> Curve<T> {
         Ok(Self { steps, until })
     }
 
+    /// The same values with an end, if there is none: the last of several holds as long as the one before it.
+    pub fn closed(mut self) -> Self {
+        if let (None, [.., (before, _), (last, _)]) = (self.until, &self.steps[..]) {
+            self.until = Some(*last + (*last - *before));
+        }
+        self
+    }
+
     /// The same values, each later by `by`.
     pub fn moved(&self, by: Span) -> Self
     where
@@ -76,55 +84,79 @@ impl<T> Curve<T> {
         &self.steps
     }
 
-    /// The end of what is known, where it is.
+    /// The end, if there is one.
     pub fn until(&self) -> Option<Time> {
         self.until
     }
 
-    /// Index of the step that holds at `at`.
-    fn index_at(&self, at: Time) -> usize {
-        self.steps.partition_point(|(start, _)| *start <= at).saturating_sub(1)
+    /// The end, if that is not after `now`.
+    pub fn ended(&self, now: Time) -> Option<Time> {
+        self.until.filter(|until| *until <= now)
     }
 
-    /// The value at `at`.
-    pub fn at(&self, at: Time) -> &T {
-        &self.steps[self.index_at(at)].1
+    /// The number of steps that begin at `at` or before.
+    fn begun(&self, at: Time) -> usize {
+        self.steps.partition_point(|(start, _)| *start <= at)
     }
 
-    /// The time of the next step strictly after `at`.
-    pub fn next_step(&self, at: Time) -> Option<Time> {
-        self.steps.get(self.steps.partition_point(|(start, _)| *start <= at)).map(|(start, _)| *start)
+    /// The value at `at`; `None` before the first and after the end.
+    pub fn at(&self, at: Time) -> Option<&T> {
+        let step = self.steps.get(self.begun(at).checked_sub(1)?)?;
+        self.until.is_none_or(|until| at < until).then_some(&step.1)
     }
 
-    /// The pieces of `[from, to)`: start, end, value. Empty where `to` is not after `from`.
+    /// The changes strictly after `at`, in order; the end is a change to `None`.
+    pub fn changes(&self, at: Time) -> impl Iterator<Item = (Time, Option<&T>)> {
+        let steps = self.steps[self.begun(at)..].iter().map(|(start, value)| (*start, Some(value)));
+        steps.chain(self.until.filter(|until| *until > at).map(|until| (until, None)))
+    }
+
+    /// The time of the next change strictly after `at`: a step or the end.
+    pub fn next_change(&self, at: Time) -> Option<Time> {
+        self.changes(at).next().map(|(time, _)| time)
+    }
+
+    /// The pieces of `[from, to)` that have a value: start, end, value. Empty if `to` is not after `from`.
     pub fn pieces(&self, from: Time, to: Time) -> impl Iterator<Item = (Time, Time, &T)> {
-        let first = self.index_at(from);
-        let ends = self.steps[first + 1..].iter().map(|(start, _)| *start).chain([Time::MAX]);
+        let first = self.begun(from).saturating_sub(1);
+        let last = self.until.unwrap_or(Time::MAX);
+        let ends = self.steps[first + 1..].iter().map(|(start, _)| *start).chain([last]);
         self.steps[first..]
             .iter()
             .zip(ends)
-            .enumerate()
-            .map(move |(index, ((start, value), end))| (if index == 0 { from } else { *start }, end.min(to), value))
+            .map(move |((start, value), end)| ((*start).max(from), end.min(to), value))
             .take_while(move |(start, end, _)| start < end)
     }
 }
 
 impl Curve<Price> {
-    /// The mean price over `[from, from + span)`, rounded toward zero; the price at `from` for an empty span.
-    pub fn mean(&self, from: Time, span: Span) -> Price {
+    /// The mean of the prices in `[from, from + span)`, weighted by time and rounded toward zero, with the time for which
+    /// there is one; for an empty span the price at `from`. `None` if there is no price in it.
+    pub fn mean(&self, from: Time, span: Span) -> Option<(Price, Span)> {
         if span.ms() <= 0 {
-            return *self.at(from);
+            return self.at(from).map(|price| (*price, Span::ZERO));
         }
-        let weighted = self
-            .pieces(from, from + span)
-            .map(|(start, end, price)| i128::from(price.milli_per_mwh()) * i128::from((end - start).ms()))
-            .sum::<i128>();
-        // The mean of i64 values fits an i64.
-        Price::from_milli_per_mwh(i64::try_from(weighted / i128::from(span.ms())).unwrap_or(i64::MAX))
+        let (weighted, known) = self.pieces(from, from + span).fold((0, 0), |(sum, known), (start, end, price)| {
+            let ms = i128::from((end - start).ms());
+            (sum + i128::from(price.milli_per_mwh()) * ms, known + ms)
+        });
+        // The mean of i64 values fits an i64, and so does a part of the span.
+        let narrow = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
+        (known > 0).then(|| (Price::from_milli_per_mwh(narrow(weighted / known)), Span::from_ms(narrow(known))))
     }
 }
 
 impl Curve<Band> {
+    /// The band at `at`; no limits before the first and after the end.
+    pub fn band(&self, at: Time) -> Band {
+        self.at(at).copied().unwrap_or(Band::UNLIMITED)
+    }
+
+    /// The changes of the band strictly after `at`, in order; at the end to no limits.
+    pub fn bands(&self, at: Time) -> impl Iterator<Item = (Time, Band)> {
+        self.changes(at).map(|(time, band)| (time, band.copied().unwrap_or(Band::UNLIMITED)))
+    }
+
     /// Whether there is an upper limit at any time.
     pub fn is_limited(&self) -> bool {
         self.steps.iter().any(|(_, band)| !band.high().is_unlimited())
@@ -206,35 +238,83 @@ mod tests {
 
     #[test]
     fn a_value_holds_until_the_next() {
-        let check = |ms, expected| assert_eq!(curve().at(at(ms)).milli_per_mwh(), expected, "at {ms}");
-        check(0, 80);
-        check(10, 80);
-        check(19, 80);
-        check(20, -20);
-        check(1000, 50);
-        assert_eq!(curve().next_step(at(10)), Some(at(20)));
-        assert_eq!(curve().next_step(at(40)), None);
+        let check = |ms, expected| {
+            assert_eq!(curve().at(at(ms)).map(|price| price.milli_per_mwh()), expected, "at {ms}");
+        };
+        check(9, None);
+        check(10, Some(80));
+        check(19, Some(80));
+        check(20, Some(-20));
+        check(49, Some(50));
+        check(50, None);
+        check(1000, None);
+        assert_eq!(Curve::constant(()).at(at(i64::MAX)), Some(&()));
     }
 
     #[test]
-    fn pieces_cover_the_range_once() {
+    fn changes_are_the_steps_and_the_end() {
+        let changes = |ms| {
+            curve()
+                .changes(at(ms))
+                .map(|(at, price)| (at.unix_ms(), price.map(|p| p.milli_per_mwh())))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(changes(9), [(10, Some(80)), (20, Some(-20)), (40, Some(50)), (50, None)]);
+        assert_eq!(changes(40), [(50, None)]);
+        assert_eq!(changes(50), []);
+        assert_eq!((curve().next_change(at(10)), curve().next_change(at(50))), (Some(at(20)), None));
+        assert_eq!((curve().ended(at(49)), curve().ended(at(50))), (None, Some(at(50))));
+    }
+
+    #[test]
+    fn there_is_no_limit_before_the_first_and_after_the_end() {
+        let band = Band::new(Power::from_watts(40), Power::from_watts(60)).expect("a band");
+        let limits = Curve::new(vec![(at(10), band)], Some(at(20))).expect("a curve");
+        let bands = [9, 10, 19, 20].map(|ms| limits.band(at(ms)));
+        assert_eq!(bands, [Band::UNLIMITED, band, band, Band::UNLIMITED]);
+        assert_eq!(limits.bands(at(0)).collect::<Vec<_>>(), [(at(10), band), (at(20), Band::UNLIMITED)]);
+    }
+
+    #[test]
+    fn pieces_cover_what_has_a_value_once() {
         let pieces = |from, to| {
             curve()
                 .pieces(at(from), at(to))
                 .map(|(s, e, p)| (s.unix_ms(), e.unix_ms(), p.milli_per_mwh()))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(pieces(0, 30), [(0, 20, 80), (20, 30, -20)]);
-        assert_eq!(pieces(45, 60), [(45, 60, 50)]);
+        assert_eq!(pieces(0, 30), [(10, 20, 80), (20, 30, -20)]);
+        assert_eq!(pieces(15, 30), [(15, 20, 80), (20, 30, -20)]);
+        assert_eq!(pieces(45, 60), [(45, 50, 50)]);
+        assert_eq!(pieces(50, 60), []);
+        assert_eq!(pieces(0, 10), []);
         assert_eq!(pieces(30, 30), []);
         assert_eq!(pieces(35, 5), []);
     }
 
     #[test]
     fn mean_is_weighted_by_time() {
+        let mean = |from, span| {
+            let found = curve().mean(at(from), Span::from_ms(span));
+            found.map(|(price, known)| (price.milli_per_mwh(), known.ms()))
+        };
         // 10 ms at 80 and 10 ms at -20.
-        assert_eq!(curve().mean(at(10), Span::from_ms(20)).milli_per_mwh(), 30);
-        assert_eq!(curve().mean(at(25), Span::ZERO).milli_per_mwh(), -20);
+        assert_eq!(mean(10, 20), Some((30, 20)));
+        assert_eq!(mean(25, 0), Some((-20, 0)));
+        // 10 ms at 50, then 40 ms without a price; 5 ms without one, then 10 ms at 80.
+        assert_eq!(mean(40, 50), Some((50, 10)));
+        assert_eq!(mean(5, 15), Some((80, 10)));
+        assert_eq!((mean(50, 10), mean(50, 0), mean(0, 10)), (None, None, None));
+    }
+
+    #[test]
+    fn a_last_value_without_an_end_lasts_as_long_as_the_one_before() {
+        let until = |ms: &[i64], until: Option<i64>| {
+            let steps = ms.iter().map(|ms| (at(*ms), ())).collect();
+            Curve::new(steps, until.map(at)).expect("a curve").closed().until().map(Time::unix_ms)
+        };
+        assert_eq!(until(&[0, 10, 40], None), Some(70));
+        assert_eq!((until(&[0, 10], Some(11)), until(&[0], None)), (Some(11), None));
     }
 
     #[test]

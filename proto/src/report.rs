@@ -215,8 +215,13 @@ pub struct Status {
     pub account: Option<BudgetAccount>,
     /// The next change of the limits.
     pub next_band: Option<(Time, Band)>,
+    /// When the operator's limits ended, if they have.
+    pub limits_ended: Option<Time>,
     pub price: Option<Price>,
-    pub next_price: Option<(Time, Price)>,
+    /// The next change of the price; at the end of the prices to `None`.
+    pub next_price: Option<(Time, Option<Price>)>,
+    /// When the prices ended, if they have.
+    pub prices_ended: Option<Time>,
     pub draw: Power,
     /// Part of `draw` that is idle draw of registered nodes.
     pub idle: Power,

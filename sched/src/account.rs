@@ -28,7 +28,7 @@ impl Bill {
         self.cost
     }
 
-    /// Adds `draw` from `from` to `to` at `prices`; without prices only energy.
+    /// Adds `draw` from `from` to `to` at `prices`; only energy while no price is known.
     pub fn add(&mut self, draw: Power, from: Time, to: Time, prices: Option<&Curve<Price>>) {
         if to <= from {
             return;
@@ -117,9 +117,11 @@ impl From<Vec<i64>> for NodeSums {
     }
 }
 
-/// What `energy`, spread evenly over `span` from `from`, costs; zero without prices.
+/// What `energy`, spread evenly over `span` from `from`, costs: the part of it for which there is a price.
 pub fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Money {
-    prices.map_or(Money::ZERO, |prices| energy * prices.mean(from, span))
+    let Some((price, known)) = prices.and_then(|prices| prices.mean(from, span)) else { return Money::ZERO };
+    let part = if known < span { energy.scaled(known.ms(), span.ms()) } else { energy };
+    part * price
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl Core {
         round.commands.extend(used);
         if state.index.mode_until.is_none_or(|until| until <= now) {
             mode::follow_price(&mut state.settings, now);
-            let next = state.settings.prices.as_ref().and_then(|prices| prices.next_step(now));
+            let next = state.settings.prices.as_ref().and_then(|prices| prices.next_change(now));
             state.index.mode_until = Some(next.unwrap_or(Time::MAX));
         }
         let rank_at = apply::rank_at(state);

@@ -15,17 +15,18 @@ pub(crate) fn follow_setting(settings: &mut Settings) {
 }
 
 /// Lets the price turn the mode. Between the turning point less and plus the hysteresis the mode stays what it is.
-/// Without prices energy is never dear.
+/// While no price is known energy is not dear.
 pub(crate) fn follow_price(settings: &mut Settings, now: Time) {
     if settings.mode_setting != ModeSetting::Auto {
         return;
     }
-    let Some(prices) = &settings.prices else {
+    let price = settings.prices.as_ref().and_then(|prices| Some((prices, *prices.at(now)?)));
+    let Some((prices, price)) = price else {
         settings.mode = Mode::High;
         return;
     };
     let Some(turn) = turning_price(prices, settings.options.price_rule) else { return };
-    let (price, hysteresis) = (*prices.at(now), settings.options.price_hysteresis);
+    let hysteresis = settings.options.price_hysteresis;
     if price > turn + hysteresis {
         settings.mode = Mode::Low;
     } else if price < turn - hysteresis {

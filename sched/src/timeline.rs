@@ -11,7 +11,7 @@ mod tests;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use limo_model::{JobId, NodeId, Part, Power, Span, Time, UnitId};
+use limo_model::{Band, JobId, NodeId, Part, Power, Span, Time, UnitId};
 
 use crate::apply::units_like;
 use crate::view::{Choice, View};
@@ -321,18 +321,14 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// The upper limit less the reserve, now and from each of its steps on.
+/// The upper limit less the reserve, now and from each of its changes on.
 fn ceilings(view: &View<'_>) -> Vec<(Time, Power)> {
     let (limits, reserve) = (view.limits(), i64::from(view.options().reserve_permille));
-    let ceiling = |at: Time| {
-        let high = limits.at(at).high();
-        if high.is_unlimited() { high } else { high - high.scaled(reserve, 1_000) }
+    let ceiling = |(at, band): (Time, Band)| {
+        let high = band.high();
+        (at, if high.is_unlimited() { high } else { high - high.scaled(reserve, 1_000) })
     };
-    let mut found = vec![(view.now(), ceiling(view.now()))];
-    while let Some(next) = found.last().and_then(|(at, _)| limits.next_step(*at)) {
-        found.push((next, ceiling(next)));
-    }
-    found
+    std::iter::once((view.now(), view.band())).chain(limits.bands(view.now())).map(ceiling).collect()
 }
 
 /// A waiting job for which a later start is planned.

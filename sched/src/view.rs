@@ -91,7 +91,7 @@ impl<'a> View<'a> {
     }
 
     pub fn band(&self) -> Band {
-        *self.limits().at(self.now)
+        self.limits().band(self.now)
     }
 
     pub fn prices(&self) -> Option<&'a Curve<Price>> {
@@ -99,7 +99,12 @@ impl<'a> View<'a> {
     }
 
     pub fn price(&self) -> Option<Price> {
-        self.prices().map(|prices| *prices.at(self.now))
+        self.price_at(self.now)
+    }
+
+    /// `None` if no price is known then.
+    pub(crate) fn price_at(&self, at: Time) -> Option<Price> {
+        self.prices()?.at(at).copied()
     }
 
     /// The believed draw: measured where it can be.

@@ -182,7 +182,7 @@ impl Arbiter {
         let starts = |claim: &Claim| claim.limit.from.max(now);
         let mut starting: Vec<usize> = (0..claims.len()).collect();
         starting.sort_by_key(|index| starts(&claims[*index]));
-        let mut instants: BTreeSet<Time> = operator.steps().iter().map(|(at, _)| *at).filter(|at| *at > now).collect();
+        let mut instants: BTreeSet<Time> = operator.changes(now).map(|(at, _)| at).collect();
         instants.insert(now);
         for claim in &claims {
             instants.extend([Some(claim.limit.from), claim.limit.until].into_iter().flatten().filter(|at| *at > now));
@@ -195,27 +195,29 @@ impl Arbiter {
                 next += 1;
             }
             active.retain(|claim| claim.limit.covers(at));
-            let band = self.decide(*operator.at(at), active.iter().copied());
+            let band = self.decide(operator.band(at), active.iter().copied());
             if steps.last().is_none_or(|(_, before)| *before != band) {
                 steps.push((at, band));
             }
         }
-        let last = steps.last().map_or(now, |(at, _)| *at);
+        // It ends with the operator's unless a source limits it then or later.
+        let until = operator.until().filter(|until| *until > now && steps.last() == Some(&(*until, Band::UNLIMITED)));
+        steps.truncate(steps.len() - usize::from(until.is_some()));
         // There is a step at `now`, the steps ascend, and the end is after the last of them.
-        Curve::new(steps, operator.until().filter(|until| *until > last)).unwrap_or_else(|_| operator.clone())
+        Curve::new(steps, until).unwrap_or_else(|_| operator.clone())
     }
 }
 
 /// Whether two curves say the same from `now` on.
 pub fn same_from(now: Time, one: &Curve<Band>, other: &Curve<Band>) -> bool {
     let future = |curve: &Curve<Band>| {
-        let mut steps = vec![(now, *curve.at(now))];
-        for (at, band) in curve.steps().iter().filter(|(at, _)| *at > now) {
-            if steps.last().is_none_or(|(_, before)| before != band) {
-                steps.push((*at, *band));
+        let mut steps = vec![(now, curve.band(now))];
+        for (at, band) in curve.bands(now) {
+            if steps.last().is_none_or(|(_, before)| *before != band) {
+                steps.push((at, band));
             }
         }
-        (steps, curve.until())
+        (steps, curve.until().filter(|until| *until > now))
     };
     future(one) == future(other)
 }

@@ -46,6 +46,33 @@ async fn the_settings() {
 }
 
 #[tokio::test]
+async fn curves_that_end_and_that_have_ended() {
+    let noon = Time::from_unix_ms(1_509_019_200_000);
+    let ending = Status { next_price: Some((noon, None)), next_band: Some((noon, Band::UNLIMITED)), ..status() };
+    let output = shown(&["show"], ending).await;
+    assert!(output.contains("limits   40.0 W to 60.0 W; from 2017-10-26 12:00 no limits\n"), "{output}");
+    assert!(output.contains("price    80 EUR/MWh; from 2017-10-26 12:00 none is known\n"), "{output}");
+    let ended = || Status {
+        band: Band::UNLIMITED,
+        next_band: None,
+        limits_ended: Some(noon),
+        price: None,
+        next_price: None,
+        prices_ended: Some(noon),
+        ..status()
+    };
+    let output = shown(&["status"], ended()).await;
+    assert!(output.contains("band       no limits; those that were set ended at 2017-10-26 12:00\n"), "{output}");
+    assert!(output.contains("price      none is known; the prices ended at 2017-10-26 12:00\n"), "{output}");
+    let output = shown(&["show"], ended()).await;
+    assert!(output.contains("limits   no limits; those that were set ended at 2017-10-26 12:00\n"), "{output}");
+    let found = parsed(&["status", "--json"], ended()).await;
+    let keys = ["limits_ended_unix_ms", "prices_ended_unix_ms"].map(|key| found[key].as_i64());
+    assert_eq!(keys, [Some(1_509_019_200_000); 2]);
+    assert_eq!((&found["next_price"], &found["price_eur_per_mwh"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
 async fn the_cluster_now() {
     let expected = "\
         draw       50.0 W emulated (15.0 W of it idle)\n\
@@ -121,6 +148,7 @@ async fn as_json() {
         "next_band": {"at_unix_ms": 1_509_019_200_000_i64, "band_low_w": 20.0, "band_high_w": 90.0},
         "budgets": [], "price_eur_per_mwh": 80.0,
         "next_price": {"at_unix_ms": 1_509_019_200_000_i64, "price_eur_per_mwh": -20.0},
+        "limits_ended_unix_ms": null, "prices_ended_unix_ms": null,
     });
     assert_eq!(parsed(&["show", "--json"], status()).await, settings);
     let mut expected = settings;

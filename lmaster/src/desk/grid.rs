@@ -113,7 +113,8 @@ impl Desk {
         let (settings, clock) = (self.core.settings(), self.core.clock());
         let limits = self.grid.arbiter.curve(wall, &clock.shown_curve(settings.operator_limits()));
         if !same_from(wall, &limits, &clock.shown_curve(&settings.limits)) {
-            tracing::info!(high = %limits.at(wall).high(), low = %limits.at(wall).low(), "the limits in force change");
+            let band = limits.band(wall);
+            tracing::info!(high = %band.high(), low = %band.low(), "the limits in force change");
             self.must(Event::GridLimited { limits });
         }
     }

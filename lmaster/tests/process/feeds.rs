@@ -115,7 +115,7 @@ async fn prices_come_outlast_a_kill_and_expire() {
     assert_eq!((feed.name.as_str(), feed.currency.as_str(), &feed.last_error), ("awattar DE", "EUR", &None));
     let until = feed.known_until.expect("known").unix_ms();
     assert!(feed.last_success.is_some() && until >= this_hour() + 5 * HOUR_MS, "{feed:?}");
-    assert!(status.next_price.is_some_and(|(_, next)| Some(next) == price(123_000)), "the fallback follows");
+    assert!(status.next_price.is_some_and(|(_, next)| next == price(123_000)), "the fallback follows");
 
     // What is negative, and another one, comes with the next look.
     server.say(marketdata("-7.25"));

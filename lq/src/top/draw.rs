@@ -2,7 +2,7 @@
 //! colour.
 
 use limo_client::{
-    Align, Clock, Room, Screen, Table, band_in_words, gauge, marked, mode_in_words, plain, price_in_words,
+    Align, Clock, Room, Screen, Table, gauge, limits_to_come, marked, mode_in_words, plain, price_in_words,
 };
 use limo_model::{Meter, Power};
 use limo_proto::{NodeReport, Status};
@@ -84,10 +84,7 @@ fn facts(top: &Top, clock: &Clock) -> Vec<Line<'static>> {
     let status = &seen.status;
     let draw = marked(status.draw, status.emulated);
     let outside = status.draw > status.band.high() || status.draw < status.band.low();
-    let mut band = gauge(status.draw, status.band, false);
-    if let Some((at, next)) = status.next_band {
-        band += &format!("; from {} {}", clock.show(at), band_in_words(next));
-    }
+    let band = gauge(status.draw, status.band, false) + &limits_to_come(status, clock);
     let mut lines = vec![
         Line::raw(format!("draw   {draw} ({} of it idle)", status.idle)),
         Line::raw(format!("band   {band}")).style(if outside { Style::new().fg(Color::Red) } else { Style::new() }),

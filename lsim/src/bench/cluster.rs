@@ -162,7 +162,7 @@ impl Loaded {
 
     /// The believed draw, and what it may be.
     pub fn draw(&self) -> (Power, Power) {
-        (self.core.sums().draw, self.core.settings().limits.at(self.now).high())
+        (self.core.sums().draw, self.core.settings().limits.band(self.now).high())
     }
 
     fn apply(&mut self, event: &Event) -> Result<()> {

@@ -275,8 +275,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     /// Finds the next step of limits and prices.
     pub fn follow_steps(&mut self) {
         let settings = self.core.settings();
-        let price = settings.prices.as_ref().and_then(|prices| prices.next_step(self.now));
-        self.step_at = [settings.limits.next_step(self.now), price].into_iter().flatten().min();
+        let price = settings.prices.as_ref().and_then(|prices| prices.next_change(self.now));
+        self.step_at = [settings.limits.next_change(self.now), price].into_iter().flatten().min();
     }
 
     /// The site's meter is read: at the start of each budget period, every monitoring stage, and at its end, but for an

@@ -7,7 +7,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     /// Hands over what has changed.
     pub fn sample(&mut self) -> Result<(), SimulationError> {
         let settings = self.core.settings();
-        let band = *settings.limits.at(self.now);
+        let band = settings.limits.band(self.now);
         let known = |power: limo_model::Power| Some(power).filter(|power| !power.is_unlimited());
         let spent = settings.budgets.at(self.now).and_then(|budget| self.spending.of(budget));
         let budget = self.core.counter().zip(spent).map(|(counter, spent)| BudgetSample {
@@ -22,7 +22,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             limit: known(band.high()),
             lower: Some(band.low()).filter(|low| !low.is_zero()),
             budget,
-            price: settings.prices.as_ref().map(|prices| *prices.at(self.now)),
+            price: settings.prices.as_ref().and_then(|prices| prices.at(self.now).copied()),
             queued: u32::try_from(self.core.waiting()).unwrap_or(u32::MAX),
             running: u32::try_from(self.core.active()).unwrap_or(u32::MAX),
             processors: self.machine.processors(),

@@ -160,8 +160,8 @@ impl Reader {
         let Some(mut at) = self.sampled else { return };
         let settings = core.settings();
         let next = |at| {
-            let price = settings.prices.as_ref().and_then(|prices| prices.next_step(at));
-            [settings.limits.next_step(at), price].into_iter().flatten().min()
+            let price = settings.prices.as_ref().and_then(|prices| prices.next_change(at));
+            [settings.limits.next_change(at), price].into_iter().flatten().min()
         };
         while let Some(step) = next(at).filter(|step| *step < until) {
             self.metrics.add_sample(&sample(core, step));
@@ -348,7 +348,7 @@ pub fn row(job: &PastJob, fate: Fate) -> JobRow<'static> {
 /// What the master believed of its cluster.
 fn sample(core: &Core, at: Time) -> Sample {
     let settings = core.settings();
-    let band = *settings.limits.at(at);
+    let band = settings.limits.band(at);
     let draw = core.sums().draw;
     Sample {
         at,
@@ -357,7 +357,7 @@ fn sample(core: &Core, at: Time) -> Sample {
         limit: Some(band.high()).filter(|high| !high.is_unlimited()),
         lower: Some(band.low()).filter(|low| !low.is_zero()),
         budget: None,
-        price: settings.prices.as_ref().map(|prices| *prices.at(at)),
+        price: settings.prices.as_ref().and_then(|prices| prices.at(at).copied()),
         queued: 0,
         running: 0,
         processors: ByState::default(),

@@ -78,8 +78,13 @@ fn weights(budget: &Budget, prices: &Curve<Price>) -> Option<Vec<(Time, i128)>> 
     if highest == lowest {
         return None;
     }
+    let (mean, _) = prices.mean(budget.from, known - budget.from)?;
+    let mean = i128::from(mean.milli_per_mwh());
+    if steps.first().is_some_and(|(start, _)| budget.from < *start) {
+        steps.insert(0, (budget.from, mean));
+    }
     if known < budget.until {
-        steps.push((known, i128::from(prices.mean(budget.from, known - budget.from).milli_per_mwh())));
+        steps.push((known, mean));
     }
     // Real prices differ by less than 2^32 (4 million EUR/MWh); of others only the leading bits count.
     let excess_bits = (128 - (highest - lowest).leading_zeros()).saturating_sub(32);

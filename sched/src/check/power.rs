@@ -31,12 +31,11 @@ pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         found.push(Violation::UpperLimit { draw, high });
     }
     let budgets = view.settings().budgets.from_then_on(now);
-    if budgets.is_empty() && view.limits().next_step(now).is_none() {
+    if budgets.is_empty() && view.limits().next_change(now).is_none() {
         return;
     }
     let load = Load::of(view, plan, draw);
-    let steps = view.limits().steps().iter().filter(|(at, _)| *at > now);
-    let steps: Vec<(Time, Power)> = steps.map(|(at, band)| (*at, band.high())).collect();
+    let steps: Vec<(Time, Power)> = view.limits().bands(now).map(|(at, band)| (at, band.high())).collect();
     if let Some((draw, high)) = load.above(&steps, Time::MAX) {
         found.push(Violation::UpperLimit { draw, high });
     }

@@ -71,9 +71,9 @@ fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {
     let by_energy = allowance.energy.and_then(|limit| until(i128::from((limit - energy).mj())));
     let prices = state.settings.prices.as_ref();
     let by_cost = allowance.cost.zip(prices).and_then(|(limit, prices)| {
-        let price = *prices.at(now);
-        let step = prices.next_step(now).map(|at| at - now);
-        let bought = energy_for(limit - cost, price).and_then(until).map(|span| span.max(COST_AGAIN));
+        let step = prices.next_change(now).map(|at| at - now);
+        let bought = prices.at(now).and_then(|price| energy_for(limit - cost, *price));
+        let bought = bought.and_then(until).map(|span| span.max(COST_AGAIN));
         [step, bought].into_iter().flatten().min()
     });
     [by_energy, by_cost].into_iter().flatten().min().map(|span| now + span)

@@ -88,7 +88,7 @@ fn steer_once(state: &mut State, now: Time, round: &mut Round) -> Option<bool> {
         apply::resume(state, now, job);
         round.commands.extend(attempt_of(state, job).map(|attempt| Command::Resume { job, attempt }));
     }
-    let (draw, high) = (state.sums.draw, state.settings.limits.at(now).high());
+    let (draw, high) = (state.sums.draw, state.settings.limits.band(now).high());
     for job in plan.requeues {
         let why = StopReason::Requeued { draw, high };
         let attempt = apply::requeue(state, job, why.clone());

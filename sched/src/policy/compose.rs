@@ -168,8 +168,8 @@ fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
 fn next_change(view: &View<'_>) -> Option<Time> {
     view.queue().next()?;
     let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
-    let limits = view.limits().next_step(view.now());
-    let prices = view.prices().and_then(|prices| prices.next_step(view.now()));
+    let limits = view.limits().next_change(view.now());
+    let prices = view.prices().and_then(|prices| prices.next_change(view.now()));
     [suspects, limits, prices].into_iter().flatten().min()
 }
 

@@ -85,7 +85,7 @@ impl Aim {
             return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
         let flexible = job.request.deadline.is_some() || job.request.start_by.is_some();
-        if !pressed && flexible && desk.view.prices().is_some() {
+        if !pressed && flexible && desk.view.price().is_some() {
             return cheapest(desk, composition, job, ways);
         }
         if !pressed && self.bottom && desk.holds_lower_limit() {
@@ -220,7 +220,7 @@ fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, offers:
         return None;
     }
     let high = view.band().high();
-    let fall = view.limits().steps().iter().find(|(at, band)| *at > now && band.high() < high).map(|(at, _)| *at)?;
+    let fall = view.limits().bands(now).find(|(_, band)| band.high() < high).map(|(at, _)| at)?;
     if fall - now <= view.options().lead {
         return None;
     }
@@ -240,10 +240,11 @@ fn latest_start(request: &Request, clock: &Clock, offer: &Offer) -> Option<Time>
 }
 
 /// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
-/// the one with least energy. Candidates are the earliest possible start and every later change of the price.
+/// the one with least energy. Candidates are the earliest possible start and every later change of the price. A start at a
+/// time without a known price comes after all others.
 fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) -> Verdict {
     let (now, prices) = (desk.view.now(), desk.view.prices());
-    let mut best: Option<((Money, Time, Energy), Found<'_>)> = None;
+    let mut best: Option<((bool, Money, Time, Energy), Found<'_>)> = None;
     for offer in ways.iter() {
         let latest = latest_start(&job.request, desk.view.clock(), offer).unwrap_or(now);
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
@@ -252,7 +253,8 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) 
             let Some(found) = found else { continue };
             let draw = desk.planned.draw_at(found.at);
             let weighed = weigh(&desk.view, job.eligible(), &offer.estimate, (found.at, draw));
-            let rank = (weighed.total(), found.at, offer.estimate.energy);
+            let unknown = desk.view.price_at(found.at).is_none();
+            let rank = (unknown, weighed.total(), found.at, offer.estimate.energy);
             if best.as_ref().is_none_or(|(least, other)| (rank, found.first) < (*least, other.first)) {
                 best = Some((rank, found));
             }
@@ -263,12 +265,10 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) 
     let Some(found) = best.map(|(_, found)| found) else { return desk.later(composition, ways, soonest) };
     let Some(choice) = desk.choice(&found) else { return desk.later(composition, ways, soonest) };
     let at = found.at;
-    let wait = match (prices, soonest) {
+    let wait = match (desk.view.price().zip(desk.view.price_at(at)), soonest) {
         _ if at == now => return Verdict::Start(choice),
         // It could start now, and waits for the price; else it waits for room.
-        (Some(prices), Some(possible)) if possible.at == now => {
-            Wait::Price { now: *prices.at(now), then: *prices.at(at), at }
-        }
+        (Some((now, then)), Some(possible)) if possible.at == desk.view.now() => Wait::Price { now, then, at },
         _ => desk.obstacle(composition, ways, Some(at)),
     };
     Verdict::Later { choice, at, wait }

@@ -82,8 +82,7 @@ pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     if !concerns(state) {
         return None;
     }
-    let falls = view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, _)| *at - options.steer_lead);
-    let mut times: Vec<Time> = falls.collect();
+    let mut times: Vec<Time> = view.limits().bands(now).map(|(at, _)| at - options.steer_lead).collect();
     if !state.index.suspended.is_empty() || !state.index.capped.is_empty() {
         for job in state.index.suspended.iter().filter_map(|id| state.jobs.get(*id)) {
             if let Phase::Suspended(_, _, since) = &job.phase {
@@ -92,8 +91,8 @@ pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
         }
         let nodes = state.index.capped.iter().filter_map(|id| view.node(*id));
         times.extend(nodes.map(|node| node.caps.changed + options.least_off));
-        times.extend(view.limits().next_step(now));
-        times.extend(view.prices().and_then(|prices| prices.next_step(now)));
+        times.extend(view.limits().next_change(now));
+        times.extend(view.prices().and_then(|prices| prices.next_change(now)));
     }
     times.into_iter().filter(|at| *at > now).min()
 }
@@ -101,7 +100,8 @@ pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
 /// The lowest upper limit from now on for `span`, and at its end.
 fn lowest_high(view: &View<'_>, span: Span) -> Power {
     let (now, end) = (view.now(), view.now() + span + Span::from_ms(1));
-    view.limits().pieces(now, end).map(|(_, _, band)| band.high()).min().unwrap_or(Power::MAX)
+    let later = view.limits().bands(now).take_while(|(at, _)| *at < end).map(|(_, band)| band.high());
+    later.fold(view.band().high(), Power::min)
 }
 
 /// The upper limit below which what is given back has to stay: nothing is given for a moment.

@@ -15,7 +15,6 @@
 
 use limo_model::{Estimate, Money, Power, Price, Span, Time};
 
-use crate::account::cost_of;
 use crate::mode::turning_price;
 use crate::options::{Mode, ModeSetting};
 use crate::view::View;
@@ -41,14 +40,15 @@ impl Weighed {
 pub(crate) fn weigh(view: &View<'_>, submitted: Time, estimate: &Estimate, (at, draw): (Time, Power)) -> Weighed {
     let options = view.options();
     let until_end = (at + estimate.duration - submitted).max(Span::ZERO);
-    let gap = (view.limits().at(at).low() - draw).at_least_zero().min(estimate.power);
+    let gap = (view.limits().band(at).low() - draw).at_least_zero().min(estimate.power);
     let lifts = if estimate.power > Power::ZERO {
         estimate.energy.scaled(gap.mw(), estimate.power.mw())
     } else {
         limo_model::Energy::ZERO
     };
+    let price = view.prices().and_then(|prices| prices.mean(at, estimate.duration));
     Weighed {
-        energy: cost_of(estimate.energy, at, estimate.duration, view.prices()),
+        energy: price.map_or(Money::ZERO, |(price, _)| estimate.energy * price),
         waiting: estimate.energy * options.waiting_weight.scaled(until_end.ms(), HOUR),
         band: -(lifts * options.band_weight),
     }

@@ -83,7 +83,7 @@ fn energy_as_sums() {
 /// A price that holds for ever.
 fn prices(submitter: &Submitter) -> String {
     let path = submitter.path("prices.csv");
-    std::fs::write(&path, "time,price\n2026-01-01 00:00,80 EUR/MWh\n2026-01-01 01:00,80 EUR/MWh\n").expect("written");
+    std::fs::write(&path, "time,price\n2026-01-01 00:00,80 EUR/MWh\n2100-01-01 00:00,80 EUR/MWh\n").expect("written");
     path.display().to_string()
 }
 

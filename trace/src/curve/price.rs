@@ -1,4 +1,5 @@
 //! `time,price_eur_per_mwh`: each price holds until the next row's time; a last row without a price ends the curve.
+//! Without such a row the last of several prices holds as long as the one before it.
 
 use limo_model::{Curve, Price};
 
@@ -11,7 +12,7 @@ use super::table::{Clock, Table, steps};
 /// [`CurveFileError`] for other columns, a value that is no number, or times that do not ascend.
 pub fn price(table: Table, clock: Clock) -> Result<Curve<Price>, CurveFileError> {
     table.require(&["time", "price_eur_per_mwh"])?;
-    steps(table, clock, |row| row.number(1, 3).map(Price::from_milli_per_mwh))
+    steps(table, clock, |row| row.number(1, 3).map(Price::from_milli_per_mwh)).map(Curve::closed)
 }
 
 #[cfg(test)]
@@ -37,6 +38,13 @@ mod tests {
         let steps: Vec<_> = curve.steps().iter().map(|(time, price)| (time.unix_ms(), price.milli_per_mwh())).collect();
         assert_eq!(steps, [(0, 20_000), (3_600_000, -83_040), (93_600_000, 10_000)]);
         assert_eq!(curve.until(), Some(Time::from_unix_ms(172_800_000)));
+    }
+
+    #[test]
+    fn without_an_end_the_last_price_lasts_as_long_as_the_one_before() {
+        let until = |rows: &str| read(&format!("time,price_eur_per_mwh\n{rows}")).expect("a curve").until();
+        assert_eq!(until("0,20\n3600,30\n").map(Time::unix_ms), Some(7_200_000));
+        assert_eq!(until("0,20\n"), None);
     }
 
     #[test]

@@ -73,7 +73,7 @@ mod tests {
     fn limits_of_table_4_6() {
         let limits = limits().expect("a curve");
         let check = |minute: i64, low: i64, high: i64| {
-            let band = limits.at(BEGIN + Span::from_secs(60 * minute));
+            let band = limits.band(BEGIN + Span::from_secs(60 * minute));
             assert_eq!((band.low(), band.high()), (Power::from_watts(low), Power::from_watts(high)), "minute {minute}");
         };
         check(0, 39, 60);

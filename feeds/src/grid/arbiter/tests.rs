@@ -42,7 +42,7 @@ fn check(sources: &[(Source, Limit)], expected: (i64, i64)) {
     }
     let operator = Curve::constant(band(10, 100));
     assert_eq!(arbiter.band_at(at(10), band(10, 100)), band(expected.0, expected.1), "{sources:?}");
-    assert_eq!(*arbiter.curve(at(10), &operator).at(at(10)), band(expected.0, expected.1), "{sources:?}");
+    assert_eq!(arbiter.curve(at(10), &operator).band(at(10)), band(expected.0, expected.1), "{sources:?}");
 }
 
 #[test]
@@ -93,6 +93,18 @@ fn a_limit_of_a_later_hour_is_a_step_then() {
     // Nothing is new: one instant later the curve is the same from then on.
     assert!(same_from(at(30), &curve, &arbiter.curve(at(30), &operator)));
     assert!(!same_from(at(30), &curve, &operator));
+}
+
+#[test]
+fn a_source_still_limits_when_the_operators_limits_have_ended() {
+    let mut arbiter = Arbiter::new(vec![source("a", 1)], 100, Kept::default(), at(0));
+    let operator = Curve::new(vec![(at(0), band(10, 100))], Some(at(1_000))).expect("a curve");
+    arbiter.hear(at(0), 0, Word::Limits(vec![limit(0, 60, 0, Some(3_000))]));
+    let curve = arbiter.curve(at(20), &operator);
+    let bands = [20, 999, 1_000, 2_999, 3_000].map(|secs| curve.band(at(secs)));
+    assert_eq!(bands, [band(10, 60), band(10, 60), band(0, 60), band(0, 60), Band::UNLIMITED]);
+    // Also of a curve that ended before.
+    assert_eq!(arbiter.curve(at(2_000), &operator).band(at(2_000)), band(0, 60));
 }
 
 #[test]
@@ -169,7 +181,8 @@ proptest! {
     fn after_any_sequence_of_words(
         sources in sources(), story in happenings(), turn in 1_i64..700, future in vec(0_i64..1_500, 8)
     ) {
-        let operator = Curve::new(vec![(at(0), band(20, 90)), (at(turn), band(0, 70))], None).expect("a curve");
+        let operator = Curve::new(vec![(at(0), band(20, 90)), (at(turn), band(0, 70))], Some(at(turn + 400)));
+        let operator = operator.expect("a curve");
         let mut arbiter = Arbiter::new(sources.clone(), 100, Kept::default(), at(0));
         let begin = Account { said: Vec::new(), heard: false, last: at(0), unbroken: true };
         let mut accounts = vec![begin; sources.len()];
@@ -199,12 +212,12 @@ proptest! {
             let instants = future.iter().map(|secs| now + Span::from_secs(*secs)).chain([now]);
             let near = |at: Time| [at - Span::from_ms(1), at];
             for at in instants.chain(curve.steps().iter().flat_map(|(at, _)| near(*at))).filter(|at| *at >= now) {
-                let band = *curve.at(at);
-                prop_assert_eq!(band, arbiter.band_at(at, *operator.at(at)), "at {:?}", at);
-                prop_assert!(band.high() <= operator.at(at).high());
+                let band = curve.band(at);
+                prop_assert_eq!(band, arbiter.band_at(at, operator.band(at)), "at {:?}", at);
+                prop_assert!(band.high() <= operator.band(at).high());
                 strictest(&sources, &accounts, now, at, band)?;
             }
-            failsafe_in_time(&sources, &accounts, now, *curve.at(now))?;
+            failsafe_in_time(&sources, &accounts, now, curve.band(now))?;
         }
     }
 }

@@ -132,6 +132,26 @@ fn a_begin_that_is_to_come_again_is_waited_for() {
 }
 
 #[test]
+fn a_curve_that_ended_has_no_value_and_the_status_says_when() {
+    let mut bench = Bench::new();
+    let band = Band::new(Power::ZERO, Power::from_watts(100)).expect("a band");
+    let prices = Curve::new(vec![(at(0), Price::from_milli_per_mwh(40_000))], Some(at(HOUR))).expect("a curve");
+    change(&mut bench, Change::Limits(Curve::new(vec![(at(0), band)], Some(at(2 * HOUR))).expect("a curve")));
+    change(&mut bench, Change::Prices(Some(prices)));
+    bench.pass(secs(HOUR - 1));
+    let before = status(&mut bench);
+    assert_eq!((before.next_price, before.next_band), (Some((at(HOUR), None)), Some((at(2 * HOUR), Band::UNLIMITED))));
+    assert_eq!((before.prices_ended, before.limits_ended), (None, None));
+    bench.pass(secs(1));
+    let after = status(&mut bench);
+    assert_eq!((after.price, after.next_price, after.prices_ended), (None, None, Some(at(HOUR))));
+    assert_eq!((after.band, after.limits_ended), (band, None));
+    bench.pass(secs(HOUR));
+    let after = status(&mut bench);
+    assert_eq!((after.band, after.next_band, after.limits_ended), (Band::UNLIMITED, None, Some(at(2 * HOUR))));
+}
+
+#[test]
 fn limits_prices_and_reservations_follow_the_wall_clock() {
     let mut bench = Bench::new();
     bench.node("n1");

@@ -92,7 +92,7 @@ fn an_undo_sets_the_old_value_back_and_is_a_change() {
     let refused = undo(&mut bench, root, set, false).expect_err("undone already");
     assert_eq!(refused, format!("what change {set} made of limits was changed again by change {}", newest.number));
     undo(&mut bench, root, newest.number, false).expect("possible");
-    assert_eq!(bench.desk.core.settings().limits.at(bench.now).high(), Power::from_watts(60));
+    assert_eq!(bench.desk.core.settings().limits.band(bench.now).high(), Power::from_watts(60));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn what_was_changed_since_is_undone_by_force_alone_and_a_cancelled_job_never() {
     change(&mut bench, root, limits(80));
     let refused = undo(&mut bench, root, set, false).expect_err("changed since");
     assert_eq!(refused, format!("what change {set} made of limits was changed again by change {}", set + 1));
-    assert_eq!(bench.desk.core.settings().limits.at(bench.now).high(), Power::from_watts(80));
+    assert_eq!(bench.desk.core.settings().limits.band(bench.now).high(), Power::from_watts(80));
     undo(&mut bench, root, set, true).expect("by force");
     assert_eq!(bench.desk.core.settings().limits, Curve::constant(Band::UNLIMITED));
     let job = bench.submit(user, 1);

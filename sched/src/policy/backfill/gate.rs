@@ -186,7 +186,7 @@ impl<'a> Gate<'a> {
 
 /// When limits or budgets change by themselves.
 fn next_change(view: &View<'_>) -> Option<Time> {
-    let limits = view.limits().next_step(view.now());
+    let limits = view.limits().next_change(view.now());
     let budgets = view.settings().budgets.next_change(view.now());
     [limits, budgets].into_iter().flatten().min()
 }
@@ -212,7 +212,7 @@ fn excess_uj(view: &View<'_>, draw: Power, reservation: &Reservation) -> i128 {
 fn kind(view: &View<'_>) -> Kind {
     let high = view.band().high();
     let periods = view.settings().budgets.from_then_on(view.now());
-    if !periods.is_empty() || view.limits().next_step(view.now()).is_some() {
+    if !periods.is_empty() || view.limits().next_change(view.now()).is_some() {
         return Kind::Ledger;
     }
     if high.is_unlimited() { Kind::Free } else { Kind::Cap(high) }
@@ -235,7 +235,7 @@ fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
         ledger.short();
     }
     let mut steps = vec![(now, high)];
-    steps.extend(view.limits().steps().iter().filter(|(at, _)| *at > now).map(|(at, band)| (*at, band.high())));
+    steps.extend(view.limits().bands(now).map(|(at, band)| (at, band.high())));
     if steps.iter().any(|(_, high)| !high.is_unlimited()) {
         ledger.limit(&steps, Time::MAX);
     }

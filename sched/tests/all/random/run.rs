@@ -153,7 +153,7 @@ impl Run {
     fn check_upper_limit(&self) {
         let core = &self.world.core;
         let settings = core.settings();
-        let high = settings.limits.at(self.world.now).high();
+        let high = settings.limits.band(self.world.now).high();
         let stopped = |job: &Job| job.assignment().is_some_and(|assignment| assignment.stop.is_some());
         let leaving: Power =
             core.jobs().filter(|(_, job)| stopped(job)).map(|(_, job)| job.assignment().expect("it is").draw).sum();
