@@ -42,9 +42,10 @@ pub struct FinishedRow {
     pub ended: Time,
     /// Above idle.
     pub energy: Energy,
-    pub cost: Money,
+    /// If it is known.
+    pub cost: Option<Money>,
     /// What a start at its submission would have cost.
-    pub start_now_cost: Money,
+    pub start_now_cost: Option<Money>,
     /// Whether its watts are modelled by emulated hardware.
     pub emulated: bool,
     /// Whether its energy was measured, or estimated; `None` of rows that are older than this column.

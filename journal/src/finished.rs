@@ -66,19 +66,20 @@ pub struct JobSum {
     pub measured: Energy,
     /// Another part, which was estimated. The rest was recorded before the difference was.
     pub estimated: Energy,
-    pub cost: Money,
-    pub start_now_cost: Money,
+    /// Of those whose cost is known.
+    pub cost: Option<Money>,
+    pub start_now_cost: Option<Money>,
 }
 
-const COLUMNS: &str = "job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro, \
-                       start_now_micro, emulated, measured, report";
+const COLUMNS: &str = "job, user, name, application, state, submitted, started, ended, energy_mj, cost, start_now_cost, \
+                       emulated, measured, report";
 
 pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
     script
         .add(
             "INSERT INTO finished (job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro,
-                 start_now_micro, emulated, measured, report)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 cost, start_now_cost, emulated, measured, report)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
         )
         .bind(number)
         .bind(&row.user)
@@ -89,8 +90,8 @@ pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
         .bind(row.started.map(Time::unix_ms))
         .bind(row.ended.unix_ms())
         .bind(row.energy.mj())
-        .bind(row.cost.micro())
-        .bind(row.start_now_cost.micro())
+        .bind(row.cost.map(Money::micro))
+        .bind(row.start_now_cost.map(Money::micro))
         .bind(row.emulated)
         .bind(row.measured)
         .bind(&row.report);
@@ -142,7 +143,7 @@ pub(crate) async fn sums(
         let condition = if part.is_empty() { String::new() } else { format!(" FILTER (WHERE {part})") };
         statement.push(format!("coalesce(sum(energy_mj){condition}, 0), "));
     }
-    statement.push("coalesce(sum(cost_micro), 0), coalesce(sum(start_now_micro), 0) FROM ");
+    statement.push("sum(cost), sum(start_now_cost) FROM ");
     statement.push(match by {
         SumBy::Days(_) => "days CROSS JOIN finished ON ended >= begins AND ended < ends",
         _ => "finished",
@@ -199,8 +200,8 @@ fn finished_row(row: &SqliteRow) -> Result<FinishedRow, ReadError> {
         started: started.map(Time::from_unix_ms),
         ended: Time::from_unix_ms(row.try_get("ended")?),
         energy: Energy::from_mj(row.try_get("energy_mj")?),
-        cost: Money::from_micro(row.try_get("cost_micro")?),
-        start_now_cost: Money::from_micro(row.try_get("start_now_micro")?),
+        cost: row.try_get::<Option<i64>, _>("cost")?.map(Money::from_micro),
+        start_now_cost: row.try_get::<Option<i64>, _>("start_now_cost")?.map(Money::from_micro),
         emulated: row.try_get("emulated")?,
         measured: row.try_get("measured")?,
         report: row.try_get("report")?,
@@ -216,7 +217,7 @@ fn sum(row: &SqliteRow) -> Result<JobSum, sqlx::Error> {
         emulated: energy(3)?,
         measured: energy(4)?,
         estimated: energy(5)?,
-        cost: Money::from_micro(row.try_get(6)?),
-        start_now_cost: Money::from_micro(row.try_get(7)?),
+        cost: row.try_get::<Option<i64>, _>(6)?.map(Money::from_micro),
+        start_now_cost: row.try_get::<Option<i64>, _>(7)?.map(Money::from_micro),
     })
 }

@@ -11,7 +11,7 @@ use crate::error::OpenError;
 pub(crate) const FILE: &str = "journal.db";
 
 /// Stored in `PRAGMA user_version`.
-pub(crate) const VERSION: i64 = 5;
+pub(crate) const VERSION: i64 = 6;
 
 /// `generation` is written at each opening and each recovery. That is more than a counter: the write takes the place in
 /// the write-ahead log where a failed commit may have left pages, so that they cannot come back after a crash.
@@ -89,6 +89,15 @@ CREATE TABLE kept (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT RO
 PRAGMA user_version = 5;
 ";
 
+/// Version 6 tells a cost that is unknown (null) from one of zero. The columns of before cannot be null: they stay, hold 0 and are
+/// no longer read. Most of their zeros were unknown costs.
+const COSTS: &str = "
+ALTER TABLE finished ADD COLUMN cost INTEGER;
+ALTER TABLE finished ADD COLUMN start_now_cost INTEGER;
+UPDATE finished SET cost = nullif(cost_micro, 0), start_now_cost = nullif(start_now_micro, 0);
+PRAGMA user_version = 6;
+";
+
 /// Settings of new journals only.
 const FIRST_INCARNATION: &str = "UPDATE meta SET begun = 0";
 
@@ -147,11 +156,12 @@ pub(crate) async fn check_unwritten(conn: &mut SqliteConnection, path: &Path, re
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
-        0 => &[TABLES, READINGS, HISTORY, CHANGES, IDENTITY, FIRST_INCARNATION],
-        1 => &[READINGS, HISTORY, CHANGES, IDENTITY],
-        2 => &[HISTORY, CHANGES, IDENTITY],
-        3 => &[CHANGES, IDENTITY],
-        4 => &[IDENTITY],
+        0 => &[TABLES, READINGS, HISTORY, CHANGES, IDENTITY, COSTS, FIRST_INCARNATION],
+        1 => &[READINGS, HISTORY, CHANGES, IDENTITY, COSTS],
+        2 => &[HISTORY, CHANGES, IDENTITY, COSTS],
+        3 => &[CHANGES, IDENTITY, COSTS],
+        4 => &[IDENTITY, COSTS],
+        5 => &[COSTS],
         _ => return Ok(()),
     };
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;

@@ -1,10 +1,10 @@
 //! `lconf status`: the cluster now.
 
 use limo_client::{
-    Clock, Failure, Master, answer, answer_json, band_in_words, exit, gauge, marked, mode_in_words, plain,
+    Clock, Failure, Master, answer, answer_json, band_in_words, exit, gauge, marked, mode_in_words, or_dash, plain,
     price_in_words,
 };
-use limo_model::Time;
+use limo_model::{Money, Time};
 use limo_proto::{ForeignReport, MeterReport, Status, UnreachableReport};
 use serde::Serialize;
 
@@ -30,9 +30,10 @@ struct StatusJson {
     nodes_up: u32,
     nodes: u32,
     energy_j: f64,
-    cost_eur: f64,
-    jobs_cost_eur: f64,
-    jobs_start_now_cost_eur: f64,
+    /// `null` if no price was ever known, as the two below.
+    cost_eur: Option<f64>,
+    jobs_cost_eur: Option<f64>,
+    jobs_start_now_cost_eur: Option<f64>,
     /// 0 to 1; `null` before limits were set.
     in_band_share: Option<f64>,
     rejected_plans: u64,
@@ -104,9 +105,9 @@ fn as_json(status: &Status) -> StatusJson {
         nodes_up: status.nodes_up,
         nodes: status.nodes,
         energy_j: status.energy.joules(),
-        cost_eur: status.cost.eur(),
-        jobs_cost_eur: status.jobs_cost.eur(),
-        jobs_start_now_cost_eur: status.jobs_start_now_cost.eur(),
+        cost_eur: status.cost.map(Money::eur),
+        jobs_cost_eur: status.jobs_cost.map(Money::eur),
+        jobs_start_now_cost_eur: status.jobs_start_now_cost.map(Money::eur),
         in_band_share: status.in_band_permille.map(|share| f64::from(share) / 1e3),
         rejected_plans: status.rejected_plans,
         trouble: status.trouble.clone(),
@@ -218,8 +219,10 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     for meter in &status.meters {
         fact("meter", meter_in_words(meter));
     }
-    fact("energy", format!("{}, {}", marked(status.energy, status.emulated), status.cost));
-    fact("jobs cost", format!("{} (started at once: {})", status.jobs_cost, status.jobs_start_now_cost));
+    fact("energy", marked(status.energy, status.emulated));
+    fact("cost", or_dash(status.cost));
+    let at_once = or_dash(status.jobs_start_now_cost);
+    fact("jobs cost", format!("{} (started at once: {at_once})", or_dash(status.jobs_cost)));
     if status.rejected_plans > 0 {
         fact("rejected", format!("{} plans broke a rule and were not executed", status.rejected_plans));
     }

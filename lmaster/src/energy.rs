@@ -35,7 +35,6 @@ pub async fn sums(journal: &Journal, query: EnergyQuery) -> Result<EnergyReport>
 
 fn of_jobs(sum: JobSum) -> EnergySum {
     let JobSum { key, jobs, energy, measured, estimated, emulated, cost, start_now_cost } = sum;
-    let (cost, start_now_cost) = (Some(cost), Some(start_now_cost));
     EnergySum { key, jobs, energy, measured, estimated, emulated, cost, start_now_cost, seen: None }
 }
 

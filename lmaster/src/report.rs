@@ -31,8 +31,8 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
             ended,
         }),
         energy: ran.then_some(finished.account.energy),
-        cost: ran.then_some(finished.account.cost),
-        start_now_cost: ran.then_some(finished.account.start_now_cost),
+        cost: finished.account.cost.filter(|_| ran),
+        start_now_cost: finished.account.start_now_cost.filter(|_| ran),
         measured: ran.then_some(finished.usage.energy.is_some()),
         confidence: finished.usage.energy.map(|_| finished.usage.confidence),
         ..base((finished.job, clock.shown(finished.submitted)), &live.request, Some(live), (&finished.placement, nodes))
@@ -66,7 +66,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
     let clock = core.clock();
     let cost = |from: Time| {
         let (energy, started) = energy.zip(started)?;
-        Some(cost_of(energy, from, now - started, Some(core.prices()?)))
+        cost_of(energy, from, now - started, core.prices())
     };
     JobReport {
         state,

@@ -1,7 +1,8 @@
 //! `lq show`: everything about a job, one fact a line.
 
 use limo_client::{
-    Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label, marked, plain,
+    Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label, marked, or_dash,
+    plain,
 };
 use limo_model::{Allowance, Memory, WhenUsed};
 use limo_proto::{JobReport, Selector};
@@ -83,9 +84,9 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("energy", job.energy.map(|energy| format!("{}{}", marked(energy, job.emulated), how_sure(job))));
     fact(
         "cost",
-        job.cost.map(|cost| match job.start_now_cost {
-            Some(now) => format!("{cost} (started at once: {now})"),
-            None => cost.to_string(),
+        job.energy.map(|_| match job.start_now_cost {
+            Some(now) => format!("{} (started at once: {now})", or_dash(job.cost)),
+            None => or_dash(job.cost),
         }),
     );
     text

@@ -165,6 +165,14 @@ impl Price {
 }
 
 impl Money {
+    /// The sum of two costs of which either may be unknown: of what is known; unknown if neither is.
+    pub fn of_known(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        }
+    }
+
     /// Whole currency as a number that leaves the program (`cost_eur`).
     pub fn eur(self) -> f64 {
         as_float(self.0) / 1e6
@@ -272,6 +280,14 @@ mod tests {
         assert_eq!(Energy::MAX * Price::MAX, Money::MAX);
         assert_eq!(-Energy::MAX * Price::MAX, -Money::MAX - Money::from_micro(1));
         assert_eq!(Power::MAX * Span::MAX, Energy::MAX);
+    }
+
+    #[test]
+    fn a_sum_is_of_the_costs_that_are_known() {
+        let (one, two) = (Some(Money::from_micro(1)), Some(Money::from_micro(2)));
+        assert_eq!(Money::of_known(one, two), Some(Money::from_micro(3)));
+        assert_eq!((Money::of_known(one, None), Money::of_known(None, one)), (one, one));
+        assert_eq!(Money::of_known(None, None), None);
     }
 
     #[test]

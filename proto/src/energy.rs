@@ -43,7 +43,7 @@ pub struct EnergySum {
     pub estimated: Energy,
     /// Modelled by emulated hardware.
     pub emulated: Energy,
-    /// `None` for nodes.
+    /// Of the jobs whose cost is known; `None` if that is none, and for nodes.
     pub cost: Option<Money>,
     /// What starting each job at once would have cost.
     pub start_now_cost: Option<Money>,

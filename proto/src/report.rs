@@ -39,6 +39,7 @@ pub struct JobReport {
     pub estimate: Option<Estimate>,
     /// Energy above idle: so far by estimate while it runs, measured where it can be when it is over.
     pub energy: Option<Energy>,
+    /// Of the time in which a price was known; `None` if none was.
     pub cost: Option<Money>,
     pub start_now_cost: Option<Money>,
     /// Whether its watts are modelled by emulated hardware.
@@ -147,7 +148,8 @@ pub struct NodeReport {
     pub meter: Meter,
     /// Since the node is known.
     pub energy: Energy,
-    pub cost: Money,
+    /// Of the time in which a price was known; `None` if none ever was.
+    pub cost: Option<Money>,
     /// Connected to the master. A drained node may be disconnected.
     pub connected: bool,
     /// Since when it is not, if it ever was.
@@ -233,10 +235,11 @@ pub struct Status {
     pub emulated: bool,
     /// Of the whole cluster, since the journal began.
     pub energy: Energy,
-    pub cost: Money,
-    /// Of finished jobs: what they cost, and what starting each at once would have cost.
-    pub jobs_cost: Money,
-    pub jobs_start_now_cost: Money,
+    /// Of the time in which a price was known; `None` if none ever was.
+    pub cost: Option<Money>,
+    /// Of finished jobs: what they cost, and what starting each at once would have cost, as far as that is known.
+    pub jobs_cost: Option<Money>,
+    pub jobs_start_now_cost: Option<Money>,
     /// Share of the time since the limits were first set that the believed draw was inside the band, in thousandths.
     pub in_band_permille: Option<u32>,
     /// Plans that the checker rejected.

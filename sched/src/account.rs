@@ -14,7 +14,8 @@ const PER_MICRO: i64 = 3_600_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Bill {
     energy: Energy,
-    cost: Money,
+    /// `None` until a price was known.
+    cost: Option<Money>,
     energy_rest: i64,
     cost_rest: i64,
 }
@@ -24,7 +25,8 @@ impl Bill {
         self.energy
     }
 
-    pub fn cost(&self) -> Money {
+    /// Of the time in which a price was known; `None` if none ever was.
+    pub fn cost(&self) -> Option<Money> {
         self.cost
     }
 
@@ -43,7 +45,7 @@ impl Bill {
             let worth =
                 work.saturating_mul(i128::from(price.milli_per_mwh())).saturating_add(i128::from(self.cost_rest));
             let (whole, rest) = divide(worth, PER_MICRO);
-            self.cost += Money::from_micro(whole);
+            self.cost = Some(self.cost.unwrap_or_default() + Money::from_micro(whole));
             self.cost_rest = rest;
         }
     }
@@ -117,11 +119,12 @@ impl From<Vec<i64>> for NodeSums {
     }
 }
 
-/// What `energy`, spread evenly over `span` from `from`, costs: the part of it for which there is a price.
-pub fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Money {
-    let Some((price, known)) = prices.and_then(|prices| prices.mean(from, span)) else { return Money::ZERO };
+/// What `energy`, spread evenly over `span` from `from`, costs: the part of it for which there is a price. `None` if there is
+/// no price for any of it.
+pub fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Option<Money> {
+    let (price, known) = prices?.mean(from, span)?;
     let part = if known < span { energy.scaled(known.ms(), span.ms()) } else { energy };
-    part * price
+    Some(part * price)
 }
 
 #[cfg(test)]
@@ -139,7 +142,30 @@ mod tests {
         let mut bill = Bill::default();
         let price = Curve::constant(Price::from_milli_per_mwh(80_000));
         bill.add(Power::from_watts(300), at(0), at(1_800_000), Some(&price));
-        assert_eq!((bill.energy(), bill.cost()), (Energy::from_joules(540_000), Money::from_micro(12_000)));
+        assert_eq!((bill.energy(), bill.cost()), (Energy::from_joules(540_000), Some(Money::from_micro(12_000))));
+    }
+
+    #[test]
+    fn a_cost_is_unknown_until_a_price_is_known() {
+        let mut bill = Bill::default();
+        let hour = 3_600_000;
+        let prices =
+            Curve::new(vec![(at(hour), Price::from_milli_per_mwh(80_000))], Some(at(2 * hour))).expect("a curve");
+        let kilowatt = Power::from_watts(1_000);
+        bill.add(kilowatt, at(0), at(hour), Some(&prices));
+        bill.add(kilowatt, at(0), at(hour), None);
+        assert_eq!(bill.cost(), None);
+        // 1 kWh at 80 EUR/MWh, then an hour without a price.
+        bill.add(kilowatt, at(hour), at(3 * hour), Some(&prices));
+        assert_eq!((bill.energy(), bill.cost()), ("4 kWh".parse().expect("energy"), Some(Money::from_micro(80_000))));
+        let free = Curve::constant(Price::ZERO);
+        let mut bill = Bill::default();
+        bill.add(kilowatt, at(0), at(hour), Some(&free));
+        assert_eq!(bill.cost(), Some(Money::ZERO), "a price of zero is known");
+        let cost = |from, span| cost_of(Energy::from_joules(7_200_000), at(from), Span::from_ms(span), Some(&prices));
+        // 2 kWh in two hours, of which one has a price.
+        assert_eq!(cost(0, 2 * hour), Some(Money::from_micro(80_000)));
+        assert_eq!((cost(0, hour), cost(2 * hour, hour)), (None, None));
     }
 
     #[test]
@@ -147,7 +173,7 @@ mod tests {
         let mut bill = Bill::default();
         bill.add(Power::MAX, at(0), Time::MAX, Some(&Curve::constant(Price::MAX)));
         bill.add(Power::MAX, at(0), Time::MAX, Some(&Curve::constant(Price::MAX)));
-        assert_eq!((bill.energy(), bill.cost()), (Energy::MAX, Money::MAX));
+        assert_eq!((bill.energy(), bill.cost()), (Energy::MAX, Some(Money::MAX)));
     }
 
     proptest! {

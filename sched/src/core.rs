@@ -299,8 +299,8 @@ impl Core {
         still + held + self.state.jobs_on(node).iter().filter_map(expected).sum::<Power>()
     }
 
-    /// What a node drew until `now`, and what that cost.
-    pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Money) {
+    /// What a node drew until `now`, and what that cost while a price was known; `None` if none ever was.
+    pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Option<Money>) {
         let Some(of) = self.node(node) else { return Default::default() };
         let prices = self.prices();
         let mut bill = of.bill;
@@ -312,7 +312,7 @@ impl Core {
         }
         let at = node.0 as usize;
         let (energy, cost) = (self.state.job_energy.of(at), self.state.job_cost.of(at));
-        (bill.energy() + Energy::from_mj(energy), bill.cost() + Money::from_micro(cost))
+        (bill.energy() + Energy::from_mj(energy), bill.cost().map(|own| own + Money::from_micro(cost)))
     }
 
     /// Cores of a unit that jobs have.

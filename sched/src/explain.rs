@@ -18,7 +18,7 @@ pub struct Possibility {
     pub estimate: Estimate,
     /// What the estimate is from, in words.
     pub origin: String,
-    /// If it started now, at the prices that are known for its duration.
+    /// If it started now, at the mean of the prices that are known for its duration; `None` if none is.
     pub cost: Option<Money>,
     /// What else a start now is weighed by, for a job that may wait for a better price.
     pub waiting: Money,
@@ -54,7 +54,7 @@ fn describe(
         cap: part.cap,
         estimate: choice.estimate,
         origin: looked.origin(request, unit, part.cap),
-        cost: view.prices().map(|_| weighed.energy),
+        cost: weighed.energy,
         waiting: weighed.waiting,
         band: weighed.band,
         obstacle: obstacle(view, timeline, choice, part.unit),

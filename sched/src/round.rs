@@ -219,16 +219,17 @@ impl TaskCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Account {
     pub energy: Energy,
-    pub cost: Money,
-    pub start_now_cost: Money,
+    /// Of the time in which a price was known; `None` if none was.
+    pub cost: Option<Money>,
+    pub start_now_cost: Option<Money>,
 }
 
 impl Account {
     /// Takes the account of another job to this one.
     pub(crate) fn add(&mut self, other: &Self) {
         self.energy += other.energy;
-        self.cost += other.cost;
-        self.start_now_cost += other.start_now_cost;
+        self.cost = Money::of_known(self.cost, other.cost);
+        self.start_now_cost = Money::of_known(self.start_now_cost, other.start_now_cost);
     }
 }
 

@@ -12,8 +12,8 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, JobId, Lease, Meter, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation, Span,
-    Time,
+    Band, Budgets, Curve, JobId, Lease, Meter, Money, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation,
+    Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -164,8 +164,9 @@ pub struct Sums {
     /// Since when `draw` holds.
     pub since: Time,
     pub bill: Bill,
-    pub jobs_cost: limo_model::Money,
-    pub jobs_start_now_cost: limo_model::Money,
+    /// Of the jobs whose cost is known.
+    pub jobs_cost: Option<Money>,
+    pub jobs_start_now_cost: Option<Money>,
     /// Time with limits, and the part of it with the draw inside them.
     pub limited: Span,
     pub inside: Span,

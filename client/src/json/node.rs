@@ -54,7 +54,8 @@ pub struct NodeJson {
     pub memory_bytes: u64,
     pub memory_used_bytes: u64,
     pub energy_j: f64,
-    pub cost_eur: f64,
+    /// `null` if no price was ever known.
+    pub cost_eur: Option<f64>,
     pub units: Vec<UnitJson>,
     /// Connected to the master. A drained node may be disconnected.
     pub connected: bool,
@@ -92,7 +93,7 @@ impl From<&NodeReport> for NodeJson {
             memory_bytes: node.memory.bytes(),
             memory_used_bytes: node.memory_used.bytes(),
             energy_j: node.energy.joules(),
-            cost_eur: node.cost.eur(),
+            cost_eur: node.cost.map(|cost| cost.eur()),
             units: node.units.iter().map(UnitJson::from).collect(),
             connected: node.connected,
             unreachable_since_unix_ms: node.unreachable_since.map(Time::unix_ms),

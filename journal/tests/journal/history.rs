@@ -23,8 +23,8 @@ fn rows() -> Vec<FinishedRow> {
             started: (job != 5).then(|| at(1)),
             ended: at(1_000 * job.min(6).cast_signed()),
             energy: Energy::from_mj(10 * job.cast_signed()),
-            cost: Money::from_micro(job.cast_signed()),
-            start_now_cost: Money::from_micro(20 * job.cast_signed()),
+            cost: Some(Money::from_micro(job.cast_signed())),
+            start_now_cost: Some(Money::from_micro(20 * job.cast_signed())),
             emulated: job == 4,
             measured: Some(job < 5),
             report,
@@ -107,8 +107,8 @@ fn sums() {
                 measured: energy(|job| *job < 4),
                 estimated: energy(|job| *job > 4),
                 emulated: energy(|job| *job == 4),
-                cost: Money::from_micro(cost),
-                start_now_cost: Money::from_micro(20 * cost),
+                cost: Some(Money::from_micro(cost)).filter(|_| !jobs.is_empty()),
+                start_now_cost: Some(Money::from_micro(20 * cost)).filter(|_| !jobs.is_empty()),
             }
         };
         let sums = async |by, filter| journal.sums(by, filter, 100).await.expect("readable");
@@ -124,6 +124,30 @@ fn sums() {
         let expected = [sum("0", &[1]), sum("2000", &[2, 3, 4]), sum("6000", &[6, 7])];
         assert_eq!(sums(days, until).await, expected);
         assert_eq!(sums(SumBy::Nothing, FinishedFilter { names: texts(&["x"]), ..all() }).await, [JobSum::default()]);
+        journal.close().await;
+    });
+}
+
+/// A sum is of the costs that are known.
+#[test]
+fn an_unknown_cost_is_not_zero() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        let money = |micro: Option<i64>| micro.map(Money::from_micro);
+        let mut known = rows();
+        known.truncate(2);
+        let costs = [[None, Some(0)], [None, Some(5)]];
+        let finished: Vec<FinishedRow> = known
+            .into_iter()
+            .zip(costs)
+            .map(|(row, [cost, at_once])| FinishedRow { cost: money(cost), start_now_cost: money(at_once), ..row })
+            .collect();
+        let read = finished[0].clone();
+        journal.commit(Batch { generation, finished, ..Batch::default() }).await.expect("committed");
+        assert_eq!(journal.finished_job(read.job).await, Ok(Some(read)));
+        let sums = journal.sums(SumBy::Nothing, FinishedFilter::default(), 1).await.expect("readable");
+        assert_eq!((sums[0].cost, sums[0].start_now_cost), (None, money(Some(5))));
         journal.close().await;
     });
 }
@@ -161,7 +185,7 @@ fn a_journal_of_before_gets_the_columns() {
         let row = FinishedRow { measured: None, ..rows().remove(3) };
         assert_eq!(journal.finished_job(JobId(4)).await, Ok(Some(row)));
         let opaque = journal.finished_job(JobId(7)).await.expect("readable").expect("a row");
-        assert_eq!((opaque.name.as_str(), opaque.start_now_cost, opaque.emulated), ("", Money::ZERO, false));
+        assert_eq!((opaque.name.as_str(), opaque.start_now_cost, opaque.emulated), ("", None, false));
         journal.close().await;
     });
 }

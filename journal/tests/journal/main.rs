@@ -52,8 +52,8 @@ fn finished(job: u64) -> FinishedRow {
         started: job.is_multiple_of(2).then(|| at(2)),
         ended: at(job.cast_signed()),
         energy: Energy::from_mj(5),
-        cost: Money::from_micro(-7),
-        start_now_cost: Money::from_micro(9),
+        cost: Some(Money::from_micro(-7)),
+        start_now_cost: Some(Money::from_micro(9)),
         emulated: false,
         measured: Some(true),
         report: r#"{"name":"cg"}"#.into(),
@@ -76,6 +76,9 @@ async fn set_back(dir: &std::path::Path, more: &'static str) {
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.join("journal.db"));
     let mut conn = options.connect().await.expect("a database");
     let undone = "
+        UPDATE finished SET cost_micro = coalesce(cost, 0);
+        ALTER TABLE finished DROP COLUMN cost;
+        ALTER TABLE finished DROP COLUMN start_now_cost;
         DROP TABLE nodes;
         DROP TABLE kept;
         ALTER TABLE meta DROP COLUMN cluster;

@@ -62,7 +62,7 @@ fn round() -> impl Strategy<Value = Round> {
                 ended: at,
                 placement: Vec::new(),
                 usage,
-                account: Account { cost: Money::from_micro(cost), ..Account::default() },
+                account: Account { cost: Some(Money::from_micro(cost)), ..Account::default() },
                 steady: true,
                 tasks: None,
             }

@@ -84,7 +84,8 @@ async fn the_cluster_now() {
         price      80 EUR/MWh; from 2017-10-26 12:00 -20 EUR/MWh\n\
         jobs       2 running, 3 waiting\n\
         nodes      3 of 4 up\n\
-        energy     0.100 kWh emulated, 0.008 EUR\n\
+        energy     0.100 kWh emulated\n\
+        cost       0.008 EUR\n\
         jobs cost  0.005 EUR (started at once: 0.008 EUR)\n";
     assert_eq!(shown(&["status"], status()).await, printed(expected));
     let trouble = Some("the journal's disk is full".to_owned());

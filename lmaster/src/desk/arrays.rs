@@ -102,8 +102,8 @@ impl Desk {
             wait: report.wait.filter(|_| state == JobState::Waiting),
             started: started.map(|at| self.core.clock().shown(at)),
             energy: started.map(|_| account.energy),
-            cost: started.map(|_| account.cost),
-            start_now_cost: started.map(|_| account.start_now_cost),
+            cost: started.and(account.cost),
+            start_now_cost: started.and(account.start_now_cost),
             array: Some(ArrayReport {
                 tasks: array.tasks.clone(),
                 waiting: waiting.map(limo_model::Tasks::shortened),

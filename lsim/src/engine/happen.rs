@@ -161,7 +161,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             self.machine.give(&run.placement, task.map_or(run.running.draw, |task| Some(task.draw())));
         }
         let prices = self.core.prices();
-        Used { energy, cost: prices.map(|_| limo_sched::cost_of(energy, started, span, prices)) }
+        Used { energy, cost: limo_sched::cost_of(energy, started, span, prices) }
     }
 
     /// Tells of a job that is over, with what it used in attempts that were in vain.
@@ -190,7 +190,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             end: Some(self.now),
             allocated: &self.intervals,
             energy: used.energy + lost_energy,
-            cost: used.cost.map(|cost| cost + lost_cost),
+            cost: Money::of_known(used.cost, lost_cost),
             ..self.load.row(index, fate)
         })?;
         Ok(())

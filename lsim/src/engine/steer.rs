@@ -22,7 +22,7 @@ pub struct Steered {
     /// The caps of the units of nodes, as they were told last.
     caps: BTreeMap<NodeId, Vec<Option<Power>>>,
     /// What jobs used in attempts after which they were to run again, and what that cost.
-    pub lost: BTreeMap<JobId, (Energy, Money)>,
+    pub lost: BTreeMap<JobId, (Energy, Option<Money>)>,
     pub counts: Steering,
 }
 
@@ -130,7 +130,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.steered.counts.requeued += 1;
         let lost = self.steered.lost.entry(id).or_default();
         lost.0 += used.energy;
-        lost.1 += used.cost.unwrap_or_default();
+        lost.1 = Money::of_known(lost.1, used.cost);
         Ok(())
     }
 }

@@ -285,7 +285,7 @@ impl Reader {
             self.jobs[index].ran = Some(Ran { span, whole, failed, steady, draw, hardware, cap });
         }
         let end = finished.started.map(|_| finished.ended);
-        let (energy, cost) = (finished.account.energy, Some(finished.account.cost));
+        let (energy, cost) = (finished.account.energy, finished.account.cost);
         let row = row(&self.jobs[index], fate);
         self.metrics.add_job(&JobRow { start: finished.started, end, energy, cost, ..row });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use limo_model::{Attempt, JobId, NodeId, Outcome, Request, Time, Usage};
+use limo_model::{Attempt, JobId, Money, NodeId, Outcome, Request, Time, Usage};
 
 use super::fits::check_request;
 use super::nodes::{self, release};
@@ -285,8 +285,9 @@ pub(super) fn ended(
     }
     let end = JobEnd::Ran { outcome, stopped };
     eligible::over(state, now, (id, &job.request), &end);
-    state.sums.jobs_cost += account.cost;
-    state.sums.jobs_start_now_cost += account.start_now_cost;
+    let sums = &mut state.sums;
+    sums.jobs_cost = Money::of_known(sums.jobs_cost, account.cost);
+    sums.jobs_start_now_cost = Money::of_known(sums.jobs_start_now_cost, account.start_now_cost);
     state.finished.push(Finished {
         job: id,
         end,

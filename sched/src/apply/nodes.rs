@@ -114,7 +114,7 @@ fn show_jobs(state: &mut State, id: NodeId, now: Time) {
 pub(super) fn charge(state: &mut State, (first, count): (NodeId, u32), share: Power, from: Time, to: Time) {
     let span: Span = to - from;
     let energy: Energy = share * span;
-    let cost: Money = cost_of(energy, from, span, state.settings.prices.as_ref());
+    let cost = cost_of(energy, from, span, state.settings.prices.as_ref()).unwrap_or(Money::ZERO);
     let run = first.0 as usize..(first.0 as usize).saturating_add(count as usize).min(state.nodes.len());
     state.job_energy.add(run.clone(), energy.mj());
     state.job_cost.add(run, cost.micro());

@@ -26,9 +26,11 @@ pub(super) fn account(
     let span: Span = elapsed.map_or(now - running.started, |elapsed| elapsed.min(now - running.started));
     let energy: Energy = usage.energy.unwrap_or_else(|| running.used(assignment, running.started + span));
     let prices = state.settings.prices.as_ref();
-    Account {
-        energy: job.lost.energy + energy,
-        cost: job.lost.cost + cost_of(energy, running.started, span, prices),
-        start_now_cost: job.lost.start_now_cost + cost_of(energy, job.eligible(), span, prices),
-    }
+    let mut account = Account {
+        energy,
+        cost: cost_of(energy, running.started, span, prices),
+        start_now_cost: cost_of(energy, job.eligible(), span, prices),
+    };
+    account.add(&job.lost);
+    account
 }

@@ -50,7 +50,9 @@ fn used(state: &State, job: &Job, now: Time) -> Option<(Energy, Money)> {
     let (assignment, running) = job.assignment().zip(job.running())?;
     let energy = running.used(assignment, now);
     let cost = cost_of(energy, running.started, now - running.started, state.settings.prices.as_ref());
-    Some((job.lost.energy + energy, job.lost.cost + cost))
+    // What has no known price counts as nothing.
+    let cost = Money::of_known(job.lost.cost, cost).unwrap_or_default();
+    Some((job.lost.energy + energy, cost))
 }
 
 /// When to look at those jobs again, if nothing happens.

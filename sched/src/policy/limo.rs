@@ -253,8 +253,7 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) 
             let Some(found) = found else { continue };
             let draw = desk.planned.draw_at(found.at);
             let weighed = weigh(&desk.view, job.eligible(), &offer.estimate, (found.at, draw));
-            let unknown = desk.view.price_at(found.at).is_none();
-            let rank = (unknown, weighed.total(), found.at, offer.estimate.energy);
+            let rank = (weighed.energy.is_none(), weighed.total(), found.at, offer.estimate.energy);
             if best.as_ref().is_none_or(|(least, other)| (rank, found.first) < (*least, other.first)) {
                 best = Some((rank, found));
             }

@@ -24,7 +24,8 @@ const HOUR: i64 = 3_600_000;
 /// The terms of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weighed {
-    pub energy: Money,
+    /// `None` if no price of its time is known.
+    pub energy: Option<Money>,
     pub waiting: Money,
     /// Zero or less.
     pub band: Money,
@@ -32,7 +33,7 @@ pub struct Weighed {
 
 impl Weighed {
     pub fn total(&self) -> Money {
-        self.energy + self.waiting + self.band
+        self.energy.unwrap_or(Money::ZERO) + self.waiting + self.band
     }
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn weigh(view: &View<'_>, submitted: Time, estimate: &Estimate, (at, 
     };
     let price = view.prices().and_then(|prices| prices.mean(at, estimate.duration));
     Weighed {
-        energy: price.map_or(Money::ZERO, |(price, _)| estimate.energy * price),
+        energy: price.map(|(price, _)| estimate.energy * price),
         waiting: estimate.energy * options.waiting_weight.scaled(until_end.ms(), HOUR),
         band: -(lifts * options.band_weight),
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::story::{Story, clock};
-use limo_model::Time;
+use limo_model::{Money, Time};
 
 pub fn run(text: &str) -> String {
     let mut story = Story::new();
@@ -34,7 +34,9 @@ pub fn run(text: &str) -> String {
         assert!(rounds < 10_000, "the story does not end:\n{}", story.out);
     }
     let sums = story.world.core.sums();
-    let (energy, cost, start_now) = (sums.bill.energy(), sums.jobs_cost, sums.jobs_start_now_cost);
+    let shown = |cost: Option<Money>| cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+    let energy = sums.bill.energy();
+    let [cost, start_now] = [sums.jobs_cost, sums.jobs_start_now_cost].map(shown);
     let _ = writeln!(story.out, "total energy={energy} cost={cost} start-now={start_now}");
     story.out
 }
