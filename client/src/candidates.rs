@@ -11,10 +11,10 @@ pub fn candidate_table((candidates, more): (&[Candidate], u32), clock: &Clock) -
     let mut table = Table::new(&[
         ("UNIT", Align::Left),
         ("HARDWARE", Align::Left),
-        ("CAP", Align::Right),
+        ("CAP", Align::Figure),
         ("DURATION", Align::Right),
-        ("POWER", Align::Right),
-        ("ENERGY", Align::Right),
+        ("POWER", Align::Figure),
+        ("ENERGY", Align::Figure),
         ("COST NOW", Align::Right),
         ("WAITING", Align::Right),
         ("BAND", Align::Right),

@@ -10,13 +10,13 @@ pub fn node_table(nodes: &[NodeReport]) -> String {
     let mut table = Table::new(&[
         ("NODE", Align::Left),
         ("STATE", Align::Left),
-        ("DRAW", Align::Left),
-        ("IDLE", Align::Right),
+        ("DRAW", Align::Figure),
+        ("IDLE", Align::Figure),
         ("MEMORY", Align::Right),
         ("UNIT", Align::Left),
         ("HARDWARE", Align::Left),
         ("CORES", Align::Right),
-        ("CAP", Align::Right),
+        ("CAP", Align::Figure),
         ("JOBS", Align::Left),
     ]);
     for node in nodes {

@@ -7,6 +7,8 @@ use crate::screen::{Screen, Tint};
 pub enum Align {
     Left,
     Right,
+    /// A number with its unit, such as `0.210 kWh` under `3600.0 J`: numbers end in one column, and units begin in one.
+    Figure,
 }
 
 /// How wide a column may become.
@@ -75,7 +77,10 @@ impl Table {
     pub fn render_for(&self, screen: &Screen) -> String {
         let titles = self.columns.iter().map(|(title, ..)| (*title).to_owned()).collect();
         let titles = Row { cells: titles, tint: None };
-        let lines: Vec<&Row> = self.has_titles.then_some(&titles).into_iter().chain(&self.rows).collect();
+        let mut rows = self.rows.clone();
+        let figures = self.columns.iter().enumerate().filter(|(_, (_, align, _))| *align == Align::Figure);
+        figures.for_each(|(column, _)| align_numbers(&mut rows, column));
+        let lines: Vec<&Row> = self.has_titles.then_some(&titles).into_iter().chain(&rows).collect();
         let widths = self.widths(&lines, screen.width);
         lines.iter().map(|row| self.line(row, &widths, screen.colour)).collect()
     }
@@ -115,7 +120,7 @@ impl Table {
                 _ => cell,
             };
             line += &match self.columns[column].1 {
-                Align::Left => shown + &pad,
+                Align::Left | Align::Figure => shown + &pad,
                 Align::Right => pad + &shown,
             };
             if column < last {
@@ -124,6 +129,16 @@ impl Table {
         }
         line.truncate(line.trim_end().len());
         line + "\n"
+    }
+}
+
+/// Pads the cells of a column on the left, so that what stands before their first spaces ends in one place.
+fn align_numbers(rows: &mut [Row], column: usize) {
+    let number = |row: &Row| row.cells[column].split(' ').next().map_or(0, length);
+    let widest = rows.iter().map(number).max().unwrap_or(0);
+    for row in rows {
+        let pad = widest - number(row);
+        row.cells[column].insert_str(0, &" ".repeat(pad));
     }
 }
 
@@ -189,6 +204,17 @@ mod tests {
     fn columns_align() {
         let expected = "   ID  NAME         REASON\n    7  häuser       band\n12345  x\\u{1b}[31m\n";
         assert_eq!(table().render(), expected);
+    }
+
+    #[test]
+    fn figures_align_at_their_units() {
+        let mut table = Table::new(&[("ENERGY", Align::Figure), ("NAME", Align::Left)]);
+        for energy in ["3600.0 J", "0.210 kWh emulated", "-"] {
+            table.row([energy.into(), "cg".into()]);
+        }
+        let expected =
+            "ENERGY               NAME\n3600.0 J             cg\n 0.210 kWh emulated  cg\n     -               cg\n";
+        assert_eq!(table.render(), expected);
     }
 
     #[test]

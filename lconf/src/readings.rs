@@ -85,10 +85,10 @@ fn as_csv(intervals: &[Drawn], emulated: bool) -> String {
 fn table(intervals: &[Drawn], emulated: bool, clock: &Clock) -> String {
     let mut table = Table::new(&[
         ("TIME", Align::Left),
-        ("MEAN", Align::Right),
-        ("LOW", Align::Right),
-        ("HIGH", Align::Right),
-        ("ENERGY", Align::Right),
+        ("MEAN", Align::Figure),
+        ("LOW", Align::Figure),
+        ("HIGH", Align::Figure),
+        ("ENERGY", Align::Figure),
         ("SEEN", Align::Right),
         ("LOOKS", Align::Right),
     ]);

@@ -106,8 +106,8 @@ fn list(report: &UsersReport, json: bool) -> Result<(), Failure> {
         ("RUNNING", Align::Right),
         ("WAITING", Align::Right),
         ("CORES", Align::Right),
-        ("TODAY", Align::Left),
-        ("MONTH", Align::Left),
+        ("TODAY", Align::Figure),
+        ("MONTH", Align::Figure),
         ("QUOTA", Align::Left),
     ]);
     for user in &report.users {

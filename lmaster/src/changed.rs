@@ -196,6 +196,25 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
 }
 
 impl Back {
+    /// Returns true if the new value is the old one: there is nothing to set back.
+    pub fn is_nothing(&self) -> bool {
+        match self {
+            Self::Limits { old, new } => old == new,
+            Self::Mode { old, new } => old == new,
+            Self::Policy { old, new } => old == new,
+            // The same prices of another source are a change.
+            Self::Prices { old, old_by, new } => old == new && !old_by.is_empty() && old_by != FEEDS,
+            Self::Budgets { old, new } => old == new,
+            Self::Node { old, new, .. } => old == new,
+            Self::Reservation { old, new, .. } => old == new,
+            Self::Quotas { old, new } => old == new,
+            Self::Fairshare { old, new } => old == new,
+            Self::Denied { old, new } => old == new,
+            Self::Priority { old, new, .. } => old == new,
+            Self::Held { .. } => false,
+        }
+    }
+
     /// Whether what the change set is still so.
     pub fn holds(&self, core: &Core, now: Time) -> bool {
         let (settings, clock) = (core.settings(), core.clock());

@@ -21,7 +21,8 @@ pub fn items(row: &ChangeRow) -> Result<Vec<Changed>> {
     items.with_context(|| format!("change {} in the journal is damaged", row.number))
 }
 
-/// The change of that number, or the newest that can be set back: made by an operator, no undo itself, and not undone.
+/// The change of that number, or the newest that can be set back: made by an operator, no undo itself, not undone, and of
+/// which something became another.
 ///
 /// # Errors
 /// Where the journal cannot be read.
@@ -52,11 +53,16 @@ async fn newest(journal: &Journal) -> Result<Option<ChangeRow>> {
             }
             match row.undo_of {
                 Some(of) => drop(undone.insert(of)),
-                None if items(&row)?.iter().all(|item| item.back.is_some()) => return Ok(Some(row)),
+                None if can_undo(&items(&row)?) => return Ok(Some(row)),
                 None => {}
             }
         }
     }
+}
+
+fn can_undo(items: &[Changed]) -> bool {
+    let is_something = |item: &Changed| item.back.as_ref().is_some_and(|back| !back.is_nothing());
+    items.iter().all(|item| item.back.is_some()) && items.iter().any(is_something)
 }
 
 #[cfg(test)]
@@ -70,6 +76,10 @@ mod tests {
 
     fn row(subject: &str, can_undo: bool, undo_of: Option<u64>) -> ChangeRow {
         let back = can_undo.then_some(Back::Mode { old: ModeSetting::Auto, new: ModeSetting::Low });
+        row_of(subject, back, undo_of)
+    }
+
+    fn row_of(subject: &str, back: Option<Back>, undo_of: Option<u64>) -> ChangeRow {
         let changed = Changed { subject: subject.into(), old: String::new(), new: String::new(), back };
         let item = ChangeItem { subject: subject.into(), body: serde_json::to_string(&changed).expect("JSON") };
         ChangeRow { number: 0, at: Time::from_unix_ms(0), by: "root".into(), undo_of, items: vec![item] }
@@ -98,6 +108,18 @@ mod tests {
         assert_eq!(since(1).await.expect("readable").expect("one").since, [Some(undo)]);
         assert_eq!(since(undo).await.expect("readable").expect("one").since, [None]);
         assert_eq!(since(undo + 1).await.expect("readable"), None);
+        journal.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_changed_nothing_is_not_undone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
+        let same = Back::Mode { old: ModeSetting::Low, new: ModeSetting::Low };
+        let changes = vec![row("mode", true, None), row_of("mode", Some(same), None)];
+        let generation = recovered.generation;
+        journal.commit(Batch { generation, changes, ..Batch::default() }).await.expect("written");
+        assert_eq!(to_undo(&journal, None).await.expect("readable").expect("one").row.number, 1);
         journal.close().await;
     }
 }

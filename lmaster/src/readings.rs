@@ -169,6 +169,14 @@ impl Ledger {
         self.over.clear();
     }
 
+    /// Of a node, or of the cluster (an empty name): the intervals that are not on disk, in wall time; the last one goes on.
+    pub fn unwritten(&self, node: &str) -> Vec<Drawn> {
+        let line = if node.is_empty() { Some(&self.cluster) } else { self.nodes.get(node) };
+        let open = line.and_then(|line| Some(line.open.as_ref()?.drawn(line.over).0));
+        let over = self.over.iter().filter(|row| row.node == node).map(|row| row.drawn);
+        over.chain(open).map(|drawn| Drawn { at: drawn.at + self.offset, ..drawn }).collect()
+    }
+
     pub fn has_rows(&self) -> bool {
         !self.over.is_empty()
     }
@@ -250,21 +258,26 @@ impl Line {
         if open.seen == Span::ZERO && open.looks == 0 {
             return;
         }
-        let total = open.energy + self.over;
-        let mj = rounded(total, 1_000);
-        self.over = total - mj * 1_000;
-        let (sum, of) = match open.seen.ms() {
-            0 => (open.sum, i128::from(open.samples)),
-            seen => (open.energy, i128::from(seen)),
-        };
-        let (energy, mean) = (Energy::from_mj(fitting(mj)), Power::from_mw(fitting(rounded(sum, of))));
-        let Open { at, since, low, high, seen, looks, .. } = open;
-        let drawn = Drawn { at, mean, low, high, energy, seen, looks };
-        over.push(ReadingRow { node: node.to_owned(), since, drawn });
+        let (drawn, rest) = open.drawn(self.over);
+        self.over = rest;
+        over.push(ReadingRow { node: node.to_owned(), since: open.since, drawn });
     }
 }
 
 impl Open {
+    /// What was drawn so far, with what rounding had left over, and what it leaves.
+    fn drawn(&self, over: i128) -> (Drawn, i128) {
+        let total = self.energy + over;
+        let mj = rounded(total, 1_000);
+        let (sum, of) = match self.seen.ms() {
+            0 => (self.sum, i128::from(self.samples)),
+            seen => (self.energy, i128::from(seen)),
+        };
+        let (energy, mean) = (Energy::from_mj(fitting(mj)), Power::from_mw(fitting(rounded(sum, of))));
+        let Open { at, low, high, seen, looks, .. } = *self;
+        (Drawn { at, mean, low, high, energy, seen, looks }, total - mj * 1_000)
+    }
+
     fn bound(&mut self, sample: &Sample) {
         (self.low, self.high) = (self.low.min(sample.low), self.high.max(sample.high));
     }

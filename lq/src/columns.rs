@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::str::FromStr;
 
 use limo_client::{Align, Clock, Room, Screen, Table, Tint, elapsed, end_in_words, job_label, marked, or_dash};
-use limo_model::{Cores, Memory, Money, Span, Time};
+use limo_model::{Cores, Memory, Money, Power, Span, Time};
 use limo_proto::{JobReport, JobState};
 
 use crate::args::{STATES, ViewArgs};
@@ -76,14 +76,18 @@ const COLUMNS: [Column; 26] = [
     text!("NODES(UNIT)", Room::GivesWay(11), |job, _| places(job)),
     Column {
         title: "ENERGY",
-        align: Align::Left,
+        align: Align::Figure,
         room: Room::Natural,
         cell: |job, _| or_dash(job.energy.map(|energy| marked(energy, job.emulated))),
         order: |a, b, _| a.energy.cmp(&b.energy),
     },
-    figure!("DRAW", |job: &JobReport, _: &Clock| job.estimate.map(|estimate| estimate.power), |job, _| or_dash(
-        job.estimate.map(|estimate| estimate.power)
-    )),
+    Column {
+        title: "DRAW",
+        align: Align::Figure,
+        room: Room::Natural,
+        cell: |job, _| or_dash(draw(job)),
+        order: |a, b, _| draw(a).cmp(&draw(b)),
+    },
     figure!("COST", |job: &JobReport, _: &Clock| job.cost, |job, _| or_dash(job.cost)),
     figure!("STARTNOW", |job: &JobReport, _: &Clock| job.start_now_cost, |job, _| or_dash(job.start_now_cost)),
     figure!("SAVED", |job: &JobReport, _: &Clock| saved(job), |job, _| or_dash(saved(job))),
@@ -113,6 +117,10 @@ const ALSO: [(&str, &str); 10] = [
     ("endtime", "end"),
     ("unit", "nodes(unit)"),
 ];
+
+fn draw(job: &JobReport) -> Option<Power> {
+    job.estimate.map(|estimate| estimate.power)
+}
 
 fn priority(job: &JobReport) -> Option<i64> {
     job.priority.map(|standing| standing.total())

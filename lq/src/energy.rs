@@ -140,14 +140,14 @@ fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &
     let of_jobs: &[(&'static str, Align)] = &[
         (title, Align::Left),
         ("JOBS", Align::Right),
-        ("ENERGY", Align::Right),
+        ("ENERGY", Align::Figure),
         ("COST", Align::Right),
         ("AT ONCE", Align::Right),
         ("SAVED", Align::Right),
         ("OF THE ENERGY", Align::Left),
     ];
     let of_nodes: &[(&'static str, Align)] =
-        &[(title, Align::Left), ("ENERGY", Align::Right), ("KNOWN FOR", Align::Right), ("OF THE ENERGY", Align::Left)];
+        &[(title, Align::Left), ("ENERGY", Align::Figure), ("KNOWN FOR", Align::Right), ("OF THE ENERGY", Align::Left)];
     let is_nodes = args.by == By::Node;
     let mut table = Table::new(if is_nodes { of_nodes } else { of_jobs });
     table.room(0, Room::GivesWay(8));

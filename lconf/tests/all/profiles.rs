@@ -41,9 +41,9 @@ async fn listed() {
     let profiles = || answer(Answer::Profiles(vec![profile(), by_hand()]));
     let (output, asked) = answered(&["profile", "list"], profiles()).await;
     let expected = "\
-        APPLICATION  SIZE  HARDWARE  CORES     CAP  DURATION   POWER     ENERGY  SPREAD  RUNS  FROM\n\
-        cg           -     xeon          8       -     10min  90.0 W  0.015 kWh   5.0 %     3  learned\n\
-        cg           C     xeon          -  40.0 W     10min  41.5 W  24900.0 J   2.5 %     0  imported\n";
+        APPLICATION  SIZE  HARDWARE  CORES  CAP     DURATION  POWER   ENERGY       SPREAD  RUNS  FROM\n\
+        cg           -     xeon          8     -       10min  90.0 W    0.015 kWh   5.0 %     3  learned\n\
+        cg           C     xeon          -  40.0 W     10min  41.5 W  24900.0 J     2.5 %     0  imported\n";
     assert_eq!((output, asked), (printed(expected), vec![ask(Query::Profiles)]));
     let (output, _) = answered(&["profile", "list", "--json"], profiles()).await;
     let expected = "{\"schema\":1,\"profiles\":[\

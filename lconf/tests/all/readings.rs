@@ -36,7 +36,7 @@ async fn a_table_of_a_node() {
     };
     assert_eq!(asked, [ClientToMaster::Ask(Box::new(query))]);
     let expected = "\
-        TIME                   MEAN     LOW    HIGH    ENERGY  SEEN  LOOKS\n\
+        TIME                 MEAN    LOW     HIGH    ENERGY    SEEN  LOOKS\n\
         2017-10-26 11:00:00  41.5 W  40.0 W  43.0 W  2490.0 J  1min     59\n\
         2017-10-26 11:01:00  41.5 W  40.0 W  43.0 W  2490.0 J   30s     59\n\
         \n\

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{JobId, host_list};
+use limo_model::{JobId, Time, host_list};
 use limo_proto::{Answer, ClientToMaster, Frame, JobReport, MasterToClient, SendExec, Undo};
 
 use super::commit::{After, not_written};
@@ -27,8 +27,13 @@ pub(super) enum Asked {
     /// One finished job.
     Job(PeerId, JobId),
     Profiles(PeerId),
-    /// What was drawn, and whether that is emulated.
-    Readings(PeerId, bool),
+    /// What a node drew, or the cluster (an empty name), in a range of time, and whether that is emulated.
+    Readings {
+        peer: PeerId,
+        emulated: bool,
+        node: String,
+        range: (Time, Time),
+    },
     /// The caller's newest job, for a selection that names it.
     Selection(PeerId, Box<Selecting>),
     /// Arrays of a selection that are over.
@@ -54,7 +59,7 @@ impl Asked {
             | Self::Page(peer)
             | Self::Job(peer, _)
             | Self::Profiles(peer)
-            | Self::Readings(peer, _)
+            | Self::Readings { peer, .. }
             | Self::Dependencies(peer, ..)
             | Self::Selection(peer, _)
             | Self::Arrays(peer, _)
@@ -228,8 +233,8 @@ impl Desk {
             (Asked::Page(peer), Reply::Jobs(finished)) => self.page_read(peer, finished),
             (Asked::Job(peer, job), Reply::Jobs(finished)) => self.found(peer, job, finished),
             (Asked::Profiles(peer), Reply::Profiles(profiles)) => self.profiles_stored(peer, profiles),
-            (Asked::Readings(peer, emulated), Reply::Readings(intervals)) => {
-                self.readings_found(peer, emulated, intervals);
+            (Asked::Readings { peer, emulated, node, range }, Reply::Readings(intervals)) => {
+                self.readings_found(peer, emulated, (&node, range), intervals);
             }
             (Asked::Dependencies(peer, wanted, over), Reply::Jobs(finished)) => {
                 self.dependencies_found(peer, wanted, &over, &finished);

@@ -1,7 +1,7 @@
 //! What nodes measure: the newest of it for the core, all of it for the table of what was drawn.
 
 use limo_journal::Batch;
-use limo_model::{NodeId, Power, Time};
+use limo_model::{Drawn, NodeId, Power, Span, Time};
 use limo_proto::{Answer, Sample};
 use limo_sched::Event;
 
@@ -88,15 +88,38 @@ impl Desk {
                 Err(refused) => return self.refuse(peer, refused.to_string(), None),
             },
         };
-        let question = Question::Readings(node.unwrap_or_default(), (from, until));
-        self.ask(peer, question, Asked::Readings(peer, emulated));
+        let node = node.unwrap_or_default();
+        let question = Question::Readings(node.clone(), (from, until));
+        self.ask(peer, question, Asked::Readings { peer, emulated, node, range: (from, until) });
     }
 
-    pub(super) fn readings_found(&mut self, peer: PeerId, emulated: bool, intervals: Vec<limo_model::Drawn>) {
+    /// To those on disk come those that are not, so that no time before now is missing.
+    pub(super) fn readings_found(
+        &mut self,
+        peer: PeerId,
+        emulated: bool,
+        (node, (from, until)): (&str, (Time, Time)),
+        mut intervals: Vec<Drawn>,
+    ) {
+        let newer = self.ledger.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
+        newer.for_each(|drawn| add(&mut intervals, drawn));
         if intervals.len() > READINGS_LIMIT as usize {
             let reason = format!("that are more than {READINGS_LIMIT} intervals");
             return self.refuse(peer, reason, Some("ask for less time with --from and --until"));
         }
         self.say(peer, Answer::Readings { emulated, intervals });
+    }
+}
+
+/// An interval after the others, or the rest of the last of them.
+fn add(intervals: &mut Vec<Drawn>, drawn: Drawn) {
+    let Some(last) = intervals.last_mut().filter(|last| last.at == drawn.at) else { return intervals.push(drawn) };
+    last.low = last.low.min(drawn.low);
+    last.high = last.high.max(drawn.high);
+    last.energy += drawn.energy;
+    last.seen = last.seen + drawn.seen;
+    last.looks += drawn.looks;
+    if last.seen > Span::ZERO {
+        last.mean = last.energy.over(last.seen);
     }
 }

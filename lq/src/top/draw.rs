@@ -4,7 +4,7 @@
 use limo_client::{
     Align, Clock, Room, Screen, Table, gauge, limits_to_come, marked, mode_in_words, plain, price_in_words,
 };
-use limo_model::{Meter, Power};
+use limo_model::{Band, Meter, Power};
 use limo_proto::{NodeReport, Status};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -98,21 +98,57 @@ fn facts(top: &Top, clock: &Clock) -> Vec<Line<'static>> {
     lines
 }
 
-/// The draw of the last minutes, from nothing to the highest that is worth a look.
+/// The draw of the last minutes, from nothing to the highest that is worth a look, with the limits in force as lines.
 fn draw_curve(frame: &mut Frame, top: &Top, area: Rect) {
     let [scale, curve] = Layout::horizontal([Constraint::Length(SCALE), Constraint::Min(1)]).areas(area);
     let past = top.past(usize::from(curve.width));
     let shown = past.iter().flatten().copied().max().unwrap_or(Power::ZERO);
-    let limit = top.seen.as_ref().map(|seen| seen.status.band.high()).filter(|high| !high.is_unlimited());
-    let highest = shown.max(limit.unwrap_or(Power::ZERO));
-    let minutes = i64::try_from(past.len()).unwrap_or(0) * STEP.ms() / 60_000;
-    let labels = [highest.to_string(), String::new(), format!("{minutes} min"), Power::ZERO.to_string()];
+    let limits = top.seen.as_ref().map_or(Vec::new(), |seen| limits(seen.status.band));
+    let highest = limits.iter().copied().fold(shown, Power::max);
+    let bars = past.iter().map(|mean| mean.map(|mean| u64::try_from(mean.mw()).unwrap_or(0)));
+    let most = u64::try_from(highest.mw()).unwrap_or(0).max(1);
+    frame.render_widget(Sparkline::default().data(bars.collect::<Vec<_>>()).max(most), curve);
+    let mut labels = [highest.to_string(), String::new(), String::new(), Power::ZERO.to_string()];
+    for limit in limits {
+        let line = line_of(limit, highest);
+        draw_limit(frame, curve, line);
+        // The first and the last line say already what they mean.
+        if let Some(label) = labels.get_mut(line).filter(|label| label.is_empty()) {
+            *label = limit.to_string();
+        }
+    }
+    if let Some(label) = labels.iter_mut().rev().find(|label| label.is_empty()) {
+        *label = format!("{} min", i64::try_from(past.len()).unwrap_or(0) * STEP.ms() / 60_000);
+    }
     let width = usize::from(SCALE) - 1;
     let labels: Vec<Line> = labels.iter().map(|label| Line::raw(format!("{label:>width$}"))).collect();
     frame.render_widget(Paragraph::new(labels), scale);
-    let bars = past.iter().map(|mean| mean.map(|mean| u64::try_from(mean.mw()).unwrap_or(0)));
-    let highest = u64::try_from(highest.mw()).unwrap_or(0).max(1);
-    frame.render_widget(Sparkline::default().data(bars.collect::<Vec<_>>()).max(highest), curve);
+}
+
+/// The limits that there are.
+fn limits(band: Band) -> Vec<Power> {
+    let high = Some(band.high()).filter(|high| !high.is_unlimited());
+    let low = Some(band.low()).filter(|low| !low.is_zero());
+    high.into_iter().chain(low).collect()
+}
+
+/// The line of the curve, from its top, in which this draw ends.
+fn line_of(draw: Power, highest: Power) -> usize {
+    let lines = i128::from(CURVE);
+    let below = i128::from(draw.mw()) * lines / i128::from(highest.mw().max(1));
+    usize::try_from((lines - 1 - below).clamp(0, lines - 1)).unwrap_or(0)
+}
+
+/// A limit, where no bar hides it.
+fn draw_limit(frame: &mut Frame, curve: Rect, line: usize) {
+    let Some(y) = u16::try_from(line).ok().filter(|line| *line < curve.height).map(|line| curve.y + line) else {
+        return;
+    };
+    for x in curve.x..curve.right() {
+        if let Some(cell) = frame.buffer_mut().cell_mut((x, y)).filter(|cell| cell.symbol() == " ") {
+            cell.set_char('┄');
+        }
+    }
 }
 
 /// Titles and a line each, up to a third of the screen.
@@ -126,8 +162,8 @@ fn draw_nodes(frame: &mut Frame, top: &Top, area: Rect) {
     let mut table = Table::new(&[
         ("NODE", Align::Left),
         ("STATE", Align::Left),
-        ("DRAW", Align::Right),
-        ("IDLE", Align::Right),
+        ("DRAW", Align::Figure),
+        ("IDLE", Align::Figure),
         ("CORES", Align::Right),
         ("CAPS", Align::Left),
         ("JOBS", Align::Left),

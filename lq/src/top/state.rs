@@ -35,6 +35,9 @@ pub enum Then {
 /// Draw is shown as means over so long.
 pub const STEP: Span = Span::from_secs(10);
 
+/// Masters keep no shorter intervals.
+const SHORTEST_INTERVAL: Span = Span::from_secs(60);
+
 /// As many means as the widest screen shows: half an hour is 180.
 const STEPS: usize = 1_000;
 
@@ -79,10 +82,15 @@ impl Top {
     pub fn looked(&mut self, look: Look, now: Time) {
         match look {
             Ok(seen) => {
-                for drawn in &seen.past {
-                    let mut at = step(drawn.at);
+                for (index, drawn) in seen.past.iter().enumerate() {
+                    let mut end = drawn.at + drawn.seen.max(STEP);
+                    // Of the interval under way, the time until now is known.
+                    if index + 1 == seen.past.len() && seen.status.now - end < SHORTEST_INTERVAL {
+                        end = end.max(seen.status.now);
+                    }
+                    let mut at = step(end - drawn.seen.max(STEP));
                     // An interval of the past is several steps of the same mean.
-                    while at < drawn.at + drawn.seen.max(STEP) && at < seen.status.now {
+                    while at < end && at < seen.status.now {
                         self.mean(at, drawn.mean);
                         at = at + STEP;
                     }

@@ -153,6 +153,13 @@ fn the_past() {
     assert_eq!((known[0], known[5], known[6]), (Some(20.0), Some(20.0), Some(40.0)));
     assert_eq!((known[12], known[18], known[29], known[30]), (None, Some(60.0), Some(55.0), Some(50.0)));
     assert_eq!(watts(&top, 2), [Some(55.0), Some(50.0)]);
+    // Of the minute under way only the last 20 s are known, which end now.
+    let mut seen = top.seen.clone().expect("a look");
+    let last = seen.past.pop().expect("an interval");
+    seen.past.push(Drawn { at: seen.status.now - Span::from_secs(50), seen: Span::from_secs(20), ..last });
+    let mut other = Top::new("127.0.0.1:6817", None);
+    other.looked(Ok(seen), Time::from_unix_ms(0));
+    assert_eq!(watts(&other, 5), [None, None, Some(55.0), Some(55.0), Some(50.0)]);
     let look = |seconds: i64, watts: i64| {
         let status = limo_proto::Status {
             now: status().now + Span::from_secs(seconds),

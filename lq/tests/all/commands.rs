@@ -64,14 +64,15 @@ async fn explain_a_waiting_job() {
         job,
     };
     let (output, asked) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
-    let cells = "n1/cpu  xeon        -     10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned from 3 runs of cg  ";
+    let cells =
+        "n1/cpu  xeon      -       10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned from 3 runs of cg  ";
     let expected = format!(
         "job 3 waits: {reason}\n\n\
          draw         18.5 W; the upper limit 60.0 W leaves 41.5 W\n\
          lower limit  40.0 W\n\
          mode         high; energy costs 80 EUR/MWh\n\
          deadline     2017-10-26 21:00\n\n\
-         UNIT    HARDWARE  CAP  DURATION   POWER     ENERGY   COST NOW    WAITING       BAND  ESTIMATE FROM              OBSTACLE\n\
+         UNIT    HARDWARE  CAP  DURATION  POWER   ENERGY      COST NOW    WAITING       BAND  ESTIMATE FROM              OBSTACLE\n\
          {cells}{reason}\n\
          {cells}none\n\
          and 7 more\n"
@@ -180,10 +181,10 @@ async fn nodes_and_their_units() {
     drained.units[0].jobs.clear();
     let (output, asked) = answered(&["nodes"], answer(Answer::Nodes(vec![node("n1"), drained]))).await;
     let expected = "\
-        NODE  STATE    DRAW                          IDLE           MEMORY  UNIT  HARDWARE      CORES  CAP  JOBS\n\
-        n1    up       48.5 W emulated             15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8    -  3\n\
-        \x20                                                                   gpu   quadro-p2000    1/1    -  4\n\
-        n2    drained  48.5 W emulated, estimated  15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8    -  -\n\
+        NODE  STATE    DRAW                        IDLE             MEMORY  UNIT  HARDWARE      CORES  CAP  JOBS\n\
+        n1    up       48.5 W emulated             15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -    3\n\
+        \x20                                                                   gpu   quadro-p2000    1/1  -    4\n\
+        n2    drained  48.5 W emulated, estimated  15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -    -\n\
         \n\
         n2: fan, by root\n";
     assert_eq!(output, printed(expected));

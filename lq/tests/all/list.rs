@@ -20,7 +20,7 @@ async fn a_table_of_jobs() {
     let (output, asked) = answered(&["--all"], answer(Answer::Jobs(jobs()))).await;
     let expected = format!(
         "JOBID  NAME        USER  ST   TIME  CORES  NODES(UNIT)  ENERGY     REASON\n    \
-             3  cg          ada   PD   0:00      1  -            -          {reason}\n    \
+             3  cg          ada   PD   0:00      1  -                -      {reason}\n    \
              4  x\\u{{1b}}[2J  bob   F   10:00    all  n1(cpu)      0.015 kWh  ended by SIGTERM\n"
     );
     assert_eq!(output, format!("exit 0\n--- stdout\n{expected}--- stderr\n"));

@@ -120,8 +120,8 @@ async fn a_dry_run_submits_nothing() {
         stage.say(answer(Answer::DryRun(Box::new(result)))).await;
         end(child).await
     };
-    let table = "UNIT    HARDWARE  CAP  DURATION   POWER     ENERGY   COST NOW    WAITING       BAND  ESTIMATE FROM              OBSTACLE\n\
-                 n1/cpu  xeon        -     10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned from 3 runs of cg  ";
+    let table = "UNIT    HARDWARE  CAP  DURATION  POWER   ENERGY      COST NOW    WAITING       BAND  ESTIMATE FROM              OBSTACLE\n\
+                 n1/cpu  xeon      -       10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned from 3 runs of cg  ";
     let got = run(&["--dry-run", "./cg"], result(None)).await;
     assert_eq!(got, format!("exit 0\n--- stdout\nwould wait: {reason}\n\n{table}{reason}\n--- stderr\n"));
     let got = run(&["--dry-run", "./cg"], result(Some(candidate(None)))).await;

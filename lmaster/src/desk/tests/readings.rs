@@ -96,10 +96,33 @@ fn a_restart_loses_nothing_that_was_told_to_stop_and_little_else() {
     assert_eq!(sum(&own), Energy::from_joules(30 * 30 + 20 * 60), "two parts of one minute");
     // Killed: what was under way is gone, nothing else.
     measured(&mut bench, node, 150, 60);
-    let before = sum(&read(&mut bench, Some("n1")));
+    let on_disk = bench.disk.readings.iter().filter(|((_, node, _), _)| node == "n1");
+    let before = Energy::from_mj(on_disk.map(|(_, drawn)| drawn.energy.mj()).sum());
     let mut bench = bench.killed();
     assert_eq!(sum(&read(&mut bench, Some("n1"))), before);
     assert!(before >= Energy::from_joules(30 * 30 + 20 * 60 + 60 * 60), "{before}");
+}
+
+#[test]
+fn no_time_before_now_is_missing() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    // The bench begins at a full minute; the first reading has none before it.
+    measured(&mut bench, node, 90, 30);
+    let own = read(&mut bench, Some("n1"));
+    assert_eq!(own.iter().map(|drawn| drawn.seen).collect::<Vec<_>>(), [59, 30].map(Span::from_secs));
+    assert_eq!(sum(&own), Energy::from_joules(89 * 30));
+    let cluster = read(&mut bench, None);
+    let last = cluster.last().expect("an interval");
+    assert_eq!(last.at + last.seen, bench.now);
+    // What was under way before a restart, and what is now, are one interval.
+    bench.input(Input::Stop);
+    let mut bench = bench.killed();
+    let node = bench.node("n1");
+    measured(&mut bench, node, 20, 60);
+    let own = read(&mut bench, Some("n1"));
+    assert_eq!((own.len(), own[1].seen, own[1].high), (2, Span::from_secs(30 + 19), Power::from_watts(60)));
+    assert_eq!(sum(&own), Energy::from_joules(89 * 30 + 19 * 60));
 }
 
 #[test]
