@@ -24,6 +24,7 @@ mod session;
 mod table;
 mod usage;
 mod waiting;
+mod warning;
 
 pub mod exit;
 #[cfg(feature = "fake-master")]
@@ -50,3 +51,4 @@ pub use session::Session;
 pub use table::{Align, Room, Table, marked, or_dash, plain, plain_lines};
 pub use usage::{complaint_of, parse};
 pub use waiting::until_over;
+pub use warning::{may_be_user, warn};

@@ -135,8 +135,14 @@ impl Master {
     /// # Errors
     /// As [`Master::ask`].
     pub async fn change(&self, change: Change) -> Result<(), AskError> {
+        self.change_warned(change).await.map(drop)
+    }
+
+    /// Makes a change; returns the warnings about it.
+    pub async fn change_warned(&self, change: Change) -> Result<Vec<String>, AskError> {
         match self.exchange(ClientToMaster::ChangeConf(Box::new(change))).await? {
-            Answer::Done => Ok(()),
+            Answer::Done => Ok(Vec::new()),
+            Answer::Warned(warnings) => Ok(warnings),
             other => Err(unexpected(&other)),
         }
     }

@@ -6,6 +6,7 @@ use limo_proto::{Change, FairshareChange, UsersChange, UsersReport};
 use serde::Serialize;
 
 use crate::args::FairshareArgs;
+use crate::users::warn_of;
 
 #[derive(Serialize)]
 struct FairshareJson {
@@ -54,7 +55,9 @@ pub async fn run(args: FairshareArgs, json: bool, master: &Master) -> Result<u8,
     } else if json {
         return Err(Failure::new("--json is for what is shown: change nothing"));
     } else {
+        let user = change.share.as_ref().map(|(user, _)| user.clone());
         master.change(Change::Users(UsersChange::Fairshare(change))).await?;
+        user.iter().for_each(|user| warn_of(user));
     }
     Ok(exit::DONE)
 }

@@ -7,6 +7,7 @@ use limo_proto::Change;
 use serde::Serialize;
 
 use crate::service::{Nodes, nodes, reason};
+use crate::users::warn_of;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum ReservationCommand {
@@ -63,7 +64,9 @@ pub async fn run(command: ReservationCommand, json: bool, master: &Master) -> Re
     match command {
         ReservationCommand::Add(add) => {
             let (name, reservation) = built(add, &Clock::system())?;
+            let users = reservation.users.clone();
             master.change(Change::Reserve { name, reservation: Box::new(reservation) }).await?;
+            users.iter().for_each(|user| warn_of(user));
         }
         ReservationCommand::Remove { name } => master.change(Change::Unreserve { name }).await?,
         ReservationCommand::List => {

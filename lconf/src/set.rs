@@ -1,13 +1,13 @@
-//! `lconf set`: one change, on disk and in force when the command returns. Says nothing.
+//! `lconf set`: one change, on disk and in force when the command returns. Says nothing but warnings.
 
 use std::path::Path;
 
-use limo_client::{Clock, Failure, Master, band_of, exit, read_limits, read_prices};
+use limo_client::{Clock, Failure, Master, band_of, exit, read_limits, read_prices, warn};
 use limo_model::{Band, Curve};
 use limo_proto::Change;
 
 use crate::args::{Limit, Setting};
-use crate::budget;
+use crate::{PROGRAM, budget};
 
 /// # Errors
 /// Where the limits cross, a file cannot be read, or the master refuses.
@@ -22,8 +22,20 @@ pub async fn run(setting: Setting, master: &Master) -> Result<u8, Failure> {
         Setting::Price { file } if file.as_os_str() == "feed" => Change::FollowFeeds,
         Setting::Price { file } => Change::Prices(Some(read_prices(&file, &Clock::system()).map_err(Failure::new)?)),
     };
-    master.change(change).await?;
+    let ended = ended(&change, &Clock::system());
+    let warnings = master.change_warned(change).await?;
+    ended.iter().chain(&warnings).for_each(|warning| warn(PROGRAM, warning));
     Ok(exit::DONE)
+}
+
+/// Of a curve that is over already.
+fn ended(change: &Change, clock: &Clock) -> Option<String> {
+    let (name, until) = match change {
+        Change::Limits(limits) => ("limits", limits.ended(clock.now())),
+        Change::Prices(Some(prices)) => ("prices", prices.ended(clock.now())),
+        _ => return None,
+    };
+    until.map(|at| format!("the {name} ended at {}: there are none now", clock.show_full(at)))
 }
 
 fn limits(low: Option<Limit>, high: Option<Limit>, curve: Option<&Path>) -> Result<Curve<Band>, Failure> {

@@ -185,8 +185,14 @@ fn as_text(status: &Status, clock: &Clock) -> String {
         fact("TROUBLE", format!("new jobs are refused: {trouble}"));
     }
     fact("draw", format!("{} ({} of it idle)", watts(status.draw), status.idle));
-    let ended = status.limits_ended.map(|at| format!("; those that were set ended at {}", clock.show(at)));
-    fact("band", gauge(status.draw, status.band, status.emulated) + &ended.unwrap_or_default());
+    let mut band = gauge(status.draw, status.band, status.emulated);
+    if !status.band.high().is_unlimited() && !status.policy.heeds_upper_limit() {
+        band += &format!("; the policy {} ignores it", status.policy);
+    }
+    if let Some(at) = status.limits_ended {
+        band += &format!("; those that were set ended at {}", clock.show(at));
+    }
+    fact("band", band);
     if let Some((at, band)) = status.next_band {
         fact("then", format!("{} from {}", band_in_words(band), clock.show(at)));
     }

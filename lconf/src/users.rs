@@ -1,11 +1,12 @@
 //! `lconf user`, `lconf quota`: who uses the cluster, what users may have, and whose jobs are not taken.
 
 use limo_client::json::SCHEMA;
-use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, or_dash, plain};
+use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, may_be_user, or_dash, plain, warn};
 use limo_model::{Quota, QuotaLimit};
 use limo_proto::{Change, UserReport, UsersChange, UsersReport};
 use serde::Serialize;
 
+use crate::PROGRAM;
 use crate::args::{QuotaArgs, UserCommand};
 
 #[derive(Serialize)]
@@ -87,13 +88,21 @@ pub async fn run(command: Option<UserCommand>, json: bool, master: &Master) -> R
             }
         }
         UserCommand::Deny { names } => {
-            master.change(Change::Users(UsersChange::Denied { names, denied: true })).await?
+            master.change(Change::Users(UsersChange::Denied { names: names.clone(), denied: true })).await?;
+            names.iter().for_each(|name| warn_of(name));
         }
         UserCommand::Allow { names } => {
-            master.change(Change::Users(UsersChange::Denied { names, denied: false })).await?
+            master.change(Change::Users(UsersChange::Denied { names, denied: false })).await?;
         }
     }
     Ok(exit::DONE)
+}
+
+/// Warns of a user that this machine does not know: the name may be mistyped.
+pub fn warn_of(name: &str) {
+    if !may_be_user(name) {
+        warn(PROGRAM, &format!("this machine does not know a user `{name}`"));
+    }
 }
 
 fn list(report: &UsersReport, json: bool) -> Result<(), Failure> {
@@ -166,7 +175,8 @@ pub async fn quotas(args: QuotaArgs, json: bool, master: &Master) -> Result<u8, 
         if json {
             return Err(Failure::new("--json is for what is shown: give no limits"));
         }
-        master.change(Change::Users(UsersChange::Quota { user, limits })).await?;
+        master.change(Change::Users(UsersChange::Quota { user: user.clone(), limits })).await?;
+        user.iter().for_each(|name| warn_of(name));
         return Ok(exit::DONE);
     }
     let mut report = master.users().await?;

@@ -295,6 +295,8 @@ pub enum Answer {
     },
     /// The journal was compacted.
     Compacted(JournalSizes),
+    /// The change is on disk and in force; these are warnings about it.
+    Warned(Vec<String>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).

@@ -50,6 +50,16 @@ impl Preset {
         self == Self::Limo
     }
 
+    /// Returns true if it heeds the upper limit when it starts jobs.
+    pub fn heeds_upper_limit(self) -> bool {
+        matches!(self, Self::LimoPrototype | Self::Limo | Self::Powercap | Self::Energybud | Self::Reducepc)
+    }
+
+    /// Returns true if it heeds the lower limit when it starts jobs.
+    pub fn heeds_lower_limit(self) -> bool {
+        matches!(self, Self::LimoPrototype | Self::Limo)
+    }
+
     /// Whether it acts on jobs that run: moves caps, suspends, requeues.
     pub fn steers(self) -> bool {
         self == Self::Limo

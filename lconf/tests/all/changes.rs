@@ -1,4 +1,4 @@
-//! Every change arrives at the master as it was typed, and says nothing.
+//! Every change arrives at the master as it was typed, and says nothing but warnings.
 
 use std::io::Write;
 
@@ -33,8 +33,8 @@ async fn limits() {
     check(&["set", "limits", "39W", "60 W"], Change::Limits(Curve::constant(band(39, 60)))).await;
     let unlimited = Change::Limits(Curve::constant(Band::UNLIMITED));
     check(&["set", "limits", "none", "none"], unlimited).await;
-    let curve = file("time,low,high\n2026-10-26T00:00:00Z,39 W,60 W\n2026-10-26 01:00,20 W,90 W\n2026-10-26 02:00,,\n");
-    let at = |hour: i64| Time::from_unix_ms(1_792_972_800_000 + hour * 3_600_000);
+    let curve = file("time,low,high\n2099-10-26T00:00:00Z,39 W,60 W\n2099-10-26 01:00,20 W,90 W\n2099-10-26 02:00,,\n");
+    let at = |hour: i64| Time::from_unix_ms(4_096_656_000_000 + hour * 3_600_000);
     let expected = Curve::new(vec![(at(0), band(39, 60)), (at(1), band(20, 90))], Some(at(2))).expect("a curve");
     check(&["set", "limits", "--curve", path(&curve)], Change::Limits(expected)).await;
 }
@@ -45,8 +45,8 @@ async fn mode_policy_and_price() {
     check(&["set", "policy", "limo-prototype"], Change::Policy(Preset::LimoPrototype)).await;
     check(&["set", "price", "none"], Change::Prices(None)).await;
     check(&["set", "price", "feed"], Change::FollowFeeds).await;
-    let prices = file("time,price_eur_per_mwh\n2026-10-26 00:00,80\n2026-10-26 01:00,-83.04\n");
-    let at = |hour: i64| Time::from_unix_ms(1_792_972_800_000 + hour * 3_600_000);
+    let prices = file("time,price_eur_per_mwh\n2099-10-26 00:00,80\n2099-10-26 01:00,-83.04\n");
+    let at = |hour: i64| Time::from_unix_ms(4_096_656_000_000 + hour * 3_600_000);
     let price = Price::from_milli_per_mwh;
     let expected = Curve::new(vec![(at(0), price(80_000)), (at(1), price(-83_040))], Some(at(2))).expect("a curve");
     check(&["set", "price", path(&prices)], Change::Prices(Some(expected))).await;
@@ -60,4 +60,37 @@ async fn nodes() {
     check(&["drain", "n[1-2,7]", "-r", "disks"], drain(&["n1", "n2", "n7"], "disks")).await;
     check(&["node", "resume", "n1"], Change::Resume { nodes: names(&["n1"]) }).await;
     check(&["resume", "n1,n3"], Change::Resume { nodes: names(&["n1", "n3"]) }).await;
+}
+
+async fn warned(args: &[&str], answered_with: Answer, warning: &str) {
+    let (output, asked) = answered(args, answer(answered_with)).await;
+    assert_eq!((output, asked.len()), (format!("{}lconf: warning: {warning}\n", printed("")), 1), "{args:?}");
+}
+
+#[tokio::test]
+async fn warnings_are_no_failures() {
+    let of_master = "the policy easy ignores the upper limit 60.0 W: limo does not";
+    warned(&["set", "limits", "none", "60W"], Answer::Warned(vec![of_master.to_owned()]), of_master).await;
+    // Two hourly prices, of which the last holds as long as the one before.
+    let prices = file("time,price\n2020-01-01 00:00,80 EUR/MWh\n2020-01-01 01:00,70 EUR/MWh\n");
+    let ended = "the prices ended at 2020-01-01 02:00:00: there are none now";
+    warned(&["set", "price", path(&prices)], Answer::Done, ended).await;
+    let limits = file("time,low,high\n2020-01-01 00:00,39 W,60 W\n2020-01-02 00:00,,\n");
+    let ended = "the limits ended at 2020-01-02 00:00:00: there are none now";
+    warned(&["set", "limits", "--curve", path(&limits)], Answer::Done, ended).await;
+}
+
+#[tokio::test]
+async fn names_that_this_machine_does_not_know() {
+    let unknown = "this machine does not know a user `nosuchuser`";
+    warned(&["quota", "nosuchuser", "jobs=2"], Answer::Done, unknown).await;
+    warned(&["user", "deny", "nosuchuser"], Answer::Done, unknown).await;
+    warned(&["fairshare", "nosuchuser", "5"], Answer::Done, unknown).await;
+    let reservation = ["reservation", "add", "r", "--nodes", "n1", "--duration", "1h", "--users", "nosuchuser"];
+    warned(&reservation, Answer::Done, unknown).await;
+    // Nobody is warned of a user that there is, or of one that is taken again.
+    for args in [&["quota", "root", "jobs=2"][..], &["user", "deny", "root"], &["user", "allow", "nosuchuser"]] {
+        let (output, _) = answered(args, answer(Answer::Done)).await;
+        assert_eq!(output, printed(""), "{args:?}");
+    }
 }

@@ -46,6 +46,25 @@ async fn the_settings() {
 }
 
 #[tokio::test]
+async fn a_band_that_the_policy_ignores() {
+    let output = shown(&["status"], Status { policy: limo_sched::Preset::Easy, ..status() }).await;
+    let band = "band       40.0 W [##########..........] 60.0 W, inside; the policy easy ignores it\n";
+    assert!(output.contains(band), "{output}");
+}
+
+#[tokio::test]
+async fn costs_that_are_not_known() {
+    let unknown = || Status { cost: None, jobs_cost: None, jobs_start_now_cost: None, ..status() };
+    let output = shown(&["status"], unknown()).await;
+    let expected = "energy     0.100 kWh emulated\ncost       -\njobs cost  - (started at once: -)\n";
+    assert!(output.contains(expected), "{output}");
+    let found = parsed(&["status", "--json"], unknown()).await;
+    for key in ["cost_eur", "jobs_cost_eur", "jobs_start_now_cost_eur"] {
+        assert_eq!(found[key], Value::Null, "{key}");
+    }
+}
+
+#[tokio::test]
 async fn curves_that_end_and_that_have_ended() {
     let noon = Time::from_unix_ms(1_509_019_200_000);
     let ending = Status { next_price: Some((noon, None)), next_band: Some((noon, Band::UNLIMITED)), ..status() };

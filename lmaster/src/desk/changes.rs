@@ -13,6 +13,7 @@ use super::clients::Asked;
 use super::commit::{After, done};
 use super::deeds::Deed;
 use super::select::{Purpose, Selecting};
+use super::warnings::About;
 use super::{Desk, PeerId, Question};
 use crate::changed::{DATABASE, LEARNING};
 
@@ -104,13 +105,16 @@ impl Desk {
             Change::Unreserve { name } => Ok(Event::ReservationSet { name, reservation: None, by }),
             Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
         };
-        let limits = matches!(event, Ok(Event::LimitsSet { .. }));
+        let about = event.as_ref().map_or(About::Nothing, About::of);
         match event.and_then(|event| self.record(event)) {
             Ok(()) => {
-                if limits {
+                if about == About::Limits {
                     self.follow_grid();
                 }
-                self.after(done(peer));
+                match self.warnings(about) {
+                    none if none.is_empty() => self.after(done(peer)),
+                    warnings => self.answer(peer, MasterToClient::Answer(Box::new(Answer::Warned(warnings)))),
+                }
             }
             Err(refused) => self.refuse(peer, refused.to_string(), None),
         }

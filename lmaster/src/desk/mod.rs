@@ -49,6 +49,7 @@ mod time_limits;
 mod turns;
 mod users;
 mod waits;
+mod warnings;
 mod wide;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -30,6 +30,7 @@ mod streams;
 mod taking;
 mod undo;
 mod users;
+mod warnings;
 mod wide;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};

@@ -75,6 +75,11 @@ pub fn refusal(message: Option<&MasterToClient>) -> &str {
     }
 }
 
+/// Whether a change was made, with a warning or without.
+pub fn is_done(message: &MasterToClient) -> bool {
+    matches!(message, MasterToClient::Answer(answer) if matches!(**answer, Answer::Done | Answer::Warned(_)))
+}
+
 pub fn settings() -> Settings {
     Settings {
         ack_timeout: Span::from_secs(2),

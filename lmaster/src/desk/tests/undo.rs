@@ -15,7 +15,7 @@ fn change(bench: &mut Bench, peer: PeerId, change: Change) -> MasterToClient {
 
 fn done(bench: &mut Bench, peer: PeerId, one: Change) {
     let answer = change(bench, peer, one);
-    assert!(matches!(&answer, MasterToClient::Answer(answer) if **answer == Answer::Done), "{answer:?}");
+    assert!(is_done(&answer), "{answer:?}");
 }
 
 /// The newest first, and whether there are more.
