@@ -53,7 +53,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
     let placement = assignment.map_or(&none, |assignment| &assignment.placement);
     let stopping = assignment.is_some_and(|assignment| assignment.stop.is_some());
     let (state, wait, started) = match &job.phase {
-        Phase::Waiting(wait) => (JobState::Waiting, wait.clone(), None),
+        Phase::Waiting(_) => (JobState::Waiting, core.reason(id, now), None),
         Phase::Starting(_) if stopping => (JobState::Stopping, None, None),
         Phase::Starting(_) => (JobState::Starting, None, None),
         Phase::Running(_, running) if stopping => (JobState::Stopping, None, Some(running.started)),
@@ -240,7 +240,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         prices_ended: core.prices().and_then(|prices| prices.ended(now)).map(|at| clock.shown(at)),
         draw: sums.draw,
         idle: core.idle(),
-        waiting: core.waiting() as u64,
+        waiting: core.waiting_tasks(),
         running: core.active() as u64,
         nodes_up: count(up),
         nodes: count(core.known_nodes().count()),

@@ -4,6 +4,7 @@ mod allowance;
 mod clock;
 mod execute;
 mod jobs;
+mod reasons;
 mod warn;
 
 use std::collections::BTreeMap;

@@ -155,6 +155,10 @@ pub enum Wait {
     Reservation { reservation: String, from: Option<Time> },
     /// Its user's quota has no room for it.
     Quota(OverQuota),
+    /// Tasks of an array: as many run as may at a time.
+    ArrayLimit { limit: u32 },
+    /// It needs more power than the upper limit leaves at any time that is known.
+    Never { needs: Power, most: Power },
 }
 
 /// How a job ended, for good.
@@ -264,7 +268,9 @@ impl Wait {
             | Self::PlanRejected
             | Self::Held { .. }
             | Self::Dependency { .. }
-            | Self::Singleton { .. }) => other,
+            | Self::Singleton { .. }
+            | Self::ArrayLimit { .. }
+            | Self::Never { .. }) => other,
         }
     }
 
@@ -278,7 +284,7 @@ impl Wait {
         match self {
             Self::NoNode => "no node",
             Self::Resources { .. } => "resources",
-            Self::Band { .. } => "band",
+            Self::Band { .. } | Self::Never { .. } => "band",
             Self::Budget { .. } => "budget",
             Self::Sooner { .. } => "sooner",
             Self::Behind { .. } => "behind",
@@ -295,6 +301,7 @@ impl Wait {
             Self::Reserved { .. } => "reserved",
             Self::Reservation { .. } => "reservation",
             Self::Quota(_) => "quota",
+            Self::ArrayLimit { .. } => "array limit",
         }
     }
 }
@@ -372,6 +379,9 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "the job cannot run in {reservation} any more")
             }
             Wait::Quota(over) => f.write_str(&over.shown(over.until().map(&self.clock))),
+            Wait::ArrayLimit { limit: 1 } => f.write_str("one of its tasks may run at a time"),
+            Wait::ArrayLimit { limit } => write!(f, "{limit} of its tasks may run at a time, and as many do"),
+            Wait::Never { needs, most } => write!(f, "never: needs {needs}, and the limits leave at most {most}"),
         }
     }
 }

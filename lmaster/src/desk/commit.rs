@@ -213,7 +213,8 @@ impl Desk {
         }
         let offset = self.core.clock().offset;
         for (job, wait) in &round.waits {
-            self.commits.open.gate(After::Waiting(*job, wait.clone().moved(offset)));
+            let wait = self.core.still(self.now, *job, wait.clone());
+            self.commits.open.gate(After::Waiting(*job, wait.moved(offset)));
         }
         let mut rows = Vec::new();
         for finished in &round.finished {

@@ -162,7 +162,10 @@ impl Desk {
                 };
                 (candidates.iter().find(here).cloned(), None)
             }
-            Prospect::Waits(wait) | Prospect::Refused(wait) => (None, Some(wait.moved(self.core.clock().offset))),
+            Prospect::Waits(wait) | Prospect::Refused(wait) => {
+                let wait = self.core.still(self.now, self.core.next_job(), wait);
+                (None, Some(wait.moved(self.core.clock().offset)))
+            }
         };
         let more = report::shorten(&mut candidates);
         self.say(peer, Answer::DryRun(Box::new(DryRun { start, wait, candidates, more })));

@@ -123,6 +123,10 @@ impl Running {
 }
 
 impl Job {
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting(_))
+    }
+
     /// Since when it may run: for how long a policy has let it wait.
     pub fn eligible(&self) -> Time {
         self.eligible.unwrap_or(self.submitted)

@@ -110,6 +110,22 @@ fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_o
     assert_eq!(bench.heard(waits), [MasterToClient::Answer(Box::new(Answer::Jobs(Vec::new())))]);
 }
 
+#[test]
+fn tasks_beyond_the_limit_of_an_array_have_a_reason_and_are_counted() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    bench.node("n1");
+    let own = array(&mut bench, client, "0-9%1");
+    let wait = |bench: &mut Bench| bench.jobs().into_iter().find(|job| job.job == own).expect("the array").wait;
+    assert_eq!(wait(&mut bench), Some(limo_sched::Wait::ArrayLimit { limit: 1 }));
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Explain(own)) else { panic!("no answer") };
+    let Answer::Explanation(explanation) = *answer else { panic!("{answer:?}") };
+    assert_eq!(explanation.job.wait, Some(limo_sched::Wait::ArrayLimit { limit: 1 }));
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no answer") };
+    let Answer::Status(status) = *answer else { panic!("{answer:?}") };
+    assert_eq!((status.running, status.waiting), (1, 9));
+}
+
 /// A listing that cannot be decoded would be nobody's: that of every user has this array in it.
 #[test]
 fn an_array_with_thousands_of_gaps_can_be_listed() {

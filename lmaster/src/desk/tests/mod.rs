@@ -21,6 +21,7 @@ mod nodes;
 mod parts;
 mod probes;
 mod readings;
+mod reasons;
 mod restarts;
 mod samples;
 mod select;

@@ -34,6 +34,7 @@ pub fn keeps_the_rules(
 
 mod again;
 mod asks;
+mod reasons;
 mod settings;
 
 struct Run {
@@ -71,6 +72,7 @@ impl Run {
         self.check_upper_limit();
         self.check_conditions();
         self.check_order();
+        self.check_reasons();
     }
 
     /// The queue is in the order of priorities, and of submission.

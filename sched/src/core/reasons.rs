@@ -1,0 +1,93 @@
+//! Reasons for waiting as they are now. A round tells a reason once; here, what became false of it since is left out, and what
+//! no round tells is added. Changes nothing.
+
+use limo_model::{JobId, Power, Time};
+
+use super::Core;
+use crate::options::RestRule;
+use crate::round::Wait;
+use crate::state::{Array, Job, Phase};
+
+impl Core {
+    /// Counts the jobs that wait, with the tasks of arrays in place of the arrays, also those that are not jobs yet.
+    pub fn waiting_tasks(&self) -> u64 {
+        let state = &self.state;
+        let blocked = state.arrays.keys().filter(|own| state.blocked.contains(**own)).count();
+        let coming: u64 = state.arrays.values().map(|array| u64::from(array.left())).sum();
+        (self.waiting() - blocked) as u64 + coming
+    }
+
+    /// Returns why a job waits; `None` if it does not wait, or nothing stands against it.
+    pub fn reason(&self, id: JobId, now: Time) -> Option<Wait> {
+        let Phase::Waiting(told) = &self.job(id)?.phase else { return None };
+        if let Some(limit) = self.array(id).and_then(|array| self.reached_limit(id, array)) {
+            return Some(Wait::ArrayLimit { limit });
+        }
+        match told {
+            Some(wait) => Some(self.still(now, id, wait.clone())),
+            // A round tells all jobs that it looks at.
+            None if self.state.blocked.contains(id) => None,
+            None => Some(Wait::Depth { depth: self.state.settings.options.depth }),
+        }
+    }
+
+    /// Returns a reason that a round told, without what is no longer so.
+    pub fn still(&self, now: Time, id: JobId, wait: Wait) -> Wait {
+        let ahead = |until: Option<Time>| until.filter(|until| *until > now);
+        match wait {
+            Wait::Band { needs, until: None, .. } if self.never_leaves(now, needs) => {
+                Wait::Never { needs, most: self.most_left(now) }
+            }
+            Wait::Band { needs, left, until } => Wait::Band { needs, left, until: ahead(until) },
+            Wait::Resources { until } => Wait::Resources { until: ahead(until) },
+            Wait::Budget { needs, left, until } => Wait::Budget { needs, left, until: ahead(until) },
+            Wait::Behind { job, until } if self.job(job).is_some_and(Job::is_waiting) => {
+                Wait::Behind { job, until: ahead(until) }
+            }
+            // That job no longer waits: now the first of the queue must not be delayed.
+            Wait::Behind { .. } => match self.state.queue.iter().next().filter(|first| *first != id) {
+                Some(job) => Wait::Behind { job, until: None },
+                None => Wait::Resources { until: None },
+            },
+            Wait::Sooner { until } if until <= now => Wait::Resources { until: None },
+            other => other,
+        }
+    }
+
+    /// Returns the limit of an array if as many of its tasks run as may at a time, and none waits as a job.
+    fn reached_limit(&self, id: JobId, array: &Array) -> Option<u32> {
+        let limit = array.tasks.limit()?.get();
+        let is_reached = array.left() > 0 && array.waiting == 0 && array.live() >= limit;
+        (is_reached && !self.state.blocked.contains(id)).then_some(limit)
+    }
+
+    /// The draw without jobs: idle draw, or less if less is measured; zero if nodes may sleep.
+    fn floor(&self) -> Power {
+        match self.state.settings.options.rest {
+            RestRule::Never => self.idle().min(self.state.sums.draw),
+            RestRule::Idle(_) | RestRule::IdleInBudget(_) => Power::ZERO,
+        }
+    }
+
+    /// The most that the limits leave for jobs, from now on.
+    fn most_left(&self, now: Time) -> Power {
+        let limits = &self.state.settings.limits;
+        let later = limits.bands(now).map(|(_, band)| band.high());
+        self.left_of(later.fold(limits.band(now).high(), Power::max))
+    }
+
+    fn left_of(&self, high: Power) -> Power {
+        if high.is_unlimited() { high } else { (high - self.floor()).at_least_zero() }
+    }
+
+    /// Returns true if the limits of no known time leave so much.
+    fn never_leaves(&self, now: Time, needs: Power) -> bool {
+        let (settings, limits) = (&self.state.settings, &self.state.settings.limits);
+        let leaves = |high: Power| needs <= self.left_of(high);
+        settings.preset.heeds_upper_limit()
+            // Algorithm 3.3 of limo-2018 starts a job below the lower limit, whatever the upper one says.
+            && (settings.preset.keeps_upper_limit() || settings.preset.keeps_budget())
+            && !leaves(limits.band(now).high())
+            && !limits.bands(now).any(|(_, band)| leaves(band.high()))
+    }
+}
