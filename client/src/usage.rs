@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use limo_model::plain_words;
 
 use crate::generate::{self, GenerateArgs};
 use crate::{Failure, exit, failure};
@@ -91,7 +92,7 @@ impl Wrong {
         let (message, hints) = parts(&error.render().to_string());
         let unknown = match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::String(option)) if error.kind() == ErrorKind::UnknownArgument => option.as_str(),
-            _ => return Self { message: plain(&message), hints },
+            _ => return Self { message: plain_words(&message), hints },
         };
         if let Some(advice) = instead(unknown) {
             return Self { message: format!("there is no option `{unknown}`"), hints: vec![advice] };
@@ -104,17 +105,6 @@ impl Wrong {
             None => Self { message, hints },
         }
     }
-}
-
-/// Replaces the standard library's messages about numbers.
-fn plain(message: &str) -> String {
-    const WORDS: [(&str, &str); 4] = [
-        ("invalid digit found in string", "it is not a whole number"),
-        ("cannot parse integer from empty string", "it is not a whole number"),
-        ("number would be zero for non-zero type", "at least 1 is needed"),
-        ("number too large to fit in target type", "the number is too large"),
-    ];
-    WORDS.iter().fold(message.to_owned(), |message, (from, to)| message.replace(from, to))
 }
 
 /// Keeps what clap says is wrong, and what is similar, and leaves out its usage text.

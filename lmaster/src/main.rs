@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use limo_model::{WRONG_USAGE, with_causes};
+use limo_model::{WRONG_USAGE, plain_words, with_causes};
 
 use config::Cli;
 
@@ -46,8 +46,12 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS };
+            if !error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
+            }
+            eprint!("{}", plain_words(&error.render().to_string()));
+            return ExitCode::from(WRONG_USAGE);
         }
     };
     match run(cli) {

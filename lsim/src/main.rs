@@ -14,7 +14,7 @@ mod y2017;
 use std::process::ExitCode;
 
 use clap::Parser;
-use limo_model::{WRONG_USAGE, with_causes};
+use limo_model::{WRONG_USAGE, plain_words, with_causes};
 
 /// Runs scheduling policies over workload traces, in simulated time.
 #[derive(Debug, Parser)]
@@ -28,8 +28,12 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS };
+            if !error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
+            }
+            eprint!("{}", plain_words(&error.render().to_string()));
+            return ExitCode::from(WRONG_USAGE);
         }
     };
     match arguments.command.run() {

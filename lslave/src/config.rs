@@ -3,12 +3,13 @@
 mod caps;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
 use limo_power::{Access, CapChoice, MeterChoice, Site};
@@ -348,14 +349,15 @@ fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
     if Endpoint::is_unix(master) {
         return Ok(master.parse()?);
     }
-    let addresses: Vec<SocketAddr> = master
-        .to_socket_addrs()
-        .with_context(|| {
-            format!(
-                "the master `{master}` is not an address: write for example `unix:{SYSTEM_SOCKET}` or `127.0.0.1:6817`"
-            )
-        })?
-        .collect();
+    let addresses = master.to_socket_addrs().map_err(|error| {
+        let example = format!("write for example `unix:{SYSTEM_SOCKET}` or `127.0.0.1:6817`");
+        match error.kind() {
+            // Nobody was asked about it.
+            io::ErrorKind::InvalidInput => anyhow!("the master `{master}` is not an address: {example}"),
+            _ => anyhow!("the address of the master `{master}` is not known: {error}: {example}"),
+        }
+    })?;
+    let addresses: Vec<SocketAddr> = addresses.collect();
     match addresses.iter().find(|address| !address.ip().is_loopback()) {
         Some(elsewhere) => bail!(
             "the master `{master}` is at {elsewhere}, beyond loopback: without certificates a node connects to its own machine only"

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use limo_model::{WRONG_USAGE, with_causes};
+use limo_model::{WRONG_USAGE, plain_words, with_causes};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -54,8 +54,12 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS };
+            if !error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
+            }
+            eprint!("{}", plain_words(&error.render().to_string()));
+            return ExitCode::from(WRONG_USAGE);
         }
     };
     match run(&arguments) {

@@ -5,6 +5,19 @@ use std::error::Error;
 /// Exit code for a wrong command line, of every program of Limo.
 pub const WRONG_USAGE: u8 = 125;
 
+/// Replaces the standard library's messages about values that are no numbers or addresses.
+pub fn plain_words(message: &str) -> String {
+    const WORDS: [(&str, &str); 6] = [
+        ("invalid digit found in string", "it is not a whole number"),
+        ("cannot parse integer from empty string", "it is not a whole number"),
+        ("number would be zero for non-zero type", "at least 1 is needed"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("invalid float literal", "it is not a number"),
+        ("invalid socket address syntax", "it is not an address: write for example `127.0.0.1:6817`"),
+    ];
+    WORDS.iter().fold(message.to_owned(), |message, (from, to)| message.replace(from, to))
+}
+
 /// An error with its causes, except those that the text before them already contains.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -38,6 +51,17 @@ mod tests {
         fn source(&self) -> Option<&(dyn Error + 'static)> {
             self.1.as_deref().map(|link| link as _)
         }
+    }
+
+    #[test]
+    fn values_are_told_in_plain_words() {
+        let check = |error: &dyn Error, expected: &str| assert_eq!(plain_words(&format!("'x': {error}")), expected);
+        check(&"0".parse::<std::num::NonZeroU32>().expect_err("zero"), "'x': at least 1 is needed");
+        check(&"4294967296".parse::<u32>().expect_err("large"), "'x': the number is too large");
+        check(&"one".parse::<u32>().expect_err("a word"), "'x': it is not a whole number");
+        check(&"one".parse::<f64>().expect_err("a word"), "'x': it is not a number");
+        let address = "nowhere".parse::<std::net::SocketAddr>().expect_err("no address");
+        check(&address, "'x': it is not an address: write for example `127.0.0.1:6817`");
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use clock::{Mono, Now, Wall};
 pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;
-pub use failure::{WRONG_USAGE, with_causes};
+pub use failure::{WRONG_USAGE, plain_words, with_causes};
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use host_list::host_list;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};

@@ -202,3 +202,13 @@ async fn a_pipe_is_no_table_and_nobody_waits_for_its_writer() {
     let failure = look(&server, &table, &fetcher()).await.failure.expect("a failure").to_string();
     assert!(failure.ends_with("prices.csv is not a regular file"), "{failure}");
 }
+
+#[tokio::test]
+async fn a_file_that_is_not_there_is_named_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let missing = dir.path().join("prices.csv").display().to_string();
+    let server = Server::start(|_| Answer::Silence).await;
+    let table = format!("[[price]]\nsource = \"csv\"\nfile = \"{missing}\"\n");
+    let failure = look(&server, &table, &fetcher()).await.failure.expect("a failure").to_string();
+    assert_eq!(failure, format!("cannot read {missing}: No such file or directory (os error 2)"));
+}
