@@ -64,8 +64,7 @@ async fn explain_a_waiting_job() {
         job,
     };
     let (output, asked) = answered(&["explain", "3"], answer(Answer::Explanation(Box::new(explanation)))).await;
-    let cells =
-        "n1/cpu  xeon      -       10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned from 3 runs of cg  ";
+    let cells = "n1/cpu  xeon      -       10min  90.0 W  0.015 kWh  0.001 EUR  0.000 EUR  0.000 EUR  learned from 3 runs of cg  ";
     let expected = format!(
         "job 3 waits: {reason}\n\n\
          draw         18.5 W; the upper limit 60.0 W leaves 41.5 W\n\
