@@ -46,6 +46,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         options: Options::default(),
         budgets: Budgets::default(),
         limits: None,
+        unwarned: false,
         prices: None,
         profiles: &[],
         until: None,

@@ -84,9 +84,14 @@ pub struct Trace<'a> {
     pub start: Time,
     /// What the scheduler knows of applications.
     pub profiles: &'a [(ProfileKey, Profile)],
+    pub changes: &'a [(Time, Change)],
 }
 
 impl Load for Trace<'_> {
+    fn changes(&self) -> &[(Time, Change)] {
+        self.changes
+    }
+
     fn start(&self) -> Time {
         self.start
     }

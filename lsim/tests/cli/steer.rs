@@ -109,6 +109,19 @@ fn one_runs_again() {
     assert!(printed.contains("\nsteering        0 times other caps on a node, 0 suspended, 1 requeued\n"), "{printed}");
 }
 
+/// A job that is known to take 200 s is not started before a limit that falls at 100 s, unless nobody knows of the fall.
+#[test]
+fn limits_that_nobody_announces() {
+    let profiles = PROFILES.replace("80 s", "200 s");
+    let simulated = |options| simulated(("", "", options), LIMITS, &profiles);
+    let (printed, jobs) = simulated("--set preempt=nothing");
+    assert_eq!(jobs, ["1 0 200 10000 1", "2 160 360 10000 1"]);
+    assert!(printed.contains("\noutside limits  0.00 % of the time\n"), "{printed}");
+    let (printed, jobs) = simulated("--set preempt=nothing --unwarned");
+    assert_eq!(jobs, ["1 0 200 10000 1", "2 0 200 10000 1"]);
+    assert!(printed.contains("\noutside limits  30.00 % of the time\n"), "{printed}");
+}
+
 /// Nothing may be done to them, or nothing can: the limit is passed from 100 s to 160 s of 200 s.
 #[test]
 fn nothing_is_done() {

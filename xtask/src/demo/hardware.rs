@@ -8,6 +8,10 @@ use limo_model::{EstimateSource, Profile, ProfileKey, Span};
 use limo_power::Hardware;
 
 use super::pace::shortened;
+use crate::workspace;
+
+/// The machines and units of limo-2018, below the workspace.
+const MACHINES: &str = "power/examples/limo-2018.toml";
 
 /// The text of a hardware file, with shortened durations.
 ///
@@ -57,13 +61,21 @@ pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
     profiles.into_iter().collect()
 }
 
-/// Writes the machines and their profiles; returns the machines.
+/// The example of limo-2018, at its own pace.
 ///
 /// # Errors
-/// Where the example cannot be read or a file not be written.
-pub fn prepare(example: &Path, machines: &Path, profiles_file: &Path) -> Result<Hardware> {
-    let text = std::fs::read_to_string(example).with_context(|| format!("cannot read {}", example.display()))?;
-    let text = faster(&text).with_context(|| format!("{} cannot be used", example.display()))?;
+/// Where it cannot be read.
+pub fn example() -> Result<String> {
+    let path = workspace::root()?.join(MACHINES);
+    std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Writes machines that are given at their own pace, and their profiles; returns the machines at the pace of the demo.
+///
+/// # Errors
+/// Where they are no machines, or a file cannot be written.
+pub fn prepare(text: &str, machines: &Path, profiles_file: &Path) -> Result<Hardware> {
+    let text = faster(text).context("the machines cannot be used")?;
     std::fs::write(machines, &text).with_context(|| format!("cannot write {}", machines.display()))?;
     let hardware = Hardware::parse(machines, &text)?;
     let file = std::fs::File::create(profiles_file);
@@ -80,8 +92,7 @@ mod tests {
 
     #[test]
     fn the_machines_of_limo_2018_run_sixty_times_as_fast() {
-        let root = crate::workspace::root().expect("a root");
-        let example = std::fs::read_to_string(root.join("power/examples/limo-2018.toml")).expect("the example");
+        let example = example().expect("the example");
         let parse = |text: &str| Hardware::parse(Path::new("machines.toml"), text).expect("machines");
         let (slow, fast) = (parse(&example), parse(&faster(&example).expect("faster")));
         assert_eq!(fast.machines.iter().map(|machine| machine.spec.units.len()).sum::<usize>(), 6);

@@ -12,7 +12,9 @@ use super::workload::{BEGIN, END};
 pub struct Figures {
     /// Part of the hour in which the draw was within the limits, 0 to 1.
     pub in_band_share: f64,
-    /// From the begin of the hour to its end, or to the end of the last job where that is later.
+    /// The most by which the draw was above the upper limit in the hour.
+    pub above_upper: Power,
+    /// From the begin of the hour until the last job of any run has ended: the same time, and the same jobs, for all.
     pub energy: Energy,
     /// Over the same time, with the hour standing for four days: the draw at each moment is held [`HOURS`] times as long.
     pub cost: Money,
@@ -22,17 +24,25 @@ pub struct Figures {
     pub mean_wait: Span,
 }
 
-/// The figures of `record` under `limits` and `prices`.
-pub fn measure(record: &Record, limits: &Curve<Band>, prices: &Curve<Price>) -> Figures {
-    let last = record.jobs.values().filter_map(|job| job.ended.as_ref().map(|(at, _)| *at)).max();
-    let end = last.unwrap_or(BEGIN).max(END);
+/// When the last job of all runs has ended, and at least the end of the hour.
+pub fn end_of_all<'r>(records: impl IntoIterator<Item = &'r Record>) -> Time {
+    records.into_iter().filter_map(last_end).max().unwrap_or(END).max(END)
+}
+
+fn last_end(record: &Record) -> Option<Time> {
+    record.jobs.values().filter_map(|job| job.ended.as_ref().map(|(at, _)| *at)).max()
+}
+
+/// The figures of `record` under `limits` and `prices`, with energy and cost until `end`.
+pub fn measure(record: &Record, limits: &Curve<Band>, prices: &Curve<Price>, end: Time) -> Figures {
     let waits: Vec<Span> = record.jobs.values().filter_map(wait).collect();
     let waited = waits.iter().fold(Span::ZERO, |sum, wait| sum + *wait);
     Figures {
         in_band_share: in_band(&record.draw, limits).secs() / (END - BEGIN).secs(),
+        above_upper: above_upper(&record.draw, limits),
         energy: energy(&record.draw, BEGIN, end),
         cost: cost(&record.draw, prices, end),
-        makespan: last.unwrap_or(BEGIN) - BEGIN,
+        makespan: last_end(record).unwrap_or(BEGIN) - BEGIN,
         mean_wait: waited.scaled(1, i64::try_from(waits.len()).unwrap_or(i64::MAX)),
     }
 }
@@ -54,6 +64,14 @@ fn in_band(draw: &Curve<Power>, limits: &Curve<Band>) -> Span {
     inside
 }
 
+/// The most by which the draw is above the upper limit in the hour.
+fn above_upper(draw: &Curve<Power>, limits: &Curve<Band>) -> Power {
+    let above = |(from, to, draw): (Time, Time, &Power)| {
+        limits.pieces(from, to).map(|(_, _, band)| (*draw - band.high()).at_least_zero()).max()
+    };
+    draw.pieces(BEGIN, END).filter_map(above).max().unwrap_or(Power::ZERO)
+}
+
 fn energy(draw: &Curve<Power>, from: Time, to: Time) -> Energy {
     draw.pieces(from, to).map(|(from, to, draw)| *draw * (to - from)).sum()
 }
@@ -65,8 +83,6 @@ fn cost(draw: &Curve<Power>, prices: &Curve<Price>, end: Time) -> Money {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use limo_model::{JobId, Outcome};
 
@@ -128,20 +144,30 @@ mod tests {
     }
 
     #[test]
-    fn a_run_lasts_until_its_last_job_and_at_least_the_hour() {
-        let mut jobs = BTreeMap::from([(JobId(1), job(0, 1, 20)), (JobId(2), job(10, 15, 50))]);
-        let prices = Curve::constant(price("50 EUR/MWh"));
-        let figures = |jobs: &BTreeMap<JobId, JobRecord>| {
-            measure(&Record { draw: draw(&[(0, 60)]), jobs: jobs.clone() }, &limits(), &prices)
+    fn energy_counts_until_the_last_job_of_any_run() {
+        let record = |jobs: &[(u64, JobRecord)]| Record {
+            draw: draw(&[(0, 60), (70, 0)]),
+            jobs: jobs.iter().map(|(id, job)| (JobId(*id), job.clone())).collect(),
         };
-        let short = figures(&jobs);
-        assert_eq!(short.makespan, Span::from_secs(50 * 60));
-        assert_eq!(short.mean_wait, Span::from_secs(3 * 60));
-        assert_eq!(short.energy, "60 Wh".parse().expect("an energy"));
-        assert_eq!(short.cost, "0.288 EUR".parse().expect("money"));
-        assert!((short.in_band_share - 1.0).abs() < 1e-9);
-        jobs.insert(JobId(3), job(20, 21, 90));
-        let long = figures(&jobs);
-        assert_eq!((long.makespan, long.energy), (Span::from_secs(90 * 60), "90 Wh".parse().expect("an energy")));
+        let short = record(&[(1, job(0, 1, 20)), (2, job(10, 15, 50))]);
+        let long = record(&[(1, job(0, 1, 20)), (3, job(20, 21, 90))]);
+        assert_eq!(end_of_all([&short]), END);
+        let end = end_of_all([&short, &long]);
+        assert_eq!(end, minute(90));
+        let figures = measure(&short, &limits(), &Curve::constant(price("50 EUR/MWh")), end);
+        assert_eq!((figures.makespan, figures.mean_wait), (Span::from_secs(50 * 60), Span::from_secs(3 * 60)));
+        // 70 min at 60 W are 70 Wh, 96 times at 50 EUR/MWh.
+        assert_eq!(figures.energy, "70 Wh".parse().expect("an energy"));
+        assert_eq!(figures.cost, "0.336 EUR".parse().expect("money"));
+        assert!((figures.in_band_share - 1.0).abs() < 1e-9);
+        assert_eq!(figures.above_upper, Power::ZERO);
+    }
+
+    #[test]
+    fn above_the_upper_limit_in_the_hour() {
+        let above = |steps: &[(i64, i64)]| above_upper(&draw(steps), &limits());
+        // 60 W until minute 30, 90 W then; what is after the hour does not count.
+        assert_eq!(above(&[(0, 60), (30, 90), (60, 500)]), Power::ZERO);
+        assert_eq!(above(&[(0, 50), (10, 63), (20, 50), (40, 92)]), Power::from_watts(3));
     }
 }

@@ -1,15 +1,18 @@
-//! `cargo xtask demo`: replays limo-2018, section 4.4, against real daemons on loopback, an hour in a minute, once blind to
-//! power, once under Limo, and once more where nobody tells Limo what the limits will be. All figures come from the emulated meters, as the journals of the two masters hold them.
+//! `cargo xtask demo`: replays limo-2018, section 4.4, against real daemons on loopback, an hour in a minute: blind to power,
+//! under the algorithm of limo-2018, under Limo, and once more where nobody tells Limo what the limits will be. All figures come
+//! from the emulated meters, as the journals of the masters hold them.
 
 mod cluster;
 mod hardware;
 mod measure;
 mod pace;
 mod prices;
+mod random;
 mod record;
 mod replay;
 mod report;
 mod simulate;
+mod spread;
 mod svg;
 mod workload;
 
@@ -21,16 +24,14 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use cluster::{Cluster, Programs};
-use measure::measure;
-use prices::Prices;
+use measure::{end_of_all, measure};
+use prices::{Market, Prices};
 use record::Record;
 use replay::Stage;
 use report::{Report, RunReport};
+use workload::Day;
 
 use crate::workspace;
-
-/// The machines and units of limo-2018, below the workspace.
-const MACHINES: &str = "power/examples/limo-2018.toml";
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -43,6 +44,12 @@ pub struct Arguments {
     /// Simulate the hour with lsim in place of running it
     #[arg(long)]
     simulate: bool,
+    /// Simulate so many random hours, too: other machines, jobs, limits and prices
+    #[arg(long, value_name = "N", requires = "simulate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    random: Option<u32>,
+    /// The first of the random hours; each has the next number
+    #[arg(long, value_name = "SEED", requires = "random", default_value_t = random::FIRST_SEED)]
+    first_seed: u64,
     /// Keep the journals and logs of the daemons in this directory, which must not exist yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -62,31 +69,61 @@ struct Run {
 
 const LIMO: Run = Run { name: "limo", policy: "limo", forecast: true, accelerators: true, units: 6 };
 
-/// As section 4.4 compares them: SLURM knows the four machines, Limo their six units; and Limo as it was there, told of a
-/// limit when it changes.
-const RUNS: [Run; 3] = [
+/// As section 4.4 compares them: SLURM knows the machines, Limo all of their units. Limo was there what is `limo-prototype`
+/// here, and was told of a limit when it changes.
+const RUNS: [Run; 4] = [
     Run { name: "fifo", policy: "fifo", forecast: true, accelerators: false, units: 4 },
+    Run { name: "limo-prototype", policy: "limo-prototype", ..LIMO },
     LIMO,
     Run { name: "limo, unwarned", forecast: false, ..LIMO },
 ];
 
+impl Run {
+    fn file_name(self) -> String {
+        self.name.replace(", ", "-")
+    }
+}
+
+/// What the policies are compared over.
+struct Hour {
+    /// An emulated hardware file, at its own pace.
+    machines: String,
+    day: Day,
+    prices: Prices,
+}
+
+impl Hour {
+    /// That of limo-2018, section 4.4.
+    fn of_2018(market: &Market) -> Result<Self> {
+        Ok(Self { machines: hardware::example()?, day: Day::of_2018(), prices: market.of_2018() })
+    }
+}
+
 /// # Errors
 /// Where the programs cannot be built, a daemon fails, or a job does not end well.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let prices = Prices::find()?;
-    eprintln!("demo: prices: {}", prices.source);
+    let market = Market::find()?;
+    eprintln!("demo: prices: {}", market.source);
+    let hour = Hour::of_2018(&market)?;
     let place = Place::new(arguments.keep.as_deref())?;
     let name = if arguments.simulate { "demo/simulated.svg" } else { "demo/demo.svg" };
     let svg = match &arguments.svg {
         Some(svg) => svg.clone(),
         None => workspace::target_dir()?.join(name),
     };
+    let mut spread = None;
     let records = if arguments.simulate {
-        simulate::simulate_all(&simulate::build()?, place.path(), &prices)?
+        let lsim = simulate::build(arguments.random.is_some())?;
+        let records = simulate::simulate_all(&lsim, place.path(), &hour)?;
+        if let Some(count) = arguments.random {
+            let seeds = (0..u64::from(count)).map(|index| arguments.first_seed.wrapping_add(index)).collect();
+            spread = Some(spread::simulate(&lsim, place.path(), &market, seeds)?);
+        }
+        records
     } else {
-        live(place.path(), &prices)?
+        live(place.path(), &hour)?
     };
-    let report = report(&records, &prices, &svg)?;
+    let report = report(&records, &hour, &svg)?.beside(spread);
     let report = if arguments.simulate { report.simulated() } else { report };
     if arguments.json {
         println!("{}", report.json()?);
@@ -96,8 +133,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Runs both on real daemons.
-fn live(dir: &Path, prices: &Prices) -> Result<Vec<(Run, Record)>> {
+/// Runs all on real daemons.
+fn live(dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
     eprintln!("demo: building the programs in release");
     let programs = Programs::build()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -106,35 +143,36 @@ fn live(dir: &Path, prices: &Prices) -> Result<Vec<(Run, Record)>> {
         let mut terminate = signal(SignalKind::terminate())?;
         // Dropping the replay ends its daemons.
         tokio::select! {
-            records = replay_all(&programs, dir, prices) => records,
+            records = replay_all(&programs, dir, hour) => records,
             _ = interrupt.recv() => bail!("interrupted; the daemons are stopped"),
             _ = terminate.recv() => bail!("told to end; the daemons are stopped"),
         }
     })
 }
 
-async fn replay_all(programs: &Programs, dir: &Path, prices: &Prices) -> Result<Vec<(Run, Record)>> {
+async fn replay_all(programs: &Programs, dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
     let machines = dir.join("machines.toml");
     let profiles = dir.join("profiles.csv");
-    let hardware = hardware::prepare(&workspace::root()?.join(MACHINES), &machines, &profiles)?;
+    let hardware = hardware::prepare(&hour.machines, &machines, &profiles)?;
     let nodes = hardware.machines.iter().map(|machine| machine.spec.name.clone()).collect::<Vec<_>>();
     let mut records = Vec::new();
     for run in RUNS {
-        let dir = dir.join(run.name.replace(", ", "-"));
+        let dir = dir.join(run.file_name());
         fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let stage = Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, prices };
+        let stage = Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, hour };
         records
             .push((run, replay::replay(&stage, run).await.with_context(|| format!("the run `{}` failed", run.name))?));
     }
     Ok(records)
 }
 
-fn report(records: &[(Run, Record)], prices: &Prices, svg: &Path) -> Result<Report> {
-    let (limits, charged) = (workload::limits()?, prices.charged()?);
+fn report(records: &[(Run, Record)], hour: &Hour, svg: &Path) -> Result<Report> {
+    let (limits, prices) = (hour.day.limits()?, hour.prices.known()?);
+    let end = end_of_all(records.iter().map(|(_, record)| record));
     let mut runs = Vec::new();
     let mut lines = Vec::new();
     for (run, record) in records {
-        let figures = measure(record, &limits, &charged);
+        let figures = measure(record, &limits, &prices, end);
         let in_band = figures.in_band_share * 100.0;
         lines.push(svg::Line {
             label: format!("{} on {} units: {in_band:.1} % inside", run.name, run.units),
@@ -145,9 +183,9 @@ fn report(records: &[(Run, Record)], prices: &Prices, svg: &Path) -> Result<Repo
     if let Some(dir) = svg.parent() {
         fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     }
-    fs::write(svg, svg::draw(&lines, &limits, &prices.known()?, &prices.source))
+    fs::write(svg, svg::draw(&lines, &limits, &prices, &hour.prices.source))
         .with_context(|| format!("cannot write {}", svg.display()))?;
-    Ok(Report::new(runs, prices.source.clone(), svg.display().to_string()))
+    Ok(Report::new(runs, hour.prices.source.clone(), svg.display().to_string()))
 }
 
 /// Where the daemons keep their files.

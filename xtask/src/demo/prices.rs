@@ -12,22 +12,31 @@ use crate::workspace;
 pub const HOURS: i64 = 96;
 const FIRST_DAY: &str = "2017-10-26";
 
-/// Hours that are read beyond those, for jobs that end after the hour.
-const HOURS_AFTER: usize = 24;
+/// Hours of prices for the hour and the rest of its day.
+const HOURS_NEEDED: usize = HOURS as usize * workload::HOURS_OF_DAY;
 
 /// Below the traces, which `LIMO_TRACES` names and which otherwise are looked for beside the workspace.
 const FILE: &str = "prices/de-day-ahead-2015-2017.csv";
 
-/// Hourly prices from the first of the four days on.
+/// All prices that there are, in hours.
+#[derive(Debug, Clone)]
+pub struct Market {
+    /// For the reader.
+    pub source: String,
+    hours: Vec<Price>,
+    /// Of the first of the four days.
+    first: usize,
+}
+
+/// Hourly prices of the day of the demo: [`HOURS`] for each hour of it.
 #[derive(Debug, Clone)]
 pub struct Prices {
     /// For the reader.
     pub source: String,
-    /// [`HOURS`] and [`HOURS_AFTER`].
     hours: Vec<Price>,
 }
 
-impl Prices {
+impl Market {
     /// From the traces where they are, else a curve of the same shape.
     ///
     /// # Errors
@@ -47,8 +56,8 @@ impl Prices {
 
     fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let hours = parse(&text).with_context(|| format!("{} has no usable prices", path.display()))?;
-        Ok(Self { source: "German day-ahead prices of 26 to 29 October 2017".into(), hours })
+        let (hours, first) = parse(&text).with_context(|| format!("{} has no usable prices", path.display()))?;
+        Ok(Self { source: "German day-ahead prices of 26 to 29 October 2017".into(), hours, first })
     }
 
     /// Four days that become windy, as in October 2017: dear mornings and evenings, then two days below zero.
@@ -59,26 +68,42 @@ impl Prices {
         /// How much the wind of each day takes off.
         const WIND: [i64; 5] = [0, 10, 50, 105, 15];
         let hours = WIND.iter().flat_map(|wind| DAY.map(|price| Price::from_milli_per_mwh((price - wind) * 1_000)));
+        let hours: Vec<Price> = hours.collect();
         Self {
             source: "a bundled synthetic curve with negative hours (no price file was found)".into(),
-            hours: hours.collect(),
+            // Random days begin anywhere in it.
+            hours: hours.iter().copied().cycle().take(hours.len() + HOURS_NEEDED).collect(),
+            first: 0,
         }
     }
 
-    /// What is known while the hour runs: the four days, pressed into it.
+    /// The prices of the four days that limo-2018 took, and of the days after them.
+    pub fn of_2018(&self) -> Prices {
+        self.part(self.first, self.source.clone())
+    }
+
+    /// How many days there are that enough others follow.
+    pub fn days(&self) -> usize {
+        (self.hours.len() - HOURS_NEEDED) / 24 + 1
+    }
+
+    /// The prices from one of them on.
+    pub fn starting_on(&self, day: usize) -> Prices {
+        self.part(24 * day, format!("{} days after the first price", day))
+    }
+
+    fn part(&self, first: usize, source: String) -> Prices {
+        Prices { source, hours: self.hours[first..first + HOURS_NEEDED].to_vec() }
+    }
+}
+
+impl Prices {
+    /// What is known while the hour runs: the prices of the day.
     ///
     /// # Errors
     /// None for prices that were read.
     pub fn known(&self) -> Result<Curve<Price>> {
-        Ok(Curve::new(self.steps().take(HOURS as usize).collect(), Some(workload::END))?)
-    }
-
-    /// What counts afterwards: the same, and the day after for what ran longer than the hour.
-    ///
-    /// # Errors
-    /// None for prices that were read.
-    pub fn charged(&self) -> Result<Curve<Price>> {
-        Ok(Curve::new(self.steps().collect(), None)?)
+        Ok(Curve::new(self.steps().collect(), Some(workload::END_OF_DAY))?)
     }
 
     fn steps(&self) -> impl Iterator<Item = (Time, Price)> {
@@ -91,23 +116,28 @@ fn scaled(step: Span, index: usize) -> Span {
     step.scaled(i64::try_from(index).unwrap_or(i64::MAX), 1)
 }
 
-/// Reads the columns `date` (first, `2017-10-26 00:00:00`) and `Price` (EUR/MWh); other columns are left alone.
-fn parse(text: &str) -> Result<Vec<Price>> {
+/// Reads the columns `date` (first, `2017-10-26 00:00:00`) and `Price` (EUR/MWh); other columns are left alone. Returns
+/// also the place of the first of the four days.
+fn parse(text: &str) -> Result<(Vec<Price>, usize)> {
     let mut lines = text.lines().enumerate();
     let (_, header) = lines.next().context("the file is empty")?;
     let column = header.split(',').position(|title| title == "Price").context("line 1: no column `Price`")?;
     ensure!(header.starts_with("date,"), "line 1: the first column is not `date`");
-    let count = HOURS as usize + HOURS_AFTER;
-    let rows = lines.skip_while(|(_, line)| !line.starts_with(FIRST_DAY)).take(count);
-    let hours = rows
-        .map(|(index, line)| {
-            let cell = line.split(',').nth(column).unwrap_or_default();
-            let price = format!("{cell} EUR/MWh").parse();
-            price.with_context(|| format!("line {}, column {}: `{cell}` is no price", index + 1, column + 1))
-        })
-        .collect::<Result<Vec<Price>>>()?;
-    ensure!(hours.len() == count, "{} hours from {FIRST_DAY} on: {count} are needed", hours.len());
-    Ok(hours)
+    let mut first = None;
+    let mut hours = Vec::new();
+    for (index, line) in lines {
+        if first.is_none() && line.starts_with(FIRST_DAY) {
+            first = Some(hours.len());
+        }
+        let cell = line.split(',').nth(column).unwrap_or_default();
+        let price = format!("{cell} EUR/MWh").parse();
+        let price =
+            price.with_context(|| format!("line {}, column {}: `{cell}` is no price", index + 1, column + 1))?;
+        hours.push(price);
+    }
+    let count = first.map_or(0, |first| hours.len() - first);
+    ensure!(count >= HOURS_NEEDED, "{count} hours from {FIRST_DAY} on: {HOURS_NEEDED} are needed");
+    Ok((hours, first.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -119,15 +149,30 @@ mod tests {
         format!("date,Price,Load,Wind\n{}", (0..rows).map(row).collect::<String>())
     }
 
+    fn price(text: &str) -> Price {
+        text.parse().expect("a price")
+    }
+
     #[test]
-    fn four_days_fill_the_hour_and_the_next_day_follows() {
-        let prices = Prices { source: String::new(), hours: parse(&file(24 + 120)).expect("prices") };
-        let known = prices.known().expect("a curve");
-        assert_eq!((known.steps().len(), known.until()), (96, Some(workload::END)));
+    fn four_days_fill_the_hour_and_the_next_days_follow() {
+        let (hours, first) = parse(&file(24 + 288)).expect("prices");
+        let market = Market { source: String::new(), hours, first };
+        let known = market.of_2018().known().expect("a curve");
+        assert_eq!((known.steps().len(), known.until()), (288, Some(workload::END_OF_DAY)));
         // Hour 24 of the file is the first of 26 October; a price holds for 37.5 s of the hour.
+<<<<<<< HEAD
         assert_eq!(known.at(workload::BEGIN).copied(), "24.5 EUR/MWh".parse().ok());
         assert_eq!(known.at(Time::from_unix_ms(37_500)).copied(), "25.5 EUR/MWh".parse().ok());
         assert_eq!(prices.charged().expect("a curve").at(workload::END).copied(), "120.5 EUR/MWh".parse().ok());
+=======
+        assert_eq!(*known.at(workload::BEGIN), price("24.5 EUR/MWh"));
+        assert_eq!(*known.at(Time::from_unix_ms(37_500)), price("25.5 EUR/MWh"));
+        assert_eq!(*known.at(workload::END), price("120.5 EUR/MWh"));
+        // The first two days of the file have eleven others after them.
+        assert_eq!(market.days(), 2);
+        assert_eq!(market.starting_on(0).hours[0], price("0.5 EUR/MWh"));
+        assert_eq!(market.starting_on(1).hours, market.of_2018().hours);
+>>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)
     }
 
     #[test]
@@ -138,15 +183,16 @@ mod tests {
         };
         check("", "the file is empty");
         check("date,Cost\n", "line 1: no column `Price`");
-        check(&file(30), "6 hours from 2017-10-26 on: 120 are needed");
-        check(&file(144).replace("26.5", "cheap"), "line 28, column 2: `cheap` is no price");
+        check(&file(30), "6 hours from 2017-10-26 on: 288 are needed");
+        check(&file(312).replace("26.5", "cheap"), "line 28, column 2: `cheap` is no price");
     }
 
     #[test]
     fn the_bundled_curve_has_negative_hours() {
-        let prices = Prices::synthetic();
-        assert_eq!(prices.hours.len(), 120);
+        let prices = Market::synthetic().of_2018();
+        assert_eq!(prices.hours.len(), 288);
         assert!(prices.hours[72..96].iter().filter(|price| **price < Price::ZERO).count() == 24);
         assert!(prices.hours[..24].iter().all(|price| *price > Price::ZERO));
+        assert_eq!(Market::synthetic().days(), 6);
     }
 }

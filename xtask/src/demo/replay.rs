@@ -6,14 +6,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use limo_model::{Curve, Span, Time};
+use limo_model::{Band, Curve, Span, Time};
 
-use super::Run;
 use super::cluster::{Cluster, Programs};
 use super::pace::Pace;
-use super::prices::Prices;
 use super::record::Record;
 use super::workload::{self, Section};
+use super::{Hour, Run};
 
 /// What the policies call a short time, in a demo in which a second is a minute: a job starts in some 20 ms, and looks
 /// again soon. A reading is kept as soon as it comes, since a second without it would be a minute without.
@@ -45,7 +44,7 @@ pub struct Stage<'a> {
     pub machines: &'a Path,
     pub profiles: &'a Path,
     pub nodes: &'a [String],
-    pub prices: &'a Prices,
+    pub hour: &'a Hour,
 }
 
 /// # Errors
@@ -65,11 +64,11 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     }
     ensure!(now() < pace.begin, "this machine is too slow: preparing took longer than {PREPARATION}");
     let mut jobs = Vec::new();
-    for (at, section) in workload::sections() {
+    for (at, section) in stage.hour.day.sections().filter(|(at, _)| *at < workload::END) {
         until(pace.on_wall(at)).await;
         let band = section.band()?;
         if !run.forecast {
-            cluster.ask("lconf", &["set", "limits", &band.low().to_string(), &band.high().to_string()]).await?;
+            tell_limits(&cluster, band).await?;
         }
         let (minute, count) = ((at - workload::BEGIN).ms() / 60_000, section.jobs().count());
         eprintln!("demo: {}: minute {minute}: {count} jobs, band {} to {}", run.name, band.low(), band.high());
@@ -78,7 +77,13 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     }
     until(pace.on_wall(workload::END)).await;
     let waiting: Vec<&str> = ["wait"].into_iter().chain(jobs.iter().map(String::as_str)).collect();
-    let ended = tokio::time::timeout(GIVE_UP, cluster.ask("lq", &waiting)).await;
+    let ended = tokio::time::timeout(GIVE_UP, async {
+        tokio::select! {
+            ended = cluster.ask("lq", &waiting) => ended,
+            Err(error) = later_limits(&cluster, stage, run, pace) => Err(error),
+        }
+    });
+    let ended = ended.await;
     let state_dir = cluster.state_dir();
     // The journal is whole once the master has ended.
     drop(cluster);
@@ -88,6 +93,21 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     ended.context("the jobs took too long")??;
     eprintln!("demo: {}: all {} jobs ended", run.name, record.jobs.len());
     Ok(record)
+}
+
+async fn tell_limits(cluster: &Cluster<'_>, band: Band) -> Result<()> {
+    cluster.ask("lconf", &["set", "limits", &band.low().to_string(), &band.high().to_string()]).await?;
+    Ok(())
+}
+
+/// Tells the limits after the hour as they come, where they are not known.
+async fn later_limits(cluster: &Cluster<'_>, stage: &Stage<'_>, run: Run, pace: Pace) -> Result<()> {
+    let later = stage.hour.day.sections().filter(|(at, _)| *at >= workload::END && !run.forecast);
+    for (at, section) in later {
+        until(pace.on_wall(at)).await;
+        tell_limits(cluster, section.band()?).await?;
+    }
+    Ok(())
 }
 
 /// Hands in the jobs of a section, each by an `lrun` of its own, one after the other so that their order is known; returns
@@ -108,14 +128,14 @@ async fn submit(cluster: &Cluster<'_>, section: Section, run: Run) -> Result<Vec
 
 impl Stage<'_> {
     fn limits(&self, pace: Pace) -> Result<PathBuf> {
-        let limits = workload::limits()?;
-        let row = |at, band: &limo_model::Band| format!("{at},{} mW,{} mW", band.low().mw(), band.high().mw());
+        let limits = self.hour.day.limits()?;
+        let row = |at, band: &Band| format!("{at},{} mW,{} mW", band.low().mw(), band.high().mw());
         let rows = rows(&limits, pace, row, ",,")?;
         self.write("limits.csv", &format!("time,low,high\n{rows}"))
     }
 
     fn prices(&self, pace: Pace) -> Result<PathBuf> {
-        let prices = self.prices.known()?;
+        let prices = self.hour.prices.known()?;
         let row = |at, price: &limo_model::Price| format!("{at},{}", price.eur_per_mwh());
         let rows = rows(&prices, pace, row, ",")?;
         self.write("prices.csv", &format!("time,price_eur_per_mwh\n{rows}"))

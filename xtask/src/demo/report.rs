@@ -1,8 +1,9 @@
-//! The figures of both runs, as a table beside those of limo-2018, and as JSON.
+//! The figures of the runs, as a table beside those of limo-2018, and as JSON.
 
 use serde::Serialize;
 
 use super::measure::Figures;
+use super::spread::Spread;
 
 /// The version of the JSON.
 const SCHEMA: u32 = 1;
@@ -19,6 +20,8 @@ struct Published {
 pub struct RunReport {
     pub name: &'static str,
     pub in_band_share: f64,
+    /// The most by which the draw was above the upper limit.
+    pub above_upper_max_w: f64,
     pub energy_j: f64,
     pub cost_eur: f64,
     pub makespan_s: f64,
@@ -28,7 +31,7 @@ pub struct RunReport {
     pub units: usize,
 }
 
-/// Both runs.
+/// All runs.
 #[derive(Debug, Serialize)]
 pub struct Report {
     schema: u32,
@@ -39,6 +42,8 @@ pub struct Report {
     simulated: bool,
     price_source: String,
     svg: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    random_hours: Option<Spread>,
 }
 
 impl RunReport {
@@ -46,6 +51,7 @@ impl RunReport {
         Self {
             name,
             in_band_share: figures.in_band_share,
+            above_upper_max_w: figures.above_upper.watts(),
             energy_j: figures.energy.joules(),
             cost_eur: figures.cost.eur(),
             makespan_s: figures.makespan.secs(),
@@ -55,23 +61,29 @@ impl RunReport {
         }
     }
 
-    /// The system that limo-2018 measured in the place of this run.
-    fn published(&self) -> Published {
+    /// The system that limo-2018 measured in the place of this run: what it calls Limo is the prototype.
+    fn published(&self) -> Option<Published> {
         match self.name {
-            "fifo" => Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" },
-            _ => Published { system: "Limo", in_band: "97.5 %", cost: "0.10 EUR earned" },
+            "fifo" => Some(Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" }),
+            "limo-prototype" => Some(Published { system: "Limo", in_band: "97.5 %", cost: "0.10 EUR earned" }),
+            _ => None,
         }
     }
 }
 
 impl Report {
     pub fn new(runs: Vec<RunReport>, price_source: String, svg: String) -> Self {
-        Self { schema: SCHEMA, runs, emulated: true, simulated: false, price_source, svg }
+        Self { schema: SCHEMA, runs, emulated: true, simulated: false, price_source, svg, random_hours: None }
     }
 
     /// The same, of runs that were simulated.
     pub fn simulated(self) -> Self {
         Self { simulated: true, ..self }
+    }
+
+    /// The same, beside random hours.
+    pub fn beside(self, random_hours: Option<Spread>) -> Self {
+        Self { random_hours, ..self }
     }
 
     /// # Errors
@@ -82,17 +94,18 @@ impl Report {
 
     pub fn table(&self) -> String {
         type Cell = fn(&RunReport) -> String;
-        let rows: [(&str, Cell); 8] = [
+        let rows: [(&str, Cell); 9] = [
             ("jobs", |run| run.jobs.to_string()),
             ("execution units", |run| run.units.to_string()),
             ("time inside the band", |run| format!("{:.1} %", run.in_band_share * 100.0)),
+            ("above the upper limit", |run| above(run.above_upper_max_w)),
             ("energy", |run| format!("{:.0} kJ", run.energy_j / 1e3)),
             ("cost over the four days", |run| money(run.cost_eur)),
             ("makespan", |run| format!("{:.1} min", run.makespan_s / 60.0)),
             ("mean wait", |run| format!("{:.1} min", run.mean_wait_s / 60.0)),
             ("limo-2018 reports", |run| {
                 let published = run.published();
-                format!("{}: {}, {}", published.system, published.in_band, published.cost)
+                published.map_or_else(String::new, |of| format!("{}: {}, {}", of.system, of.in_band, of.cost))
             }),
         ];
         let mut table = format!("{:<24}", "run");
@@ -107,11 +120,15 @@ impl Report {
             "{table}\n\n{how}; an hour in a minute, and every figure in the time of the hour.\nPrices: {}, \
              each moment of the hour standing for 96.\nThe curves: {}\n",
             self.price_source, self.svg
-        )
+        ) + &self.random_hours.as_ref().map_or_else(String::new, Spread::table)
     }
 }
 
-fn money(eur: f64) -> String {
+pub fn above(watts: f64) -> String {
+    if watts > 0.0 { format!("up to {watts:.1} W") } else { "never".into() }
+}
+
+pub fn money(eur: f64) -> String {
     let word = if eur < 0.0 { "earned" } else { "paid" };
     format!("{:.3} EUR {word}", eur.abs())
 }
@@ -119,11 +136,12 @@ fn money(eur: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::{Energy, Money, Span};
+    use limo_model::{Energy, Money, Power, Span};
 
     fn report() -> Report {
         let figures = |share, cost| Figures {
             in_band_share: share,
+            above_upper: Power::from_mw(2_500),
             energy: Energy::from_joules(200_000),
             cost: Money::from_micro(cost),
             makespan: Span::from_secs(3600),
@@ -131,7 +149,7 @@ mod tests {
         };
         let runs = vec![
             RunReport::new("fifo", 4, 80, &figures(0.169, 50_000)),
-            RunReport::new("limo", 6, 80, &figures(0.975, -100_000)),
+            RunReport::new("limo-prototype", 6, 80, &figures(0.975, -100_000)),
         ];
         Report::new(runs, "an example".into(), "demo.svg".into())
     }
@@ -140,11 +158,12 @@ mod tests {
     fn json_has_what_others_build_on() {
         let json: serde_json::Value = serde_json::from_str(&report().json().expect("JSON")).expect("JSON");
         let expected = serde_json::json!({
-            "name": "limo", "in_band_share": 0.975, "energy_j": 200_000.0, "cost_eur": -0.1, "makespan_s": 3600.0,
+            "name": "limo-prototype", "in_band_share": 0.975, "above_upper_max_w": 2.5, "energy_j": 200_000.0, "cost_eur": -0.1, "makespan_s": 3600.0,
             "mean_wait_s": 90.0, "jobs": 80, "units": 6,
         });
         assert_eq!((&json["schema"], &json["runs"][1]), (&serde_json::json!(1), &expected));
         assert_eq!(json["runs"][0]["name"], "fifo");
+        assert!(json.get("random_hours").is_none());
     }
 
     #[test]
@@ -155,6 +174,7 @@ mod tests {
             line(title)[24..].split("  ").map(str::trim).filter(|c| !c.is_empty()).map(String::from).collect::<Vec<_>>()
         };
         assert_eq!(cells("time inside the band"), ["16.9 %", "97.5 %"]);
+        assert_eq!(cells("above the upper limit"), ["up to 2.5 W", "up to 2.5 W"]);
         assert_eq!(cells("cost over the four days"), ["0.050 EUR paid", "0.100 EUR earned"]);
         assert_eq!(cells("mean wait"), ["1.5 min", "1.5 min"]);
         assert_eq!(cells("limo-2018 reports"), ["SLURM: 16.9 %, 0.05 EUR paid", "Limo: 97.5 %, 0.10 EUR earned"]);

@@ -7,8 +7,12 @@ use limo_model::{Band, Curve, Power, Price, Time};
 use super::workload::{BEGIN, END};
 
 /// Colours that also differ in grey and for most colour-blind people; the lines differ in their dashes, too.
-const STYLES: [&str; 2] =
-    ["stroke=\"#d55e00\" stroke-width=\"1.3\" stroke-dasharray=\"5 2\"", "stroke=\"#0b4f8a\" stroke-width=\"1.8\""];
+const STYLES: [&str; 4] = [
+    "stroke=\"#d55e00\" stroke-width=\"1.3\" stroke-dasharray=\"5 2\"",
+    "stroke=\"#7a7a7a\" stroke-width=\"1.3\" stroke-dasharray=\"9 3 2 3\"",
+    "stroke=\"#0b4f8a\" stroke-width=\"1.8\"",
+    "stroke=\"#cc79a7\" stroke-width=\"1.1\" stroke-dasharray=\"1.5 1.5\"",
+];
 const BAND: &str = "fill=\"#9ecf9e\" fill-opacity=\"0.55\"";
 const PRICE: &str = "stroke=\"#444\" stroke-width=\"1.3\"";
 
@@ -100,22 +104,24 @@ pub fn draw(lines: &[Line<'_>], limits: &Curve<Band>, prices: &Curve<Price>, pri
     svg + "</svg>\n"
 }
 
+/// Two lines of it.
 fn legend(lines: &[Line<'_>]) -> String {
+    let place = |index: usize| (LEFT + 320.0 * (index / 2) as f64, 44.0 + 18.0 * (index % 2) as f64);
     let mut svg = String::new();
-    let (mut at, y) = (LEFT, 46.0);
-    for (line, style) in lines.iter().zip(STYLES) {
-        svg += &format!("<path d=\"M{at} {y}h34\" fill=\"none\" {style}/>\n");
-        svg += &text(at + 42.0, y + 4.0, "start", &line.label);
-        at += 360.0;
+    for (index, (line, style)) in lines.iter().zip(STYLES).enumerate() {
+        let (x, y) = place(index);
+        svg += &format!("<path d=\"M{x} {y}h34\" fill=\"none\" {style}/>\n");
+        svg += &text(x + 42.0, y + 4.0, "start", &line.label);
     }
-    svg += &format!("<rect x=\"{at}\" y=\"{}\" width=\"34\" height=\"12\" {BAND}/>\n", y - 6.0);
-    svg + &text(at + 42.0, y + 4.0, "start", "power band")
+    let (x, y) = place(4);
+    svg += &format!("<rect x=\"{x}\" y=\"{}\" width=\"34\" height=\"12\" {BAND}/>\n", y - 6.0);
+    svg + &text(x + 42.0, y + 4.0, "start", "power band")
 }
 
 fn upper(svg: &mut String, lines: &[Line<'_>], limits: &Curve<Band>) {
     let band = || limits.pieces(BEGIN, END);
     let drawn = lines.iter().flat_map(|line| line.draw.pieces(BEGIN, END)).map(|(_, _, draw)| draw.watts());
-    let panel = Panel::spanning(64.0, 400.0, 20.0, drawn.chain(band().map(|(_, _, band)| band.high().watts())));
+    let panel = Panel::spanning(80.0, 400.0, 20.0, drawn.chain(band().map(|(_, _, band)| band.high().watts())));
     for (from, to, band) in band() {
         let (top, bottom) = (panel.y(band.high().watts()), panel.y(band.low().watts()));
         let (left, width, height) = (x(from), x(to) - x(from), bottom - top);
@@ -159,7 +165,7 @@ mod tests {
         let watts = Power::from_watts;
         let fifo = Curve::new(vec![(minute(0), watts(40)), (minute(30), watts(100))], None).expect("a curve");
         let limo = Curve::constant(watts(60));
-        let limits = super::super::workload::limits().expect("limits");
+        let limits = super::super::workload::Day::of_2018().limits().expect("limits");
         let steps = vec![(minute(0), "50 EUR/MWh"), (minute(30), "-20 EUR/MWh")];
         let steps = steps.into_iter().map(|(at, text)| (at, text.parse().expect("a price"))).collect();
         let prices = Curve::new(steps, None).expect("a curve");
@@ -170,12 +176,12 @@ mod tests {
     #[test]
     fn values_are_where_the_axes_say() {
         let svg = picture();
-        // 0 to 160 W over 336 pixels above y = 400; 60 minutes over 884 pixels right of x = 74.
-        assert!(svg.contains("<path d=\"M74.00 316.0H516.00L516.00 190.0H958.00\""), "{svg}");
+        // 0 to 160 W over 320 pixels above y = 400; 60 minutes over 884 pixels right of x = 74.
+        assert!(svg.contains("<path d=\"M74.00 320.0H516.00L516.00 200.0H958.00\""), "{svg}");
         // -25 to 50 EUR/MWh over 142 pixels above y = 590.
         assert!(svg.contains("<path d=\"M74.00 448.0H516.00L516.00 580.5H958.00\""), "{svg}");
         // The band from 39 to 60 W in the first ten minutes.
-        assert!(svg.contains("<rect x=\"74.00\" y=\"274.0\" width=\"147.33\" height=\"44.1\""), "{svg}");
+        assert!(svg.contains("<rect x=\"74.00\" y=\"280.0\" width=\"147.33\" height=\"42.0\""), "{svg}");
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! The hour of limo-2018, section 4.4: its six sections, with the times of the hour counted from its begin.
+//! The hour of limo-2018, section 4.4, inside a longer day: its sections, with the times of the hour counted from its begin.
+//!
+//! Limits and prices go on after the hour, so that no policy knows where it ends. No jobs are submitted after it, since
+//! they could not change what happens before.
 
 use anyhow::Result;
 use limo_model::{Band, Curve, Power, Span, Time};
@@ -7,12 +10,12 @@ use limo_model::{Band, Curve, Power, Span, Time};
 pub const APPLICATIONS: [&str; 5] = ["cg", "ep", "ft", "is", "mg"];
 
 /// A row of Table 4.6.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
     /// How often each benchmark is submitted at the begin of the section.
     pub sets: usize,
-    low_w: i64,
-    high_w: i64,
+    pub low_w: i64,
+    pub high_w: i64,
 }
 
 /// Table 4.6.
@@ -25,13 +28,19 @@ pub const SECTIONS: [Section; 6] = [
     Section { sets: 1, low_w: 80, high_w: 150 },
 ];
 
-const SECTION: Span = Span::from_secs(600);
+pub const SECTION: Span = Span::from_secs(600);
+
+/// The hours for which limits and prices are known, of which the first is measured.
+pub const HOURS_OF_DAY: usize = 3;
 
 /// The begin of the hour. Times of the hour count from here.
 pub const BEGIN: Time = Time::from_unix_ms(0);
 
 /// The end of the hour.
 pub const END: Time = Time::from_unix_ms(SECTION.ms() * SECTIONS.len() as i64);
+
+/// Until then limits and prices are known.
+pub const END_OF_DAY: Time = Time::from_unix_ms(END.unix_ms() * HOURS_OF_DAY as i64);
 
 impl Section {
     /// The jobs of the section, by application.
@@ -44,18 +53,30 @@ impl Section {
     }
 }
 
-/// When each section begins.
-pub fn sections() -> impl Iterator<Item = (Time, Section)> {
-    SECTIONS.into_iter().enumerate().map(|(index, section)| (BEGIN + SECTION.scaled(index as i64, 1), section))
-}
+/// The sections of a day, those of the hour first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Day(pub Vec<Section>);
 
-/// The power limits of the hour, known to its end.
-///
-/// # Errors
-/// None for the table as it stands.
-pub fn limits() -> Result<Curve<Band>> {
-    let steps = sections().map(|(at, section)| Ok((at, section.band()?))).collect::<Result<Vec<_>>>()?;
-    Ok(Curve::new(steps, Some(END))?)
+impl Day {
+    /// Table 4.6, and its limits again and again.
+    pub fn of_2018() -> Self {
+        let later = SECTIONS.map(|section| Section { sets: 0, ..section });
+        Self([&SECTIONS[..], &later.repeat(HOURS_OF_DAY - 1)].concat())
+    }
+
+    /// When each section begins.
+    pub fn sections(&self) -> impl Iterator<Item = (Time, Section)> {
+        self.0.iter().enumerate().map(|(index, section)| (BEGIN + SECTION.scaled(index as i64, 1), *section))
+    }
+
+    /// The power limits of the day, known to its end.
+    ///
+    /// # Errors
+    /// A section whose lower limit is above its upper one.
+    pub fn limits(&self) -> Result<Curve<Band>> {
+        let steps = self.sections().map(|(at, section)| Ok((at, section.band()?))).collect::<Result<Vec<_>>>()?;
+        Ok(Curve::new(steps, Some(END_OF_DAY))?)
+    }
 }
 
 #[cfg(test)]
@@ -64,14 +85,16 @@ mod tests {
 
     #[test]
     fn eighty_jobs_in_sixty_minutes() {
-        assert_eq!(SECTIONS.iter().map(|section| section.jobs().count()).sum::<usize>(), 80);
+        let day = Day::of_2018();
+        assert_eq!(day.sections().map(|(_, section)| section.jobs().count()).sum::<usize>(), 80);
+        assert!(day.sections().filter(|(at, _)| *at >= END).all(|(_, section)| section.sets == 0));
         assert_eq!(END - BEGIN, Span::from_secs(3600));
         assert_eq!(SECTIONS[4].jobs().collect::<Vec<_>>(), APPLICATIONS);
     }
 
     #[test]
-    fn limits_of_table_4_6() {
-        let limits = limits().expect("a curve");
+    fn limits_of_table_4_6_go_on_after_the_hour() {
+        let limits = Day::of_2018().limits().expect("a curve");
         let check = |minute: i64, low: i64, high: i64| {
             let band = limits.band(BEGIN + Span::from_secs(60 * minute));
             assert_eq!((band.low(), band.high()), (Power::from_watts(low), Power::from_watts(high)), "minute {minute}");
@@ -82,6 +105,8 @@ mod tests {
         check(30, 65, 95);
         check(40, 100, 160);
         check(59, 80, 150);
-        assert_eq!(limits.until(), Some(END));
+        check(60, 39, 60);
+        check(179, 80, 150);
+        assert_eq!(limits.until(), Some(BEGIN + Span::from_secs(3 * 3600)));
     }
 }

@@ -1,0 +1,322 @@
+//! The recipe for random hours: other machines, jobs, limits and prices of the kind of limo-2018, section 4.4. Equal seeds
+//! give equal hours. Knows no policy, and was written before any was run on it.
+//!
+//! - Machines: 2 or 3 with a Xeon, of which one to all have an Intel HD and one or two a Quadro; one or two ODROID-C1+ and
+//!   as many ODROID-C2. A machine with a Xeon draws 14 W while idle, 1 W more with an Intel HD and 4 W more with a Quadro.
+//! - Each idle draw, and for each type of hardware the power and the duration of each benchmark, is that of the example
+//!   times a factor from 2/3 to 3/2, all equally likely on a logarithmic scale.
+//! - Limits: every ten minutes a row of Table 4.6, each equally likely. Its lower limit above idle and its width are scaled by
+//!   what all units draw together, in proportion to the example, and each by a factor from 4/5 to 5/4. A band that no set of
+//!   units can reach while all run the same benchmark is drawn again, for each of the benchmarks.
+//! - Jobs: 14 to 18 sets of the five benchmarks. Each set is submitted at the begin of a section that is drawn with the
+//!   weights of Table 4.6 (4, 4, 4, 2, 1, 1); sets come earlier where the jobs would run out otherwise.
+//! - Enough work: all durations are multiplied by one number, so that the jobs together take half as much energy again as the
+//!   lower limit over the hour, each job at the mean over all units. So much of it is there at any time as is needed by then.
+//! - Prices: those of consecutive days, of which the first is equally likely each day that has enough others after it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use limo_model::{Power, Span};
+use limo_power::Hardware;
+use toml::{Table, Value};
+
+use super::Hour;
+use super::prices::Market;
+use super::workload::{APPLICATIONS, Day, HOURS_OF_DAY, SECTION, SECTIONS, Section};
+
+/// Hours from here on are reported; policies may be tuned on those from 1 to 100 only.
+pub const FIRST_SEED: u64 = 1_001;
+
+/// Energy of the jobs beside that of the lower limit.
+const SUPPLY: f64 = 1.5;
+
+/// Room below the upper limit that a band must have when it is reached, since policies keep some free.
+const RESERVE: f64 = 0.01;
+
+/// How often a band is drawn before its machines are given up.
+const ATTEMPTS: usize = 10_000;
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From `low` to `high`, both included.
+    fn among(&mut self, low: usize, high: usize) -> usize {
+        let count = (high - low) as u64 + 1;
+        low + usize::try_from(self.next() % count).unwrap_or_default()
+    }
+
+    /// A factor from `1 / most` to `most`.
+    fn factor(&mut self, most: f64) -> f64 {
+        let unit = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        most.powf(2.0 * unit - 1.0)
+    }
+}
+
+/// The hour of that seed, from the machines of the example.
+///
+/// # Errors
+/// Where the example is not the machines of limo-2018.
+pub fn hour(seed: u64, example: &str, market: &Market) -> Result<Hour> {
+    let mut random = Random(seed);
+    let models = Models::of(example)?;
+    let cluster = models.cluster(&mut random)?;
+    let known = Figures::of(&cluster)?;
+    let bands = bands(&mut random, &Figures::of(&models.0)?, &known)?;
+    let sets = sets(&mut random, &bands, known.idle);
+    let day = bands.iter().zip(sets.iter().chain(std::iter::repeat(&0)));
+    let day = Day(day.map(|((low_w, high_w), sets)| Section { sets: *sets, low_w: *low_w, high_w: *high_w }).collect());
+    let needed: f64 = need(&bands[..SECTIONS.len()], known.idle).iter().sum();
+    let count: usize = sets.iter().sum();
+    let stretch = SUPPLY * needed / (count as f64 * known.set_energy());
+    let machines = toml::to_string(&scaled(cluster, |_, _| (1.0, stretch))?)?;
+    let prices = market.starting_on(random.among(0, market.days() - 1));
+    Ok(Hour { machines, day, prices })
+}
+
+/// The machines of the example.
+struct Models(Table);
+
+impl Models {
+    fn of(text: &str) -> Result<Self> {
+        Ok(Self(text.parse().context("the example is not TOML")?))
+    }
+
+    fn machine(&self, name: &str) -> Result<Table> {
+        let machines = self.0.get("machine").and_then(Value::as_array).into_iter().flatten();
+        let found = machines.filter_map(Value::as_table).find(|machine| is_named(machine, name));
+        found.cloned().with_context(|| format!("the example has no machine `{name}`"))
+    }
+
+    /// A unit of the Xeon that has accelerators.
+    fn accelerator(&self, name: &str) -> Result<Value> {
+        let machine = self.machine("xeon2")?;
+        let mut units = machine.get("unit").and_then(Value::as_array).into_iter().flatten();
+        let found = units.find(|unit| unit.as_table().is_some_and(|unit| is_named(unit, name)));
+        found.cloned().with_context(|| format!("the example has no unit `{name}`"))
+    }
+
+    fn cluster(&self, random: &mut Random) -> Result<Table> {
+        let xeons = random.among(2, 3);
+        let (intels, quadros) = (random.among(1, xeons), random.among(1, 2));
+        let mut machines = Vec::new();
+        for index in 0..xeons {
+            let mut machine = self.machine("xeon1")?;
+            let (has_intel, has_quadro) = (index < intels, index < quadros);
+            let units = machine.get_mut("unit").and_then(Value::as_array_mut).context("a Xeon has no unit")?;
+            if has_intel {
+                units.push(self.accelerator("intel-hd")?);
+            }
+            if has_quadro {
+                units.push(self.accelerator("quadro")?);
+            }
+            let idle = 14.0 + if has_intel { 1.0 } else { 0.0 } + if has_quadro { 4.0 } else { 0.0 };
+            machines.push(renamed(machine, &format!("xeon{}", index + 1), idle * random.factor(1.5)));
+        }
+        for model in ["odroid-c1", "odroid-c2"] {
+            for index in 0..random.among(1, 2) {
+                let machine = self.machine(model)?;
+                let idle = power(machine.get("idle"))? * random.factor(1.5);
+                machines.push(renamed(machine, &format!("{model}-{}", index + 1), idle));
+            }
+        }
+        let mut factors: BTreeMap<(String, String), (f64, f64)> = BTreeMap::new();
+        let cluster = Table::from_iter([("machine".to_owned(), Value::Array(machines))]);
+        scaled(cluster, |hardware, application| {
+            let key = (hardware.to_owned(), application.to_owned());
+            *factors.entry(key).or_insert_with(|| (random.factor(1.5), random.factor(1.5)))
+        })
+    }
+}
+
+fn is_named(table: &Table, name: &str) -> bool {
+    table.get("name").and_then(Value::as_str) == Some(name)
+}
+
+fn renamed(mut machine: Table, name: &str, idle_w: f64) -> Value {
+    machine.insert("name".to_owned(), name.into());
+    machine.insert("idle".to_owned(), milliwatts(idle_w).into());
+    Value::Table(machine)
+}
+
+fn milliwatts(watts: f64) -> String {
+    format!("{} mW", (watts * 1e3).round() as i64)
+}
+
+/// In watts.
+fn power(value: Option<&Value>) -> Result<f64> {
+    let text = value.and_then(Value::as_str).unwrap_or_default();
+    let power: Power = text.parse().with_context(|| format!("`{text}` is no power"))?;
+    Ok(power.watts())
+}
+
+/// The machines with the power and the duration of each application times what `factors` says for the hardware and the
+/// application. No nameplate and no highest cap is below what is drawn.
+fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64)) -> Result<Table> {
+    let machines = cluster.get_mut("machine").and_then(Value::as_array_mut).into_iter().flatten();
+    let units = machines.filter_map(|machine| machine.get_mut("unit")?.as_array_mut()).flatten();
+    for unit in units.filter_map(Value::as_table_mut) {
+        let hardware = unit.get("hardware").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut most = power(unit.get("nameplate"))?;
+        let applications = unit.get_mut("application").and_then(Value::as_table_mut).context("no application")?;
+        for (name, application) in applications.iter_mut() {
+            let (more_power, longer) = factors(&hardware, name);
+            let application = application.as_table_mut().context("an application is no table")?;
+            let watts = power(application.get("power"))? * more_power;
+            let text = application.get("duration").and_then(Value::as_str).unwrap_or_default();
+            let duration: Span = text.parse().with_context(|| format!("`{text}` is no duration"))?;
+            let ms = (duration.ms() as f64 * longer).round() as i64;
+            application.insert("power".to_owned(), milliwatts(watts).into());
+            application.insert("duration".to_owned(), format!("{ms} ms").into());
+            most = most.max(watts);
+        }
+        unit.insert("nameplate".to_owned(), milliwatts(most).into());
+        if let Some(highest) = unit.get_mut("caps").and_then(Value::as_array_mut).and_then(|caps| caps.last_mut()) {
+            *highest = milliwatts(most).into();
+        }
+    }
+    Ok(cluster)
+}
+
+/// What the recipe has to know of machines.
+struct Figures {
+    idle: f64,
+    /// By benchmark, power and duration on each unit.
+    units: Vec<Vec<(f64, f64)>>,
+}
+
+impl Figures {
+    fn of(cluster: &Table) -> Result<Self> {
+        let hardware = Hardware::parse(std::path::Path::new("machines.toml"), &toml::to_string(cluster)?)?;
+        let units = || hardware.machines.iter().flat_map(|machine| &machine.units);
+        let on = |name: &&str| {
+            let known = units().map(|unit| unit.application(name, ""));
+            known.map(|known| known.map(|known| (known.power.watts(), known.duration.secs()))).collect::<Option<_>>()
+        };
+        let units: Option<Vec<Vec<(f64, f64)>>> = APPLICATIONS.iter().map(on).collect();
+        let idle = hardware.machines.iter().map(|machine| machine.spec.idle.watts()).sum();
+        Ok(Self { idle, units: units.context("a unit does not know each benchmark")? })
+    }
+
+    /// What all units draw above idle, each the mean of its benchmarks.
+    fn full(&self) -> f64 {
+        let all: f64 = self.units.iter().flatten().map(|(power, _)| power).sum();
+        all / self.units.len() as f64
+    }
+
+    /// Of one set of the benchmarks, each at the mean over all units.
+    fn set_energy(&self) -> f64 {
+        let mean = |units: &Vec<(f64, f64)>| {
+            units.iter().map(|(power, duration)| power * duration).sum::<f64>() / units.len() as f64
+        };
+        self.units.iter().map(mean).sum()
+    }
+
+    /// Whether for each benchmark there are units that bring the draw into the band when they run it.
+    fn reach(&self, low: f64, high: f64) -> bool {
+        let within = |draw: f64| draw >= low && draw <= high * (1.0 - RESERVE);
+        self.units.iter().all(|units| {
+            let draws = |set: u32| units.iter().enumerate().filter(move |(unit, _)| set & (1 << unit) != 0);
+            (0..1_u32 << units.len())
+                .any(|set| within(self.idle + draws(set).map(|(_, (power, _))| power).sum::<f64>()))
+        })
+    }
+}
+
+/// The bands of a day, in watts.
+fn bands(random: &mut Random, example: &Figures, known: &Figures) -> Result<Vec<(i64, i64)>> {
+    let larger = known.full() / example.full();
+    let mut bands = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let row = SECTIONS[random.among(0, SECTIONS.len() - 1)];
+        let above_idle = (row.low_w as f64 - example.idle) * larger * random.factor(1.25);
+        let width = (row.high_w - row.low_w) as f64 * larger * random.factor(1.25);
+        let low = (known.idle + above_idle).ceil();
+        let high = (low + width).round();
+        if known.reach(low, high) {
+            bands.push((low as i64, high as i64));
+            if bands.len() == SECTIONS.len() * HOURS_OF_DAY {
+                return Ok(bands);
+            }
+        }
+    }
+    bail!("no band that these machines can reach was found")
+}
+
+/// The energy above idle of each section's lower limit, in joules.
+fn need(bands: &[(i64, i64)], idle: f64) -> Vec<f64> {
+    bands.iter().map(|(low, _)| (*low as f64 - idle) * SECTION.secs()).collect()
+}
+
+/// How many sets are submitted in each section of the hour: at the begin of each at least the part of all that is needed
+/// until its end.
+fn sets(random: &mut Random, bands: &[(i64, i64)], idle: f64) -> Vec<usize> {
+    let weights: Vec<usize> = SECTIONS.iter().enumerate().flat_map(|(at, row)| vec![at; row.sets]).collect();
+    let mut drawn: Vec<usize> =
+        (0..random.among(14, 18)).map(|_| weights[random.among(0, weights.len() - 1)]).collect();
+    drawn.sort_unstable();
+    let need = need(&bands[..SECTIONS.len()], idle);
+    let all: f64 = need.iter().sum();
+    let count = drawn.len();
+    let mut needed = 0.0;
+    for (section, energy) in need.iter().enumerate() {
+        needed += energy;
+        // Rounding must not ask for one more than there are.
+        let least = ((needed / all * count as f64 - 1e-9).ceil() as usize).min(count);
+        for set in drawn.iter_mut().take(least) {
+            *set = (*set).min(section);
+        }
+    }
+    let in_section = |section| drawn.iter().filter(|of| **of == section).count();
+    (0..SECTIONS.len()).map(in_section).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::hardware::example;
+
+    fn of(seed: u64) -> Hour {
+        hour(seed, &example().expect("the example"), &Market::synthetic()).expect("an hour")
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_hours() {
+        let text = |hour: &Hour| (hour.machines.clone(), hour.day.clone(), format!("{:?}", hour.prices));
+        assert_eq!(text(&of(1_001)), text(&of(1_001)));
+        assert_ne!(of(1_001).machines, of(1_002).machines);
+    }
+
+    #[test]
+    fn hours_are_within_the_recipe() {
+        for seed in 1..=50 {
+            let hour = of(seed);
+            let known = Figures::of(&hour.machines.parse().expect("TOML")).expect("figures");
+            let units = known.units[0].len();
+            assert!((6..=12).contains(&units), "seed {seed}: {units} units");
+            let day = &hour.day.0;
+            assert_eq!(day.len(), 18);
+            let bands: Vec<(i64, i64)> = day.iter().map(|section| (section.low_w, section.high_w)).collect();
+            assert!(bands.iter().all(|(low, high)| known.reach(*low as f64, *high as f64)), "seed {seed}");
+            // The work of each section is there when it begins, and half as much again in all.
+            let need = need(&bands[..6], known.idle);
+            let (mut needed, mut supplied) = (0.0, 0.0);
+            for (section, energy) in day.iter().zip(&need) {
+                needed += energy;
+                supplied += section.sets as f64 * known.set_energy();
+                assert!(supplied >= 1.499 * needed, "seed {seed}: {supplied} J of {needed} J");
+            }
+            assert!((supplied / needed - 1.5).abs() < 0.01, "seed {seed}: {supplied} J of {needed} J");
+            let jobs: usize = day.iter().map(|section| section.jobs().count()).sum();
+            assert!((70..=90).contains(&jobs), "seed {seed}: {jobs} jobs");
+        }
+    }
+}
