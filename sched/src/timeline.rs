@@ -172,9 +172,10 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// Plans a suspended job to go on as soon as the limits leave room for it: nobody who comes later takes that room.
-    pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span) {
-        if let Some(at) = self.earliest_power(draw, (self.now, Time::MAX), rest) {
+    /// Plans a suspended job to go on as soon as the limits leave room for it, and `margin` beyond that, without which it
+    /// does not go on: nobody who comes later takes that room.
+    pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span, margin: Power) {
+        if let Some(at) = self.earliest_power(draw + margin, (self.now, Time::MAX), rest) {
             self.add_draw((at, at + rest), draw);
         }
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use limo_model::{JobId, Power, Request, Span, Time};
 
 use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways, offers};
-use super::{Policy, limo, prototype};
+use super::{Policy, limo, prototype, steer};
 use crate::apply::draw_if_on;
 use crate::plan::{Plan, Start};
 use crate::round::Wait;
@@ -104,8 +104,9 @@ impl Policy for Composition {
     fn plan(&self, view: &View<'_>) -> Plan {
         let actual = Timeline::new(view);
         let mut planned = actual.clone();
+        let margin = steer::margin(view);
         for (draw, rest) in suspended(view) {
-            planned.plan_resume(draw, rest);
+            planned.plan_resume(draw, rest, margin);
         }
         let mut desk = Desk {
             view: *view,

@@ -111,12 +111,17 @@ fn high_to_give(view: &View<'_>) -> Power {
 
 /// What jobs may get back now.
 fn room(view: &View<'_>) -> Power {
-    let (options, high) = (view.options(), high_to_give(view));
+    let high = high_to_give(view);
     if high.is_unlimited() {
         return Power::MAX;
     }
-    let kept = high.scaled(i64::from(options.reserve_permille) + i64::from(options.steer_margin_permille), 1_000);
-    high - kept - view.draw()
+    high - high.scaled(i64::from(view.options().reserve_permille), 1_000) - margin(view) - view.draw()
+}
+
+/// What stays free beyond the reserve where a job goes on.
+pub(super) fn margin(view: &View<'_>) -> Power {
+    let high = high_to_give(view);
+    if high.is_unlimited() { Power::ZERO } else { high.scaled(i64::from(view.options().steer_margin_permille), 1_000) }
 }
 
 /// Units that are capped and have no job.
