@@ -258,6 +258,8 @@ pub struct Options {
     pub waiting_weight: Price,
     /// What each MWh is worth that lifts the draw from below the lower limit towards it.
     pub band_weight: Price,
+    /// The jobs at hand must last to hold the lower limit for so long, or are spared; zero spares none.
+    pub sparing: Span,
     /// F of power-capping-2018, section 5.1.1, in thousandths, 1 to 1000: how a cap of which there is no profile slows a
     /// job down. At 1000 the duration grows as the power falls.
     pub cap_factor_permille: u32,
@@ -290,6 +292,7 @@ impl Default for Options {
             steer_lead: Span::from_secs(1),
             waiting_weight: Price::from_milli_per_mwh(1_000),
             band_weight: Price::from_milli_per_mwh(100_000),
+            sparing: Span::from_secs(3600),
             cap_factor_permille: 750,
             steer_margin_permille: 20,
             least_off: Span::from_secs(5),

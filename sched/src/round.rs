@@ -133,9 +133,14 @@ pub enum Wait {
     LowMode { draw: Power, low: Power, price: Option<Price> },
     /// It only serves to hold the lower limit, and that is held.
     Filler { draw: Power, low: Power },
-    /// The jobs at hand would not last to hold the lower limit while it is known: spend them slowly.
-    Sparing { draw: Power, low: Power },
-    /// The job may wait, and energy will be cheaper.
+    /// The jobs at hand would not last to hold the lower limit for `ahead`: spend them slowly.
+    Sparing {
+        draw: Power,
+        low: Power,
+        #[serde(default)]
+        ahead: Span,
+    },
+    /// The job may wait, and energy will be cheaper: the mean prices of a run from now on and of one from `at` on.
     Price { now: Price, then: Price, at: Time },
     /// Further back in the queue than one round looks.
     Depth { depth: u32 },
@@ -340,6 +345,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "starting now would delay job {job}")?;
                 self.until(f, "which is expected to start at", *until)
             }
+            Wait::LowMode { low, price: Some(price), .. } if low.is_zero() => write!(f, "energy costs {price}"),
             Wait::LowMode { draw, low, price } => {
                 write!(f, "the draw {draw} has reached the lower limit {low}")?;
                 price.map_or(Ok(()), |price| write!(f, ", energy costs {price}"))
@@ -347,10 +353,10 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Filler { draw, low } => {
                 write!(f, "the draw {draw} holds the lower limit {low} without it")
             }
-            Wait::Sparing { draw, low } => {
+            Wait::Sparing { draw, low, ahead } => {
                 write!(
                     f,
-                    "the draw {draw} has reached the lower limit {low}, and the queue is too short to hold it for long"
+                    "the draw {draw} has reached the lower limit {low}, and the jobs at hand would not last to hold it for {ahead}"
                 )
             }
             Wait::Price { now, then, at } => write!(f, "{now} -> {then} at {}", (self.clock)(*at)),

@@ -76,6 +76,10 @@ pub(super) struct PolicyLayer {
     #[arg(long, value_name = "PRICE", env = "LIMO_BAND_WEIGHT")]
     #[serde(with = "as_text::option")]
     band_weight: Option<Price>,
+    /// Jobs are spared that would not last to hold the lower limit for so long; 0s spares none [default: 1h]
+    #[arg(long, value_name = "SPAN", env = "LIMO_SPARING")]
+    #[serde(with = "as_text::option")]
+    sparing: Option<Span>,
     /// How much a cap slows a job down of which there is no profile at it, in thousandths: 1000 is as much as it takes
     /// power [default: 750]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_CAP_FACTOR_PERMILLE")]
@@ -118,6 +122,7 @@ impl PolicyLayer {
             steer_lead: self.steer_lead.or(under.steer_lead),
             waiting_weight: self.waiting_weight.or(under.waiting_weight),
             band_weight: self.band_weight.or(under.band_weight),
+            sparing: self.sparing.or(under.sparing),
             cap_factor_permille: self.cap_factor_permille.or(under.cap_factor_permille),
             steer_margin_permille: self.steer_margin_permille.or(under.steer_margin_permille),
             least_off: self.least_off.or(under.least_off),
@@ -158,6 +163,7 @@ impl PolicyLayer {
             steer_lead: not_negative("steer_lead", self.steer_lead, default.steer_lead)?,
             waiting_weight: weight("waiting_weight", self.waiting_weight, default.waiting_weight)?,
             band_weight: weight("band_weight", self.band_weight, default.band_weight)?,
+            sparing: not_negative("sparing", self.sparing, default.sparing)?,
             cap_factor_permille: factor,
             steer_margin_permille: permille(
                 "steer_margin_permille",

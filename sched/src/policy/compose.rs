@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use limo_model::{JobId, Power, Request, Span, Time};
 
-use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways, offers};
+use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 use super::{Policy, limo, prototype, steer};
 use crate::apply::draw_if_on;
 use crate::plan::{Plan, Start};
@@ -144,7 +144,7 @@ impl Policy for Composition {
             return desk.plan;
         }
         // A start planned for the end of a running job needs no waking: that end is an event.
-        let times = [next_change(view), aim.look_again(&desk, self)];
+        let times = [next_change(view), desk.next_by_price(), aim.look_again(&desk, self)];
         let soonest = view.now() + Span::from_ms(1);
         desk.plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
         desk.plan
@@ -190,11 +190,6 @@ impl Composition {
             (_, Placement::ByPrice) => aim.decide(desk, self, (id, job), &ways),
             (_, Placement::FirstFit) => desk.first_fit(self, &ways),
         }
-    }
-
-    /// Every way to run the job on the nodes of `pools`.
-    pub(super) fn offers<'a>(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request) -> Vec<Offer> {
-        offers(view, pools, request, self.caps == Caps::FromProfile)
     }
 
     pub(super) fn respect(&self) -> Respect {
@@ -371,6 +366,14 @@ impl<'a> Desk<'a> {
             true => self.plan.waits.push((id, wait)),
             false => self.plan.is_unfinished = true,
         }
+    }
+
+    /// The next start that is planned for its price: it may be at no event.
+    fn next_by_price(&self) -> Option<Time> {
+        self.view.prices()?;
+        let waits_for_it = |request: &Request| request.deadline.is_some() || request.start_by.is_some();
+        let planned = self.reserved.iter().filter(|of| of.at > self.view.now());
+        planned.filter(|of| self.view.job(of.job).is_some_and(|job| waits_for_it(&job.request))).map(|of| of.at).min()
     }
 
     /// Whether a job was told to wait for such a reason.

@@ -2,29 +2,31 @@
 //!
 //! Idea: while energy is dear (low mode) a job goes where it needs least energy, and only as many run as hold the lower
 //! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. Below the band, a unit that
-//! brings the draw into it comes before both. A job that may wait (it has a deadline or a latest start) is planned for the
+//! brings the draw into it comes before both; where none does, a unit that can be capped is, so that the job fits. A job that may wait (it has a deadline or a latest start) is planned for the
 //! cheapest hour in its reach. The upper limit is strict: a job starts only where the draw with it stays below the limit,
 //! less a reserve, for all of its expected duration, as far as the limits are known; so a limit that falls finds no job
 //! above it. The lower limit is held by best effort, `lead` ahead of an expected end. Below it, where nothing else can start, a
 //! job that may be suspended starts although it will have to give way when the upper limit falls.
+//! Without a lower limit the bottom of the band is no draw at all: while a price says that energy is dear, jobs wait.
 //! Sparing: section 3.1.3 asks "to stay at the lower power limit, to avoid running out of executable jobs" if there are
-//! just a few. Where the energy of the queue is less than what holding the lower limit needs until the end of what is
-//! known, the bottom of the band is aimed for in the high mode too; while energy has a negative price each job then goes
-//! where it needs most of it.
+//! just a few. Where the energy of the jobs at hand is less than what holding the lower limit needs for `sparing` from now
+//! on, the bottom of the band is aimed for in the high mode too, and each job goes where it holds the lower limit with most
+//! energy: what it draws beyond the limit is lost for that. A way that does not reach the band is taken only where other
+//! units can do the rest.
 //! Fillers (limo-2018, section 3.3.3: ad-hoc jobs that hold the lower limit) start after all others, and only below it.
 //! Constraints: a later job passes an earlier one only where that does not delay the earlier one's planned start. A job
 //! without deadline waits for the mode at most as long as `weigh` says, and `max_delay`; after that, and from a job's latest start on, it is pressed:
 //! only room can hold it back. `--immediate` looks at room only.
 //! Ignores: what the end of the known prices may bring; jobs further back than `depth`.
 //! Cost: jobs looked at x (kinds of units x nodes + running and planned jobs).
-//! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
+//! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
-use limo_model::{Energy, JobId, Money, Power, Price, Request, Span, Time};
+use limo_model::{Energy, JobId, Money, Power, Request, Span, Time};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
-use super::offers::{Ask, Found, Offer, Pools, Ways};
+use super::offers::{AllWays, Ask, Found, Offer, Pools, Ways};
 use super::weigh::{patience, weigh};
-use crate::options::{Mode, Preempt};
+use crate::options::{Mode, ModeSetting, Preempt};
 use crate::round::Wait;
 use crate::state::{Clock, Job};
 use crate::view::View;
@@ -65,8 +67,9 @@ impl Aim {
             return Self { bottom: false, sparing: false, patience: Span::ZERO };
         }
         let has_low = !view.band().low().is_zero();
-        let sparing = view.mode() == Mode::High && is_sparing(view, composition);
-        Self { bottom: has_low && (sparing || view.mode() == Mode::Low), sparing, patience: patience(view) }
+        let sparing = has_low && is_sparing(view, composition);
+        let low_mode = view.mode() == Mode::Low && (has_low || is_dear(view));
+        Self { bottom: sparing || low_mode, sparing, patience: patience(view) }
     }
 
     pub(super) fn decide(
@@ -91,7 +94,9 @@ impl Aim {
         if !pressed && self.bottom && desk.holds_lower_limit() {
             return self.hold(desk);
         }
-        let starts = desk.starts(composition, ways, now);
+        let mut starts = desk.starts(composition, ways, now);
+        let fitted = self.fitted(desk, composition, (&job.request, ways), &starts);
+        starts.extend(fitted.iter().filter_map(|offer| desk.earliest(composition, offer, now)));
         let ahead = || desk.actual.draw_at(now) >= desk.view.band().low();
         let lands = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
         if !pressed && self.bottom && ahead() && !starts.iter().any(lands) {
@@ -122,12 +127,35 @@ impl Aim {
         }
     }
 
+    /// Below the lower limit, where nothing that can start now reaches it: the ways on units that can be capped, at the cap
+    /// at which the job fits.
+    fn fitted(
+        &self,
+        desk: &Desk<'_>,
+        composition: &Composition,
+        (request, ways): (&Request, &Ways),
+        starts: &[Found<'_>],
+    ) -> Vec<Offer> {
+        let (view, now, low) = (&desk.view, desk.view.now(), desk.view.band().low());
+        let reaches = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
+        if composition.caps != Caps::FromProfile || desk.holds_lower_limit() || starts.iter().any(reaches) {
+            return Vec::new();
+        }
+        let gap = low - desk.trough() + low.scaled(i64::from(view.options().reserve_permille), 1_000);
+        let fit = |offer: &Offer| {
+            let slower = offer.fitted(view, request, gap)?;
+            let room = desk.planned.headroom_for(slower.estimate.duration);
+            (slower.estimate.power <= room).then_some(slower)
+        };
+        ways.iter().filter_map(fit).collect()
+    }
+
     /// The bottom of the band is aimed for and reached, or is left only in a moment and nothing would change that.
     fn hold(&self, desk: &Desk<'_>) -> Verdict {
         let (draw, low) = (desk.actual.draw_at(desk.view.now()), desk.view.band().low());
-        let wait = match self.sparing {
-            true => Wait::Sparing { draw, low },
-            false => Wait::LowMode { draw, low, price: desk.view.price() },
+        let wait = match desk.view.mode() {
+            Mode::High => Wait::Sparing { draw, low, ahead: desk.view.options().sparing },
+            Mode::Low => Wait::LowMode { draw, low, price: desk.view.price() },
         };
         Verdict::Wait { wait, holds: true }
     }
@@ -140,10 +168,10 @@ impl Aim {
         let startable = || starts.iter().filter(|found| found.at == now);
         let estimate = |found: &Found<'_>| found.offer.estimate;
         let frugal = self.bottom || desk.view.mode() == Mode::Low;
-        let start_now = if frugal && !pressed {
-            startable().min_by_key(|found| {
-                (!desk.lands(found.offer), self.expense(desk, found.offer), estimate(found).duration)
-            })
+        let start_now = if self.sparing && !pressed {
+            spare(desk, &startable().collect::<Vec<_>>())
+        } else if frugal && !pressed {
+            startable().min_by_key(|found| (!desk.lands(found.offer), estimate(found).energy, estimate(found).duration))
         } else {
             startable().min_by_key(|found| (!desk.lands(found.offer), estimate(found).duration, estimate(found).energy))
         };
@@ -157,13 +185,6 @@ impl Aim {
             }
             false => Verdict::Start(desk.choice(start)?),
         })
-    }
-
-    /// What a choice is ranked by where energy counts: the energy; while sparing at a negative price the energy that
-    /// somebody pays us to take, so the most comes first.
-    fn expense(&self, desk: &Desk<'_>, offer: &Offer) -> Energy {
-        let paid_for = self.sparing && desk.view.price().is_some_and(|price| price < Price::ZERO);
-        if paid_for { -offer.estimate.energy } else { offer.estimate.energy }
     }
 
     /// From when on the price must not hold the job back any more: from its latest start on the unit where that is last;
@@ -209,6 +230,21 @@ impl Desk<'_> {
     fn lands(&self, offer: &Offer) -> bool {
         self.trough() + offer.estimate.power >= self.view.band().low()
     }
+
+    /// Whether the draw, which is below the lower limit by `gap`, reaches it with `offer` and some others that draw so much,
+    /// the largest first.
+    fn reaches(&self, gap: Power, offer: &Offer, others: impl Iterator<Item = Power>) -> bool {
+        let mut others: Vec<Power> = others.collect();
+        others.sort_unstable_by_key(|power| std::cmp::Reverse(*power));
+        let (mut gap, mut room) = (gap - offer.estimate.power, self.planned.headroom_for(Span::ZERO));
+        room = room - offer.estimate.power;
+        for power in others {
+            if gap > Power::ZERO && power <= room {
+                (gap, room) = (gap - power, room - power);
+            }
+        }
+        gap <= Power::ZERO
+    }
 }
 
 /// Below the lower limit: the start of a job that fits until the upper limit falls and can give way then, for longer than
@@ -240,15 +276,16 @@ fn latest_start(request: &Request, clock: &Clock, offer: &Offer) -> Option<Time>
 }
 
 /// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
-/// the one with least energy. Candidates are the earliest possible start and every later change of the price. A start at a
-/// time without a known price comes after all others.
+/// the one with least energy. Candidates are the earliest possible start and every later one at which the price changes, or
+/// at whose end it does. A start at a time without a known price comes after all others.
 fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) -> Verdict {
     let (now, prices) = (desk.view.now(), desk.view.prices());
     let mut best: Option<((bool, Money, Time, Energy), Found<'_>)> = None;
     for offer in ways.iter() {
         let latest = latest_start(&job.request, desk.view.clock(), offer).unwrap_or(now);
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
-        for from in std::iter::once(now).chain(steps.filter(|at| now < *at && *at <= latest)) {
+        let candidates = steps.flat_map(|at| [at - offer.estimate.duration, at]);
+        for from in std::iter::once(now).chain(candidates.filter(|at| now < *at && *at <= latest)) {
             let found = desk.earliest(composition, offer, from).filter(|found| found.at <= latest);
             let Some(found) = found else { continue };
             let draw = desk.planned.draw_at(found.at);
@@ -264,39 +301,62 @@ fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) 
     let Some(found) = best.map(|(_, found)| found) else { return desk.later(composition, ways, soonest) };
     let Some(choice) = desk.choice(&found) else { return desk.later(composition, ways, soonest) };
     let at = found.at;
-    let wait = match (desk.view.price().zip(desk.view.price_at(at)), soonest) {
+    let mean = |from| prices.and_then(|prices| Some(prices.mean(from, choice.estimate.duration)?.0));
+    let wait = match (mean(now).zip(mean(at)), soonest) {
         _ if at == now => return Verdict::Start(choice),
         // It could start now, and waits for the price; else it waits for room.
-        (Some((now, then)), Some(possible)) if possible.at == desk.view.now() => Wait::Price { now, then, at },
+        (Some((price, then)), Some(possible)) if possible.at == now => Wait::Price { now: price, then, at },
         _ => desk.obstacle(composition, ways, Some(at)),
     };
     Verdict::Later { choice, at, wait }
 }
 
-/// Whether the jobs at hand, each where it needs least energy, would not last to hold the lower limit while limits and
-/// prices are known. With a queue longer than a round looks, or nothing known, there is nothing to spare.
+/// Of the ways that can start now, the one on which the job holds the lower limit with most energy.
+fn spare<'f, 'o>(desk: &Desk<'_>, startable: &[&'f Found<'o>]) -> Option<&'f Found<'o>> {
+    let gap = (desk.view.band().low() - desk.trough()).at_least_zero();
+    let holds = |found: &Found<'_>| found.offer.estimate.power.min(gap) * found.offer.estimate.duration;
+    let reaches = |found: &Found<'_>| {
+        let others = startable.iter().filter(|other| other.first != found.first);
+        desk.reaches(gap, found.offer, others.map(|other| other.offer.estimate.power))
+    };
+    let rank = |found: &Found<'_>| (!reaches(found), std::cmp::Reverse(holds(found)), found.offer.estimate.energy);
+    startable.iter().copied().min_by_key(|found| rank(found))
+}
+
+/// Whether a price says that energy is dear, in the low mode.
+fn is_dear(view: &View<'_>) -> bool {
+    view.settings().mode_setting == ModeSetting::Auto && view.prices().is_some()
+}
+
+/// Whether the jobs at hand, each where it needs least energy, would not last to hold the lower limit for as long as the
+/// options say. With a queue longer than a round looks there is nothing to spare.
 fn is_sparing<'a>(view: &View<'a>, composition: &Composition) -> bool {
-    let horizon = [view.limits().until(), view.prices().and_then(limo_model::Curve::until)].into_iter().flatten().min();
-    let Some(horizon) = horizon.filter(|until| *until > view.now()) else { return false };
-    if view.queue_length() > view.options().depth as usize {
+    let (now, ahead) = (view.now(), view.options().sparing);
+    let horizon = view.limits().until().map_or(now + ahead, |until| until.min(now + ahead));
+    if horizon <= now || view.queue_length() > view.options().depth as usize {
         return false;
     }
-    let (now, idle) = (view.now(), view.idle());
+    let idle = view.idle();
     let need: Energy = view
         .limits()
         .pieces(now, horizon)
         .map(|(start, end, band)| (band.low() - idle).at_least_zero() * (end - start))
         .sum();
-    let pools = Pools::of(view, |_| true);
-    let least = |job: &'a Job| {
-        let offers = composition.offers(view, &pools, &job.request);
-        offers.iter().map(|offer| offer.estimate.energy).min().unwrap_or(Energy::ZERO)
-    };
-    let waiting: Energy = view.queue().map(|(_, job)| least(job)).sum();
     let remaining = |job: &Job| {
         let (Some(assignment), Some(end)) = (job.assignment(), job.expected_end(now)) else { return Energy::ZERO };
         assignment.draw * (end - now).max(Span::ZERO)
     };
-    let running: Energy = view.active().map(|(_, job)| remaining(job)).sum();
-    waiting + running < need.scaled(SPARING_PERMILLE, 1_000)
+    let mut left = need.scaled(SPARING_PERMILLE, 1_000) - view.active().map(|(_, job)| remaining(job)).sum::<Energy>();
+    let (pools, ways) = (Pools::of(view, |_| true), AllWays::default());
+    let least = |job: &'a Job| {
+        let ways = ways.of(view, &pools, &job.request, composition.caps == Caps::FromProfile);
+        ways.iter().map(|offer| offer.estimate.energy).min().unwrap_or(Energy::ZERO)
+    };
+    for (_, job) in view.queue() {
+        if left <= Energy::ZERO {
+            return false;
+        }
+        left = left - least(job);
+    }
+    left > Energy::ZERO
 }

@@ -4,6 +4,7 @@
 //! not enough nodes of any one hardware it gets what there is, uncapped. It gets the first nodes that are free together,
 //! in order; neighbours become one part. Decides nothing about when and whether.
 
+mod fitted;
 mod several;
 mod ways;
 

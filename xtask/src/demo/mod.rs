@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let mut spread = None;
     let records = if arguments.simulate {
-        let lsim = simulate::build(arguments.random.is_some())?;
+        let lsim = simulate::build()?;
         let records = simulate::simulate_all(&lsim, place.path(), &hour)?;
         if let Some(count) = arguments.random {
             let seeds = (0..u64::from(count)).map(|index| arguments.first_seed.wrapping_add(index)).collect();

@@ -26,6 +26,7 @@ suspect_for = "1s"
 steer_lead = "20ms"
 least_off = "200ms"
 least_on = "500ms"
+sparing = "1min"
 
 [initial]
 policy = "POLICY"

@@ -21,16 +21,14 @@ use crate::workspace;
 /// The simulation starts with the hour.
 const PACE: Pace = Pace { begin: BEGIN };
 
-/// Builds `lsim`: in release where it has to simulate many hours.
+/// Builds `lsim`.
 ///
 /// # Errors
 /// Where it cannot be built.
-pub fn build(release: bool) -> Result<PathBuf> {
-    let arguments = ["build", "--package", "lsim", "--release"];
-    let arguments = if release { &arguments[..] } else { &arguments[..3] };
-    let status = workspace::cargo(arguments)?.stdout(Stdio::null()).status();
-    ensure!(status.context("cannot run cargo")?.success(), "lsim cannot be built: cargo {}", arguments.join(" "));
-    Ok(workspace::target_dir()?.join(if release { "release/lsim" } else { "debug/lsim" }))
+pub fn build() -> Result<PathBuf> {
+    let status = workspace::cargo(&["build", "--package", "lsim"])?.stdout(Stdio::null()).status();
+    ensure!(status.context("cannot run cargo")?.success(), "lsim cannot be built: cargo build --package lsim");
+    Ok(workspace::target_dir()?.join("debug/lsim"))
 }
 
 /// Simulates each of the runs over an hour, with all files in `dir`.

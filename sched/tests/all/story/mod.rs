@@ -176,6 +176,7 @@ impl Story {
                 "threshold" => options.price_rule = PriceRule::Threshold(parse(&format!("{value} EUR/MWh"))),
                 "steer-lead" => options.steer_lead = parse(value),
                 "preempt" => options.preempt = parse(value),
+                "sparing" => options.sparing = parse(value),
                 "least-off" => options.least_off = parse(value),
                 "least-on" => options.least_on = parse(value),
                 "margin" => options.steer_margin_permille = parse(value),

@@ -1,0 +1,35 @@
+//! A way to run a job at the cap at which it draws as much as is wanted, whether there is a profile at it or not. Decides
+//! nothing about when.
+
+use limo_model::{Power, Request};
+
+use super::{Offer, Source};
+use crate::estimate::{Known, under_cap};
+use crate::view::View;
+
+impl Offer {
+    /// The same way with a cap at which the job draws `power`, or the least that the unit obeys; none where the unit cannot
+    /// be capped, has jobs, or would have the job draw no less.
+    pub fn fitted(&self, view: &View<'_>, request: &Request, power: Power) -> Option<Self> {
+        let [source] = &self.sources[..] else { return None };
+        let can_be = source.kind.obeys && source.kind.shared.is_none() && self.cap.is_none();
+        if !can_be || self.nodes != 1 || source.need.units != 1 {
+            return None;
+        }
+        let unit = view.index().classes.class(source.kind.class).units.get(usize::from(source.kind.unit))?;
+        let (lowest, highest) = unit.caps?;
+        // The job has its share of the cap, rounded down.
+        let whole = power.mw().saturating_mul(i64::from(source.total)) / i64::from(source.cores.max(1));
+        let cap = Power::from_mw(whole.saturating_add(1)).max(lowest).min(highest);
+        let each = under_cap(Known::of(view.state()), request, unit, (Some(cap), 1_000));
+        let sources = vec![Source { each, ..source.clone() }];
+        // Of equal ways those without such a cap come first.
+        (each.power < self.estimate.power).then(|| Self {
+            sources,
+            cap: Some(cap),
+            rank: usize::MAX,
+            estimate: each,
+            ..self.clone()
+        })
+    }
+}
