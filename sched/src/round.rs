@@ -354,10 +354,8 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "the draw {draw} holds the lower limit {low} without it")
             }
             Wait::Sparing { draw, low, ahead } => {
-                write!(
-                    f,
-                    "the draw {draw} has reached the lower limit {low}, and the jobs at hand would not last to hold it for {ahead}"
-                )
+                write!(f, "the draw {draw} has reached the lower limit {low}, and the jobs at hand would not last ")?;
+                write!(f, "to hold it for {ahead}")
             }
             Wait::Price { now, then, at } => write!(f, "{now} -> {then} at {}", (self.clock)(*at)),
             Wait::Depth { depth } => write!(f, "more than {depth} jobs are before it"),

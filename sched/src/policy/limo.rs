@@ -237,7 +237,7 @@ impl Desk<'_> {
         let mut others: Vec<Power> = others.collect();
         others.sort_unstable_by_key(|power| std::cmp::Reverse(*power));
         let (mut gap, mut room) = (gap - offer.estimate.power, self.planned.headroom_for(Span::ZERO));
-        room = room - offer.estimate.power;
+        room -= offer.estimate.power;
         for power in others {
             if gap > Power::ZERO && power <= room {
                 (gap, room) = (gap - power, room - power);
@@ -347,16 +347,19 @@ fn is_sparing<'a>(view: &View<'a>, composition: &Composition) -> bool {
         assignment.draw * (end - now).max(Span::ZERO)
     };
     let mut left = need.scaled(SPARING_PERMILLE, 1_000) - view.active().map(|(_, job)| remaining(job)).sum::<Energy>();
+    if left <= Energy::ZERO {
+        return false;
+    }
     let (pools, ways) = (Pools::of(view, |_| true), AllWays::default());
     let least = |job: &'a Job| {
         let ways = ways.of(view, &pools, &job.request, composition.caps == Caps::FromProfile);
         ways.iter().map(|offer| offer.estimate.energy).min().unwrap_or(Energy::ZERO)
     };
     for (_, job) in view.queue() {
+        left -= least(job);
         if left <= Energy::ZERO {
             return false;
         }
-        left = left - least(job);
     }
-    left > Energy::ZERO
+    true
 }
