@@ -128,24 +128,19 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
     let Scenario { workload, platform, preset, options, .. } = *scenario;
     let start = workload.start.unwrap_or(Time::from_unix_ms(0));
     let (budgets, limits, prices) = (scenario.budgets.clone(), scenario.limits.clone(), scenario.prices.clone());
-<<<<<<< HEAD
-    simulate_load(&load, Rules { preset, options, budgets, limits, prices, until: scenario.until }, sink)
-=======
     let (limits, changes) = match limits {
         Some(limits) if scenario.unwarned => one_by_one(&limits, start),
         limits => (limits, Vec::new()),
     };
     let load = Trace { workload, platform, start, profiles: scenario.profiles, changes: &changes };
-    simulate_load(&load, Rules { preset, options, budgets, limits, prices }, sink)
->>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)
+    simulate_load(&load, Rules { preset, options, budgets, limits, prices, until: scenario.until }, sink)
 }
 
 /// The limits at the start, and the later ones as changes that nobody knows before.
 fn one_by_one(limits: &Curve<Band>, start: Time) -> (Option<Curve<Band>>, Vec<(Time, Change)>) {
     let set = |band: Band| Event::LimitsSet { limits: Curve::constant(band), by: "lsim".to_owned() };
-    let later = limits.steps().iter().filter(|(at, _)| *at > start);
-    let changes = later.map(|(at, band)| (*at, Change::Event(Box::new(set(*band))))).collect();
-    (Some(Curve::constant(*limits.at(start))), changes)
+    let changes = limits.bands(start).map(|(at, band)| (at, Change::Event(Box::new(set(band))))).collect();
+    (Some(Curve::constant(limits.band(start))), changes)
 }
 
 /// The same for any load.

@@ -157,6 +157,7 @@ pub fn simulated(
         options,
         budgets: budgets(condition, processors, start),
         limits: None,
+        unwarned: false,
         prices: None,
         profiles: &[],
         until: Some(start + WEEK),
@@ -179,30 +180,7 @@ fn one(
     processors: u32,
     (scheduler, condition): (Scheduler, Condition),
 ) -> Result<Outcome> {
-<<<<<<< HEAD
     let (sink, summary) = simulated(workload, processors, scheduler, condition)?;
-=======
-    let platform = Platform::taurus(processors);
-    let start = workload.start.unwrap_or(Time::from_unix_ms(0));
-    let scenario = Scenario {
-        workload,
-        platform: &platform,
-        preset: condition.way.preset,
-        options: condition.way.options(),
-        budgets: budgets(condition, processors, start),
-        limits: None,
-        unwarned: false,
-        prices: None,
-        profiles: &[],
-    };
-    let window = Window { from: start, until: start + WEEK };
-    let heading = Heading { window: Some(window), ..Heading::unnamed(processors, start) };
-    let mut sink = Measured { metrics: Metrics::new(&heading), until: window.until, started: 0 };
-    let summary = match scheduler {
-        Scheduler::Core => simulate(&scenario, &mut sink)?,
-        Scheduler::Published => y2017::simulate(workload, &published(condition, processors), &mut sink)?.summary,
-    };
->>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)
     let millionths = |value: i128| value as f64 / 1e6;
     let platform = Platform::taurus(processors);
     let full = platform.groups.iter().map(|group| group.draw.busy.scaled(i64::from(group.count), 1) * WEEK).sum();

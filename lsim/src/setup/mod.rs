@@ -69,16 +69,13 @@ pub struct Setup {
     /// Lower and upper limits of the draw: a CSV file with time,low_w,high_w
     #[arg(long, value_name = "FILE", help_heading = "Energy")]
     pub limits: Option<PathBuf>,
-<<<<<<< HEAD
     /// Where utilisation, energy and cost are measured, 2d..5d from the start of the workload [default: the time of all budgets]
     #[arg(long, value_name = "FROM..UNTIL", help_heading = "Energy")]
     #[serde(with = "as_text::option")]
     pub measure: Option<Extent>,
-=======
     /// Tell the policy of each limit only when it comes into force
     #[arg(long, requires = "limits", help_heading = "Energy")]
     pub unwarned: bool,
->>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)
 
     /// What the policy knows of applications: a CSV file as `lconf profile export` writes it
     #[arg(long, value_name = "FILE", help_heading = "Jobs")]
@@ -226,10 +223,7 @@ impl Setup {
         }
         let workload_name = self.trace.as_deref().map_or_else(|| "workload".to_owned(), name);
         let names = Names { workload: workload_name, platform: platform_name, options: self.listed() };
-<<<<<<< HEAD
         let measure = self.measure;
-=======
->>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)
         Ok(Loaded {
             workload,
             platform,
@@ -238,15 +232,10 @@ impl Setup {
             compat,
             budgets,
             limits,
-<<<<<<< HEAD
-            prices,
-            profiles,
-            measure,
-=======
             unwarned: self.unwarned,
             prices,
             profiles,
->>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)
+            measure,
             notes,
             names,
         })
@@ -309,11 +298,8 @@ impl Setup {
             ("release", shown(self.release)),
             ("prices", self.prices.as_deref().map(name)),
             ("limits", self.limits.as_deref().map(name)),
-<<<<<<< HEAD
-            ("measure", shown(self.measure)),
-=======
             ("unwarned", self.unwarned.then(|| "true".to_owned())),
->>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)
+            ("measure", shown(self.measure)),
             ("profiles", self.profiles.as_deref().map(name)),
             ("suspendable", shown(self.suspendable)),
             ("requeueable", shown(self.requeueable)),
@@ -384,50 +370,4 @@ impl Loaded {
 }
 
 #[cfg(test)]
-<<<<<<< HEAD
 mod tests;
-=======
-mod tests {
-    use super::*;
-
-    /// The names of the command line, in a file.
-    #[test]
-    fn a_setup_in_toml() {
-        let text = "trace = \"a.swf\"\npolicy = \"energybud\"\nset = [\"rest=idle\", \"depth=7\"]\nnodes = 4\n\
-            budget = \"80%\"\nfrom = \"2d\"\nuntil = \"5d\"\nrelease = \"by-price\"\nwindow = \"0s..7d\"\n\
-            users = [1, 2]\nfirst = 10\nload = 1.2\nstart = \"2017-10-26T00:00:00Z\"\n";
-        let setup: Setup = toml::from_str(text).expect("a setup");
-        let listed: Vec<String> = setup.listed().iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let expected = "rest=idle depth=7 budget=80% from=2d until=5d release=by-price start=2017-10-26T00:00:00Z \
-            window=0s..7d users=1,2 first=10 load=1.2";
-        assert_eq!(listed.join(" "), expected);
-        assert_eq!((setup.policy, setup.nodes), (Some(Preset::Energybud), Some(4)));
-    }
-
-    #[test]
-    fn refusals_in_toml() {
-        let refused = |text: &str| toml::from_str::<Setup>(text).expect_err("refused").message().to_owned();
-        assert_eq!(
-            refused("polcy = \"easy\""),
-            "unknown field `polcy`, expected one of `trace`, `policy`, `set`, `nodes`, `platform`, `budget`, `from`, `until`, `budgets`, `release`, `prices`, `limits`, `unwarned`, `profiles`, `suspendable`, `requeueable`, `fillers`, `start`, `window`, `users`, `first`, `load`"
-        );
-        assert_eq!(refused("from = 2"), "`2` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)");
-        let setup = Setup { policy: Some(Preset::Easy), ..Setup::default() };
-        assert_eq!(setup.load().expect_err("refused").to_string(), "no trace is given: name one with --trace");
-    }
-
-    /// Without a date of its own the workload starts at 1970, and a window moves its start.
-    #[test]
-    fn the_start_of_a_workload() {
-        let start = |setup: Setup, of: Option<i64>| {
-            let workload = Workload { start: of.map(Time::from_unix_ms), ..Workload::default() };
-            setup.part(workload).start.map(Time::unix_ms)
-        };
-        let window = Some("1s..2s".parse().expect("a window"));
-        let date = Some("1970-01-01T00:01:00Z".parse().expect("a date"));
-        assert_eq!(start(Setup::default(), None), None);
-        assert_eq!(start(Setup { window, ..Setup::default() }, Some(5_000)), Some(6_000));
-        assert_eq!(start(Setup { window, start: date, ..Setup::default() }, Some(5_000)), Some(61_000));
-    }
-}
->>>>>>> 9c3983f (xtask: compare the policies over random hours in the demo)

@@ -33,7 +33,7 @@ const LIMO: &[Preset] = &[Preset::Limo];
 const ESTIMATED: &[Preset] =
     &[Preset::Limo, Preset::Easy, Preset::Conservative, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
 
-pub const KEYS: [Key; 21] = [
+pub const KEYS: [Key; 22] = [
     Key {
         name: "allocation",
         values: "any | contiguous",
