@@ -107,7 +107,8 @@ pub fn settings(status: &Status, clock: &Clock) -> Vec<String> {
     if lines.is_empty() { vec!["none".into()] } else { lines }
 }
 
-/// The budget, what became of it, and what comes then; each with its name. Nothing where there is no budget.
+/// The budget, what became of it, and what comes then; each with its name. Nothing if there is no budget, unless the
+/// policy wants one.
 pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(account) = &status.account {
@@ -120,6 +121,9 @@ pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
         facts.push(("left", left(account, status.now, clock)));
     }
     facts.extend(to_come(&status.budgets, status.now, clock).into_iter().map(|line| ("to come", line)));
+    if facts.is_empty() && status.policy.keeps_budget() {
+        facts.push(("budget", format!("none: the policy {} has none to keep", status.policy)));
+    }
     facts
 }
 

@@ -53,6 +53,12 @@ async fn a_band_that_the_policy_ignores() {
 }
 
 #[tokio::test]
+async fn a_policy_without_the_budget_that_it_keeps() {
+    let output = shown(&["status"], Status { policy: limo_sched::Preset::Energybud, ..status() }).await;
+    assert!(output.contains("budget     none: the policy energybud has none to keep\n"), "{output}");
+}
+
+#[tokio::test]
 async fn costs_that_are_not_known() {
     let unknown = || Status { cost: None, jobs_cost: None, jobs_start_now_cost: None, ..status() };
     let output = shown(&["status"], unknown()).await;
