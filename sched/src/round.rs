@@ -350,9 +350,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "the draw {draw} has reached the lower limit {low}")?;
                 price.map_or(Ok(()), |price| write!(f, ", energy costs {price}"))
             }
-            Wait::Filler { draw, low } => {
-                write!(f, "the draw {draw} holds the lower limit {low} without it")
-            }
+            Wait::Filler { draw, low } => write!(f, "the draw {draw} holds the lower limit {low} without it"),
             Wait::Sparing { draw, low, ahead } => {
                 write!(f, "the draw {draw} has reached the lower limit {low}, and the jobs at hand would not last ")?;
                 write!(f, "to hold it for {ahead}")
@@ -379,9 +377,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Reservation { reservation, from: Some(from) } => {
                 write!(f, "{reservation} begins at {}", (self.clock)(*from))
             }
-            Wait::Reservation { reservation, from: None } => {
-                write!(f, "the job cannot run in {reservation} any more")
-            }
+            Wait::Reservation { reservation, from: None } => write!(f, "the job can no longer run in {reservation}"),
             Wait::Quota(over) => f.write_str(&over.shown(over.until().map(&self.clock))),
             Wait::ArrayLimit { limit: 1 } => f.write_str("one of its tasks may run at a time"),
             Wait::ArrayLimit { limit } => write!(f, "{limit} of its tasks may run at a time, and as many do"),

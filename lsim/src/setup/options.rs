@@ -353,7 +353,7 @@ mod tests {
         refused(
             Preset::Easy,
             &["depht=3"],
-            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
         );
         refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
         refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");

@@ -150,7 +150,7 @@ fn settings() {
     };
     run(
         "depht=3",
-        "lsim: --set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+        "lsim: --set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
     );
     run(
         "monitor-every=600",

@@ -49,6 +49,13 @@ impl Core {
                 Some(job) => Wait::Behind { job, until: None },
                 None => Wait::Resources { until: None },
             },
+            Wait::Reservation { reservation, .. } => {
+                let from = self.state.reservations.get(&reservation).map(|of| of.from).filter(|from| *from > now);
+                Wait::Reservation { reservation, from }
+            }
+            Wait::Reserved { reservation, .. } if !self.state.reservations.contains_key(&reservation) => {
+                Wait::Resources { until: None }
+            }
             Wait::Sooner { until } if until <= now => Wait::Resources { until: None },
             other => other,
         }

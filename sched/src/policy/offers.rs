@@ -185,7 +185,8 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
             continue;
         }
         let looked = looked_up(&on_units, known, request, (kind, unit));
-        for (rank, (cap, whole)) in caps_of(&looked, request, (kind, unit), caps).into_iter().enumerate() {
+        let profiled = if caps && kind.obeys { looked.caps(unit) } else { Vec::new() };
+        for (rank, (cap, whole)) in caps_of(request, kind, profiled).into_iter().enumerate() {
             let taken = if whole || request.exclusive { unit.cores } else { cores };
             let alone = request.exclusive;
             let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone, units };
@@ -229,21 +230,16 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
 }
 
 /// The caps at which a job can be put on a unit, and whether it must then have been left by others: with them it has the
-/// cap that there is. Over several units it is never capped. Alone, it goes without one or with each of which there is a profile. A job on several nodes needs
-/// the same cap everywhere, so it may wait until the others are gone; so does one that has its nodes alone.
-fn caps_of(
-    looked: &Looked,
-    request: &Request,
-    (kind, unit): (&Kind, &UnitSpec),
-    caps: bool,
-) -> Vec<(Option<Power>, bool)> {
+/// cap that there is. Over several units it is never capped. Alone, it goes without one or with each that is `profiled`. A
+/// job on several nodes needs the same cap everywhere, so it may wait until the others are gone; so does one that has its
+/// nodes alone.
+fn caps_of(request: &Request, kind: &Kind, profiled: Vec<Power>) -> Vec<(Option<Power>, bool)> {
     if units_wanted(request) > 1 {
         return vec![(None, false)];
     }
     if let Some(cap) = kind.shared.filter(|_| request.nodes.get() == 1 && !request.exclusive) {
         return vec![(cap, false)];
     }
-    let profiled = if caps && kind.obeys { looked.caps(unit) } else { Vec::new() };
     let mut found: Vec<Option<Power>> = std::iter::once(None).chain(profiled.into_iter().map(Some)).collect();
     if let Some(shared) = kind.shared.filter(|_| !request.exclusive)
         && !found.contains(&shared)

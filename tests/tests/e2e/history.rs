@@ -8,7 +8,7 @@ fn three(submitter: &Submitter) -> Vec<u64> {
     let jobs = [("first", "exit 0"), ("second", "exit 4"), ("third", "exit 0")];
     jobs.iter()
         .map(|(name, script)| {
-            let job = submitter.detach(&["-J", name, "sh", "-c", script]);
+            let job = submitter.detach(&["-J", name, "--app", "three", "sh", "-c", script]);
             submitter.wait(job);
             job
         })
@@ -70,7 +70,7 @@ fn energy_as_sums() {
         ["cost_eur", "start_now_cost_eur", "saved_eur"].map(|key| sum[key].as_f64().expect(key));
     assert!((at_once - cost - saved).abs() < 1e-5, "{sum}");
     assert_eq!(json(&["--by", "job", "-n", "2"])["sums"].as_array().map(Vec::len), Some(2));
-    assert_eq!(json(&["--by", "application"])["sums"][0]["key"], "sh");
+    assert_eq!(json(&["--by", "application"])["sums"][0]["key"], "three");
     assert_eq!(json(&["--by", "application", "-t", "failed"])["sums"][0]["jobs"], 1);
     let days = json(&["--by", "day"]);
     let day = days["sums"].as_array().expect("days").last().expect("today").clone();

@@ -79,7 +79,7 @@ fn a_metered_node_learns_and_then_starts_at_the_learned_estimate() {
         "measured",
         "root+burn",
         "learned",
-        "job 5 waits: band: needs 2",
+        "job 5 waits: band: never: needs 2",
         "learned from 4 runs of root+burn, scaled from 2 cores to 4 cores",
     ];
     types(&tour("docs/power.md", "From a meter to an estimate"), &expected);

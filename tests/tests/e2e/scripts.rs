@@ -18,7 +18,8 @@ fn a_script_brings_its_options_and_the_command_line_wins() {
     write(submitter, "job.sh", script);
     let said = submitter.lrun(&["--script", "job.sh", "--", "a b", "-c"]).succeeded();
     assert_eq!(said, "in the script 3 a b -c\n");
-    assert_eq!(submitter.job(1)["application"], "job.sh");
+    let user = submitter.job(1)["user"].as_str().expect("a name").to_owned();
+    assert_eq!(submitter.job(1)["application"], format!("{user}+job.sh+_+-c"));
     let said = submitter.lrun(&["-c", "2", "--job-name=mine", "--script", "job.sh"]).succeeded();
     assert_eq!(said, "mine 2\n");
     write(submitter, "job.sh", "#!/bin/sh\n#LIMO -c 3\n#LIMO --nonsense\n");
@@ -82,7 +83,8 @@ fn a_command_is_taken_along() {
     write(submitter, "go", "");
     assert_eq!((submitter.wait(blocker), submitter.wait(job)), (Some(0), Some(0)));
     assert_eq!(submitter.read(format!("limo-{job}.out")), "taken along\n");
-    assert_eq!(submitter.job(job)["application"], "my-echo");
+    let user = submitter.job(job)["user"].as_str().expect("a name").to_owned();
+    assert_eq!(submitter.job(job)["application"], format!("{user}+my-echo+taken+along"));
     submitter.lrun(&["--bcast", "no-such-program"]).failed("command not found: no-such-program");
 }
 
