@@ -143,8 +143,7 @@ fn burn(cluster: &Cluster, loads: &Path, jobs: &[(&str, u64)]) -> Vec<Value> {
         |(cores, watts): &(&str, u64)| submitter.detach(&["--app", "burn", "-c", cores, "sh", "-c", &script(*watts)]);
     let ids: Vec<u64> = jobs.iter().map(submit).collect();
     ids.iter().for_each(|id| assert_eq!(submitter.wait(*id), Some(0)));
-    fs::remove_dir_all(loads).expect("removed");
-    fs::create_dir(loads).expect("made");
+    ids.iter().for_each(|id| fs::remove_file(loads.join(id.to_string())).expect("removed"));
     submitter.show(&ids)
 }
 
