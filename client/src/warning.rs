@@ -9,7 +9,7 @@ pub fn warn(program: &str, warning: &str) {
     tell(&format!("{program}: warning: {}\n", plain(warning)));
 }
 
-/// Returns false if this machine's directory of users says that there is no user of that name.
+/// Returns false if this machine knows for certain that no user has that name.
 pub fn may_be_user(name: &str) -> bool {
     !matches!(User::from_name(name), Ok(None))
 }

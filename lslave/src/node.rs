@@ -1,8 +1,8 @@
 //! The node: one place where every event arrives and everything that the daemon knows is kept.
 //!
 //! Split by where events come from: `master` (what it asks), `process` (what runs), `stream` (stdio), `stop` (ends),
-//! `suspend` (jobs that stand still), `lease` (jobs that end without the master), `meter` (watts), `energy` (of jobs), `caps` (limits of watts), `emulated` (hardware that is not there),
-//! `probe` (what the machine has).
+//! `suspend` (jobs that stand still), `lease` (jobs that end without the master), `meter` (watts), `energy` (of jobs),
+//! `caps` (limits of watts), `emulated` (hardware that is not there), `probe` (what the machine has).
 
 mod caps;
 mod emulated;

@@ -23,8 +23,8 @@ const VERSION: i64 = 2;
 /// "LimP" in ASCII: tells this file from any other file of SQLite, the journal among them.
 const APPLICATION: i64 = 0x4c69_6d50;
 
-/// `cap_mw` is -1 without a cap and `cores` 0 for any number, since SQLite takes no two nulls for equal. `jobs` are all that were ever learned from:
-/// a job counts once, also when its runs have left the window.
+/// `cap_mw` is -1 without a cap and `cores` 0 for any number, since SQLite takes no two nulls for equal. `jobs` are all
+/// that were ever learned from: a job counts once, also when its runs have left the window.
 const TABLES: &str = "
 BEGIN IMMEDIATE;
 CREATE TABLE keys (

@@ -31,7 +31,7 @@ pub struct Candidate {
     pub hardware: String,
     pub cap: Option<Power>,
     pub estimate: Estimate,
-    /// What the estimate is from, in words.
+    /// Source of the estimate, in words.
     pub origin: String,
     /// At the prices known for its duration, if it started now.
     pub cost: Option<Money>,

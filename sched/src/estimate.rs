@@ -15,7 +15,7 @@ use crate::apply::cores_on;
 use crate::state::State;
 use table::{Table, Value, fraction};
 
-/// What estimates are made from.
+/// Everything that estimates are made from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a> {
     pub profiles: &'a BTreeMap<ProfileKey, Profile>,
@@ -221,7 +221,7 @@ impl Looked {
         Some(Estimate { duration, power, energy: power * duration, source, runs })
     }
 
-    /// What the estimate is from, in words.
+    /// Describes the source of the estimate.
     pub fn origin(&self, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> String {
         let cores = cores_on(request, unit);
         let free = || self.value(unit, cores, None);

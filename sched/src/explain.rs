@@ -16,7 +16,7 @@ pub struct Possibility {
     pub unit: UnitId,
     pub cap: Option<Power>,
     pub estimate: Estimate,
-    /// What the estimate is from, in words.
+    /// Source of the estimate, in words.
     pub origin: String,
     /// If it started now, at the mean of the prices that are known for its duration; `None` if none is.
     pub cost: Option<Money>,

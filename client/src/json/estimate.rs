@@ -37,7 +37,7 @@ pub struct CandidateJson {
     pub hardware: String,
     pub cap_w: Option<f64>,
     pub estimate: EstimateJson,
-    /// What the estimate is from, in words.
+    /// Source of the estimate, in words.
     pub estimate_from: String,
     pub cost_eur: Option<f64>,
     pub waiting_eur: f64,

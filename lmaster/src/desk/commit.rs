@@ -371,8 +371,8 @@ fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
     }
 }
 
-/// What there is to learn: only from a run of a known application on one unit, under one cap and without a pause, that ended
-/// well by itself and whose energy was measured.
+/// Returns the lesson of a run: only if its application is known, it was on one unit, under one cap and without a pause,
+/// ended well by itself, and its energy was measured.
 fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sched::Node]) -> Option<Lesson> {
     let JobEnd::Ran { outcome: limo_model::Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else {
         return None;

@@ -2,8 +2,8 @@
 //!
 //! Idea: while energy is dear (low mode) a job goes where it needs least energy, and only as many run as hold the lower
 //! limit; while it is cheap (high mode) it goes where it ends soonest, up to the upper limit. Below the band, a unit that
-//! brings the draw into it comes before both; where none does, a unit that can be capped is, so that the job fits. A job that may wait (it has a deadline or a latest start) is planned for the
-//! cheapest hour in its reach. The upper limit is strict: a job starts only where the draw with it stays below the limit,
+//! brings the draw into it comes before both; if none does, a unit is capped so that the job fits. A job that may wait (it
+//! has a deadline or a latest start) is planned for the cheapest hour in its reach. The upper limit is strict: a job starts only where the draw with it stays below the limit,
 //! less a reserve, for all of its expected duration, as far as the limits are known; so a limit that falls finds no job
 //! above it. The lower limit is held by best effort, `lead` ahead of an expected end. Below it, where nothing else can start, a
 //! job that may be suspended starts although it will have to give way when the upper limit falls.
@@ -19,7 +19,8 @@
 //! only room can hold it back. `--immediate` looks at room only.
 //! Ignores: what the end of the known prices may bring; jobs further back than `depth`.
 //! Cost: jobs looked at x (kinds of units x nodes + running and planned jobs).
-//! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`, `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
+//! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`,
+//! `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
 use limo_model::{Energy, JobId, Money, Power, Request, Span, Time};
 

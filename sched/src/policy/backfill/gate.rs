@@ -3,8 +3,8 @@
 //! `easy` asks nothing. `powercap` (energy-budget-2017, section V-C) keeps the estimated draw below the upper limit and,
 //! while a budget's period runs, below the rate at which it is released. `energybud` (section IV) keeps what is released
 //! and not drawn from becoming negative for as long as any job is expected to run; once the first job has waited for
-//! `hold_after` its reservation is included. `reducepc` (section IV-D) lets jobs in order of the queue do the same, and later ones only what the rate
-//! leaves, lowered by the energy that the first job will need above it, spread until its start.
+//! `hold_after` its reservation is included. `reducepc` (section IV-D) lets jobs in order of the queue do the same, and
+//! later ones only what the rate leaves, lowered by the energy that the first job will need above it, spread until its start.
 //! The estimated draw is the idle draw of all nodes, also of those that sleep, and the estimates of all active jobs.
 
 use limo_model::{Energy, Power, Span, Time};
