@@ -15,8 +15,8 @@ struct ExplanationJson {
     mode: String,
     price_eur_per_mwh: Option<f64>,
     draw_w: f64,
-    band_low_w: f64,
-    /// `null` is no limit.
+    /// `null` is no limit, as in the one below.
+    band_low_w: Option<f64>,
     band_high_w: Option<f64>,
     candidates: Vec<CandidateJson>,
     /// How many there are beside these.
@@ -51,7 +51,7 @@ fn as_json(explanation: &Explanation, clock: &Clock) -> ExplanationJson {
         mode: explanation.mode.to_string(),
         price_eur_per_mwh: explanation.price.map(|price| price.eur_per_mwh()),
         draw_w: explanation.draw.watts(),
-        band_low_w: band.low().watts(),
+        band_low_w: (!band.low().is_zero()).then(|| band.low().watts()),
         band_high_w: (!band.high().is_unlimited()).then(|| band.high().watts()),
         candidates: explanation.candidates.iter().map(|candidate| CandidateJson::new(candidate, clock)).collect(),
         candidates_left_out: explanation.more,

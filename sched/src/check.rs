@@ -13,9 +13,9 @@ use thiserror::Error;
 use crate::apply::{allows_node, allows_unit, bar, cores_on, obstacle, units_wanted};
 use crate::index::Classes;
 use crate::plan::{Plan, Start};
-use crate::round::Wait;
 use crate::state::{Job, Node, Phase, Sleep};
 use crate::view::View;
+use crate::wait::Wait;
 
 /// A rule that a plan breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]

@@ -6,9 +6,10 @@ use crate::apply::bar;
 use crate::core::Core;
 use crate::estimate::{Known, Looked};
 use crate::policy::{Weighed, weigh};
-use crate::round::{Command, Wait};
+use crate::round::Command;
 use crate::timeline::{Respect, Timeline};
 use crate::view::{Choice, View};
+use crate::wait::Wait;
 
 /// One unit on which a job could run, or on which one that wants several nodes could have what it wants of each.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,6 +27,7 @@ mod state;
 mod structure;
 mod timeline;
 mod view;
+mod wait;
 
 pub use account::{Bill, cost_of};
 pub use became::Became;
@@ -39,7 +40,7 @@ pub use options::{Allocation, Horizon, Mode, ModeSetting, Options, Preempt, Pres
 pub use plan::{Plan, Start};
 pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;
-pub use round::{Account, Command, Finished, JobEnd, OverQuota, Round, ShownWait, StopReason, TaskCounts, Wait};
+pub use round::{Account, Command, Finished, JobEnd, Round, StopReason, TaskCounts};
 pub use standing::Standing;
 pub use state::{
     Array, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, PartEnd, Phase, Reading, Running, Settings,
@@ -47,3 +48,4 @@ pub use state::{
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};
+pub use wait::{OverQuota, ShownWait, Wait};

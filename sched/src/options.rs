@@ -65,6 +65,11 @@ impl Preset {
         self == Self::Limo
     }
 
+    /// Returns true if it starts a job only on units that no other job is on.
+    pub(crate) fn takes_whole_units(self) -> bool {
+        self == Self::LimoPrototype
+    }
+
     /// Whether it promises never to spend more than the budget of a period.
     pub fn keeps_budget(self) -> bool {
         matches!(self, Self::Powercap | Self::Energybud | Self::Reducepc)

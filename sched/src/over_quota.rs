@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverQuota {
-    /// So many of the user's jobs run or are about to.
+    /// So many of the user's jobs run or may start.
     Jobs { has: u32, most: u32 },
     /// Those have so many cores.
     Cores { needs: u32, has: u64, most: u32 },
@@ -38,8 +38,10 @@ impl OverQuota {
     /// As people read it; `until` is shown where it is given.
     pub fn shown(&self, until: Option<String>) -> String {
         match self {
-            Self::Jobs { has, most } => format!("{has} of {most} jobs at a time"),
-            Self::Cores { needs, has, most } => format!("needs {needs} cores, {has} of {most} are taken"),
+            Self::Jobs { has, most } => format!("{has} of {most} jobs run or may start"),
+            Self::Cores { needs, has, most } => {
+                format!("needs {needs} cores, jobs that run or may start have {has} of {most}")
+            }
             Self::Energy { needs, has, most, window, .. } => {
                 let until = until.map(|until| format!(", which ends at {until}")).unwrap_or_default();
                 format!("needs {needs}, {has} of {most} are used or expected in the {window}{until}")

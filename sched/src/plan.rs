@@ -3,7 +3,7 @@
 use limo_model::{Energy, Estimate, JobId, NodeId, Placement, Power, Time, UnitId};
 
 use crate::policy::Memo;
-use crate::round::Wait;
+use crate::wait::Wait;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {

@@ -3,7 +3,7 @@
 use limo_model::{Attempt, Cores, JobId, Memory, NodeId, PRIORITY_LIMIT, Span, SpecError, Time};
 use thiserror::Error;
 
-use crate::round::OverQuota;
+use crate::wait::OverQuota;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refused {

@@ -10,8 +10,9 @@ use super::{arrays, jobs, quota};
 use crate::became::Became;
 use crate::index::{begin_of, wants_to_be_alone};
 use crate::refused::Refused;
-use crate::round::{Finished, JobEnd, Wait};
+use crate::round::{Finished, JobEnd};
 use crate::state::{Assignment, Job, Phase, State};
+use crate::wait::Wait;
 
 /// Refuses conditions that contradict the rest of the request, or name jobs that are over or not there.
 pub(super) fn check(state: &State, request: &Request) -> Result<(), Refused> {

@@ -8,8 +8,8 @@ use super::{allows_unit, cores_on, eligible, jobs, units_wanted};
 use crate::estimate::{Known, estimate};
 use crate::index::Users;
 use crate::refused::Refused;
-use crate::round::{OverQuota, Wait};
 use crate::state::{Assignment, Charge, Clock, Job, Phase, State, Used};
+use crate::wait::{OverQuota, Wait};
 
 /// Refuses what nobody lets the user submit, or what there could never be room for.
 pub(super) fn check(state: &State, now: Time, request: &Request, tasks: u32) -> Result<(), Refused> {

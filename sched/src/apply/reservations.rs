@@ -10,8 +10,8 @@ use limo_model::{NodeId, Request, Reservation, Span, Time};
 use super::fits::{allows_node, fits_node};
 use crate::index::{Index, begin_of};
 use crate::refused::Refused;
-use crate::round::Wait;
 use crate::state::{Job, Node, Phase, State};
+use crate::wait::Wait;
 
 /// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s unless the master is told
 /// otherwise.

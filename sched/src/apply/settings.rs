@@ -6,7 +6,7 @@ use super::nodes::{settle, settle_nodes};
 use crate::mode::follow_setting;
 use crate::options::{ModeSetting, Options, Preset};
 use crate::refused::Refused;
-use crate::state::State;
+use crate::state::{Job, Phase, State};
 
 pub(super) fn limits(state: &mut State, now: Time, limits: &Curve<Band>) -> Result<(), Refused> {
     settle(state, now);
@@ -42,6 +42,9 @@ pub(super) fn mode(state: &mut State, mode: ModeSetting) -> Result<(), Refused> 
 }
 
 pub(super) fn policy(state: &mut State, preset: Preset, options: Options) -> Result<(), Refused> {
+    if preset != state.settings.preset {
+        forget_reasons(state);
+    }
     state.settings.preset = preset;
     state.settings.options = options;
     state.index.mode_until = None;
@@ -49,6 +52,16 @@ pub(super) fn policy(state: &mut State, preset: Preset, options: Options) -> Res
     index.queue_again(state);
     state.index = index;
     Ok(())
+}
+
+/// What another policy has said of the jobs in the queue.
+fn forget_reasons(state: &mut State) {
+    for id in state.queue.iter() {
+        if let Some(Job { phase: phase @ Phase::Waiting(_), .. }) = state.jobs.get_mut(id).map(Box::as_mut) {
+            *phase = Phase::Waiting(None);
+            state.index.untold.insert(id);
+        }
+    }
 }
 
 pub(super) fn profile(state: &mut State, key: &ProfileKey, profile: Option<Profile>) -> Result<(), Refused> {

@@ -9,9 +9,10 @@ use crate::check::check;
 use crate::options::RestRule;
 use crate::plan::{Plan, Start};
 use crate::policy::{policy, steer};
-use crate::round::{Command, Finished, JobEnd, Round, StopReason, Wait};
+use crate::round::{Command, Finished, JobEnd, Round, StopReason};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
+use crate::wait::Wait;
 
 /// Makes, checks and executes one plan; whether another one could find more to do.
 pub(super) fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {

@@ -4,9 +4,10 @@
 use limo_model::{JobId, Power, Time};
 
 use super::Core;
+use crate::apply::obstacle;
 use crate::options::RestRule;
-use crate::round::Wait;
 use crate::state::{Array, Job, Phase};
+use crate::wait::Wait;
 
 impl Core {
     /// Counts the jobs that wait, with the tasks of arrays in place of the arrays, also those that are not jobs yet.
@@ -26,7 +27,7 @@ impl Core {
         match told {
             Some(wait) => Some(self.still(now, id, wait.clone())),
             // A round tells all jobs that it looks at.
-            None if self.state.blocked.contains(id) => None,
+            None if self.state.blocked.contains(id) => self.blocked_by(now, id),
             None => Some(Wait::Depth { depth: self.state.settings.options.depth }),
         }
     }
@@ -39,16 +40,14 @@ impl Core {
                 Wait::Never { needs, most: self.most_left(now) }
             }
             Wait::Band { needs, left, until } => Wait::Band { needs, left, until: ahead(until) },
+            Wait::Resources { .. } if self.has_room(id) => self.behind_the_first(id),
             Wait::Resources { until } => Wait::Resources { until: ahead(until) },
             Wait::Budget { needs, left, until } => Wait::Budget { needs, left, until: ahead(until) },
             Wait::Behind { job, until } if self.job(job).is_some_and(Job::is_waiting) => {
                 Wait::Behind { job, until: ahead(until) }
             }
             // That job no longer waits: now the first of the queue must not be delayed.
-            Wait::Behind { .. } => match self.state.queue.iter().next().filter(|first| *first != id) {
-                Some(job) => Wait::Behind { job, until: None },
-                None => Wait::Resources { until: None },
-            },
+            Wait::Behind { .. } => self.behind_the_first(id),
             Wait::Reservation { reservation, .. } => {
                 let from = self.state.reservations.get(&reservation).map(|of| of.from).filter(|from| *from > now);
                 Wait::Reservation { reservation, from }
@@ -56,8 +55,31 @@ impl Core {
             Wait::Reserved { reservation, .. } if !self.state.reservations.contains_key(&reservation) => {
                 Wait::Resources { until: None }
             }
+            Wait::Quota(_) => self.blocked_by(now, id).unwrap_or(wait),
             Wait::Sooner { until } if until <= now => Wait::Resources { until: None },
             other => other,
+        }
+    }
+
+    /// Returns what keeps a job out of the queue, or the last task of an array.
+    fn blocked_by(&self, now: Time, id: JobId) -> Option<Wait> {
+        let last_task = || Some(Array::job_at(id, self.array(id)?.made.checked_sub(1)?));
+        obstacle(&self.state, now, id).or_else(|| obstacle(&self.state, now, last_task()?))
+    }
+
+    /// Returns true if by the last round as many nodes as the job needs have free what it needs; false if that is not counted.
+    fn has_room(&self, id: JobId) -> bool {
+        if self.state.settings.preset.takes_whole_units() || !self.state.index.capped.is_empty() {
+            return false;
+        }
+        let shape = self.job(id).and_then(|job| Some((self.state.index.shapes.find(&job.request)?, job)));
+        shape.is_some_and(|(shape, job)| !shape.is_picky && shape.room() >= job.request.nodes.get())
+    }
+
+    fn behind_the_first(&self, id: JobId) -> Wait {
+        match self.state.queue.iter().next().filter(|first| *first != id) {
+            Some(job) => Wait::Behind { job, until: None },
+            None => Wait::Resources { until: None },
         }
     }
 

@@ -11,10 +11,10 @@ use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 use super::{Policy, limo, prototype, steer};
 use crate::apply::draw_if_on;
 use crate::plan::{Plan, Start};
-use crate::round::Wait;
 use crate::state::{Job, Phase};
 use crate::timeline::{Reserved, Respect, Timeline};
 use crate::view::{Choice, View};
+use crate::wait::Wait;
 
 /// Which job is next, and who may pass whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,9 +28,9 @@ use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdi
 use super::offers::{AllWays, Ask, Found, Offer, Pools, Ways};
 use super::weigh::{patience, weigh};
 use crate::options::{Mode, ModeSetting, Preempt};
-use crate::round::Wait;
 use crate::state::{Clock, Job};
 use crate::view::View;
+use crate::wait::Wait;
 
 pub(super) static LIMO: Composition = Composition {
     order: Order::Conservative,

@@ -9,7 +9,8 @@ use limo_model::{
 use serde::{Deserialize, Serialize};
 
 use super::parts::PartEnd;
-use crate::round::{Account, StopReason, Wait};
+use crate::round::{Account, StopReason};
+use crate::wait::Wait;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {

@@ -6,7 +6,7 @@ use crate::lexer::{Line, lines, words};
 const LINE_LIMIT: usize = 400;
 
 /// Tests in which a sleep does not wait for something, and why.
-const SLEEPERS: [(&str, &str); 9] = [
+const SLEEPERS: [(&str, &str); 11] = [
     ("tests/src/until.rs", "looks again and again, with a limit: how the other tests wait for what reports no event"),
     ("tests/src/bin/limo-workload.rs", "a program whose work is to take its time"),
     ("tests/tests/e2e/master_crash.rs", "chooses the random instant of a kill"),
@@ -15,6 +15,8 @@ const SLEEPERS: [(&str, &str); 9] = [
     ("tests/tests/adversity/failures.rs", "chooses how long a failure lasts"),
     ("tests/tests/adversity/hostile.rs", "chooses how long an attack lasts"),
     ("tests/tests/adversity/probes.rs", "looks at a steady rate for as long as the run lasts"),
+    ("tests/tests/statements/life.rs", "chooses how long a failure lasts, and when the next thing happens"),
+    ("tests/tests/statements/looks.rs", "looks at a steady rate for as long as the run lasts"),
     ("tests/tests/e2e/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
 ];
 

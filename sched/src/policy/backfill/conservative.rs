@@ -17,9 +17,9 @@ use super::{estimate, is_kept_away, place, rest};
 use crate::index::{Class, Shape};
 use crate::plan::{Plan, Start};
 use crate::policy::Policy;
-use crate::round::Wait;
 use crate::state::Job;
 use crate::view::View;
+use crate::wait::Wait;
 
 pub(crate) static CONSERVATIVE: Conservative = Conservative;
 

@@ -12,8 +12,8 @@ use limo_model::{Energy, Power, Span, Time};
 use super::reservation::Reservation;
 use crate::budget::{Ledger, Obstacle};
 use crate::options::{Horizon, Preset};
-use crate::round::Wait;
 use crate::view::View;
+use crate::wait::Wait;
 
 pub(super) struct Gate<'a> {
     view: View<'a>,

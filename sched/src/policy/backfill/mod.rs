@@ -29,10 +29,10 @@ use crate::estimate::Known;
 use crate::index::Shape;
 use crate::options::Allocation;
 use crate::plan::{Plan, Start};
-use crate::round::Wait;
 use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
+use crate::wait::Wait;
 use gate::Gate;
 use reservation::Reservation;
 
@@ -199,7 +199,7 @@ impl<'a> Desk<'a> {
     /// Whether what the job could have is not counted exactly.
     fn is_picky(&self, job: JobId) -> bool {
         let shape = self.view.job(job).and_then(|job| self.view.index().shapes.find(&job.request));
-        shape.is_none_or(|shape| shape.is_picky)
+        shape.is_none_or(|shape| place::asks_each(&self.view, shape))
     }
 
     /// Why the first job waits, after all that was started.

@@ -13,10 +13,15 @@ use crate::state::{Job, Sleep};
 use crate::structure::Bits;
 use crate::view::{View, on_units};
 
+/// Returns true if each node has to be asked: a job of the shape is picky, or caps of another policy are left.
+pub(super) fn asks_each(view: &View<'_>, shape: &Shape) -> bool {
+    shape.is_picky || !view.index().capped.is_empty()
+}
+
 /// The most nodes that a job of the shape could have now: one that would be over before the reservation, and one that
 /// would not. Bounds; the second is exact where all units are taken whole.
 pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &Reservation) -> (u32, u32) {
-    if shape.is_picky {
+    if asks_each(view, shape) {
         return (u32::MAX, u32::MAX);
     }
     if view.options().allocation == Allocation::Any {
@@ -64,7 +69,7 @@ pub(super) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u3
 /// reservation stays out of its nodes.
 pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
     let wanted = job.request.nodes.get();
-    if !shape.is_picky && wanted > shape.room() {
+    if !asks_each(view, shape) && wanted > shape.room() {
         return None;
     }
     if view.options().allocation == Allocation::Contiguous {
@@ -73,7 +78,7 @@ pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Optio
     if job.request.accelerators.is_some() {
         return accelerators(view, shape, job, wanted);
     }
-    if shape.is_picky {
+    if asks_each(view, shape) {
         return picked(view, shape, job, wanted);
     }
     let mut placement = Placement::new();
@@ -184,8 +189,11 @@ pub(super) fn picked_count(view: &View<'_>, shape: &Shape, job: &Job) -> u32 {
 pub(super) fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
     let Some(of) = view.node(node) else { return false };
     let used = view.index().memory.get(node.0 as usize).copied().unwrap_or_default();
-    let is_empty = || of.units().all(|(unit, _)| view.index().cores_used(unit) == 0);
-    (!job.request.exclusive || is_empty())
+    let is_free = |unit: UnitId| view.index().cores_used(unit) == 0;
+    // Who shares a unit shares its cap, and these policies know none.
+    let is_uncapped = of.units().all(|(unit, _)| of.cap(unit.unit).is_none() || is_free(unit));
+    is_uncapped
+        && (!job.request.exclusive || of.units().all(|(unit, _)| is_free(unit)))
         && view.may_use(&job.request, of)
         && used.saturating_add(job.request.memory) <= of.spec.memory
 }
@@ -197,7 +205,7 @@ fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Re
     for way in &shape.ways {
         let class = view.index().classes.class(way.class);
         let mut free = free(view, way, Some(job));
-        if shape.is_picky {
+        if asks_each(view, shape) {
             let unfit: Vec<u32> = free.iter().filter(|at| !may_have(view, job, class.nodes[*at as usize])).collect();
             unfit.into_iter().for_each(|at| {
                 free.remove(at);

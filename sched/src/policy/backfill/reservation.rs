@@ -225,8 +225,11 @@ impl<'a> Walk<'a> {
         let contiguous = view.options().allocation == Allocation::Contiguous;
         let free: Option<Vec<Bits>> =
             contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way, Some(head.job))).collect());
-        let count =
-            if head.shape.is_picky { place::picked_count(view, head.shape, head.job) } else { head.shape.room() };
+        let count = if place::asks_each(view, head.shape) {
+            place::picked_count(view, head.shape, head.job)
+        } else {
+            head.shape.room()
+        };
         Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run: None }
     }
 
