@@ -13,11 +13,11 @@ use crate::workspace;
 /// The machines and units of limo-2018, below the workspace.
 const MACHINES: &str = "power/examples/limo-2018.toml";
 
-/// The text of a hardware file, with shortened durations.
+/// The text of a hardware file, with durations divided by `factor`.
 ///
 /// # Errors
 /// Where it is no hardware file.
-pub fn faster(text: &str) -> Result<String> {
+pub fn faster(text: &str, factor: i64) -> Result<String> {
     let mut file: toml::Table = text.parse().context("not TOML")?;
     let machines = file.get_mut("machine").and_then(toml::Value::as_array_mut).context("no machine")?;
     let units = machines.iter_mut().filter_map(|machine| machine.get_mut("unit")?.as_array_mut()).flatten();
@@ -26,7 +26,7 @@ pub fn faster(text: &str) -> Result<String> {
         let duration = application.get_mut("duration").with_context(|| format!("{name} has no duration"))?;
         let given = duration.as_str().unwrap_or_default();
         let given: Span = given.parse().with_context(|| format!("the duration of {name}"))?;
-        *duration = format!("{} ms", shortened(given).ms()).into();
+        *duration = format!("{} ms", shortened(given, factor).ms()).into();
     }
     Ok(toml::to_string(&file)?)
 }
@@ -74,8 +74,8 @@ pub fn example() -> Result<String> {
 ///
 /// # Errors
 /// Where they are no machines, or a file cannot be written.
-pub fn prepare(text: &str, machines: &Path, profiles_file: &Path) -> Result<Hardware> {
-    let text = faster(text).context("the machines cannot be used")?;
+pub fn prepare(text: &str, factor: i64, machines: &Path, profiles_file: &Path) -> Result<Hardware> {
+    let text = faster(text, factor).context("the machines cannot be used")?;
     std::fs::write(machines, &text).with_context(|| format!("cannot write {}", machines.display()))?;
     let hardware = Hardware::parse(machines, &text)?;
     let file = std::fs::File::create(profiles_file);
@@ -88,13 +88,14 @@ pub fn prepare(text: &str, machines: &Path, profiles_file: &Path) -> Result<Hard
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::pace::FACTOR;
     use limo_model::Power;
 
     #[test]
     fn the_machines_of_limo_2018_run_sixty_times_as_fast() {
         let example = example().expect("the example");
         let parse = |text: &str| Hardware::parse(Path::new("machines.toml"), text).expect("machines");
-        let (slow, fast) = (parse(&example), parse(&faster(&example).expect("faster")));
+        let (slow, fast) = (parse(&example), parse(&faster(&example, FACTOR).expect("faster")));
         assert_eq!(fast.machines.iter().map(|machine| machine.spec.units.len()).sum::<usize>(), 6);
         let (slow, fast) = (profiles(&slow), profiles(&fast));
         // Five benchmarks on five types of hardware: the two Xeons are of one type.

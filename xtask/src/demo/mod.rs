@@ -25,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use cluster::{Cluster, Programs};
 use measure::{end_of_all, measure};
+use pace::FACTOR;
 use prices::{Market, Prices};
 use record::Record;
 use replay::Stage;
@@ -153,13 +154,14 @@ fn live(dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
 async fn replay_all(programs: &Programs, dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
     let machines = dir.join("machines.toml");
     let profiles = dir.join("profiles.csv");
-    let hardware = hardware::prepare(&hour.machines, &machines, &profiles)?;
+    let hardware = hardware::prepare(&hour.machines, FACTOR, &machines, &profiles)?;
     let nodes = hardware.machines.iter().map(|machine| machine.spec.name.clone()).collect::<Vec<_>>();
     let mut records = Vec::new();
     for run in RUNS {
         let dir = dir.join(run.file_name());
         fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let stage = Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, hour };
+        let stage =
+            Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, hour, factor: FACTOR };
         records
             .push((run, replay::replay(&stage, run).await.with_context(|| format!("the run `{}` failed", run.name))?));
     }

@@ -4,30 +4,32 @@ use limo_model::{Span, Time};
 
 use super::workload;
 
-/// So much faster than the hour the demo runs: an hour in a minute.
+/// How many times faster than the hour the demo runs: an hour in a minute.
 pub const FACTOR: i64 = 60;
 
-/// When the hour begins on the clock on the wall.
+/// The begin of the hour on the wall clock, and the factor by which the hour runs faster there.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub begin: Time,
+    /// Positive.
+    pub factor: i64,
 }
 
 impl Pace {
     /// The time of the hour at a time on the wall.
     pub fn of_hour(self, wall: Time) -> Time {
-        workload::BEGIN + (wall - self.begin).scaled(FACTOR, 1)
+        workload::BEGIN + (wall - self.begin).scaled(self.factor, 1)
     }
 
     /// The time on the wall at a time of the hour.
     pub fn on_wall(self, hour: Time) -> Time {
-        self.begin + shortened(hour - workload::BEGIN)
+        self.begin + shortened(hour - workload::BEGIN, self.factor)
     }
 }
 
 /// How long a span of the hour lasts in the demo; at least a millisecond for a positive one.
-pub fn shortened(span: Span) -> Span {
-    let short = span.scaled(1, FACTOR);
+pub fn shortened(span: Span, factor: i64) -> Span {
+    let short = span.scaled(1, factor);
     if span > Span::ZERO { short.max(Span::from_ms(1)) } else { short }
 }
 
@@ -37,11 +39,19 @@ mod tests {
 
     #[test]
     fn a_minute_on_the_wall_is_an_hour() {
-        let pace = Pace { begin: Time::from_unix_ms(1_000_000) };
+        let pace = Pace { begin: Time::from_unix_ms(1_000_000), factor: FACTOR };
         assert_eq!(pace.of_hour(Time::from_unix_ms(1_060_000)), workload::END);
         assert_eq!(pace.on_wall(workload::END), Time::from_unix_ms(1_060_000));
         assert_eq!(pace.of_hour(Time::from_unix_ms(999_999)), Time::from_unix_ms(-60));
-        assert_eq!(shortened(Span::from_secs(44)), Span::from_ms(733));
-        assert_eq!(shortened(Span::from_ms(7)), Span::from_ms(1));
+        assert_eq!(shortened(Span::from_secs(44), FACTOR), Span::from_ms(733));
+        assert_eq!(shortened(Span::from_ms(7), FACTOR), Span::from_ms(1));
+    }
+
+    #[test]
+    fn at_a_tenth_of_real_time_six_minutes_on_the_wall_are_an_hour() {
+        let pace = Pace { begin: Time::from_unix_ms(1_000_000), factor: 10 };
+        assert_eq!(pace.on_wall(workload::END), Time::from_unix_ms(1_360_000));
+        assert_eq!(pace.of_hour(Time::from_unix_ms(1_036_000)), Time::from_unix_ms(360_000));
+        assert_eq!(shortened(Span::from_secs(44), 10), Span::from_ms(4_400));
     }
 }

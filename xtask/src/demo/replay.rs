@@ -9,14 +9,18 @@ use jiff::Timestamp;
 use limo_model::{Band, Curve, Span, Time};
 
 use super::cluster::{Cluster, Programs};
-use super::pace::Pace;
+use super::pace::{Pace, shortened};
 use super::record::Record;
 use super::workload::{self, Section};
 use super::{Hour, Run};
 
-/// What the policies call a short time, in a demo in which a second is a minute: a job starts in some 20 ms, and looks
-/// again soon. A reading is kept as soon as it comes, since a second without it would be a minute without.
-pub const MASTER: &str = r#"
+/// What the policies call a short time. Times of processes and messages are those of the wall: a job starts in some 20 ms,
+/// and looks again soon. Times of the hour shrink with it: nodes stay off or on for 12 s or 30 s, and jobs are spared for an
+/// hour. A reading is kept as soon as it comes, since a second without it would be a minute without.
+pub fn settings(policy: &str, factor: i64) -> String {
+    let of_hour = |secs| shortened(Span::from_secs(secs), factor);
+    format!(
+        r#"
 log = "warn"
 readings_every = "1ms"
 
@@ -24,19 +28,24 @@ readings_every = "1ms"
 lead = "100ms"
 suspect_for = "1s"
 steer_lead = "20ms"
-least_off = "200ms"
-least_on = "500ms"
-sparing = "1min"
+least_off = "{}"
+least_on = "{}"
+sparing = "{}"
 
 [initial]
-policy = "POLICY"
-"#;
+policy = "{policy}"
+"#,
+        of_hour(12),
+        of_hour(30),
+        of_hour(3_600)
+    )
+}
 
 /// Time to set limits and prices before the hour begins.
 const PREPARATION: Span = Span::from_secs(3);
 
-/// The whole of the work on the slowest units of all takes less; a job that is not over by then never will be.
-const GIVE_UP: Duration = Duration::from_secs(180);
+/// After the hour, in its time: all work on the slowest units takes less; a job that is not over by then never will be.
+const GIVE_UP: Span = Span::from_secs(3 * 3_600);
 
 /// What both runs share, and where this one keeps its files.
 pub struct Stage<'a> {
@@ -46,16 +55,18 @@ pub struct Stage<'a> {
     pub profiles: &'a Path,
     pub nodes: &'a [String],
     pub hour: &'a Hour,
+    /// How many times faster than the hour the run is.
+    pub factor: i64,
 }
 
 /// # Errors
 /// Where a program fails, or a job does not end with exit code 0.
 pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
-    let config = stage.write("lmaster.toml", &MASTER.replace("POLICY", run.policy))?;
+    let config = stage.write("lmaster.toml", &settings(run.policy, stage.factor))?;
     let mut cluster = Cluster::start(stage.programs, &stage.dir, &config).await?;
     let nodes: Vec<&str> = stage.nodes.iter().map(String::as_str).collect();
     cluster.add_nodes(stage.machines, &nodes).await?;
-    let pace = Pace { begin: now() + PREPARATION };
+    let pace = Pace { begin: now() + PREPARATION, factor: stage.factor };
     let (limits, prices) = (stage.limits(pace)?, stage.prices(pace)?);
     for arguments in [["profile", "import", text(stage.profiles)?].as_slice(), &["set", "price", text(&prices)?]] {
         cluster.ask("lconf", arguments).await?;
@@ -78,7 +89,7 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     }
     until(pace.on_wall(workload::END)).await;
     let waiting: Vec<&str> = ["wait"].into_iter().chain(jobs.iter().map(String::as_str)).collect();
-    let ended = tokio::time::timeout(GIVE_UP, async {
+    let ended = tokio::time::timeout(give_up(stage.factor), async {
         tokio::select! {
             ended = cluster.ask("lq", &waiting) => ended,
             Err(error) = later_limits(&cluster, stage, run, pace) => Err(error),
@@ -94,6 +105,11 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
     ended.context("the jobs took too long")??;
     eprintln!("demo: {}: all {} jobs ended", run.name, record.jobs.len());
     Ok(record)
+}
+
+/// How long to wait on the wall after the hour for the last job.
+fn give_up(factor: i64) -> Duration {
+    Duration::from_millis(shortened(GIVE_UP, factor).ms().unsigned_abs())
 }
 
 async fn tell_limits(cluster: &Cluster<'_>, band: Band) -> Result<()> {
@@ -187,10 +203,23 @@ mod tests {
 
     #[test]
     fn curves_are_written_on_the_wall() {
-        let pace = Pace { begin: Time::from_unix_ms(1_700_000_000_000) };
+        let pace = Pace { begin: Time::from_unix_ms(1_700_000_000_000), factor: 60 };
         let curve = Curve::new(vec![(Time::from_unix_ms(0), 1), (Time::from_unix_ms(37_500), 2)], Some(workload::END));
         let written = rows(&curve.expect("a curve"), pace, |at, value| format!("{at},{value}"), ",").expect("rows");
         let expected = "2023-11-14T22:13:20Z,1\n2023-11-14T22:13:20.625Z,2\n2023-11-14T22:14:20Z,\n";
         assert_eq!(written, expected);
+    }
+
+    #[test]
+    fn times_of_the_hour_scale_with_it_and_times_of_processes_do_not() {
+        let policy = |factor| {
+            let file: toml::Table = settings("fifo", factor).parse().expect("TOML");
+            assert_eq!(file["initial"]["policy"].as_str(), Some("fifo"));
+            let span = |key| file["policy"][key].as_str().expect("a text").parse::<Span>().expect("a span").ms();
+            ["lead", "suspect_for", "steer_lead", "least_off", "least_on", "sparing"].map(span)
+        };
+        assert_eq!(policy(60), [100, 1_000, 20, 200, 500, 60_000]);
+        assert_eq!(policy(10), [100, 1_000, 20, 1_200, 3_000, 360_000]);
+        assert_eq!((give_up(60), give_up(10)), (Duration::from_secs(180), Duration::from_secs(1_080)));
     }
 }

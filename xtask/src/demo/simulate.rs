@@ -11,15 +11,15 @@ use limo_model::{Curve, JobId, Outcome, Power, Span, Time, UnitKind};
 use limo_power::Hardware;
 use serde_json::{Value, json};
 
-use super::pace::{Pace, shortened};
+use super::pace::{FACTOR, Pace, shortened};
 use super::record::{JobRecord, Record};
-use super::replay::MASTER;
+use super::replay;
 use super::workload::{self, BEGIN};
 use super::{Hour, RUNS, Run, hardware};
 use crate::workspace;
 
 /// The simulation starts with the hour.
-const PACE: Pace = Pace { begin: BEGIN };
+const PACE: Pace = Pace { begin: BEGIN, factor: FACTOR };
 
 /// Builds `lsim`.
 ///
@@ -58,7 +58,7 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     fn write(dir: &'a Path, hour: &'a Hour) -> Result<Self> {
         let machines = dir.join("machines.toml");
-        let hardware = hardware::prepare(&hour.machines, &machines, &dir.join("profiles.csv"))?;
+        let hardware = hardware::prepare(&hour.machines, FACTOR, &machines, &dir.join("profiles.csv"))?;
         let text = fs::read_to_string(&machines).with_context(|| format!("cannot read {}", machines.display()))?;
         let scene = Self { dir, hour, hardware, settings: settings()? };
         scene.keep("platform.toml", &platform(&text)?)?;
@@ -104,7 +104,7 @@ impl<'a> Scene<'a> {
         let variants = if run.accelerators { variants } else { BTreeSet::new() };
         let mut jobs = Vec::new();
         for (at, section) in self.hour.day.sections() {
-            let subtime = shortened(at - BEGIN).secs();
+            let subtime = shortened(at - BEGIN, FACTOR).secs();
             for application in section.jobs() {
                 jobs.push(json!({
                     "id": jobs.len() + 1, "subtime": subtime, "res": 1, "profile": application,
@@ -127,7 +127,7 @@ impl<'a> Scene<'a> {
 
 /// What the live master is told of the policy, in the words of `lsim`, where no node can be suspect.
 fn settings() -> Result<Vec<String>> {
-    let master: toml::Table = MASTER.parse().context("the master's settings")?;
+    let master: toml::Table = replay::settings("limo", FACTOR).parse().context("the master's settings")?;
     let policy =
         master.get("policy").and_then(toml::Value::as_table).context("the master's settings have no policy")?;
     let told = policy.iter().filter(|(key, _)| *key != "suspect_for");
@@ -153,7 +153,7 @@ fn platform(text: &str) -> Result<String> {
 
 /// A curve of the hour on the demo's clock, counted from its begin.
 fn rows<T>(header: &str, curve: &Curve<T>, row: impl Fn(&T) -> String, end: &str) -> String {
-    let ms = |at: Time| shortened(at - BEGIN).ms();
+    let ms = |at: Time| shortened(at - BEGIN, FACTOR).ms();
     let steps = curve.steps().iter().map(|(at, value)| format!("{}ms,{}\n", ms(*at), row(value)));
     let last = curve.until().map(|until| format!("{}ms,{end}\n", ms(until)));
     format!("{header}\n{}", steps.chain(last).collect::<String>())
