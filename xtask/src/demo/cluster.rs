@@ -48,9 +48,14 @@ impl Programs {
         Ok(Self { dir, path })
     }
 
+    /// Where a program of Limo is.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
     /// A program of Limo that sees no setting of the person who runs the demo.
     fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(self.dir.join(name));
+        let mut command = Command::new(self.path_of(name));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("LIMO_") {
                 command.env_remove(name);

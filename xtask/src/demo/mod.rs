@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: replays limo-2018, section 4.4, against real daemons on loopback, an hour in a minute: blind to power,
-//! under the algorithm of limo-2018, under Limo, and once more where nobody tells Limo what the limits will be. All figures come
-//! from the emulated meters, as the journals of the masters hold them.
+//! under the algorithm of limo-2018, under Limo, and once more where nobody tells Limo what the limits will be. With `--slurm`
+//! the same jobs run under Slurm, too. All figures come from the emulated machines: from the journals of the masters, and
+//! under Slurm from what jobs and power programs logged.
 
 mod cluster;
 mod hardware;
@@ -12,6 +13,7 @@ mod record;
 mod replay;
 mod report;
 mod simulate;
+mod slurm;
 mod spread;
 mod svg;
 mod workload;
@@ -25,12 +27,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use cluster::{Cluster, Programs};
 use measure::{end_of_all, measure};
-use pace::FACTOR;
+use pace::{FACTOR, shortened};
 use prices::{Market, Prices};
 use record::Record;
 use replay::Stage;
 use report::{Report, RunReport};
-use workload::Day;
+use workload::{BEGIN, Day, END};
 
 use crate::workspace;
 
@@ -51,6 +53,9 @@ pub struct Arguments {
     /// The first of the random hours; each has the next number
     #[arg(long, value_name = "SEED", requires = "random", default_value_t = random::FIRST_SEED)]
     first_seed: u64,
+    /// Run the same jobs under the Slurm that this program starts, too; all runs then take six minutes for the hour
+    #[arg(long, value_name = "START_SH", conflicts_with = "simulate")]
+    slurm: Option<PathBuf>,
     /// Keep the journals and logs of the daemons in this directory, which must not exist yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -79,6 +84,9 @@ const RUNS: [Run; 4] = [
     Run { name: "limo, unwarned", forecast: false, ..LIMO },
 ];
 
+/// Slurm itself, beside the others with `--slurm` only.
+const SLURM: Run = Run { name: "slurm", policy: "slurm", forecast: false, accelerators: false, units: 4 };
+
 impl Run {
     fn file_name(self) -> String {
         self.name.replace(", ", "-")
@@ -106,6 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let market = Market::find()?;
     eprintln!("demo: prices: {}", market.source);
     let hour = Hour::of_2018(&market)?;
+    let slurm = arguments.slurm.as_deref().map(slurm::Scripts::find).transpose()?;
+    let factor = if slurm.is_some() { slurm::FACTOR } else { FACTOR };
     let place = Place::new(arguments.keep.as_deref())?;
     let name = if arguments.simulate { "demo/simulated.svg" } else { "demo/demo.svg" };
     let svg = match &arguments.svg {
@@ -122,9 +132,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         records
     } else {
-        live(place.path(), &hour)?
+        live(place.path(), &hour, slurm.as_ref(), factor)?
     };
-    let report = report(&records, &hour, &svg)?.beside(spread);
+    let report = report(&records, &hour, factor, &svg)?.beside(spread);
     let report = if arguments.simulate { report.simulated() } else { report };
     if arguments.json {
         println!("{}", report.json()?);
@@ -135,7 +145,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Runs all on real daemons.
-fn live(dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
+fn live(dir: &Path, hour: &Hour, slurm: Option<&slurm::Scripts>, factor: i64) -> Result<Vec<(Run, Record)>> {
     eprintln!("demo: building the programs in release");
     let programs = Programs::build()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -144,31 +154,38 @@ fn live(dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
         let mut terminate = signal(SignalKind::terminate())?;
         // Dropping the replay ends its daemons.
         tokio::select! {
-            records = replay_all(&programs, dir, hour) => records,
+            records = replay_all(&programs, dir, hour, (slurm, factor)) => records,
             _ = interrupt.recv() => bail!("interrupted; the daemons are stopped"),
             _ = terminate.recv() => bail!("told to end; the daemons are stopped"),
         }
     })
 }
 
-async fn replay_all(programs: &Programs, dir: &Path, hour: &Hour) -> Result<Vec<(Run, Record)>> {
+async fn replay_all(
+    programs: &Programs,
+    dir: &Path,
+    hour: &Hour,
+    (slurm, factor): (Option<&slurm::Scripts>, i64),
+) -> Result<Vec<(Run, Record)>> {
     let machines = dir.join("machines.toml");
     let profiles = dir.join("profiles.csv");
-    let hardware = hardware::prepare(&hour.machines, FACTOR, &machines, &profiles)?;
+    let hardware = hardware::prepare(&hour.machines, factor, &machines, &profiles)?;
     let nodes = hardware.machines.iter().map(|machine| machine.spec.name.clone()).collect::<Vec<_>>();
     let mut records = Vec::new();
-    for run in RUNS {
+    for run in slurm.map(|_| SLURM).into_iter().chain(RUNS) {
         let dir = dir.join(run.file_name());
         fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-        let stage =
-            Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, hour, factor: FACTOR };
-        records
-            .push((run, replay::replay(&stage, run).await.with_context(|| format!("the run `{}` failed", run.name))?));
+        let stage = Stage { programs, dir, machines: &machines, profiles: &profiles, nodes: &nodes, hour, factor };
+        let record = match slurm {
+            Some(scripts) if run.name == SLURM.name => slurm::replay(&stage, scripts, &hardware).await,
+            _ => replay::replay(&stage, run).await,
+        };
+        records.push((run, record.with_context(|| format!("the run `{}` failed", run.name))?));
     }
     Ok(records)
 }
 
-fn report(records: &[(Run, Record)], hour: &Hour, svg: &Path) -> Result<Report> {
+fn report(records: &[(Run, Record)], hour: &Hour, factor: i64, svg: &Path) -> Result<Report> {
     let (limits, prices) = (hour.day.limits()?, hour.prices.known()?);
     let end = end_of_all(records.iter().map(|(_, record)| record));
     let mut runs = Vec::new();
@@ -177,6 +194,7 @@ fn report(records: &[(Run, Record)], hour: &Hour, svg: &Path) -> Result<Report> 
         let figures = measure(record, &limits, &prices, end);
         let in_band = figures.in_band_share * 100.0;
         lines.push(svg::Line {
+            run: run.name,
             label: format!("{} on {} units: {in_band:.1} % inside", run.name, run.units),
             draw: &record.draw,
         });
@@ -187,7 +205,8 @@ fn report(records: &[(Run, Record)], hour: &Hour, svg: &Path) -> Result<Report> 
     }
     fs::write(svg, svg::draw(&lines, &limits, &prices, &hour.prices.source))
         .with_context(|| format!("cannot write {}", svg.display()))?;
-    Ok(Report::new(runs, hour.prices.source.clone(), svg.display().to_string()))
+    let hour_s = shortened(END - BEGIN, factor).ms() / 1_000;
+    Ok(Report::new(runs, hour_s, hour.prices.source.clone(), svg.display().to_string()))
 }
 
 /// Where the daemons keep their files.

@@ -108,7 +108,7 @@ pub async fn replay(stage: &Stage<'_>, run: Run) -> Result<Record> {
 }
 
 /// How long to wait on the wall after the hour for the last job.
-fn give_up(factor: i64) -> Duration {
+pub fn give_up(factor: i64) -> Duration {
     Duration::from_millis(shortened(GIVE_UP, factor).ms().unsigned_abs())
 }
 
@@ -158,7 +158,7 @@ impl Stage<'_> {
         self.write("prices.csv", &format!("time,price_eur_per_mwh\n{rows}"))
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.dir.join(name);
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
@@ -187,12 +187,12 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is not UTF-8 text", path.display()))
 }
 
-fn now() -> Time {
+pub fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-async fn until(time: Time) {
+pub async fn until(time: Time) {
     let rest = (time - now()).ms();
     tokio::time::sleep(Duration::from_millis(u64::try_from(rest).unwrap_or(0))).await;
 }

@@ -40,6 +40,8 @@ pub struct Report {
     emulated: bool,
     /// Neither daemons nor jobs ran: `lsim` said what they would have done.
     simulated: bool,
+    /// How many seconds on the wall the hour took.
+    hour_s: i64,
     price_source: String,
     svg: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +66,7 @@ impl RunReport {
     /// The system that limo-2018 measured in the place of this run: what it calls Limo is the prototype.
     fn published(&self) -> Option<Published> {
         match self.name {
-            "fifo" => Some(Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" }),
+            "fifo" | "slurm" => Some(Published { system: "SLURM", in_band: "16.9 %", cost: "0.05 EUR paid" }),
             "limo-prototype" => Some(Published { system: "Limo", in_band: "97.5 %", cost: "0.10 EUR earned" }),
             _ => None,
         }
@@ -72,8 +74,8 @@ impl RunReport {
 }
 
 impl Report {
-    pub fn new(runs: Vec<RunReport>, price_source: String, svg: String) -> Self {
-        Self { schema: SCHEMA, runs, emulated: true, simulated: false, price_source, svg, random_hours: None }
+    pub fn new(runs: Vec<RunReport>, hour_s: i64, price_source: String, svg: String) -> Self {
+        Self { schema: SCHEMA, runs, emulated: true, simulated: false, hour_s, price_source, svg, random_hours: None }
     }
 
     /// The same, of runs that were simulated.
@@ -116,8 +118,13 @@ impl Report {
         }
         let how =
             if self.simulated { "Simulated by lsim, without a process or a wattmeter" } else { "Emulated hardware" };
+        let time = match self.hour_s {
+            60 => "a minute".to_owned(),
+            360 => "six minutes".to_owned(),
+            seconds => format!("{seconds} s"),
+        };
         format!(
-            "{table}\n\n{how}; an hour in a minute, and every figure in the time of the hour.\nPrices: {}, \
+            "{table}\n\n{how}; an hour in {time}, and every figure in the time of the hour.\nPrices: {}, \
              each moment of the hour standing for 96.\nThe curves: {}\n",
             self.price_source, self.svg
         ) + &self.random_hours.as_ref().map_or_else(String::new, Spread::table)
@@ -151,7 +158,7 @@ mod tests {
             RunReport::new("fifo", 4, 80, &figures(0.169, 50_000)),
             RunReport::new("limo-prototype", 6, 80, &figures(0.975, -100_000)),
         ];
-        Report::new(runs, "an example".into(), "demo.svg".into())
+        Report::new(runs, 60, "an example".into(), "demo.svg".into())
     }
 
     #[test]
@@ -162,7 +169,7 @@ mod tests {
             "mean_wait_s": 90.0, "jobs": 80, "units": 6,
         });
         assert_eq!((&json["schema"], &json["runs"][1]), (&serde_json::json!(1), &expected));
-        assert_eq!(json["runs"][0]["name"], "fifo");
+        assert_eq!((&json["runs"][0]["name"], &json["hour_s"]), (&"fifo".into(), &60.into()));
         assert!(json.get("random_hours").is_none());
     }
 
@@ -178,5 +185,15 @@ mod tests {
         assert_eq!(cells("cost over the four days"), ["0.050 EUR paid", "0.100 EUR earned"]);
         assert_eq!(cells("mean wait"), ["1.5 min", "1.5 min"]);
         assert_eq!(cells("limo-2018 reports"), ["SLURM: 16.9 %, 0.05 EUR paid", "Limo: 97.5 %, 0.10 EUR earned"]);
+        assert!(table.contains("an hour in a minute,"), "{table}");
+    }
+
+    #[test]
+    fn slurm_stands_beside_slurm_and_takes_six_minutes() {
+        let mut report = Report { hour_s: 360, ..report() };
+        report.runs[0].name = "slurm";
+        let table = report.table();
+        assert!(table.contains("  SLURM: 16.9 %, 0.05 EUR paid  "), "{table}");
+        assert!(table.contains("an hour in six minutes,"), "{table}");
     }
 }

@@ -7,12 +7,16 @@ use limo_model::{Band, Curve, Power, Price, Time};
 use super::workload::{BEGIN, END};
 
 /// Colours that also differ in grey and for most colour-blind people; the lines differ in their dashes, too.
-const STYLES: [&str; 4] = [
-    "stroke=\"#d55e00\" stroke-width=\"1.3\" stroke-dasharray=\"5 2\"",
-    "stroke=\"#7a7a7a\" stroke-width=\"1.3\" stroke-dasharray=\"9 3 2 3\"",
-    "stroke=\"#0b4f8a\" stroke-width=\"1.8\"",
-    "stroke=\"#cc79a7\" stroke-width=\"1.1\" stroke-dasharray=\"1.5 1.5\"",
-];
+fn style(run: &str) -> &'static str {
+    match run {
+        "slurm" => "stroke=\"#000\" stroke-width=\"1.1\" stroke-dasharray=\"2 3\"",
+        "fifo" => "stroke=\"#d55e00\" stroke-width=\"1.3\" stroke-dasharray=\"5 2\"",
+        "limo-prototype" => "stroke=\"#7a7a7a\" stroke-width=\"1.3\" stroke-dasharray=\"9 3 2 3\"",
+        "limo" => "stroke=\"#0b4f8a\" stroke-width=\"1.8\"",
+        _ => "stroke=\"#cc79a7\" stroke-width=\"1.1\" stroke-dasharray=\"1.5 1.5\"",
+    }
+}
+
 const BAND: &str = "fill=\"#9ecf9e\" fill-opacity=\"0.55\"";
 const PRICE: &str = "stroke=\"#444\" stroke-width=\"1.3\"";
 
@@ -23,6 +27,7 @@ const RIGHT: f64 = 958.0;
 
 /// One run in the picture.
 pub struct Line<'a> {
+    pub run: &'a str,
     pub label: String,
     pub draw: &'a Curve<Power>,
 }
@@ -106,14 +111,14 @@ pub fn draw(lines: &[Line<'_>], limits: &Curve<Band>, prices: &Curve<Price>, pri
 
 /// Two lines of it.
 fn legend(lines: &[Line<'_>]) -> String {
-    let place = |index: usize| (LEFT + 320.0 * (index / 2) as f64, 44.0 + 18.0 * (index % 2) as f64);
+    let place = |index: usize| (LEFT + 300.0 * (index / 2) as f64, 44.0 + 18.0 * (index % 2) as f64);
     let mut svg = String::new();
-    for (index, (line, style)) in lines.iter().zip(STYLES).enumerate() {
-        let (x, y) = place(index);
+    for (index, line) in lines.iter().enumerate() {
+        let ((x, y), style) = (place(index), style(line.run));
         svg += &format!("<path d=\"M{x} {y}h34\" fill=\"none\" {style}/>\n");
         svg += &text(x + 42.0, y + 4.0, "start", &line.label);
     }
-    let (x, y) = place(4);
+    let (x, y) = place(lines.len());
     svg += &format!("<rect x=\"{x}\" y=\"{}\" width=\"34\" height=\"12\" {BAND}/>\n", y - 6.0);
     svg + &text(x + 42.0, y + 4.0, "start", "power band")
 }
@@ -129,7 +134,8 @@ fn upper(svg: &mut String, lines: &[Line<'_>], limits: &Curve<Band>) {
     }
     panel.grid(svg, 20.0, "draw (W, emulated)");
     minutes(svg, &panel);
-    for (line, style) in lines.iter().zip(STYLES) {
+    for line in lines {
+        let style = style(line.run);
         let path = panel.steps(line.draw.pieces(BEGIN, END).map(|(from, to, draw)| (from, to, draw.watts())));
         *svg += &format!("<path d=\"{path}\" fill=\"none\" {style}/>\n");
     }
@@ -169,7 +175,14 @@ mod tests {
         let steps = vec![(minute(0), "50 EUR/MWh"), (minute(30), "-20 EUR/MWh")];
         let steps = steps.into_iter().map(|(at, text)| (at, text.parse().expect("a price"))).collect();
         let prices = Curve::new(steps, None).expect("a curve");
-        let lines = [Line { label: "fifo".into(), draw: &fifo }, Line { label: "limo <6>".into(), draw: &limo }];
+        let line = |run, label: &str, draw| Line { run, label: label.into(), draw };
+        let lines = [
+            line("slurm", "slurm", &limo),
+            line("fifo", "fifo", &fifo),
+            line("limo-prototype", "prototype", &limo),
+            line("limo", "limo <6>", &limo),
+            line("limo, unwarned", "unwarned", &limo),
+        ];
         draw(&lines, &limits, &prices, "an example")
     }
 
@@ -191,6 +204,14 @@ mod tests {
             ["emulated", "draw (W, emulated)", "EUR/MWh", "time (min of the hour)", "power band", "limo &lt;6&gt;"];
         for text in texts {
             assert!(svg.contains(text), "{text}");
+        }
+        // Each run and the band have a place of their own in the legend; and each of five runs a line of its own style.
+        for place in ["M74 44", "M74 62", "M374 44", "M374 62", "M674 44", "x=\"674\" y=\"56\""] {
+            assert_eq!(svg.matches(place).count(), 1, "{place}");
+        }
+        let styles = ["slurm", "fifo", "limo-prototype", "limo", "limo, unwarned"].map(style);
+        for style in styles {
+            assert_eq!(svg.matches(style).count(), 2, "{style}");
         }
         assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count());
     }
