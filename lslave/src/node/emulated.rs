@@ -59,10 +59,9 @@ impl Node {
         }
     }
 
-    /// The job's process is gone after so long, where that is known: what it used, where that is.
-    pub(super) fn run_ends(&mut self, job: JobId, elapsed: Option<Span>) -> Option<Energy> {
+    /// The job's process is gone after so long, if that is known. Returns the energy that its work took, if it had any.
+    pub(super) fn work_ends(&mut self, job: JobId, elapsed: Option<Span>) -> Option<Energy> {
         self.emulation.work.remove(&job);
-        self.energy_ends(job, elapsed);
         let now = self.now();
         let model = self.model()?;
         match elapsed {
@@ -72,11 +71,10 @@ impl Node {
     }
 
     /// The job stands still, or goes on.
-    pub(super) fn run_suspended(&mut self, job: JobId, suspended: bool) {
-        self.energy_paused(job, suspended);
+    pub(super) fn work_paused(&mut self, job: JobId, paused: bool) {
         let now = self.now();
         let Some(model) = self.model() else { return };
-        if suspended {
+        if paused {
             model.suspend(job.0, now);
         } else {
             model.resume(job.0, now);

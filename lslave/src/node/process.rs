@@ -261,7 +261,8 @@ impl Node {
     fn leader_ended(&mut self, job: JobId, handle: Handle, ended: &Ended) {
         let span = |ms: u64| Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX));
         let elapsed = span(ended.elapsed);
-        let energy = self.run_ends(job, Some(elapsed));
+        self.energy_ends(job, Some(elapsed));
+        let energy = self.work_ends(job, Some(elapsed));
         let usage = Usage {
             elapsed,
             user_cpu: span(ended.user_cpu),
@@ -317,7 +318,8 @@ impl Node {
             };
         }
         for (job, mark) in sweeps {
-            self.run_ends(job, None);
+            self.energy_ends(job, None);
+            self.work_ends(job, None);
             if let Some(streams) = self.streams.get_mut(&job) {
                 streams.job_over();
                 // Those of a command that never ran end here.

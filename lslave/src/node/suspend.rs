@@ -40,7 +40,8 @@ impl Node {
         self.shepherd.order(&Order::Frozen { handle: running.handle, on: true });
         self.reach_all(job);
         self.confirm(job, number, Some(true));
-        self.run_suspended(job, true);
+        self.energy_paused(job, true);
+        self.work_paused(job, true);
     }
 
     /// The readings that follow show it.
@@ -87,7 +88,8 @@ impl Node {
     /// A suspended job is no more: its group runs, and the rest of it follows.
     pub(super) fn goes_on(&mut self, job: JobId) {
         self.reach_all(job);
-        self.run_suspended(job, false);
+        self.energy_paused(job, false);
+        self.work_paused(job, false);
     }
 
     /// Has every process of the job outside of its group stopped or continued, as its state is.
