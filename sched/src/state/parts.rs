@@ -33,7 +33,9 @@ pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
         usage.add(&part.usage);
         usage.elapsed = elapsed;
     }
-    usage.energy = usage.energy.filter(|_| parts.iter().all(|part| part.usage.energy.is_some()));
+    if parts.iter().any(|part| part.usage.energy.is_none()) {
+        (usage.energy, usage.confidence) = (None, 0);
+    }
     (worst.map_or(Outcome::Exited(0), |part| part.outcome.clone()), usage)
 }
 
@@ -44,7 +46,9 @@ mod tests {
 
     fn part(node: u32, outcome: Outcome, secs: i64, energy: Option<i64>) -> PartEnd {
         let elapsed = Span::from_secs(secs);
-        let usage = Usage { elapsed, user_cpu: elapsed, energy: energy.map(Energy::from_mj), ..Usage::default() };
+        let energy = energy.map(Energy::from_mj);
+        let confidence = energy.map_or(0, |_| 800);
+        let usage = Usage { elapsed, user_cpu: elapsed, energy, confidence, ..Usage::default() };
         PartEnd { node: NodeId(node), outcome, usage }
     }
 
@@ -70,8 +74,8 @@ mod tests {
     fn what_parts_used_is_added_up() {
         let (_, usage) = joined(&[part(0, Outcome::Exited(0), 5, Some(10)), part(1, Outcome::Exited(0), 3, Some(20))]);
         assert_eq!((usage.elapsed, usage.user_cpu), (Span::from_secs(5), Span::from_secs(8)));
-        assert_eq!(usage.energy, Some(Energy::from_mj(30)));
+        assert_eq!((usage.energy, usage.confidence), (Some(Energy::from_mj(30)), 800));
         let (_, usage) = joined(&[part(0, Outcome::Exited(0), 5, Some(10)), part(1, Outcome::Exited(0), 3, None)]);
-        assert_eq!(usage.energy, None, "half of it is no sum");
+        assert_eq!((usage.energy, usage.confidence), (None, 0), "half of it is no sum");
     }
 }
