@@ -1,7 +1,8 @@
 //! The state directory: made, locked for one master, and not on a network. Does not know what lies in it.
 
+use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -88,6 +89,49 @@ pub(crate) fn space(dir: &Path) -> io::Result<(u64, u64)> {
     Ok((bytes(stat.blocks_available()), bytes(stat.blocks())))
 }
 
+/// Why a file system takes nothing more from this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocked {
+    Full,
+    Quota,
+    ReadOnly,
+}
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Quota => "full by the quota of its user",
+            Self::ReadOnly => "read-only",
+        })
+    }
+}
+
+impl Blocked {
+    /// `None` for errors that have other causes.
+    fn of(error: &io::Error) -> Option<Self> {
+        match error.kind() {
+            io::ErrorKind::StorageFull => Some(Self::Full),
+            io::ErrorKind::QuotaExceeded => Some(Self::Quota),
+            io::ErrorKind::ReadOnlyFilesystem => Some(Self::ReadOnly),
+            _ => None,
+        }
+    }
+}
+
+/// As much as two steps of the shared index of SQLite's write-ahead log.
+const PROBE_BYTES: usize = 64 << 10;
+
+/// Writes a file to `dir` to find out whether that can be done, and removes it. What statvfs(3) says is not enough: it shows
+/// neither a quota nor that the kernel has made a file system read-only after an error.
+pub(crate) fn blocked(dir: &Path) -> Option<Blocked> {
+    let path = dir.join("probe");
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
+    let written = file.and_then(|mut file| file.write_all(&[0; PROBE_BYTES]));
+    let _ = fs::remove_file(&path);
+    Blocked::of(&written.err()?)
+}
+
 /// What a magic number of statfs(2) stands for, where that is a file system over a network: SQLite's locks and its
 /// shared memory are not to be trusted there. From linux/magic.h and the sources of the file systems.
 fn network_kind(magic: u32) -> Option<&'static str> {
@@ -119,6 +163,19 @@ mod tests {
         for (name, local) in [("ext4", 0xef53), ("xfs", 0x5846_5342), ("tmpfs", 0x0102_1994), ("btrfs", 0x9123_683e)] {
             assert_eq!(network_kind(local), None, "{name}");
         }
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_is_told_from_other_errors() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert_eq!(blocked(dir.path()), None);
+        assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 0, "the file is gone");
+        assert_eq!(blocked(&dir.path().join("missing")), None);
+        let of = |errno: Errno| Blocked::of(&io::Error::from_raw_os_error(errno as i32));
+        assert_eq!(of(Errno::ENOSPC), Some(Blocked::Full));
+        assert_eq!(of(Errno::EDQUOT), Some(Blocked::Quota));
+        assert_eq!(of(Errno::EROFS), Some(Blocked::ReadOnly));
+        assert_eq!(of(Errno::EIO), None);
     }
 
     #[test]

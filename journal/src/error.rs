@@ -1,11 +1,11 @@
-//! Why something did not work, one enum for each operation, and how an error of SQLite is told to be a full disk.
+//! Why something did not work, one enum for each operation, and how an error of SQLite is told to be a disk that takes nothing more.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::directory::free_bytes;
+use crate::directory::{self, Blocked};
 
 /// Why the journal could not be opened.
 #[derive(Debug, Error)]
@@ -28,8 +28,8 @@ pub enum OpenError {
     Newer { path: PathBuf, found: i64, known: i64 },
     #[error("{path} is damaged: {detail}")]
     Damaged { path: PathBuf, detail: String },
-    #[error("the disk of {path} is full: {detail}")]
-    Full { path: PathBuf, detail: String },
+    #[error("cannot write {path}: {why}")]
+    Full { path: PathBuf, why: Unwritable },
     #[error("the disk of {path} is full, and {what} has to be written before it can be used: make room first")]
     FullAndUnwritten { path: PathBuf, what: &'static str },
     #[error("cannot open {path}: {detail}")]
@@ -43,8 +43,8 @@ pub enum OpenError {
 /// failed may turn out to be there after all, so tell nobody that it failed before the recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CommitError {
-    #[error("the disk under the journal is full: {detail}")]
-    Full { detail: String },
+    #[error(transparent)]
+    Full(#[from] Unwritable),
     #[error("the journal could not be written: {detail}")]
     Database { detail: String },
     #[error("the batch does not fit the journal: {detail}")]
@@ -58,8 +58,8 @@ pub enum CommitError {
 /// Why the state on disk could not be taken up again. The journal goes on refusing; it can be tried again.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RecoverError {
-    #[error("the disk under the journal is full: {detail}")]
-    Full { detail: String },
+    #[error(transparent)]
+    Full(#[from] Unwritable),
     #[error("the journal could not be written: {detail}")]
     Database { detail: String },
     #[error(transparent)]
@@ -99,6 +99,14 @@ pub enum CompactError {
     Closed,
 }
 
+/// The disk takes nothing more, and what SQLite said of it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the disk under the journal is {blocked}: {detail}")]
+pub struct Unwritable {
+    pub blocked: Blocked,
+    pub detail: String,
+}
+
 /// The disk is almost full: what is left belongs to the jobs that were accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the disk under the journal is almost full: {} MiB are free, new jobs need {} MiB", free >> 20, needed >> 20)]
@@ -135,30 +143,32 @@ fn code(error: &sqlx::Error) -> Option<u32> {
     error.as_database_error()?.code()?.parse().ok()
 }
 
+const SQLITE_READONLY: u32 = 8;
 const SQLITE_IOERR: u32 = 10;
 const SQLITE_CORRUPT: u32 = 11;
 const SQLITE_FULL: u32 = 13;
 const SQLITE_CANTOPEN: u32 = 14;
 const SQLITE_NOTADB: u32 = 26;
 
-/// With less than this free, an error of input and output is taken for a full disk: SQLite reports some of them (no room
-/// for the shared index of the write-ahead log, a quota) as plain IO errors. One 32 KiB step of that index, twice.
-const NEARLY_NOTHING: u64 = 64 << 10;
-
-/// Whether `error` means that the disk of `dir` is full.
-pub(crate) fn is_full(error: &sqlx::Error, dir: &Path) -> bool {
-    match code(error).map(|code| code & 0xff) {
-        Some(SQLITE_FULL) => true,
-        Some(SQLITE_IOERR | SQLITE_CANTOPEN) => free_bytes(dir).is_ok_and(|free| free < NEARLY_NOTHING),
-        _ => false,
+impl Unwritable {
+    /// `None` if the error has another cause than a disk that takes nothing more. SQLite reports some of these disks (no
+    /// room for the shared index of the write-ahead log, a quota, a file system that the kernel has made read-only) as
+    /// other errors: then a file is written to find out.
+    pub(crate) fn of(error: &sqlx::Error, dir: &Path) -> Option<Self> {
+        let blocked = match code(error)? & 0xff {
+            SQLITE_FULL => Blocked::Full,
+            SQLITE_IOERR | SQLITE_CANTOPEN | SQLITE_READONLY => directory::blocked(dir)?,
+            _ => return None,
+        };
+        Some(Self { blocked, detail: error.to_string() })
     }
 }
 
 impl OpenError {
     /// From an error of SQLite while it opened `path`.
     pub(crate) fn from_sqlite(error: &sqlx::Error, path: &Path) -> Self {
-        if is_full(error, path.parent().unwrap_or(path)) {
-            return Self::Full { path: path.to_owned(), detail: error.to_string() };
+        if let Some(why) = Unwritable::of(error, path.parent().unwrap_or(path)) {
+            return Self::Full { path: path.to_owned(), why };
         }
         let (path, detail) = (path.to_owned(), error.to_string());
         match code(error).map(|code| code & 0xff) {

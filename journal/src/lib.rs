@@ -27,7 +27,10 @@ pub use ballast::BALLAST_BYTES;
 pub use batch::{Batch, Entry, FinishedRow, NodeRow, ReadingRow, Recovered, Submission};
 pub use changes::{ChangeItem, ChangeQuery, ChangeRow};
 pub use compact::Compaction;
-pub use error::{BallastError, CommitError, CompactError, NoRoom, OpenError, QueryError, ReadError, RecoverError};
+pub use directory::Blocked;
+pub use error::{
+    BallastError, CommitError, CompactError, NoRoom, OpenError, QueryError, ReadError, RecoverError, Unwritable,
+};
 pub use finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 pub use history::{History, HistoryEntry};
 pub use journal::{Journal, Pending, QUEUE_ROOM};

@@ -13,7 +13,7 @@ use crate::ballast::Ballast;
 use crate::batch::{Batch, Entry, Recovered, Submission};
 use crate::compact::{Compaction, Compactor, unused_bytes};
 use crate::directory::{Claim, LOCK_PATIENCE, claim, prepare_file};
-use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, RecoverError, is_full};
+use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, RecoverError, Unwritable};
 use crate::reader::{Reader, Shared};
 use crate::script::Script;
 use crate::{changes, finished, read, readings, schema};
@@ -47,8 +47,8 @@ pub(crate) struct Writer {
     last_seq: i64,
     pub(crate) ballast: Ballast,
     pub(crate) reader: Shared,
-    /// Why nothing is written before the ballast is back: the disk was full without it, too.
-    starved: Option<String>,
+    /// Why nothing is written before the ballast is back: without it, too, the disk took nothing.
+    starved: Option<Unwritable>,
     compactor: Compactor,
     /// Dropped last: nobody else may open the directory while a connection is open.
     _claim: Claim,
@@ -68,7 +68,7 @@ impl Writer {
         };
         let (conn, starved) = match conn {
             Ok(conn) => (Some(conn), None),
-            Err(OpenError::Full { detail, .. }) => (None, Some(detail)),
+            Err(OpenError::Full { why, .. }) => (None, Some(why)),
             Err(error) => return Err(error),
         };
         let mut reader = Reader::new(&path);
@@ -170,7 +170,7 @@ impl Writer {
         if let Err(error) = &result {
             tracing::error!(%error, batches = current.len(), "the journal refuses everything until it is recovered");
             let full = match error {
-                CommitError::Full { detail } => Some(detail.as_str()),
+                CommitError::Full(why) => Some(why.clone()),
                 _ => None,
             };
             self.stop(full).await;
@@ -201,39 +201,39 @@ impl Writer {
         Ok(())
     }
 
-    /// After a failed commit: takes the transaction back and gives the connection up. `full` says how it is known that
-    /// the disk is full, if it is.
-    async fn stop(&mut self, full: Option<&str>) {
+    /// After a failed commit: takes the transaction back and gives the connection up. `full` is set if the disk takes
+    /// nothing more.
+    async fn stop(&mut self, full: Option<Unwritable>) {
         if let Some(mut conn) = self.conn.take() {
             // After some errors SQLite has already rolled back; then there is no transaction, and that is right.
             let _ = sqlx::query("ROLLBACK").execute(&mut conn).await;
             let _ = conn.close().await;
         }
-        let Some(detail) = full else { return };
+        let Some(why) = full else { return };
         if self.ballast.release() {
-            tracing::warn!(dir = %self.dir.display(), "the disk is full: the ballast is gone, no new jobs until it is back");
+            tracing::warn!(dir = %self.dir.display(), %why, "the ballast is gone: no new jobs until it is back");
         } else {
-            self.starved = Some(detail.to_owned());
+            self.starved = Some(why);
         }
     }
 
     /// Begins the next generation, on a new connection, and reads what is on disk. On a disk that is full without the
     /// ballast, too, only reads.
     async fn recover(&mut self) -> Result<Recovered, RecoverError> {
-        if let Some(detail) = self.starved.take_if(|_| !self.ballast.is_present()) {
-            return self.read_only(detail).await;
+        if let Some(why) = self.starved.take_if(|_| !self.ballast.is_present()) {
+            return self.read_only(why).await;
         }
         self.starved = None;
         // With the ballast gone there may be room.
         while let Err(error) = self.begin_generation().await {
-            let detail = error.to_string();
-            let full = is_full(&error, &self.dir);
-            self.stop(full.then_some(&detail)).await;
-            if !full {
-                return Err(RecoverError::Database { detail });
+            let full = Unwritable::of(&error, &self.dir);
+            let is_other = full.is_none();
+            self.stop(full).await;
+            if is_other {
+                return Err(RecoverError::Database { detail: error.to_string() });
             }
-            if let Some(detail) = self.starved.take() {
-                return self.read_only(detail).await;
+            if let Some(why) = self.starved.take() {
+                return self.read_only(why).await;
             }
         }
         // The generation has begun, so there is a connection.
@@ -251,16 +251,17 @@ impl Writer {
     }
 
     /// Reads what is on disk where nothing can be written. Batches are refused until a later recovery succeeds.
-    async fn read_only(&mut self, detail: String) -> Result<Recovered, RecoverError> {
+    async fn read_only(&mut self, why: Unwritable) -> Result<Recovered, RecoverError> {
         let reader = Arc::clone(&self.reader);
         let mut reader = reader.lock().await;
-        let failed = |error: sqlx::Error| RecoverError::Full { detail: error.to_string() };
+        let blocked = why.blocked;
+        let failed = |error: sqlx::Error| RecoverError::Full(Unwritable { blocked, detail: error.to_string() });
         let conn = reader.open_alone().await.map_err(failed)?;
         let generation: i64 =
             sqlx::query_scalar("SELECT generation FROM meta").fetch_one(&mut *conn).await.map_err(failed)?;
         let (recovered, _) = read::recovered(conn, generation.cast_unsigned()).await?;
-        let reason = format!("the disk under the journal is full: {detail}");
-        self.starved = Some(detail);
+        let reason = why.to_string();
+        self.starved = Some(why);
         Ok(Recovered { read_only: Some(reason), ..recovered })
     }
 
@@ -316,8 +317,10 @@ impl From<serde_json::Error> for InsertError {
 fn refusal(error: InsertError, dir: &Path) -> CommitError {
     match error {
         InsertError::Encoding(detail) => CommitError::Encoding { detail },
-        InsertError::Sqlite(error) if is_full(&error, dir) => CommitError::Full { detail: error.to_string() },
-        InsertError::Sqlite(error) => CommitError::Database { detail: error.to_string() },
+        InsertError::Sqlite(error) => match Unwritable::of(&error, dir) {
+            Some(why) => why.into(),
+            None => CommitError::Database { detail: error.to_string() },
+        },
     }
 }
 

@@ -208,6 +208,48 @@ fn a_journal_that_is_opened_without_any_room_is_read_only_and_loses_nothing() {
     });
 }
 
+/// Makes a directory read-only for everyone who opens a file in it by its path, until it is dropped.
+struct Cover(PathBuf);
+
+impl Cover {
+    fn over(dir: PathBuf) -> Self {
+        let run = |command: &mut Command| assert!(command.arg(&dir).status().expect("mount runs").success());
+        run(Command::new("mount").arg("--bind").arg(&dir));
+        run(Command::new("mount").args(["-o", "remount,bind,ro"]));
+        Self(dir)
+    }
+}
+
+impl Drop for Cover {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// The disk is filled first, because the kernel makes nothing read-only in which a file is open for writing: the journal
+/// closes its files when it is told that the disk is full.
+#[test]
+fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable() {
+    let Some(disk) = SmallDisk::mount(8) else { return };
+    run(async {
+        let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let filler = disk.fill();
+        let (count, _) = until_refused(&journal, generation, 1).await;
+        fs::remove_file(filler).expect("removed");
+        let cover = Cover::over(disk.state_dir());
+        let recovered = journal.recover().await.expect("it can be read");
+        let reason = recovered.read_only.expect("it cannot be written");
+        assert!(reason.starts_with("the disk under the journal is read-only: "), "{reason}");
+        assert_eq!(recovered.entries, entries_up_to(count));
+        assert!(matches!(journal.restore_ballast().await, Err(BallastError::Write { .. })));
+        drop(cover);
+        journal.restore_ballast().await.expect("it is writable");
+        let recovered = journal.recover().await.expect("it is writable");
+        assert_eq!((recovered.read_only, recovered.entries), (None, entries_up_to(count)));
+        journal.commit(accepted(recovered.generation, count + 1)).await.expect("it is writable");
+    });
+}
+
 /// The message names what has to be written before anything can be read.
 #[test]
 fn a_new_or_restored_journal_is_refused_on_a_full_disk() {

@@ -343,7 +343,7 @@ impl Desk {
 
 /// What a client is told whose request could not be made durable.
 pub(super) fn not_written(reason: &str) -> MasterToClient {
-    let hint = "make room on the disk of the master's state directory, then try again".to_owned();
+    let hint = "make room on the disk of the master's state directory, or make it writable, then try again".to_owned();
     MasterToClient::Refused { reason: format!("the journal cannot be written: {reason}"), hint: Some(hint) }
 }
 

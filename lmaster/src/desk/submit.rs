@@ -43,7 +43,7 @@ impl Desk {
             return self.submitted_before(peer, job);
         }
         if let Some(trouble) = self.commits.trouble() {
-            let hint = "make room on the disk of the master's state directory; running jobs go on";
+            let hint = "make room on the disk of the master's state directory, or make it writable; running jobs go on";
             let reason = format!("new jobs are not accepted: {trouble}");
             return self.refuse(peer, reason, Some(hint));
         }

@@ -1,4 +1,4 @@
-//! The disk under the master's state fills up: new jobs are refused, a running one goes on and its end is not lost.
+//! The disk under the master's state fills up or fails: new jobs are refused, a running one goes on and its end is not lost.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -121,4 +121,32 @@ fn a_read_only_master_is_asked_and_a_job_goes_on() {
     assert!(!submitter.lconf(&["status"]).succeeded().contains("TROUBLE"));
     let compacted = submitter.lconf(&["journal", "compact"]).succeeded();
     assert!(compacted.starts_with("journal: ") && compacted.contains(" after"), "{compacted}");
+}
+
+/// The kernel makes the disk read-only, as it does after an error. Only mounting it anew makes it writable, for which the
+/// master has to end.
+#[test]
+fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
+    let Some(disk) = SmallDisk::mount_ext4(64) else { return };
+    let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
+    let submitter = cluster.submitter().clone();
+    disk.fail();
+    submitter.lrun(&["--detach", "true"]).failed("the disk under the journal is read-only");
+    let trouble = "the master is read-only: the disk under the journal is read-only";
+    let status = until("the master answers", || {
+        let status = submitter.lconf(&["status"]);
+        status.stdout.contains("TROUBLE").then_some(status.stdout)
+    });
+    assert!(status.contains(trouble), "{status}");
+    submitter.lrun(&["--detach", "true"]).failed("new jobs are not accepted: the master is read-only");
+    lrun.stdin.take().expect("piped").write_all(b"on and on\n").expect("lrun reads");
+    assert_eq!(lines.next().as_deref(), Some("on and on"));
+    assert_eq!(submitter.job(1)["state"], "running");
+    cluster.kill_master();
+    disk.repair();
+    cluster.start_master();
+    assert_eq!(finish(lrun).code, Some(3));
+    assert_eq!((&submitter.job(1)["exit_code"], &submitter.job(1)["state"]), (&3.into(), &"failed".into()));
+    until("jobs are accepted again", || (submitter.lrun(&["true"]).code == Some(0)).then_some(()));
+    assert!(!submitter.lconf(&["status"]).succeeded().contains("TROUBLE"));
 }
