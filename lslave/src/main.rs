@@ -30,7 +30,7 @@ use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limi
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::config::{Arguments, Settings};
 use crate::node::{Input, Node, Rhythm};
@@ -94,6 +94,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     raise_descriptor_limit().context("cannot raise the limit of open files")?;
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let spool = Spool::open(&settings.state_dir)?;
+    if let Err(error) = spool.probe() {
+        warn!(%error, "the state directory cannot be written: jobs are refused until it can");
+    }
     let boot =
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
     // If `lshepherd` is killed, its jobs become children of the daemon, which ends them.

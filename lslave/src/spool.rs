@@ -128,6 +128,16 @@ impl Spool {
         Ok(Self { attempts, instance, lock })
     }
 
+    /// Tells whether jobs can be recorded, by writing and removing a file.
+    ///
+    /// # Errors
+    /// If the directory cannot be written.
+    pub fn probe(&self) -> Result<(), SpoolError> {
+        let path = self.attempts.join("probe");
+        write_whole(&path, b"probe")?;
+        fs::remove_file(&path).map_err(failed("remove", &path))
+    }
+
     /// The file whose lock keeps other daemons out. Whoever has its description open holds the lock, too.
     pub fn lock(&self) -> &File {
         &self.lock

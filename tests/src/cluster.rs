@@ -138,9 +138,11 @@ impl Cluster {
 
     /// The same for a node that finds the master at another address.
     pub fn add_node_via(&mut self, node: &NodeSetup, address: &str) {
-        let state = self.dir.path().join(&node.name);
-        let mut arguments = vec!["--state-dir".to_owned(), state.display().to_string()];
-        arguments.extend(["--master".to_owned(), address.to_owned()]);
+        let mut arguments = vec!["--master".to_owned(), address.to_owned()];
+        if !node.options.iter().any(|option| option == "--state-dir") {
+            let state = self.dir.path().join(&node.name);
+            arguments.extend(["--state-dir".to_owned(), state.display().to_string()]);
+        }
         arguments.extend(["--name".to_owned(), node.name.clone()]);
         arguments.extend(node.options.iter().cloned());
         let mut variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];

@@ -1,8 +1,10 @@
 //! The disk under the master's state fills up or fails: new jobs are refused, a running one goes on and its end is not lost.
+//! A node whose disk is full takes no jobs, and loses none.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 use limo_tests::{Cluster, Setup, SmallDisk, finish, until};
 
@@ -149,4 +151,29 @@ fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
     assert_eq!((&submitter.job(1)["exit_code"], &submitter.job(1)["state"]), (&3.into(), &"failed".into()));
     until("jobs are accepted again", || (submitter.lrun(&["true"]).code == Some(0)).then_some(()));
     assert!(!submitter.lconf(&["status"]).succeeded().contains("TROUBLE"));
+}
+
+/// The daemon is killed, and the next one finds a full disk: it says so at once, and the master within 15 s of the first
+/// job. No job is lost, and the node takes jobs again when there is room.
+#[test]
+fn a_node_that_returns_to_a_full_disk_takes_no_job_until_there_is_room() {
+    let Some(disk) = SmallDisk::mount(1) else { return };
+    let state = disk.path().join("state").display().to_string();
+    let setup = Setup::default().master(&["--suspect-for", "5s"]);
+    let mut cluster = setup.node("n1", &["--cpus", "2", "--state-dir", &state]).start();
+    let submitter = cluster.submitter().clone();
+    cluster.kill_node("n1");
+    disk.fill();
+    cluster.start_node("n1");
+    cluster.await_node("n1");
+    let said = "the state directory cannot be written: jobs are refused until it can";
+    assert!(cluster.node_log("n1").contains(said), "{}", cluster.node_log("n1"));
+    let job = submitter.detach(&["sh", "-c", "exit 8"]);
+    let begin = Instant::now();
+    until("the node is suspect", || (cluster.node_report("n1")?["state"] == "suspect").then_some(()));
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    assert!(cluster.master_log().contains("No space left on device"), "{}", cluster.master_log());
+    assert_eq!(submitter.state(job), "waiting");
+    disk.make_room();
+    assert_eq!(submitter.wait(job), Some(8));
 }
