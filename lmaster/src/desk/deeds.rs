@@ -3,11 +3,16 @@
 use limo_model::JobId;
 use limo_sched::Event;
 
+use super::live::Live;
 use super::numbers::Numbers;
 use super::{Desk, PeerId};
 
 /// Jobs that something is done to at a time: a few milliseconds in which nobody else is served.
 pub(super) const DEEDS: usize = 500;
+
+/// Bytes of launches that a slice takes out of the journal: SQLite reads each page that it frees, and whoever asks for
+/// something meanwhile waits for that.
+const FREED: usize = 16 << 20;
 
 /// What is done to each job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +42,20 @@ impl Desk {
     /// One slice. Returns whether that was the last.
     pub(super) fn go_on_with(&mut self, peer: PeerId, doing: &mut Doing) -> bool {
         let by = self.caller(peer).map(|caller| caller.user.clone()).unwrap_or_default();
-        for job in doing.left.take(DEEDS) {
+        for job in doing.left.take(self.slice(doing)) {
             self.act(peer, job, (doing.deed, &by));
         }
         doing.left.is_empty()
+    }
+
+    /// How many jobs the next slice has.
+    fn slice(&self, doing: &Doing) -> usize {
+        if !matches!(doing.deed, Deed::Cancel | Deed::Signal(_)) {
+            return DEEDS;
+        }
+        let sizes = doing.left.iter().take(DEEDS).map(|job| self.live.get(&job).map_or(0, Live::size));
+        let before = sizes.scan(0, |sum, size| Some(std::mem::replace(sum, *sum + size)));
+        before.take_while(|before| *before < FREED).count()
     }
 
     /// A job may have changed since the slice before: then there is nothing to do.

@@ -20,6 +20,8 @@ pub struct Live {
     pub uid: u32,
     /// How many encoded bytes its request and its command take.
     own_size: u32,
+    /// The same of its launch, once that is shared.
+    launch_size: u32,
     /// The core's, which is gone from there before the end is on disk.
     pub request: Arc<Request>,
     /// The command and its arguments.
@@ -32,7 +34,12 @@ impl Live {
     pub fn new((job, key, uid): (JobId, SubmissionKey, u32), request: Arc<Request>, mut launch: Launch) -> Self {
         let argv = std::mem::take(&mut launch.argv);
         let own_size = own_size(&request, &argv);
-        Self { job, key, uid, own_size, request, argv, launch: Arc::new(launch) }
+        Self { job, key, uid, own_size, launch_size: 0, request, argv, launch: Arc::new(launch) }
+    }
+
+    /// How many bytes its request and its launch take in the journal.
+    pub(super) fn size(&self) -> usize {
+        self.own_size as usize + self.launch_size as usize
     }
 
     /// The launch of one job of it, whole. The entries of an array, of which there may be a million, stay here.
@@ -157,6 +164,8 @@ impl Launches {
                 (size, own + size)
             }
         };
+        // Both are parts of a frame.
+        live.launch_size = u32::try_from(size).unwrap_or(u32::MAX);
         used.jobs += 1;
         used.memory += more;
         used.journal += own + size;
@@ -165,8 +174,7 @@ impl Launches {
 
     /// The job is gone, and with the last that has it its launch. Returns whether much was freed since it last returned so.
     pub(super) fn release(&mut self, live: Live) -> bool {
-        let own = live.own_size as usize;
-        let size = self.all.get(&live.launch).copied().unwrap_or_default();
+        let (own, size) = (live.own_size as usize, live.launch_size as usize);
         // The job's and the one here.
         let less = if Arc::strong_count(&live.launch) == 2 {
             self.all.remove(&live.launch);

@@ -60,6 +60,25 @@ fn changes_of_many_jobs_are_made_in_slices() {
     assert!(words(&bench.heard(owner)).iter().any(|word| word == "Answer"));
 }
 
+/// 16 MiB are 41.9 launches of 400 kB: the 42nd is the last of a slice.
+#[test]
+fn jobs_with_large_environments_are_cancelled_in_smaller_slices() {
+    let mut bench = Bench::new();
+    let owner = bench.client(7);
+    for key in 0..60 {
+        let ClientToMaster::SendExec(mut exec) = named(key) else { panic!("another message") };
+        exec.launch.env = vec![(b"X".to_vec(), vec![b'x'; 400_000])];
+        bench.say(owner, ClientToMaster::SendExec(exec));
+    }
+    bench.heard(owner);
+    bench.slow_turns = true;
+    bench.say(owner, change(Change::Cancel((1..=60).map(JobId).collect())));
+    let left = |desk: &Desk| desk.core.jobs().count();
+    assert_eq!(left(&bench.desk), 18, "so few jobs need no turn for the first slice");
+    assert_eq!(turns(&mut bench, left), [0]);
+    assert_eq!(words(&bench.heard(owner)).last().map(String::as_str), Some("Answer"));
+}
+
 #[test]
 fn jobs_are_sifted_in_slices() {
     let (mut bench, owner) = queue();
