@@ -55,7 +55,7 @@ pub use pace::{Pace, Work, pace};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reservation::Reservation;
-pub use spread::{SPREAD_LIMIT, Spread, SpreadError};
+pub use spread::{Spread, SpreadError};
 pub use tasks::{TASKS_LIMIT, Tasks, TasksError};
 pub use text::{clip, clip_lossy};
 pub use time::{Span, Time};

@@ -13,7 +13,7 @@ use thiserror::Error;
 use crate::job::{Cores, Request};
 
 /// Most tasks of one job: a node keeps two pipes open for each of its own.
-pub const SPREAD_LIMIT: u32 = 100_000;
+const SPREAD_LIMIT: u32 = 100_000;
 
 /// What the user of a job of several tasks asked for. The nodes and the cores of its [`Request`] follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

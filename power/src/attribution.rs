@@ -2,7 +2,7 @@
 //!
 //! Between two looks at the meter the machine draws its idle draw and what its runs draw on top. That is shared out by
 //! their weights, which are what each was expected to draw, and by how long each ran meanwhile. A run that has the machine
-//! alone so gets all of it. The idle draw is the mean of what the meter shows while nothing runs, over about the last minute
+//! to itself therefore gets all of it. The idle draw is the mean of what the meter shows while nothing runs, over about the last minute
 //! of it; until that was seen, what the operator wrote.
 //!
 //! How sure an energy is: 1 for a run that was alone, else its mean part of all that was shared out, since an error in what
@@ -15,7 +15,7 @@ use std::time::Duration;
 use limo_model::{Energy, Power};
 
 /// Values of a meter from which its noise no longer counts much.
-pub const ENOUGH_LOOKS: u32 = 10;
+const ENOUGH_LOOKS: u32 = 10;
 
 /// Idle draw is the mean over this much of the newest time in which nothing ran.
 const MEMORY: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ const MEMORY: Duration = Duration::from_secs(60);
 /// After a run the meter may still show some of it, and the machine cools down.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// In tenths: of a run that was seen for less, no energy is told.
+/// In tenths of a run's time: if the meter covered less of it, the run has no energy.
 const SEEN: u32 = 9;
 
 /// The energy of the runs of one machine. Times are by a clock that is never set, and do not go back.
@@ -33,7 +33,7 @@ pub struct Attribution {
     /// The newest look.
     seen_until: Duration,
     runs: BTreeMap<u64, Run>,
-    /// From when on nothing is seen of the last run.
+    /// Until then the meter may still show some of the last run, which is over.
     quiet_since: Duration,
 }
 

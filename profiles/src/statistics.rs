@@ -27,7 +27,7 @@ pub struct Measurement {
 }
 
 /// Confidence from which an energy is taken for the run's own.
-pub const SURE: u16 = 800;
+const SURE: u16 = 800;
 
 /// Runs whose energy is known to be their own. Fewer than [`ENOUGH`] of them do not stand for the key: then all.
 pub fn surest(window: &[(Measurement, u16)]) -> Vec<Measurement> {

@@ -331,17 +331,6 @@ impl Core {
         self.state.jobs_on(node)
     }
 
-    /// The same for all nodes at once, by unit.
-    pub fn occupancy(&self) -> BTreeMap<UnitId, Vec<JobId>> {
-        let mut jobs: BTreeMap<UnitId, Vec<JobId>> = BTreeMap::new();
-        for (id, job) in self.state.active.iter().filter_map(|id| self.state.jobs.get(id).map(|job| (id, &**job))) {
-            for unit in job.assignment().into_iter().flat_map(|a| &a.placement).flat_map(|part| part.units()) {
-                jobs.entry(unit).or_default().push(id);
-            }
-        }
-        jobs
-    }
-
     /// The budget of the period that runs: what was released, consumed and reserved so far.
     pub fn counter(&self) -> Option<&Counter> {
         self.state.spending.counter()

@@ -4,7 +4,7 @@
 //! Cores. Between two measured counts the draw is interpolated linearly, the duration by logarithms. On more cores than
 //! were measured a job draws in proportion, but no more than the nameplate says of so many cores, and takes as long: no
 //! speed-up is assumed. On fewer it draws what the nameplate says of them, but no more than was measured, and takes longer
-//! in proportion. Draws that are not known are so taken for higher than they are, rather than for lower.
+//! in proportion. An unmeasured draw is therefore overestimated rather than underestimated.
 //!
 //! Caps. Between two measured caps the logarithms of duration and draw are interpolated over that of the cap; the run
 //! without a cap stands where a cap begins to bite. For a count of cores without measured caps, those of another count tell
