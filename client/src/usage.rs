@@ -95,7 +95,7 @@ impl Wrong {
             _ => return Self { message: plain_words(&message), hints },
         };
         if let Some(advice) = instead(unknown) {
-            return Self { message: format!("there is no option `{unknown}`"), hints: vec![advice] };
+            return Self { message: format!("unknown option `{unknown}`"), hints: vec![advice] };
         }
         // clap takes the first digit of a negative value for a short option.
         let is_negative =
@@ -161,6 +161,6 @@ mod tests {
              lq: hint: try `lq --help`\n",
         );
         check(&["lq", "-5min"], "lq: error: `-5min`: a value cannot be negative here\nlq: hint: try `lq --help`\n");
-        check(&["lq", "--licenses=2"], "lq: error: there is no option `--licenses`\nlq: hint: there are none\n");
+        check(&["lq", "--licenses=2"], "lq: error: unknown option `--licenses`\nlq: hint: there are none\n");
     }
 }

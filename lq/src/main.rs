@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<u8, Failure> {
     let Args { list, json, master, command } = args;
     if command.is_some() && list != ListArgs::default() {
-        let failure = Failure::new("the options of the table stand before no command");
+        let failure = Failure::new("table options cannot be combined with a subcommand");
         return Err(failure.hint("`lq COMMAND --help` shows those of a command, which follow it"));
     }
     if json && command.as_ref().map_or(Some(&list.view), view).is_some_and(for_people) {

@@ -43,7 +43,7 @@ async fn wrong_command_lines() {
     check(&["-t", "ZZ"], &text).await;
     check(
         &["-a", "nodes"],
-        "lq: error: the options of the table stand before no command\n\
+        "lq: error: table options cannot be combined with a subcommand\n\
          lq: hint: `lq COMMAND --help` shows those of a command, which follow it\n",
     )
     .await;
