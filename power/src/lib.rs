@@ -23,7 +23,7 @@ mod percent;
 mod site;
 
 pub use access::{Access, AccessError};
-pub use attribution::{Attributed, Attribution, ENOUGH_LOOKS};
+pub use attribution::{Attributed, Attribution};
 pub use cap::{
     Cap, CapChoice, CapChoiceError, CapError, CapFailure, ClockCap, HwmonCap, IpmiCap, Keeper, KeeperError, Kept,
     NVIDIA_SMI, NvmlCap, Originals, Rapl, RedfishCap, SmiCap,
@@ -37,6 +37,7 @@ pub use meter::{
     Wattmeter, sensors, wattmeters,
 };
 pub use model::{Emulated, Plan, Share};
+pub use noise::Noise;
 pub use nvml::{Gpu, GpuError, GpuId, Gpus, LIBRARY as NVML_LIBRARY};
 pub use percent::{Percent, PercentError};
 pub use site::Site;

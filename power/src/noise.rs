@@ -4,15 +4,16 @@ use crate::percent::Percent;
 
 /// A sequence of pseudo-random numbers.
 #[derive(Debug, Clone)]
-pub(crate) struct Noise(u64);
+pub struct Noise(u64);
 
 impl Noise {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Any seed is good.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next number of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,7 +25,7 @@ impl Noise {
     pub(crate) fn factor(&mut self, spread: Percent) -> i64 {
         let spread = u64::from(spread.millionths());
         // At most 1.5 million, which fits; the modulo is biased by less than 1e-13.
-        (1_000_000 - spread + self.next() % (2 * spread + 1)) as i64
+        (1_000_000 - spread + self.next_u64() % (2 * spread + 1)) as i64
     }
 }
 
@@ -41,7 +42,7 @@ mod tests {
     fn the_published_sequence() {
         // The first numbers of the reference implementation for seed 1234567.
         let mut noise = Noise::new(1_234_567);
-        assert_eq!([noise.next(), noise.next()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+        assert_eq!([noise.next_u64(), noise.next_u64()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
     }
 
     #[test]

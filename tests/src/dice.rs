@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-/// splitmix64 (Steele, Lea, Flood 2014): any seed is good.
+use limo_power::Noise;
+
 #[derive(Debug, Clone)]
-pub struct Dice(u64);
+pub struct Dice(Noise);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Noise::new(seed))
     }
 
     /// The seed that `variable` names, or a fresh one. Printed, so that a failure can be had again.
@@ -16,14 +17,11 @@ impl Dice {
         let given = std::env::var(variable).ok();
         let seed = given.map_or_else(fresh, |text| text.parse().expect("a seed is a number"));
         println!("{variable}={seed}");
-        Self(seed)
+        Self::new(seed)
     }
 
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// 0 to `sides` - 1.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use limo_model::{Power, Span};
-use limo_power::Hardware;
+use limo_power::{Hardware, Noise};
 use toml::{Table, Value};
 
 use super::Hour;
@@ -37,26 +37,18 @@ const RESERVE: f64 = 0.01;
 /// How often a band is drawn before its machines are given up.
 const ATTEMPTS: usize = 10_000;
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
+struct Random(Noise);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     /// From `low` to `high`, both included.
     fn among(&mut self, low: usize, high: usize) -> usize {
         let count = (high - low) as u64 + 1;
-        low + usize::try_from(self.next() % count).unwrap_or_default()
+        low + usize::try_from(self.0.next_u64() % count).unwrap_or_default()
     }
 
     /// A factor from `1 / most` to `most`.
     fn factor(&mut self, most: f64) -> f64 {
-        let unit = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let unit = (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
         most.powf(2.0 * unit - 1.0)
     }
 }
@@ -66,7 +58,7 @@ impl Random {
 /// # Errors
 /// Where the example is not the machines of limo-2018.
 pub fn hour(seed: u64, example: &str, market: &Market) -> Result<Hour> {
-    let mut random = Random(seed);
+    let mut random = Random(Noise::new(seed));
     let models = Models::of(example)?;
     let cluster = models.cluster(&mut random)?;
     let known = Figures::of(&cluster)?;
