@@ -38,9 +38,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use limo_feeds::grid::{Arbiter, Source};
-use limo_journal::{
-    Batch, Blocked, ChangeItem, ChangeRow, Entry, NodeRow, ReadingRow, Recovered, Submission, Unwritable,
-};
+use limo_journal::{Batch, ChangeItem, ChangeRow, Entry, NodeRow, ReadingRow, Recovered, Submission};
 use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Now, Outcome, Power, Span, Time, Usage, Wall};
 use limo_proto::{
     Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, JournalSizes, Launch,
@@ -313,7 +311,8 @@ impl Bench {
     /// The commit under way does not.
     fn fail(&mut self) {
         self.committing.pop_front().expect("a commit under way");
-        let why = Unwritable { blocked: Blocked::Full, detail: "no space left on device".into() };
+        let why =
+            limo_journal::Unwritable { blocked: limo_journal::Blocked::Full, detail: "no space left on device".into() };
         self.input(Input::Committed(Err(why.into())));
     }
 
