@@ -28,7 +28,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     pub row: Row,
-    /// Column, printed there, printed here.
+    /// The column, what the authors stored, and what came out here.
     pub columns: Vec<(String, String, String)>,
     /// What Limo's own policy comes to, in those columns that its figures have.
     pub own: Vec<(&'static str, f64)>,

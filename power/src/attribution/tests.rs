@@ -43,7 +43,8 @@ fn runs_beside_each_other_share_by_what_was_expected_of_them() {
     (31..=40).for_each(|at| machine.look(secs(at), watts(50), secs(1)));
     machine.end(1, secs(40));
     machine.end(2, secs(40));
-    // 300 J alone and three quarters of 400 J; for 10 s alone, for 10 s with three quarters.
+    // Run 1: 30 W for 10 s alone, then 3/4 of 40 W for 10 s; its mean part is (1 + 3/4) / 2.
+    // Run 2: 1/4 of 40 W for 10 s.
     assert_eq!(machine.take(1, secs(40)), Some(Attributed { energy: Energy::from_joules(600), confidence: 875 }));
     assert_eq!(machine.take(2, secs(40)), Some(Attributed { energy: Energy::from_joules(100), confidence: 250 }));
 }
@@ -57,7 +58,7 @@ fn few_looks_make_an_energy_less_sure_and_gaps_leave_it_unknown() {
     assert!(machine.awaits_look(1), "its end was not seen");
     machine.look(secs(30), watts(22), secs(5));
     assert!(!machine.awaits_look(1));
-    // 150 J, and all of the 60 J in which it still ran for 2 s; two values are a fifth of enough.
+    // 30 W for 5 s, and all of 12 W for 5 s, in which it still ran for 2 s. The meter showed 2 values of the 10 needed.
     assert_eq!(machine.take(1, secs(30)), Some(Attributed { energy: Energy::from_joules(210), confidence: 200 }));
     machine.start(2, watts(30), secs(40));
     machine.look(secs(50), watts(40), secs(8));
@@ -66,7 +67,7 @@ fn few_looks_make_an_energy_less_sure_and_gaps_leave_it_unknown() {
     machine.start(3, watts(30), secs(60));
     machine.look(secs(70), watts(40), secs(9));
     machine.end(3, secs(70));
-    // 270 J in the 9 s that were seen.
+    // 30 W in the 9 s that were seen count for all 10 s.
     assert_eq!(machine.take(3, secs(70)).map(|found| found.energy), Some(Energy::from_joules(300)));
 }
 
@@ -77,7 +78,7 @@ fn a_paused_run_has_no_part() {
     machine.start(2, watts(10), secs(20));
     machine.look(secs(22), watts(30), secs(2));
     machine.set_paused(1, true, secs(23));
-    // 80 J: for a second of two both ran.
+    // 40 W for 2 s are 80 J. Run 1 ran for one of the two seconds, so it gets a third.
     machine.look(secs(24), watts(50), secs(2));
     machine.look(secs(28), watts(20), secs(4));
     machine.set_paused(1, false, secs(28));
@@ -86,7 +87,7 @@ fn a_paused_run_has_no_part() {
         machine.end(token, secs(30));
         machine.take(token, secs(30)).map(|found| found.energy)
     };
-    // 20, 80/3 and 20 J; 20, 160/3, 40 and 20 J. A millionth of what is shared out may be lost.
+    // By look: 20, 80/3, 0 and 20 J for run 1; 20, 160/3, 40 and 20 J for run 2. Up to a millionth is lost by rounding.
     assert_eq!(end(&mut machine, 1), Some(Energy::from_mj(66_666)));
     assert_eq!(end(&mut machine, 2), Some(Energy::from_mj(133_333)));
 }

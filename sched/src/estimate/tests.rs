@@ -59,7 +59,7 @@ fn cores_are_scaled_so_that_no_draw_is_expected_too_low() {
     case.of(("a", "", 3), None, (74_170, 22_000), "imported of a, scaled from 2 cores to 3 cores");
     // 28 W on 4 cores are 56 W on 8, below the nameplate's 80 W.
     case.of(("a", "", 8), None, (60_000, 56_000), "imported of a, scaled from 4 cores to 8 cores");
-    // The nameplate says 10 W of one core, below the 16 W that two drew; they were twice as fast at best.
+    // The nameplate's share of one core is 10 W, less than the 16 W of two. One core takes at most twice as long.
     case.of(("a", "", 1), None, (200_000, 10_000), "imported of a, scaled from 2 cores to 1 core");
     let hot = Case::imported(&[(("a", "", Some(1), None), 100, 30)]);
     // In proportion it would be 120 W, but four cores are not rated more than 40 W.
@@ -79,7 +79,7 @@ fn caps_are_interpolated_between_those_that_were_measured() {
     // In the middle of 16 W and 64 W by logarithms: 100 sqrt(2) s, 32 W.
     case.of(("a", "", 8), Some(32), (141_421, 32_000), "imported of a, between measured caps");
     case.of(("a", "", 8), Some(70), (100_000, 64_000), "imported of a");
-    // As much slower as on 8 cores, at half of the draw.
+    // The cap slows 4 cores down as much as 8 cores, which draw twice as much.
     case.of(("a", "", 4), Some(32), (141_421, 16_000), "imported of a, between measured caps");
     // Below what was measured: 0.75 x 64 / 8 times as long.
     case.of(("a", "", 8), Some(8), (600_000, 8_000), "imported of a, cap by formula");
@@ -117,7 +117,7 @@ fn three_short_sleeps_tell_nothing_of_a_long_one() {
         (3_600_000, 2_000),
         "learned from 10 runs of ada+sleep+N, of other sizes: power only",
     );
-    // Of ten runs a tenth is added.
+    // With 10 runs the expected duration is a tenth above the median.
     case.of(("ada+sleep+N", "1", 1), None, (1_100, 2_000), "learned from 10 runs of ada+sleep+N");
     case.of(("eve+sleep+N", "1", 1), None, (3_600_000, 10_000), "nameplate of xeon");
     case.of(("_", "", 1), None, (3_600_000, 10_000), "nameplate of xeon");
