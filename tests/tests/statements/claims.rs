@@ -41,9 +41,11 @@ impl<'w> Verdict<'w> {
         }
     }
 
+    /// `keep` keeps the journal, and says where.
+    ///
     /// # Panics
     /// If an answer contradicts the journal, or something was not asked at all.
-    pub fn pass(self) {
+    pub fn pass(self, keep: impl FnOnce() -> String) {
         let mut faults = 0;
         for (claim, (count, contradictions)) in &self.claims {
             println!("{count:>8} x {claim}");
@@ -52,7 +54,7 @@ impl<'w> Verdict<'w> {
                 println!("CONTRADICTION, 1 of {}: {contradiction}", contradictions.len());
             }
         }
-        assert!(faults == 0, "{faults} answers contradict the journal");
+        assert!(faults == 0, "{faults} answers contradict the journal, which is kept in {}", keep());
         assert!(self.claims.len() > 30, "little was checked");
     }
 

@@ -169,6 +169,13 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// Writes the journal to a file that stays.
+    pub fn backup(&self) -> String {
+        let file = format!("{}/statements-{}.tar", env!("CARGO_TARGET_TMPDIR"), std::process::id());
+        self.operator.lconf(&["backup", &file]).succeeded();
+        file
+    }
+
     /// Takes away what could keep jobs from running, and waits until all are over.
     pub fn end(&mut self) {
         let ends: [&[&str]; 6] = [

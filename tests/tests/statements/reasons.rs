@@ -1,7 +1,5 @@
 //! Why a job waits, by its answer, beside what the journal says of that time.
 
-use std::collections::BTreeMap;
-
 use limo_model::{Energy, Power, Price, Quotas};
 use limo_proto::JobState;
 use serde_json::Value;
@@ -128,9 +126,9 @@ fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
         let has_room = |node: &&NodeHistory| {
             let used: u32 = node.jobs.at(at).map_or(0, |jobs| jobs.values().sum());
             let is_open = node.connected.at(at) == Some(&true) && node.closed.at(at) == Some(&false);
-            // Algorithm 3.3 starts jobs on free units only, and those policies that know no caps on none that has one.
-            let is_shared =
-                world.policy.at(at).is_some_and(|policy| policy == "limo-prototype") || is_capped(world, node, at);
+            // Algorithm 3.3 starts jobs on free units only; and who does not want the cap of a unit does not share it.
+            let is_shared = world.policy.at(at).is_some_and(|policy| policy == "limo-prototype")
+                || node.capped.was(of, |capped| *capped);
             is_open && node.cores - used >= job.request.cores.on(node.cores) && (used == 0 || !is_shared)
         };
         world.nodes.iter().filter(has_room).count() as u32
@@ -140,13 +138,6 @@ fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
     };
     let mut moments = world.nodes.iter().flat_map(changes).filter(|at| *at >= of.from).chain([of.from, of.to]);
     moments.any(|at| free(at) < job.request.nodes.get())
-}
-
-/// True if a job on the node was started with a cap.
-fn is_capped(world: &World, node: &NodeHistory, at: i64) -> bool {
-    let jobs = node.jobs.at(at).into_iter().flat_map(BTreeMap::keys);
-    let placements = jobs.filter_map(|job| world.jobs[job].placement.at(at)?.as_ref());
-    placements.flatten().any(|part| part.cap.is_some())
 }
 
 fn has_nodes(world: &World, of: While, job: &JobHistory) -> bool {
