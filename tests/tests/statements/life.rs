@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use limo_tests::{Cluster, Dice, Person, Ran, Submitter, until};
 
-use crate::looks::Looks;
+use crate::looks::{Looks, now_ms};
 use crate::site::{self, NODES};
 
 /// Jobs that may be under way.
@@ -44,12 +44,14 @@ pub struct Life<'a> {
     dice: Dice,
     looks: &'a Looks,
     last: String,
+    /// When the master was killed.
+    pub kills: Vec<i64>,
 }
 
 impl<'a> Life<'a> {
     pub fn new(cluster: Cluster, user: Person, dice: Dice, looks: &'a Looks) -> Self {
         let operator = cluster.submitter().clone();
-        let mut life = Self { cluster, operator, user, dice, looks, last: "1".into() };
+        let mut life = Self { cluster, operator, user, dice, looks, last: "1".into(), kills: Vec::new() };
         life.submit();
         life
     }
@@ -149,6 +151,7 @@ impl<'a> Life<'a> {
             0 => {
                 println!("the master is killed");
                 self.looks.change();
+                self.kills.push(now_ms());
                 self.cluster.kill_master();
                 self.cluster.start_master();
                 until("the master answers", || (self.operator.lq(&["--json"]).code == Some(0)).then_some(()));

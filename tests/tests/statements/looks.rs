@@ -127,7 +127,7 @@ fn a_waiting_one(listing: &str) -> Option<String> {
     Some(listing["jobs"].as_array()?.iter().rev().find(waits)?["id"].to_string())
 }
 
-fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i64::try_from(since.as_millis()).expect("a time of this age")
 }

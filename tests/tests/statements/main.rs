@@ -47,7 +47,7 @@ fn no_answer_contradicts_the_journal() {
         drop(over);
     });
     looks.all_once();
-    let world = World::read(&state_dir);
+    let world = World::read(&state_dir, std::mem::take(&mut life.kills));
     let mut verdict = Verdict::new(&world);
     for look in looks.taken() {
         verdict.check(&look);

@@ -73,15 +73,20 @@ pub struct World {
     pub suspected: Timeline<i64>,
     /// Plans that broke a rule, with the policy of the time and the rules.
     pub rejected: Vec<String>,
+    kills: Vec<i64>,
+    /// The last time at which the first node was away: only the master's death takes it away.
+    died: i64,
     /// Attempts that are over, and not yet known whether their job is.
     open: Vec<(u64, i64)>,
 }
 
 impl World {
+    /// From the journal, and the times at which the master was killed.
+    ///
     /// # Panics
     /// If the journal cannot be read.
-    pub fn read(state_dir: &Path) -> Self {
-        let mut world = Self::default();
+    pub fn read(state_dir: &Path, kills: Vec<i64>) -> Self {
+        let mut world = Self { kills, ..Self::default() };
         for entry in History::open(state_dir).expect("a journal") {
             let entry = entry.expect("readable");
             let at = entry.at.unix_ms();
@@ -128,7 +133,10 @@ impl World {
                     node.reading.set(at, spec.idle);
                 }
             }
-            Event::NodeAway { node } => self.node(node).connected.set(at, false),
+            Event::NodeAway { node } => {
+                let at = self.gone_at(at, node);
+                self.node(node).connected.set(at, false);
+            }
             Event::NodeLost { node, .. } => self.node(node).closed.set(at, true),
             Event::NodeDrained { node, .. } => {
                 self.node(node).drained = true;
@@ -184,6 +192,16 @@ impl World {
                 _ => {}
             }
         }
+    }
+
+    /// A master that begins writes down, at the time of the last entry, that no node is connected. Until the one before it
+    /// died, they were.
+    fn gone_at(&mut self, at: i64, node: NodeId) -> i64 {
+        if node == NodeId(0) {
+            self.died = at;
+        }
+        let died = self.kills.iter().find(|kill| at == self.died && **kill >= at);
+        died.copied().unwrap_or(at)
     }
 
     /// # Panics
