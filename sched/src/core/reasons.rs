@@ -26,8 +26,8 @@ impl Core {
         }
         match told {
             Some(wait) => Some(self.still(now, id, wait.clone())),
-            // A round tells all jobs that it looks at.
             None if self.state.blocked.contains(id) => self.blocked_by(now, id),
+            // A round tells all jobs that it looks at.
             None => Some(Wait::Depth { depth: self.state.settings.options.depth }),
         }
     }

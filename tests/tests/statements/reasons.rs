@@ -40,10 +40,10 @@ pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory)
         "resources" => ("resources", is_taken(world, of, job)),
         "no node" => ("no node", is_taken(world, of, job) && !has_nodes(world, of, job)),
         "array limit" => ("array limit", array_limit(world, of, (id, job))),
-        "band" | "budget" => match kind {
-            "band" => ("needs more than the band leaves", needs_more::<Power>(text)),
-            _ => ("needs more than the budget leaves", needs_more::<Energy>(text) && world.budgets.was(of, |any| *any)),
-        },
+        "band" => ("needs more than the band leaves", needs_more::<Power>(text)),
+        "budget" => {
+            ("needs more than the budget leaves", needs_more::<Energy>(text) && world.budgets.was(of, |any| *any))
+        }
         "filler" if text.starts_with("no lower limit") => {
             ("no lower limit", world.bands(of, of).iter().any(|band| band.0.is_none()))
         }
@@ -53,7 +53,8 @@ pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory)
             let name = between(text, "reserved (", ")");
             ("reserved", name.is_some_and(|name| world.reservations.was(of, |all| all.contains_key(name))))
         }
-        "sooner" | "depth" => (if kind == "sooner" { "sooner" } else { "depth" }, !text.is_empty()),
+        "sooner" => ("sooner", !text.is_empty()),
+        "depth" => ("depth", !text.is_empty()),
         _ => ("a known kind of reason", false),
     };
     verdict.claim(claim, holds, || {
