@@ -1,9 +1,9 @@
 //! What a round costs with 1,000 nodes and 100,000 waiting jobs: the cluster is full, one job ends, a round follows.
 //!
-//! `cargo bench -p limo-sched --bench round [-- PRESET... MIX...]`; a mix is one of `alike`, `different`, `unlimited` and
-//! `limited`. Prints the mean of the rounds in time on the processor, beside what it should be, the longest, a digest of
-//! all that the rounds said, which is the same for programs that plan the same, and the memory that the process has then.
-//! Not a test: nothing here fails because a machine is slow.
+//! `cargo bench -p limo-sched --bench round [-- PRESET... MIX... NODES]`; a mix is one of `alike`, `different`, `unlimited`
+//! and `limited`, NODES a number such as 10000. Prints the mean of the rounds in time on the processor, beside what it should
+//! be, the longest, a digest of all that the rounds said, whether that is the one in `tests/golden/bench.txt`, and the memory
+//! that the process has then. Not a test: nothing here fails because a machine is slow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -14,7 +14,9 @@ use limo_model::{
     Request, Span, Time, UnitKind, UnitSpec, Usage,
 };
 use limo_sched::{Command, Core, Event, Options, Preset, Round};
+use nix::time::{ClockId, clock_gettime};
 
+/// Nodes, unless told.
 const NODES: u32 = 1_000;
 const JOBS: u64 = 100_000;
 const ROUNDS: usize = 300;
@@ -44,10 +46,10 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn new(preset: Preset, high: Power) -> Self {
+    fn new(preset: Preset, high: Power, nodes: u32) -> Self {
         let now = Time::from_unix_ms(0);
         let mut core = Core::new(now, preset, Options::default());
-        for index in 0..NODES {
+        for index in 0..nodes {
             let hardware = ["xeon", "epyc"][index as usize % 2];
             let unit = UnitSpec {
                 name: "cpu".into(),
@@ -120,9 +122,9 @@ impl Cluster {
     }
 }
 
-fn measure(preset: Preset, alike: bool, high: Power) {
+fn measure(preset: Preset, alike: bool, high: Power, nodes: u32) {
     let mut dice = Dice(7);
-    let mut cluster = Cluster::new(preset, high);
+    let mut cluster = Cluster::new(preset, high, nodes);
     for _ in 0..JOBS {
         cluster.submit(&mut dice, alike);
     }
@@ -140,20 +142,36 @@ fn measure(preset: Preset, alike: bool, high: Power) {
     let longest = rounds.iter().map(|(took, _)| *took).max().unwrap_or_default();
     let started: usize = rounds.iter().map(|(_, commands)| commands).sum();
     let (active, waiting) = (cluster.core.active(), cluster.core.waiting());
+    let (jobs, limit) = words(alike, high);
+    let digest = format!("{preset} {jobs} {limit} {nodes} {:016x}", cluster.digest);
     println!(
-        "{preset:<15} {:<9} {:<9} mean {mean:>10.1?}  (aim {AIM:?}: {})  longest {longest:>10.1?}  first {filled:>10.1?}  started {started}  digest {:016x}  {active} run  {waiting} wait  {} MiB",
-        if alike { "alike" } else { "different" },
-        if high.is_unlimited() { "no limit" } else { "a limit" },
+        "{preset:<15} {jobs:<9} {limit:<9} mean {mean:>10.1?}  (aim {AIM:?}: {})  longest {longest:>10.1?}  first {filled:>10.1?}  started {started}  digest {:016x} ({})  {active} run  {waiting} wait  {} MiB",
         if mean < AIM { "reached" } else { "MISSED" },
         cluster.digest,
+        golden(&digest),
         resident() >> 20,
     );
 }
 
+fn words(alike: bool, high: Power) -> (&'static str, &'static str) {
+    let jobs = if alike { "alike" } else { "different" };
+    (jobs, if high.is_unlimited() { "unlimited" } else { "limited" })
+}
+
+/// Compares a digest with the one that is known for the same preset, mix and number of nodes.
+fn golden(digest: &str) -> &'static str {
+    let known = include_str!("../tests/golden/bench.txt");
+    let of = |line: &str| line.rsplit_once(' ').map(|(of, _)| of.to_owned());
+    match known.lines().find(|line| of(line) == of(digest)) {
+        None => "not known",
+        Some(line) if line == digest => "as known",
+        Some(_) => "OTHER THAN KNOWN",
+    }
+}
+
 /// How long this thread was on a processor: others that are busy do not count.
 fn on_processor() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a Linux that tells");
-    Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every Linux has this clock").into()
 }
 
 /// Bytes of memory that the process has; 0 where nobody knows.
@@ -167,14 +185,14 @@ fn main() {
     let is_named = |word: &str| named.iter().any(|name| name == word);
     // Of words that exclude each other none is the same as all.
     let among = |words: &[&str], word: &str| is_named(word) || !words.iter().any(|word| is_named(word));
+    let nodes = named.iter().find_map(|word| word.parse().ok()).unwrap_or(NODES);
     let presets = Preset::ALL.map(Preset::name);
     for preset in Preset::ALL.into_iter().filter(|preset| among(&presets, preset.name())) {
         for alike in [true, false] {
             for high in [Power::MAX, Power::from_watts(130_000)] {
-                let jobs = if alike { "alike" } else { "different" };
-                let limit = if high.is_unlimited() { "unlimited" } else { "limited" };
+                let (jobs, limit) = words(alike, high);
                 if among(&["alike", "different"], jobs) && among(&["unlimited", "limited"], limit) {
-                    measure(preset, alike, high);
+                    measure(preset, alike, high, nodes);
                 }
             }
         }

@@ -165,6 +165,9 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 self.until(f, "which is expected to start at", *until)
             }
             Wait::LowMode { low, price: Some(price), .. } if low.is_zero() => write!(f, "energy costs {price}"),
+            Wait::LowMode { low, price: None, .. } if low.is_zero() => {
+                f.write_str("nothing starts in the low mode without a lower limit")
+            }
             Wait::LowMode { draw, low, price } => {
                 write!(f, "the draw {draw} has reached the lower limit {low}")?;
                 price.map_or(Ok(()), |price| write!(f, ", energy costs {price}"))

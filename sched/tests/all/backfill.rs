@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 /// Six nodes of four classes; the last has an accelerator, every other one can sleep. Profiles for two of three
 /// applications.
-fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
+pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     let mut world = World::new(preset, options);
     for index in 0..6_usize {
         let unit = |name: &str, hardware: &str, kind, cores| UnitSpec {
@@ -44,7 +44,7 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     world
 }
 
-fn options() -> impl Strategy<Value = Options> {
+pub fn options() -> impl Strategy<Value = Options> {
     let of = |allocation: Allocation, rest: RestRule, depth: u32, hold_after: Span| {
         let default_duration = Span::from_secs(900);
         Options { allocation, rest, depth, hold_after, default_duration, ..Options::default() }

@@ -8,6 +8,7 @@ mod checker;
 mod checker_power;
 mod easy;
 mod ends;
+mod golden;
 mod gres;
 mod overshoot;
 mod properties;

@@ -10,7 +10,7 @@ use limo_sched::{Event, Options, Preset};
 use proptest::prelude::*;
 
 /// Three nodes, the last with two accelerators; profiles for two of three applications.
-fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
+pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     let mut world = World::new(preset, options);
     for index in 0..3_usize {
         let unit = |name: &str, hardware: &str, kind, cores| UnitSpec {
@@ -42,16 +42,19 @@ fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
     world
 }
 
-fn check(preset: Preset) {
+pub fn options() -> impl Strategy<Value = Options> {
     let depth = prop_oneof![2 => Just(512), 1 => 1..4_u32];
     let lead = prop_oneof![2 => Just(1), 1 => 1..600_i64];
-    let options = (depth, lead).prop_map(|(depth, lead)| Options {
+    (depth, lead).prop_map(|(depth, lead)| Options {
         depth,
         lead: Span::from_secs(lead),
         max_delay: Span::from_secs(7200),
         ..Options::default()
-    });
-    keeps_the_rules(preset, options, narrow_step(), cluster);
+    })
+}
+
+fn check(preset: Preset) {
+    keeps_the_rules(preset, options(), narrow_step(), cluster);
 }
 
 #[test]

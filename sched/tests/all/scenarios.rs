@@ -2,12 +2,24 @@
 //! With `UPDATE_SCENARIOS=1` the lower part is written anew, to be read and checked by hand.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::story::{Story, clock};
 use limo_model::{Money, Time};
 
+/// What a story tells.
 pub fn run(text: &str) -> String {
+    let mut story = play(text);
+    let sums = story.world.core.sums();
+    let shown = |cost: Option<Money>| cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+    let energy = sums.bill.energy();
+    let [cost, start_now] = [sums.jobs_cost, sums.jobs_start_now_cost].map(shown);
+    let _ = writeln!(story.out, "total energy={energy} cost={cost} start-now={start_now}");
+    story.out
+}
+
+/// A story at its end.
+pub fn play(text: &str) -> Story {
     let mut story = Story::new();
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or("")).filter(|line| !line.trim().is_empty());
     let mut happenings: Vec<(Time, Vec<&str>)> = Vec::new();
@@ -33,12 +45,7 @@ pub fn run(text: &str) -> String {
         rounds += 1;
         assert!(rounds < 10_000, "the story does not end:\n{}", story.out);
     }
-    let sums = story.world.core.sums();
-    let shown = |cost: Option<Money>| cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string());
-    let energy = sums.bill.energy();
-    let [cost, start_now] = [sums.jobs_cost, sums.jobs_start_now_cost].map(shown);
-    let _ = writeln!(story.out, "total energy={energy} cost={cost} start-now={start_now}");
-    story.out
+    story
 }
 
 fn check(path: &Path) {
@@ -53,12 +60,18 @@ fn check(path: &Path) {
     assert_eq!(got, expected, "{}", path.display());
 }
 
-#[test]
-fn every_story_ends_as_it_says() {
+/// The stories, by name.
+pub fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
+    files
+}
+
+#[test]
+fn every_story_ends_as_it_says() {
+    let files = files();
     files.iter().for_each(|path| check(path));
     assert!(files.len() >= 20, "only {} scenarios", files.len());
 }

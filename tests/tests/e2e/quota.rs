@@ -37,13 +37,13 @@ fn no_more_than_the_quota_allows_also_over_a_crash() {
     let third = submitter.detach(&["--priority=1", "sleep", "1000"]);
     await_state(&submitter, first, "running");
     let report = await_wait(&submitter, second, "quota");
-    assert_eq!(report["wait_reason"], "quota: 1 of 1 jobs at a time");
+    assert_eq!(report["wait_reason"], "quota: 1 of 1 jobs run or may start");
     await_wait(&submitter, third, "quota");
     let name = own_name(&submitter, first);
     submitter
         .lrun(&["--detach", "--array", "1-2", "true"])
         .failed(&format!("user {name} has 3 jobs that are not over, 2 more would be above the quota of 4"));
-    submitter.lrun(&["--immediate", "true"]).failed("leaves no room for the job now: 1 of 1 jobs at a time");
+    submitter.lrun(&["--immediate", "true"]).failed("leaves no room for the job now: 1 of 1 jobs run or may start");
     cluster.kill_master();
     cluster.start_master();
     cluster.await_node("n1");
@@ -73,7 +73,7 @@ fn energy_and_cores_are_limited_and_what_never_fits_is_refused() {
     await_state(submitter, running, "running");
     let waiting = submitter.detach(&["-c", "2", "-t", "1min", "true"]);
     let report = await_wait(submitter, waiting, "quota");
-    assert_eq!(report["wait_reason"], "quota: needs 2 cores, 2 of 3 are taken");
+    assert_eq!(report["wait_reason"], "quota: needs 2 cores, jobs that run or may start have 2 of 3");
     assert_eq!(submitter.lrun(&["-c", "1", "-t", "1min", "--dry-run", "true"]).code, Some(0));
     submitter.lconf(&["quota", "--default", "cores=none", "energy=1J/day"]).succeeded();
     let report = await_wait(submitter, waiting, "quota");

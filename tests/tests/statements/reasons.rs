@@ -44,7 +44,7 @@ pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory)
         "budget" => {
             ("needs more than the budget leaves", needs_more::<Energy>(text) && world.budgets.was(of, |any| *any))
         }
-        "filler" if text.starts_with("no lower limit") => {
+        "filler" | "low mode" if text.contains("no lower limit") || text.contains("without a lower limit") => {
             ("no lower limit", world.bands(of, of).iter().any(|band| band.0.is_none()))
         }
         "low mode" | "filler" | "sparing" => ("lower limit or price", lower_limit(world, of, text)),

@@ -335,11 +335,16 @@ impl World {
         }
     }
 
-    /// A hold of an array is one of its tasks that wait.
+    /// A hold of an array is one of its tasks that wait. An operator's hold is not replaced by that of the job's user.
     fn hold(&mut self, at: i64, job: u64, by: Option<String>) {
         let tasks = u64::from(self.job(job).tasks);
         for job in job..=job + tasks {
-            self.job(job).held.set(at, by.clone());
+            let history = self.job(job);
+            let user = Some(history.request.user.clone());
+            let is_an_operators = history.held.now().is_some_and(|held| held.is_some() && *held != user);
+            if by != user || !is_an_operators {
+                history.held.set(at, by.clone());
+            }
         }
     }
 

@@ -10,6 +10,11 @@ use proptest::prelude::*;
 use super::{Step, USERS, budgets, config, reservation};
 use crate::world::World;
 
+/// The world after these steps. What must hold does after each of them.
+pub fn run_of(world: World, steps: &[Step]) -> World {
+    Run::of(world, steps).world
+}
+
 /// All that must hold whatever happens to a cluster, which is made of a policy's options and what applications draw.
 pub fn keeps_the_rules(
     preset: Preset,
@@ -20,11 +25,7 @@ pub fn keeps_the_rules(
     let draws = proptest::array::uniform6(0..60_i64);
     let steps = proptest::collection::vec(step, 1..25);
     proptest!(config(), |(options in options, draws in draws, steps in steps)| {
-        let mut run = Run::new(cluster(preset, options, draws));
-        for step in &steps {
-            run.happen(step);
-            run.round();
-        }
+        let mut run = Run::of(cluster(preset, options, draws), &steps);
         run.heal();
         run.check_energy();
         run.check_replay(preset, options);
@@ -44,8 +45,13 @@ struct Run {
 }
 
 impl Run {
-    fn new(world: World) -> Self {
-        Self { world, work: 0 }
+    fn of(world: World, steps: &[Step]) -> Self {
+        let mut run = Self { world, work: 0 };
+        for step in steps {
+            run.happen(step);
+            run.round();
+        }
+        run
     }
 
     fn pass(&mut self, to: Time) {

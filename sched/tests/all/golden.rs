@@ -1,0 +1,128 @@
+//! What rounds say, byte for byte: a digest of each story, and of random worlds under every policy. A change that is to
+//! change nothing leaves them alone; each line that differs has its reason in the message of the change.
+//!
+//! `UPDATE_GOLDEN=1` writes the files in `golden/` anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use limo_sched::Preset;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+use crate::random::run::run_of;
+use crate::random::{config, narrow_step, wide_step};
+use crate::world::{Call, World};
+use crate::{backfill, properties, scenarios};
+
+/// Random worlds, each under every policy.
+const WORLDS: u64 = 200;
+
+/// FNV-1a, with 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Digest(u64);
+
+impl Digest {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+
+    /// Of all rounds of a world, in order.
+    fn of(world: &World) -> Self {
+        let mut digest = Self::new();
+        for call in &world.calls {
+            if let Call::Round(round) = call {
+                digest.add(&serde_json::to_vec(round).expect("a round is JSON"));
+            }
+        }
+        digest
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Compares lines with those of a file, or writes them.
+fn check(name: &str, got: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, got).expect("written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).expect("a golden file");
+    let differ = |(got, expected): &(&str, &str)| got != expected;
+    let lines: Vec<_> = got.lines().zip(expected.lines()).filter(differ).collect();
+    assert!(lines.is_empty(), "{} lines of {name} differ, the first of them: {:?}", lines.len(), lines[0]);
+    assert_eq!(got.lines().count(), expected.lines().count(), "{name}");
+}
+
+#[test]
+fn rounds_of_stories_stay() {
+    let mut lines = String::new();
+    for path in scenarios::files() {
+        let text = std::fs::read_to_string(&path).expect("a scenario");
+        let story = scenarios::play(text.split("---\n").next().unwrap_or_default());
+        let _ = writeln!(lines, "{} {}", Digest::of(&story.world), path.file_name().expect("a name").display());
+    }
+    check("stories.txt", &lines);
+}
+
+/// The rounds of a world that a seed makes: even seeds make narrow clusters, odd ones wide clusters.
+fn world(seed: u64, preset: Preset) -> Digest {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(config(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let draws = proptest::array::uniform6(0..60_i64);
+    let world = if seed.is_multiple_of(2) {
+        let (options, draws) = drawn((properties::options(), draws), &mut runner);
+        run_of(
+            properties::cluster(preset, options, draws),
+            &drawn(proptest::collection::vec(narrow_step(), 1..25), &mut runner),
+        )
+    } else {
+        let (options, draws) = drawn((backfill::options(), draws), &mut runner);
+        run_of(
+            backfill::cluster(preset, options, draws),
+            &drawn(proptest::collection::vec(wide_step(), 1..25), &mut runner),
+        )
+    };
+    Digest::of(&world)
+}
+
+fn drawn<S: Strategy>(strategy: S, runner: &mut TestRunner) -> S::Value {
+    strategy.new_tree(runner).expect("a value").current()
+}
+
+#[test]
+fn rounds_of_random_worlds_stay() {
+    let mut lines = format!("seed {}\n", Preset::ALL.map(Preset::name).join(" "));
+    for seed in 0..WORLDS {
+        let digests = Preset::ALL.map(|preset| world(seed, preset).to_string());
+        let _ = writeln!(lines, "{seed} {}", digests.join(" "));
+    }
+    check("worlds.txt", &lines);
+}
+
+#[test]
+fn one_changed_byte_changes_the_digest() {
+    let digest = |text: &str| {
+        let mut digest = Digest::new();
+        digest.add(text.as_bytes());
+        digest.to_string()
+    };
+    // The published values of FNV-1a for these texts.
+    assert_eq!(
+        [digest(""), digest("a"), digest("foobar")],
+        ["cbf29ce484222325", "af63dc4c8601ec8c", "85944171f73967e8"]
+    );
+    assert_ne!(digest("foobaz"), digest("foobar"));
+}
