@@ -1,7 +1,6 @@
 //! How a job ended, in words.
 
-use limo_model::Outcome;
-use limo_sched::JobEnd;
+use limo_model::{JobEnd, Outcome};
 use nix::sys::signal::Signal;
 
 use crate::clock::Clock;
@@ -52,8 +51,7 @@ const LAST_SIGNAL: i32 = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::{Condition, Dependency, JobId, Span};
-    use limo_sched::{Became, StopReason, Wait};
+    use limo_model::{Became, Condition, Dependency, JobId, Span, StopReason, Wait};
 
     #[test]
     fn ends_in_words() {

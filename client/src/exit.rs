@@ -1,7 +1,6 @@
 //! The exit codes of the clients. The table for people is `docs/exit-codes.md`.
 
-use limo_model::Outcome;
-use limo_sched::JobEnd;
+use limo_model::{JobEnd, Outcome};
 
 /// The command did what was asked.
 pub const DONE: u8 = 0;

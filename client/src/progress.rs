@@ -126,9 +126,8 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::fake::{finished_job, running_job, waiting_job};
-    use limo_model::Outcome;
+    use limo_model::{Outcome, TaskCounts};
     use limo_proto::ArrayReport;
-    use limo_sched::TaskCounts;
 
     fn array() -> JobReport {
         let tasks: limo_model::Tasks = "0-999".parse().expect("tasks");

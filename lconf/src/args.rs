@@ -6,8 +6,7 @@ use std::str::FromStr;
 
 use clap::{Parser, Subcommand};
 use limo_client::{MasterArg, parse_limit};
-use limo_model::{Energy, Power, Release, Span, UnitError, check_name};
-use limo_sched::{Measure, ModeSetting, Preset};
+use limo_model::{Energy, Measure, ModeSetting, Power, Preset, Release, Span, UnitError, check_name};
 
 use crate::backup::Backup;
 use crate::history::{History, Undo};

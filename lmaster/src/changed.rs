@@ -6,8 +6,8 @@ mod users;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use limo_model::{Band, Budgets, Curve, JobId, Price, Quotas, Reservation, Time};
-use limo_sched::{Core, Drained, Event, Fairshare, ModeSetting, Preset};
+use limo_model::{Band, Budgets, Curve, Fairshare, JobId, ModeSetting, Preset, Price, Quotas, Reservation, Time};
+use limo_sched::{Core, Drained, Event};
 use serde::{Deserialize, Serialize};
 
 /// Who is named where no operator changed something. What these changed cannot be undone: they would change it again.

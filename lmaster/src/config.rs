@@ -14,9 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{Band, Power, Span, as_text};
+use limo_model::{Band, ModeSetting, Power, Preset, Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
-use limo_sched::{ModeSetting, Preset};
 use serde::Deserialize;
 
 use crate::desk;

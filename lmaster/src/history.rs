@@ -68,8 +68,7 @@ fn can_undo(items: &[Changed]) -> bool {
 #[cfg(test)]
 mod tests {
     use limo_journal::{Batch, ChangeItem};
-    use limo_model::Time;
-    use limo_sched::ModeSetting;
+    use limo_model::{ModeSetting, Time};
 
     use super::*;
     use crate::changed::Back;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use limo_journal::{Entry, NodeRow, Recovered, Submission};
-use limo_model::{JobId, JournalId, Time};
+use limo_model::{JobId, JournalId, Preset, Time};
 use limo_proto::Launch;
-use limo_sched::{Core, Options, Preset};
+use limo_sched::{Core, Options};
 
 use crate::budget::Metering;
 use crate::desk::{Launches, Live, NodeIncarnation};
@@ -120,8 +120,8 @@ fn live_job(core: &Core, submission: Submission) -> Result<Option<(JobId, Live)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::{Band, Curve};
-    use limo_sched::{Event, ModeSetting};
+    use limo_model::{Band, Curve, ModeSetting};
+    use limo_sched::Event;
 
     fn at(ms: i64) -> Time {
         Time::from_unix_ms(ms)

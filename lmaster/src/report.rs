@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use limo_feeds::grid::Mode;
-use limo_model::{Budgets, FileFacts, JobId, Meter, Placement, Request, Time, UnitId};
+use limo_model::{Budgets, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
     NodeReport, NodeState, Status, UnitReport,
 };
-use limo_sched::{Clock, Core, Finished, Job, JobEnd, Node, Phase, cost_of, possibilities};
+use limo_sched::{Clock, Core, Finished, Job, Node, Phase, cost_of, possibilities};
 
 use crate::budget::account;
 use crate::desk::Live;

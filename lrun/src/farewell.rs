@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use limo_client::{Clock, Failure, end_in_words, exit, signal_name};
-use limo_model::Outcome;
+use limo_model::{JobEnd, Outcome, StopReason};
 use limo_proto::JobReport;
-use limo_sched::{JobEnd, StopReason};
 use nix::libc::SIGPIPE;
 
 use crate::args::HowArgs;

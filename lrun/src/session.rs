@@ -11,11 +11,10 @@ mod tests;
 use std::time::Duration;
 
 use limo_client::Failure;
-use limo_model::{JobId, Outcome};
+use limo_model::{JobEnd, JobId, Outcome};
 use limo_proto::{
     Change, Channel, ClientToMaster, Data, Frame, JobReport, MasterToClient, Positions, SendExec, WindowSize,
 };
-use limo_sched::JobEnd;
 use nix::errno::Errno;
 use nix::libc::SIGPIPE;
 

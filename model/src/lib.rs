@@ -1,15 +1,19 @@
-//! The words that every part of Limo shares: ids, physical units, time, curves, nodes, jobs, profiles.
+//! The words that every part of Limo shares: ids, physical units, time, curves, nodes, jobs, profiles, policies by name, why
+//! jobs wait and how they end.
 //!
 //! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes
 //! on every machine.
 
 mod allowance;
+mod became;
 mod budget;
 mod clock;
 mod conditions;
 mod curve;
 mod drawn;
+mod ending;
 mod failure;
+mod fairshare;
 mod file_name;
 mod host_list;
 mod id;
@@ -17,29 +21,37 @@ mod identity;
 mod job;
 mod lease;
 mod memory;
+mod mode;
 mod node;
 mod number;
+mod over_quota;
 mod pace;
+mod preset;
 mod profile;
 mod quota;
 mod reservation;
 mod spread;
+mod standing;
 mod tasks;
 mod text;
 mod time;
 mod units;
+mod wait;
 
 pub mod application;
 pub mod as_text;
 pub mod environment;
 
 pub use allowance::{Allowance, UsedUp, WhenUsed};
+pub use became::Became;
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use clock::{Mono, Now, Wall};
 pub use conditions::{Condition, Conditions, Dependency};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use drawn::Drawn;
+pub use ending::{JobEnd, StopReason, TaskCounts};
 pub use failure::{WRONG_USAGE, plain_words, with_causes};
+pub use fairshare::{Fairshare, Measure, WEIGHT_LIMIT};
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};
 pub use host_list::host_list;
 pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
@@ -49,14 +61,19 @@ pub use job::{
 };
 pub use lease::Lease;
 pub use memory::Memory;
+pub use mode::{Mode, ModeSetting};
 pub use node::{CORE_LIMIT, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
+pub use over_quota::OverQuota;
 pub use pace::{Pace, Work, pace};
+pub use preset::Preset;
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reservation::Reservation;
 pub use spread::{Spread, SpreadError};
+pub use standing::Standing;
 pub use tasks::{TASKS_LIMIT, Tasks, TasksError};
 pub use text::{clip, clip_lossy};
 pub use time::{Span, Time};
 pub use units::{Energy, Money, Power, Price};
+pub use wait::{ShownWait, Wait};

@@ -1,7 +1,6 @@
 //! Where a job could run: what the master tells of a job that waits, and of one that was not submitted yet.
 
-use limo_model::{Band, Estimate, Money, Power, Price};
-use limo_sched::{Mode, Wait};
+use limo_model::{Band, Estimate, Mode, Money, Power, Price, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::report::JobReport;

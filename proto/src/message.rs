@@ -6,10 +6,9 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Drawn, JobId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey, REASON_LIMIT,
-    Request, Reservation, Time, Usage, UsedUp,
+    Attempt, Band, Budgets, Curve, Drawn, JobId, ModeSetting, NodeSpec, Outcome, Power, Preset, Price, Profile,
+    ProfileKey, REASON_LIMIT, Request, Reservation, Time, Usage, UsedUp, Wait,
 };
-use limo_sched::{ModeSetting, Preset, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::backup::{BackupReport, JournalSizes};

@@ -1,10 +1,10 @@
 //! What the master tells clients about jobs, nodes and itself. Clients decide how to show it.
 
 use limo_model::{
-    Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobId, Memory, Meter, Money, Power, Price,
-    REASON_LIMIT, Span, Tasks, Time, UnitKind, UsedUp,
+    Allowance, Band, Budget, Budgets, Cores, Dependency, Energy, Estimate, JobEnd, JobId, Memory, Meter, Mode,
+    ModeSetting, Money, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind, UsedUp,
+    Wait,
 };
-use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Standing, TaskCounts, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{clip, clip_some};

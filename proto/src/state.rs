@@ -1,7 +1,6 @@
 //! Where a job is in its life, as clients are told.
 
-use limo_model::Outcome;
-use limo_sched::JobEnd;
+use limo_model::{JobEnd, Outcome};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +55,7 @@ impl JobState {
 
     /// The state that an end means.
     pub fn of(end: &JobEnd) -> Self {
-        use limo_sched::StopReason::{Cancelled, TimeLimit, UsedUp};
+        use limo_model::StopReason::{Cancelled, TimeLimit, UsedUp};
         match end {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
             JobEnd::Refused { .. } => Self::Refused,

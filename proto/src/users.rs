@@ -1,7 +1,6 @@
 //! What the master tells of users. Clients decide how to show it.
 
-use limo_model::{Energy, Quota, QuotaLimit, Span};
-use limo_sched::{Fairshare, Measure};
+use limo_model::{Energy, Fairshare, Measure, Quota, QuotaLimit, Span};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

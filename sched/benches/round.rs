@@ -10,10 +10,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use limo_model::{
-    Attempt, Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeSpec, Outcome, Power, Profile, ProfileKey,
-    Request, Span, Time, UnitKind, UnitSpec, Usage,
+    Attempt, Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeSpec, Outcome, Power, Preset, Profile,
+    ProfileKey, Request, Span, Time, UnitKind, UnitSpec, Usage,
 };
-use limo_sched::{Command, Core, Event, Options, Preset, Round};
+use limo_sched::{Command, Core, Event, Options, Round};
 use nix::time::{ClockId, clock_gettime};
 
 /// Nodes, unless told.

@@ -6,7 +6,7 @@ mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, nodes, width};
+use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, Wait, nodes, width};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -15,7 +15,6 @@ use crate::index::Classes;
 use crate::plan::{Plan, Start};
 use crate::state::{Job, Node, Phase, Sleep};
 use crate::view::View;
-use crate::wait::Wait;
 
 /// A rule that a plan breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use limo_model::{
-    Curve, Energy, JobId, Memory, Money, NodeId, Power, Price, Profile, ProfileKey, Request, Reservation, Span, Time,
-    UnitId,
+    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Profile, ProfileKey, Request, Reservation, Span,
+    Standing, StopReason, Time, UnitId,
 };
 
 use crate::apply;
@@ -20,11 +20,10 @@ use crate::budget::{Counter, Spending};
 use crate::event::Event;
 use crate::index::Index;
 use crate::mode;
-use crate::options::{Options, Preset};
+use crate::options::Options;
 use crate::policy::look_again;
 use crate::refused::Refused;
-use crate::round::{Command, Round, StopReason};
-use crate::standing::Standing;
+use crate::round::{Command, Round};
 use crate::state::{Array, Clock, Job, Node, Settings, State, Sums, Used};
 use crate::view::View;
 

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, JobId, Lease, NodeId, NodeSpec, Outcome, Power, Price, Profile, ProfileKey,
-    Quotas, Request, Reservation, Span, Tasks, Time, Usage,
+    Attempt, Band, Budgets, Curve, Energy, Fairshare, JobId, Lease, ModeSetting, NodeId, NodeSpec, Outcome, Power,
+    Preset, Price, Profile, ProfileKey, Quotas, Request, Reservation, Span, Tasks, Time, Usage,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::fairshare::Fairshare;
-use crate::options::{ModeSetting, Options, Preset};
+use crate::options::Options;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

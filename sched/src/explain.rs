@@ -1,6 +1,6 @@
 //! What `lq explain` and `--dry-run` tell: every unit on which a job could run, and what stands against each.
 
-use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId};
+use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId, Wait};
 
 use crate::apply::bar;
 use crate::core::Core;
@@ -9,7 +9,6 @@ use crate::policy::{Weighed, weigh};
 use crate::round::Command;
 use crate::timeline::{Respect, Timeline};
 use crate::view::{Choice, View};
-use crate::wait::Wait;
 
 /// One unit on which a job could run, or on which one that wants several nodes could have what it wants of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +115,7 @@ impl Core {
         let wait = || round.waits.iter().find(|(id, _)| *id == job).map(|(_, wait)| Prospect::Waits(wait.clone()));
         let refusal = || {
             round.finished.iter().find(|finished| finished.job == job).and_then(|finished| match &finished.end {
-                crate::JobEnd::Refused { wait } => Some(Prospect::Refused(wait.clone())),
+                limo_model::JobEnd::Refused { wait } => Some(Prospect::Refused(wait.clone())),
                 _ => None,
             })
         };

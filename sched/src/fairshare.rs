@@ -1,109 +1,22 @@
-//! How far the time that a job waits, and what its user used of late, count beside what its priority was given. Integers
-//! only: every machine finds the same.
+//! What waiting and the use of a cluster add to a priority. Integers only: every machine finds the same.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
+use limo_model::{Fairshare, Span};
 
-use limo_model::Span;
-use serde::{Deserialize, Serialize};
-
-/// What the use of a cluster is measured in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Measure {
-    /// Above idle: what is scarce where power is limited.
-    #[default]
-    Energy,
-    CoreSeconds,
+/// What waiting so long adds to a priority.
+pub(crate) fn age_points(of: &Fairshare, waited: Span) -> i64 {
+    let waited = i128::from(waited.ms().clamp(0, of.age_max.ms()));
+    let points = i128::from(of.age_weight) * waited / i128::from(of.age_max.ms().max(1));
+    i64::try_from(points).unwrap_or(i64::MAX)
 }
 
-impl FromStr for Measure {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "energy" => Ok(Self::Energy),
-            "core-seconds" => Ok(Self::CoreSeconds),
-            _ => Err(format!("`{text}` is not what use is measured in: energy, core-seconds")),
-        }
-    }
-}
-
-impl fmt::Display for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Energy => "energy",
-            Self::CoreSeconds => "core-seconds",
-        })
-    }
-}
-
-/// Without weights the queue is in the order of what priorities were given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Fairshare {
-    /// What a job gains that has waited `age_max`; before that, its part of it.
-    pub age_weight: u32,
-    pub age_max: Span,
-    /// What a job gains whose user used nothing; half of it where the user's part of all that was used is the user's part
-    /// of all shares, a quarter at twice that, and so on.
-    pub weight: u32,
-    /// What was used counts half after this time.
-    pub half_life: Span,
-    pub measure: Measure,
-    /// How often the queue is ranked where nothing happens.
-    pub rank_every: Span,
-    /// By user; others have 1.
-    pub shares: BTreeMap<String, u32>,
-}
-
-/// The largest weight: a hundred times what a priority can be given.
-pub const WEIGHT_LIMIT: u32 = 1_000_000;
-
-impl Default for Fairshare {
-    fn default() -> Self {
-        Self {
-            age_weight: 0,
-            age_max: Span::from_secs(7 * 86_400),
-            weight: 0,
-            half_life: Span::from_secs(7 * 86_400),
-            measure: Measure::Energy,
-            rank_every: Span::from_secs(60),
-            shares: BTreeMap::new(),
-        }
-    }
-}
-
-impl Fairshare {
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether priorities change with time.
-    pub fn weighs(&self) -> bool {
-        self.age_weight > 0 || self.weight > 0
-    }
-
-    pub fn share_of(&self, user: &str) -> u32 {
-        self.shares.get(user).copied().unwrap_or(1)
-    }
-
-    /// What waiting so long adds to a priority.
-    pub(crate) fn age(&self, waited: Span) -> i64 {
-        let waited = i128::from(waited.ms().clamp(0, self.age_max.ms()));
-        let points = i128::from(self.age_weight) * waited / i128::from(self.age_max.ms().max(1));
-        i64::try_from(points).unwrap_or(i64::MAX)
-    }
-
-    /// What `used` of `all` adds to the priority of who has this share of all shares.
-    pub(crate) fn points(&self, (used, all): (u64, u64), (share, shares): (u32, u64)) -> i64 {
-        let left = match share {
-            0 => 0,
-            _ if all == 0 => ONE,
-            _ => halved(u128::from(used) * u128::from(shares), u128::from(all) * u128::from(share)),
-        };
-        ((u128::from(self.weight) * u128::from(left)) >> 32) as i64
-    }
+/// What `used` of `all` adds to the priority of who has this share of all shares.
+pub(crate) fn share_points(of: &Fairshare, (used, all): (u64, u64), (share, shares): (u32, u64)) -> i64 {
+    let left = match share {
+        0 => 0,
+        _ if all == 0 => ONE,
+        _ => halved(u128::from(used) * u128::from(shares), u128::from(all) * u128::from(share)),
+    };
+    ((u128::from(of.weight) * u128::from(left)) >> 32) as i64
 }
 
 /// 1 as the functions here have it: 2^32.
@@ -173,11 +86,11 @@ mod tests {
     #[test]
     fn age_and_share_in_points() {
         let fairshare = Fairshare { age_weight: 1_000, weight: 1_000, ..Fairshare::default() };
-        let age = |hours: i64| fairshare.age(Span::from_secs(hours * 3_600));
+        let age = |hours: i64| age_points(&fairshare, Span::from_secs(hours * 3_600));
         assert_eq!((age(-1), age(0), age(84), age(168), age(999)), (0, 0, 500, 1_000, 1_000));
         // Of two users with a share each: nothing used, a fair part, all.
-        let points = |used, share| fairshare.points((used, 100), (share, 2));
+        let points = |used, share| share_points(&fairshare, (used, 100), (share, 2));
         assert_eq!((points(0, 1), points(50, 1), points(100, 1), points(0, 0)), (1_000, 500, 250, 0));
-        assert_eq!(fairshare.points((0, 0), (1, 2)), 1_000);
+        assert_eq!(share_points(&fairshare, (0, 0), (1, 2)), 1_000);
     }
 }

@@ -5,7 +5,6 @@
 
 mod account;
 mod apply;
-mod became;
 pub mod budget;
 mod check;
 mod core;
@@ -17,35 +16,28 @@ mod index;
 mod mode;
 mod offer;
 mod options;
-mod over_quota;
 mod plan;
 mod policy;
 mod refused;
 mod round;
-mod standing;
 mod state;
 mod structure;
 mod timeline;
 mod view;
-mod wait;
 
 pub use account::{Bill, cost_of};
-pub use became::Became;
 pub use check::{Violation, check};
 pub use core::Core;
 pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
-pub use fairshare::{Fairshare, Measure, WEIGHT_LIMIT};
-pub use options::{Allocation, Horizon, Mode, ModeSetting, Options, Preempt, Preset, PriceRule, RestRule};
+pub use options::{Allocation, Horizon, Options, Preempt, PriceRule, RestRule};
 pub use plan::{Plan, Start};
 pub use policy::{Memo, Policy, Weighed, policy};
 pub use refused::Refused;
-pub use round::{Account, Command, Finished, JobEnd, Round, StopReason, TaskCounts};
-pub use standing::Standing;
+pub use round::{Account, Command, Finished, Round};
 pub use state::{
     Array, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, PartEnd, Phase, Reading, Running, Settings,
     Sleep, State, Sums, Used, joined,
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};
-pub use wait::{OverQuota, ShownWait, Wait};

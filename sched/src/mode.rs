@@ -1,8 +1,8 @@
 //! The operation mode: the top of the band while energy is cheap, the bottom while it is dear (limo-2018, 3.1.3, 3.3.3).
 
-use limo_model::{Curve, Price, Time};
+use limo_model::{Curve, Mode, ModeSetting, Price, Time};
 
-use crate::options::{Mode, ModeSetting, PriceRule};
+use crate::options::PriceRule;
 use crate::state::Settings;
 
 /// What an operator set is in force at once.

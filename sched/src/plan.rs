@@ -1,9 +1,8 @@
 //! What a policy returns: a proposal, which the checker looks at before anything of it is done.
 
-use limo_model::{Energy, Estimate, JobId, NodeId, Placement, Power, Time, UnitId};
+use limo_model::{Energy, Estimate, JobId, NodeId, Placement, Power, Time, UnitId, Wait};
 
 use crate::policy::Memo;
-use crate::wait::Wait;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {

@@ -1,9 +1,7 @@
 //! Why an event or a request cannot be.
 
-use limo_model::{Attempt, Cores, JobId, Memory, NodeId, PRIORITY_LIMIT, Span, SpecError, Time};
+use limo_model::{Attempt, Cores, JobId, Memory, NodeId, OverQuota, PRIORITY_LIMIT, Span, SpecError, Time};
 use thiserror::Error;
-
-use crate::wait::OverQuota;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refused {

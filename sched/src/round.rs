@@ -1,15 +1,12 @@
 //! What a round returns: commands, reasons for waiting, finished jobs, and when to ask again.
 
-use std::fmt;
-
 use limo_model::{
-    Attempt, Dependency, Energy, Estimate, JobId, Money, NodeId, Outcome, Placement, Power, Span, Time, Usage, UsedUp,
+    Attempt, Energy, Estimate, JobEnd, JobId, Money, NodeId, Placement, Power, StopReason, TaskCounts, Time, Usage,
+    UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::became::Became;
 use crate::check::Violation;
-use crate::wait::Wait;
 
 /// The result of one run of the policy over all that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,61 +76,6 @@ pub enum Command {
     },
 }
 
-/// Why a running job is ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    Cancelled {
-        by: String,
-    },
-    TimeLimit {
-        limit: Span,
-    },
-    /// The upper limit leaves no room for it: it runs again from its beginning when there is room.
-    Requeued {
-        draw: Power,
-        high: Power,
-    },
-    /// Somebody wants it to run again from its beginning.
-    RequeuedBy {
-        by: String,
-    },
-    /// It has used what its user allowed it.
-    UsedUp {
-        used_up: UsedUp,
-    },
-}
-
-impl StopReason {
-    /// Whether the job is ended only to run again.
-    pub fn runs_again(&self) -> bool {
-        matches!(self, Self::Requeued { .. } | Self::RequeuedBy { .. })
-    }
-}
-
-/// How a job ended, for good.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobEnd {
-    Ran {
-        outcome: Outcome,
-        stopped: Option<StopReason>,
-    },
-    /// Before it ran.
-    Cancelled {
-        by: String,
-    },
-    /// `--immediate`, and it could not start at once.
-    Refused {
-        wait: Wait,
-    },
-    /// Before it ran: what it depended on can never be, because of what became of that job.
-    Unmet {
-        dependency: Dependency,
-        became: Became,
-    },
-}
-
 /// A job that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
@@ -152,23 +94,6 @@ pub struct Finished {
     pub tasks: Option<TaskCounts>,
 }
 
-/// How tasks of an array ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TaskCounts {
-    /// With exit code 0.
-    pub completed: u32,
-    /// In any other way, once they ran.
-    pub failed: u32,
-    /// Before they ran, each by itself. What of a cancelled array had not begun is not counted.
-    pub cancelled: u32,
-}
-
-impl TaskCounts {
-    pub fn all(&self) -> u32 {
-        self.completed + self.failed + self.cancelled
-    }
-}
-
 /// Energy above idle and what it cost, beside what it would have cost to start at submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Account {
@@ -184,18 +109,5 @@ impl Account {
         self.energy += other.energy;
         self.cost = Money::of_known(self.cost, other.cost);
         self.start_now_cost = Money::of_known(self.start_now_cost, other.start_now_cost);
-    }
-}
-
-/// For people who read journals.
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cancelled { by } => write!(f, "cancelled by {by}"),
-            Self::TimeLimit { limit } => write!(f, "time limit of {limit} reached"),
-            Self::Requeued { draw, high } => write!(f, "requeued: the draw {draw} is above the upper limit {high}"),
-            Self::RequeuedBy { by } => write!(f, "requeued by {by}"),
-            Self::UsedUp { used_up } => used_up.fmt(f),
-        }
     }
 }

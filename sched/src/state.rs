@@ -12,16 +12,15 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, JobId, Lease, Meter, Money, NodeId, Power, Price, Profile, ProfileKey, Quotas, Reservation,
-    Span, Time,
+    Band, Budgets, Curve, Fairshare, JobId, Lease, Meter, Mode, ModeSetting, Money, NodeId, Power, Preset, Price,
+    Profile, ProfileKey, Quotas, Reservation, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
-use crate::fairshare::Fairshare;
 use crate::index::Index;
-use crate::options::{Mode, ModeSetting, Options, Preset};
+use crate::options::Options;
 use crate::round::Finished;
 use crate::structure::{JobMap, JobSet, Queue};
 

@@ -1,14 +1,14 @@
 //! What policies and the checker see: the recorded state at one moment, read only.
 
 use limo_model::{
-    Band, Budget, Curve, Estimate, JobId, Memory, NodeId, Part, Placement, Power, Price, Request, Time, UnitId,
-    UnitSpec,
+    Band, Budget, Curve, Estimate, JobId, Memory, Mode, NodeId, Part, Placement, Power, Preset, Price, Request, Time,
+    UnitId, UnitSpec,
 };
 
 use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied, units_like, units_wanted};
 use crate::estimate::{Known, Looked, under_cap};
 use crate::index::Index;
-use crate::options::{Mode, Options, Preset};
+use crate::options::Options;
 use crate::state::{Clock, Job, Node, Settings, State};
 
 /// The state at `now`.

@@ -3,11 +3,10 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Band, Budget, Budgets, Cores, Energy, Estimate, EstimateSource, JobId, Memory, Meter, Money, Outcome, Power, Price,
-    Profile, ProfileKey, Release, Span, Time, UnitKind,
+    Band, Budget, Budgets, Cores, Energy, Estimate, EstimateSource, JobEnd, JobId, Memory, Meter, Mode, ModeSetting,
+    Money, Outcome, Power, Preset, Price, Profile, ProfileKey, Release, Span, Time, UnitKind, Wait,
 };
 use limo_proto::{BudgetAccount, Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
-use limo_sched::{JobEnd, Mode, ModeSetting, Preset, Wait};
 
 /// 2017-10-26 11:00:00 UTC, in milliseconds: never today, so that times are shown with their dates.
 const ELEVEN: i64 = 1_509_015_600_000;
@@ -65,7 +64,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         array: None,
         measured: None,
         confidence: None,
-        priority: Some(limo_sched::Standing::default()),
+        priority: Some(limo_model::Standing::default()),
         unreachable: Vec::new(),
     }
 }

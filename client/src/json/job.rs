@@ -1,8 +1,7 @@
 //! A job as JSON.
 
-use limo_model::{Cores, Outcome, Tasks, Time};
+use limo_model::{Cores, JobEnd, Outcome, Tasks, Time};
 use limo_proto::{ArrayReport, JobReport};
-use limo_sched::JobEnd;
 use serde::Serialize;
 
 use super::EstimateJson;
@@ -142,7 +141,7 @@ impl JobJson {
             signal,
             end_reason: job.end.as_ref().map(|end| end_in_words(end, clock)),
             wait_reason: job.wait.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()),
-            wait_kind: job.wait.as_ref().map(limo_sched::Wait::kind),
+            wait_kind: job.wait.as_ref().map(limo_model::Wait::kind),
             estimate: job.estimate.as_ref().map(EstimateJson::from),
             energy_j: job.energy.map(|energy| energy.joules()),
             cost_eur: job.cost.map(|cost| cost.eur()),

@@ -1,8 +1,10 @@
 //! Any sequence of batches, with recoveries and re-openings between them, is read back equal.
 
 use limo_journal::{Batch, Entry, FinishedQuery, FinishedRow, History, Journal, Submission};
-use limo_model::{Attempt, Curve, Energy, JobId, Money, NodeId, Outcome, Power, Price, Span, Time, Usage};
-use limo_sched::{Account, Event, Finished, JobEnd, Round, StopReason, Wait};
+use limo_model::{
+    Attempt, Curve, Energy, JobEnd, JobId, Money, NodeId, Outcome, Power, Price, Span, StopReason, Time, Usage, Wait,
+};
+use limo_sched::{Account, Event, Finished, Round};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use limo_client::fake::{FakeMaster, answer, status, status_with_budget};
-use limo_model::{Budget, Budgets, Energy, Release, Time};
+use limo_model::{Budget, Budgets, Energy, Preset, Release, Time};
 use limo_proto::{Answer, BudgetAccount, Change, ClientToMaster, Query, Status};
-use limo_sched::Preset;
 use serde_json::{Value, json};
 
 use crate::{answered, ask, change, failed, lconf, printed, snapshot};

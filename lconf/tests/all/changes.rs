@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use limo_client::fake::answer;
-use limo_model::{Band, Curve, Power, Price, Time};
+use limo_model::{Band, Curve, ModeSetting, Power, Preset, Price, Time};
 use limo_proto::{Answer, Change};
-use limo_sched::{ModeSetting, Preset};
 
 use crate::{answered, change, printed};
 

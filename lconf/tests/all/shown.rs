@@ -1,12 +1,11 @@
 //! What `lconf` shows of the settings, the cluster and its nodes.
 
 use limo_client::fake::{answer, node, status};
-use limo_model::{Band, Power, Span, Time};
+use limo_model::{Band, Mode, ModeSetting, Power, Span, Time};
 use limo_proto::{
     Answer, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState, MasterToClient, MeterReport,
     NodeDetail, Query, Status,
 };
-use limo_sched::{Mode, ModeSetting};
 use serde_json::{Value, json};
 
 use crate::{answered, ask, printed};
@@ -47,14 +46,14 @@ async fn the_settings() {
 
 #[tokio::test]
 async fn a_band_that_the_policy_ignores() {
-    let output = shown(&["status"], Status { policy: limo_sched::Preset::Easy, ..status() }).await;
+    let output = shown(&["status"], Status { policy: limo_model::Preset::Easy, ..status() }).await;
     let band = "band       40.0 W [##########..........] 60.0 W, inside; the policy easy ignores it\n";
     assert!(output.contains(band), "{output}");
 }
 
 #[tokio::test]
 async fn a_policy_without_the_budget_that_it_keeps() {
-    let output = shown(&["status"], Status { policy: limo_sched::Preset::Energybud, ..status() }).await;
+    let output = shown(&["status"], Status { policy: limo_model::Preset::Energybud, ..status() }).await;
     assert!(output.contains("budget     none: the policy energybud has none to keep\n"), "{output}");
 }
 

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::Quotas;
-use limo_sched::Fairshare;
+use limo_model::{Fairshare, Quotas};
 
 /// The parts that differ, as they were and as they are.
 type Words = (String, String);

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use limo_journal::{Batch, CommitError, FinishedRow, NoRoom, RecoverError, Recovered, Submission};
-use limo_model::{Attempt, JobId, NodeId, Span, Time, UsedUp};
+use limo_model::{Attempt, JobEnd, JobId, NodeId, Span, StopReason, Time, UsedUp, Wait};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
-use limo_sched::{Command, Event, Finished, JobEnd, Refused, Round, StopReason, Wait};
+use limo_sched::{Command, Event, Finished, Refused, Round};
 
 use super::commits::Phase;
 use super::node_peer::Welcome;

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Dependency, JobId, Request};
+use limo_model::{Became, Dependency, JobId, Request};
 use limo_proto::{JobReport, SendExec};
-use limo_sched::Became;
 
 use super::clients::Asked;
 use super::{Desk, PeerId, Question};

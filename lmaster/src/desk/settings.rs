@@ -1,7 +1,7 @@
 //! What an operator can choose of how the desk works, and how it comes into force.
 
-use limo_model::{Band, Span};
-use limo_sched::{ModeSetting, Options, Preset};
+use limo_model::{Band, ModeSetting, Preset, Span};
+use limo_sched::Options;
 
 use super::{Desk, ReadingsKept};
 use crate::changed::CONFIGURATION;

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, NodeId, Outcome, Time};
+use limo_model::{JobEnd, JobId, NodeId, Outcome, Time};
 use limo_proto::{AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToNode, StreamId, WINDOW, WindowSize};
-use limo_sched::{Event, JobEnd, Phase};
+use limo_sched::{Event, Phase};
 
 use super::wide::{node_at, nodes_in, place_of};
 use super::{Desk, Effect, Live, PeerId};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{QuotaLimit, Span, Window};
+use limo_model::{QuotaLimit, Span, WEIGHT_LIMIT, Window};
 use limo_proto::{Answer, FairshareChange, UserReport, UsersChange, UsersReport};
-use limo_sched::{Event, WEIGHT_LIMIT};
+use limo_sched::Event;
 
 use super::{Desk, PeerId};
 

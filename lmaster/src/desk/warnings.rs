@@ -1,7 +1,7 @@
 //! Warnings about changes that were accepted and have no effect, or an unexpected one, with the values. Changes nothing.
 
-use limo_model::{Band, Power};
-use limo_sched::{Event, Preset};
+use limo_model::{Band, Power, Preset};
+use limo_sched::Event;
 
 use super::Desk;
 

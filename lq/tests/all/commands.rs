@@ -1,11 +1,10 @@
 //! `show`, `explain`, `cancel` and `nodes` as people see them.
 
 use limo_client::fake::{FakeMaster, answer, candidate, finished_job, node, running_job, waiting_job};
-use limo_model::{Band, Condition, Dependency, JobId, Outcome, Power, Price, Time};
+use limo_model::{Band, Condition, Dependency, JobId, Mode, Outcome, Power, Price, Time};
 use limo_proto::{
     Answer, Change, ClientToMaster, Explanation, JobFilter, JobReport, JobState, NodeState, Query, Selection, Selector,
 };
-use limo_sched::Mode;
 
 use crate::{answered, ask};
 

@@ -1,9 +1,8 @@
 //! What other users, their jobs and nodes are called, and the reasons that they cause, cannot steer a terminal.
 
 use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
-use limo_model::{Band, Outcome, Power, Time};
+use limo_model::{Band, JobEnd, Mode, Outcome, Power, Time, Wait};
 use limo_proto::{Answer, EnergyReport, EnergySum, Explanation, JobReport, MasterToClient};
-use limo_sched::{JobEnd, Mode, Wait};
 
 use crate::answered;
 

@@ -1,9 +1,8 @@
 //! The table and its filters.
 
 use limo_client::fake::{FakeMaster, answer, finished_job, waiting_job};
-use limo_model::{Energy, JobId, Outcome, Time};
+use limo_model::{Energy, JobId, Outcome, Time, Wait};
 use limo_proto::{Answer, ClientToMaster, Finished, JobFilter, JobReport, JobState, Query};
-use limo_sched::Wait;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{answered, ask, lq};

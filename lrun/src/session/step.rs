@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use limo_client::Failure;
-use limo_model::{JobId, UsedUp};
+use limo_model::{JobId, UsedUp, Wait};
 use limo_proto::{Channel, ClientToMaster, Frame, JobReport, MasterToClient, WindowSize};
-use limo_sched::Wait;
 use nix::errno::Errno;
 
 /// What happens to a session.

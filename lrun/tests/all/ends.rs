@@ -1,9 +1,8 @@
 //! What `lrun` says and returns for each way in which a job can end.
 
 use limo_client::fake::{FakeMaster, waiting_job};
-use limo_model::{Outcome, Span};
+use limo_model::{JobEnd, Outcome, Span, StopReason, Wait};
 use limo_proto::{Channel, JobReport, JobState, MasterToClient};
-use limo_sched::{JobEnd, StopReason, Wait};
 
 use crate::stage::{JOB, Stage, end, lrun};
 

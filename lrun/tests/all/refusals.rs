@@ -1,9 +1,8 @@
 //! What is wrong before a job exists: command lines, masters, refusals; and the commands that submit nothing attached.
 
 use limo_client::fake::{FakeMaster, answer, candidate};
-use limo_model::{Power, Time};
+use limo_model::{Power, Time, Wait};
 use limo_proto::{Answer, ClientToMaster, DryRun, Io, MasterToClient, Query, SendExec};
-use limo_sched::Wait;
 
 use crate::stage::{Stage, end, lrun};
 

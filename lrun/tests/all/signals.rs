@@ -1,9 +1,8 @@
 //! Real signals to the real `lrun` process.
 
 use limo_client::fake::{FakeMaster, waiting_job};
-use limo_model::Outcome;
+use limo_model::{JobEnd, Outcome};
 use limo_proto::{Change, ClientToMaster, JobReport, JobState, MasterToClient};
-use limo_sched::JobEnd;
 use nix::libc::{SIGCONT, SIGINT, SIGSTOP, SIGUSR1};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};

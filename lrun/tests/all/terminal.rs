@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::Read;
 
 use limo_client::fake::FakeMaster;
-use limo_model::{Outcome, Power, Span, Time};
+use limo_model::{Outcome, Power, Span, Time, Wait};
 use limo_proto::{Channel, ClientToMaster, MasterToClient};
-use limo_sched::Wait;
 use nix::pty::{Winsize, openpty};
 
 use crate::stage::{JOB, Stage, end, lrun};

@@ -9,10 +9,10 @@ use std::num::NonZeroU32;
 
 use anyhow::{Context, Result};
 use limo_model::{
-    Attempt, Band, Cores, Curve, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind,
+    Attempt, Band, Cores, Curve, JobId, Memory, Meter, NodeSpec, Outcome, Power, Preset, Request, Span, Time, UnitKind,
     UnitSpec, Usage,
 };
-use limo_sched::{Command, Core, Event, Options, Preset, Round};
+use limo_sched::{Command, Core, Event, Options, Round};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use limo_model::{Budgets, Time};
-use limo_sched::{Options, Preset};
+use limo_model::{Budgets, Preset, Time};
+use limo_sched::Options;
 use limo_trace::Platform;
 use limo_trace::generate::{Recipe, generate};
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use limo_sched::Preset;
+use limo_model::Preset;
 use serde::Serialize;
 
 use crate::setup::options::{KEYS, Key};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use limo_model::{Budget, Budgets, Release, Span, Time};
+use limo_model::{Budget, Budgets, Preset, Release, Span, Time};
+use limo_sched::RestRule;
 use limo_sched::budget::possible;
-use limo_sched::{Preset, RestRule};
 use serde_json::json;
 
 use crate::engine::simulate_load;

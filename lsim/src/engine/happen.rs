@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 
-use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Span, Usage};
-use limo_sched::{Command, Event, Sleep, StopReason};
+use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Span, StopReason, Usage};
+use limo_sched::{Command, Event, Sleep};
 
 use super::{Change, Load, Present, Run, Simulation, SimulationError};
 use crate::record::{Fate, JobRow, Sink};

@@ -17,9 +17,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Dependency, NodeId, Placement, Price, Profile, ProfileKey, Span, Time,
+    Attempt, Band, Budgets, Curve, Dependency, JobEnd, NodeId, Placement, Preset, Price, Profile, ProfileKey, Span,
+    Time,
 };
-use limo_sched::{Core, Event, JobEnd, JobMap, Options, Preset, Refused, Round};
+use limo_sched::{Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
 use thiserror::Error;
 

@@ -5,18 +5,18 @@
 //! are scaled by the ratio of the two profiles, where both are known, else they stay as they were measured. What never
 //! ran, or did not end by itself, lasts as its profile or its time limit says, without both as long as the application's
 //! other runs in the mean, and no shorter than it did. Who was cancelled, held, released or requeued is so at the same time.
-//! A job that depends on others waits for those of them that are not over here, and those that failed fail here too.
-//!
-//! A run that was suspended, held at moved caps or requeued does not tell how long it takes: it lasts and draws as its
-//! profile says, and without one as long as it was on its unit, which is too long; both are counted.
+//! A job that depends on others waits for those of them that are not over here, and those that failed fail here too. A run
+//! that was suspended, held at moved caps or requeued lasts and draws as its profile says, and without one as long as it was
+//! on its unit, which is too long; both are counted.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Budgets, Cores, Curve, Estimate, NodeSpec, Part, Power, Price, Profile, ProfileKey, Request, Span, Time,
+    Band, Budgets, Cores, Curve, Estimate, NodeSpec, Part, Power, Preset, Price, Profile, ProfileKey, Request, Span,
+    Time,
 };
-use limo_sched::{Event, Options, Preset};
+use limo_sched::{Event, Options};
 use limo_trace::Platform;
 
 use super::past::{Past, Ran, row};

@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use limo_journal::{Entry, HistoryEntry};
 use limo_model::{
-    Condition, Cores, Dependency, Energy, JobId, Money, NodeSpec, Part, Power, Profile, ProfileKey, Request, Span,
-    Time, UnitKind,
+    Became, Condition, Cores, Dependency, Energy, JobEnd, JobId, Money, NodeSpec, Part, Power, Preset, Profile,
+    ProfileKey, Request, Span, StopReason, Time, UnitKind,
 };
-use limo_sched::{Array, Became, Command, Core, Event, Finished, JobEnd, Options, Preset, StopReason};
+use limo_sched::{Array, Command, Core, Event, Finished, Options};
 use limo_trace::Platform;
 use limo_trace::platform::{Draw, Group, Names, Rest};
 

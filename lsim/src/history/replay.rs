@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use limo_journal::{Entry, History, HistoryEntry};
-use limo_model::Time;
-use limo_sched::{Core, Options, Preset, Round};
+use limo_model::{Preset, Time};
+use limo_sched::{Core, Options, Round};
 use serde_json::{Map, Value};
 
 use super::shown;

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
-use limo_model::{Span, Time};
-use limo_sched::{Horizon, Options, Preset};
+use limo_model::{Preset, Span, Time};
+use limo_sched::{Horizon, Options};
 use limo_trace::{Platform, Workload, swf};
 
 use super::{Condition, WEEK, Week, budgets, conditions};

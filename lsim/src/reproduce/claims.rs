@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_sched::Preset;
+use limo_model::Preset;
 
 use super::{BUDGETS, Condition, EASY, Means, Outcome, TableII, WAYS, Way};
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{Condition, Outcome, Way};
-use limo_sched::Preset;
+use limo_model::Preset;
 
 /// Means over the weeks of one condition.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -12,8 +12,8 @@ mod published;
 
 use std::path::{Path, PathBuf};
 
-use limo_model::{Budget, Budgets, Energy, Power, Release, Span, Time};
-use limo_sched::{Allocation, Options, Preset, RestRule};
+use limo_model::{Budget, Budgets, Energy, Power, Preset, Release, Span, Time};
+use limo_sched::{Allocation, Options, RestRule};
 
 pub use campaign::{Outcome, Scheduler, Variant, run};
 pub use claims::{Claim, Test, claims};

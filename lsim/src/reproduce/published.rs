@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use limo_model::Energy;
-use limo_sched::Preset;
+use limo_model::{Energy, Preset};
 use limo_trace::Workload;
 
 use super::campaign::simulated;

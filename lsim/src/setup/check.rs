@@ -1,9 +1,9 @@
 //! What is looked at before a run, so that a simulation that cannot mean anything does not begin.
 
 use anyhow::{Result, bail};
-use limo_model::{Budget, Budgets, Energy, Power};
+use limo_model::{Budget, Budgets, Energy, Power, Preset};
+use limo_sched::RestRule;
 use limo_sched::budget::{least, possible};
-use limo_sched::{Preset, RestRule};
 use limo_trace::{Platform, Workload};
 
 /// Refuses budgets that cannot be kept, where `preset` promises to keep them. The least is what the nodes really draw

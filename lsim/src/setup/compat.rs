@@ -1,8 +1,8 @@
 //! What a setup means with `compat=2017`, and which of its options that mode has nothing for. Simulates nothing.
 
 use anyhow::{Result, bail};
-use limo_model::Span;
-use limo_sched::{Options, Preset, RestRule};
+use limo_model::{Preset, Span};
+use limo_sched::{Options, RestRule};
 use limo_trace::Platform;
 
 use super::{Amount, Setup};

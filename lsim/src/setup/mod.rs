@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use limo_model::{Band, Budget, Budgets, Curve, Price, Profile, ProfileKey, Release, Span, Time, as_text};
-use limo_sched::{Options, Preset};
+use limo_model::{Band, Budget, Budgets, Curve, Preset, Price, Profile, ProfileKey, Release, Span, Time, as_text};
+use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
 use limo_trace::{Platform, Treatment, Workload, swf};
 use serde::Deserialize;

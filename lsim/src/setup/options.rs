@@ -1,8 +1,8 @@
 //! `--set KEY=VALUE`: the numbers and rules of a policy, by name. Knows what each means, not what it does.
 
 use anyhow::{Result, anyhow, bail};
-use limo_model::Span;
-use limo_sched::{Options, Preset, PriceRule, RestRule};
+use limo_model::{Preset, Span};
+use limo_sched::{Options, PriceRule, RestRule};
 
 use super::values::Setting;
 

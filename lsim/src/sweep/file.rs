@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use limo_model::{Span, as_text};
-use limo_sched::Preset;
+use limo_model::{Preset, Span, as_text};
 use serde::Deserialize;
 use toml::de::DeTable;
 use toml::{Table, Value};

@@ -2,15 +2,14 @@
 
 use limo_model::{
     Allowance, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency, Energy,
-    Incarnation, JobId, JournalId, Lease, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Price, Release,
-    Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, Warning, WhenUsed,
+    Incarnation, JobId, JournalId, Lease, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part, Power, Preset,
+    Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, Wait, Warning, WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
     Launch, List, MasterToClient, MasterToNode, NewSlave, NodeToMaster, Origin, Parallel, Query, Sample, Selection,
     Selector, SendExec, Share, StreamId, Task, Text, WindowSize,
 };
-use limo_sched::{ModeSetting, Preset, Wait};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

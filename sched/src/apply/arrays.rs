@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use limo_model::{JobId, Outcome, Request, Tasks, Time};
+use limo_model::{JobEnd, JobId, Outcome, Request, Tasks, Time};
 
 use super::jobs::{cancel_requested, check_submission, dequeue, enqueue, new_job};
 use super::{eligible, jobs, quota};
 use crate::refused::Refused;
-use crate::round::{Finished, JobEnd};
+use crate::round::Finished;
 use crate::state::{Array, Job, State};
 
 /// Tasks of one array that wait as jobs at a time. As many can start in one plan; where there is room for more, the next

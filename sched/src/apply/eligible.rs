@@ -4,15 +4,13 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use limo_model::{Condition, Dependency, JobId, Request, Time};
+use limo_model::{Became, Condition, Dependency, JobEnd, JobId, Request, Time, Wait};
 
 use super::{arrays, jobs, quota};
-use crate::became::Became;
 use crate::index::{begin_of, wants_to_be_alone};
 use crate::refused::Refused;
-use crate::round::{Finished, JobEnd};
+use crate::round::Finished;
 use crate::state::{Assignment, Job, Phase, State};
-use crate::wait::Wait;
 
 /// Refuses conditions that contradict the rest of the request, or name jobs that are over or not there.
 pub(super) fn check(state: &State, request: &Request) -> Result<(), Refused> {

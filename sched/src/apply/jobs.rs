@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use limo_model::{Attempt, JobId, Money, NodeId, Outcome, Request, Time, Usage};
+use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopReason, Time, Usage};
 
 use super::fits::check_request;
 use super::nodes::{self, release};
 use super::{arrays, eligible, lost, quota, rank, reservations, runs};
 use crate::estimate::Known;
 use crate::refused::Refused;
-use crate::round::{Account, Finished, JobEnd, StopReason};
+use crate::round::{Account, Finished};
 use crate::state::{Assignment, Job, Phase, Running, State};
 
 /// Whether a submission can be recorded now: of a job, or of an array.
@@ -325,7 +325,8 @@ impl Finished {
 mod tests {
     use limo_model::{NodeSpec, Power, Request, Time, UnitKind, UnitSpec};
 
-    use crate::{Core, Event, Options, Preset};
+    use crate::{Core, Event, Options};
+    use limo_model::Preset;
 
     const NOW: Time = Time::from_unix_ms(0);
 

@@ -2,14 +2,13 @@
 //! already, so that no plan can exceed it. Until then it is blocked; those of one user enter in the order of their own
 //! priorities and of submission, none before another.
 
-use limo_model::{Energy, JobId, Quota, Quotas, Request, Time};
+use limo_model::{Energy, JobId, OverQuota, Quota, Quotas, Request, Time, Wait};
 
 use super::{allows_unit, cores_on, eligible, jobs, units_wanted};
 use crate::estimate::{Known, estimate};
 use crate::index::Users;
 use crate::refused::Refused;
 use crate::state::{Assignment, Charge, Clock, Job, Phase, State, Used};
-use crate::wait::{OverQuota, Wait};
 
 /// Refuses what nobody lets the user submit, or what there could never be room for.
 pub(super) fn check(state: &State, now: Time, request: &Request, tasks: u32) -> Result<(), Refused> {

@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use limo_model::{JobId, PRIORITY_LIMIT, Span, Time};
+use limo_model::{Fairshare, JobId, Measure, PRIORITY_LIMIT, Span, Standing, Time};
 
 use super::quota;
-use crate::fairshare::{Fairshare, Measure};
+use crate::fairshare::{age_points, share_points};
 use crate::refused::Refused;
-use crate::standing::Standing;
 use crate::state::{Job, Phase, State};
 
 /// A queue that is longer is ranked once in this time at most, where not a longer time is given: several plans are made at
@@ -80,9 +79,9 @@ pub(crate) fn standing(state: &State, now: Time, job: &Job) -> Standing {
     if !fairshare.weighs() {
         return Standing { own, ..Standing::default() };
     }
-    let points = state.ranking.points.get(&job.request.user).copied();
-    let share = points.unwrap_or_else(|| fairshare.points((0, 0), (fairshare.share_of(&job.request.user), 1)));
-    Standing { own, age: fairshare.age(now - job.eligible()), share }
+    let known = state.ranking.points.get(&job.request.user).copied();
+    let share = known.unwrap_or_else(|| share_points(fairshare, (0, 0), (fairshare.share_of(&job.request.user), 1)));
+    Standing { own, age: age_points(fairshare, now - job.eligible()), share }
 }
 
 /// What is smaller is before the other.
@@ -111,7 +110,7 @@ fn points(state: &State, now: Time) -> BTreeMap<String, i64> {
     let all = users.values().fold(0, |all: u64, used| all.saturating_add(*used));
     let shares = users.keys().map(|user| u64::from(fairshare.share_of(user))).sum();
     let of = |(user, used): (&str, u64)| {
-        (user.to_owned(), fairshare.points((used, all), (fairshare.share_of(user), shares)))
+        (user.to_owned(), share_points(fairshare, (used, all), (fairshare.share_of(user), shares)))
     };
     users.into_iter().map(of).collect()
 }
@@ -162,7 +161,8 @@ pub(crate) fn rank(state: &mut State, now: Time) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Core, Options, Preset};
+    use crate::{Core, Options};
+    use limo_model::Preset;
 
     #[test]
     fn the_longer_a_queue_is_the_longer_it_is_between_two_rankings() {

@@ -5,13 +5,12 @@
 //! right, which asks for the reservation and whose user it names, runs on its nodes alone, and only within its time. Nothing is
 //! ended for a reservation: one that a running job could last into is refused.
 
-use limo_model::{NodeId, Request, Reservation, Span, Time};
+use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
 use super::fits::{allows_node, fits_node};
 use crate::index::{Index, begin_of};
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, State};
-use crate::wait::Wait;
 
 /// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s unless the master is told
 /// otherwise.

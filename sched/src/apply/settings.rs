@@ -1,10 +1,10 @@
 //! Limits, prices, mode, policy and profiles.
 
-use limo_model::{Band, Budgets, Curve, Energy, Price, Profile, ProfileKey, Time};
+use limo_model::{Band, Budgets, Curve, Energy, ModeSetting, Preset, Price, Profile, ProfileKey, Time};
 
 use super::nodes::{settle, settle_nodes};
 use crate::mode::follow_setting;
-use crate::options::{ModeSetting, Options, Preset};
+use crate::options::Options;
 use crate::refused::Refused;
 use crate::state::{Job, Phase, State};
 

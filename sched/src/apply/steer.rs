@@ -1,12 +1,11 @@
 //! What changes about jobs while they run: caps, suspension, requeueing, and what readings say of their draw.
 
-use limo_model::{Attempt, Estimate, JobId, NodeId, Part, Power, Request, Span, Time};
+use limo_model::{Attempt, Estimate, JobId, NodeId, Part, Power, Request, Span, StopReason, Time};
 
 use super::jobs::with_times;
 use super::nodes::{charge, renew, settle_cluster};
 use crate::estimate::{Known, under_cap};
 use crate::refused::Refused;
-use crate::round::StopReason;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
 
 /// In thousandths of what is expected: bounds, so that nothing is divided by zero or overflows.

@@ -1,10 +1,10 @@
 //! What a plan would make of limits and budgets, added up anew from the running jobs and the jobs that it starts. Shares
 //! nothing with the gate of the policies but the recorded state; asks nothing of jobs that wait.
 
-use limo_model::{Budget, Energy, Power, Time};
+use limo_model::{Budget, Energy, Power, Preset, Time};
 
 use super::Violation;
-use crate::options::{Horizon, Preset};
+use crate::options::Horizon;
 use crate::plan::Plan;
 use crate::view::View;
 

@@ -1,11 +1,11 @@
 //! Jobs that have used what their users allow them: ended, or told of once. What a job has used is what is believed of it
 //! while it runs; the energy that its node measured is known at its end.
 
-use limo_model::{Energy, Money, Price, Span, Time, UsedUp, WhenUsed};
+use limo_model::{Energy, Money, Price, Span, StopReason, Time, UsedUp, WhenUsed};
 
 use crate::account::cost_of;
 use crate::apply::with_times;
-use crate::round::{Command, StopReason};
+use crate::round::Command;
 use crate::state::{Job, Phase, State};
 
 /// What a job costs is looked at again so often at most: its mean price is not a straight line over time.

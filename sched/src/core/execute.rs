@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Attempt, Energy, JobId, Lease, NodeId, Power, Span, Time};
+use limo_model::{Attempt, Energy, JobEnd, JobId, Lease, NodeId, Power, Span, StopReason, Time, Wait};
 
 use crate::apply;
 use crate::check::check;
 use crate::options::RestRule;
 use crate::plan::{Plan, Start};
 use crate::policy::{policy, steer};
-use crate::round::{Command, Finished, JobEnd, Round, StopReason};
+use crate::round::{Command, Finished, Round};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
-use crate::wait::Wait;
 
 /// Makes, checks and executes one plan; whether another one could find more to do.
 pub(super) fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {

@@ -1,13 +1,12 @@
 //! Reasons for waiting as they are now. A round tells a reason once; here, what became false of it since is left out, and what
 //! no round tells is added. Changes nothing.
 
-use limo_model::{JobId, Power, Time};
+use limo_model::{JobId, Power, Time, Wait};
 
 use super::Core;
 use crate::apply::obstacle;
 use crate::options::RestRule;
 use crate::state::{Array, Job, Phase};
-use crate::wait::Wait;
 
 impl Core {
     /// Counts the jobs that wait, with the tasks of arrays in place of the arrays, also those that are not jobs yet.

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use limo_model::{JobId, Power, Request, Span, Time};
+use limo_model::{JobId, Power, Request, Span, Time, Wait};
 
 use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 use super::{Policy, limo, prototype, steer};
@@ -14,7 +14,6 @@ use crate::plan::{Plan, Start};
 use crate::state::{Job, Phase};
 use crate::timeline::{Reserved, Respect, Timeline};
 use crate::view::{Choice, View};
-use crate::wait::Wait;
 
 /// Which job is next, and who may pass whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

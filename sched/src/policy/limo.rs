@@ -22,15 +22,14 @@
 //! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`,
 //! `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
-use limo_model::{Energy, JobId, Money, Power, Request, Span, Time};
+use limo_model::{Energy, JobId, Mode, ModeSetting, Money, Power, Request, Span, Time, Wait};
 
 use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
 use super::offers::{AllWays, Ask, Found, Offer, Pools, Ways};
 use super::weigh::{patience, weigh};
-use crate::options::{Mode, ModeSetting, Preempt};
+use crate::options::Preempt;
 use crate::state::{Clock, Job};
 use crate::view::View;
-use crate::wait::Wait;
 
 pub(super) static LIMO: Composition = Composition {
     order: Order::Conservative,

@@ -16,9 +16,9 @@ pub(crate) use steer::{look_again, steer};
 pub use weigh::Weighed;
 pub(crate) use weigh::weigh;
 
-use crate::options::Preset;
 use crate::plan::Plan;
 use crate::view::View;
+use limo_model::Preset;
 
 /// Decides what to start. Reads only; the checker looks at the plan before anything of it is done.
 pub trait Policy {

@@ -10,11 +10,9 @@
 //! it ends there; a job for which no node is up is passed over, since nothing the algorithm does could start it.
 //! Cost: one look at each unit for each job started. No options.
 
-use limo_model::Power;
+use limo_model::{Band, Mode, Power};
 
 use super::compose::{Admission, Caps, Composition, Order, Placement};
-use crate::options::Mode;
-use limo_model::Band;
 
 pub(super) static LIMO_PROTOTYPE: Composition = Composition {
     order: Order::Strict,

@@ -13,10 +13,9 @@
 //! terms: a start that would miss them is not compared. Carbon is in the price, where the operator has it weighed.
 //! A job without a deadline waits for the mode, not for an hour; [`patience`] is how long, by the same weight.
 
-use limo_model::{Estimate, Money, Power, Price, Span, Time};
+use limo_model::{Estimate, Mode, ModeSetting, Money, Power, Price, Span, Time};
 
 use crate::mode::turning_price;
-use crate::options::{Mode, ModeSetting};
 use crate::view::View;
 
 const HOUR: i64 = 3_600_000;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use limo_model::{JobId, Tasks, Time, Usage};
+use limo_model::{JobId, TaskCounts, Tasks, Time, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::round::{Account, TaskCounts};
+use crate::round::Account;
 
 /// Tasks of one submission that ask for the same. A task becomes a job when it is about to be its turn, so that an array
 /// costs what runs of it, not what it has.

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use limo_model::{
-    Attempt, Dependency, Energy, Estimate, Lease, NodeId, Part, Placement, Power, Request, Span, Time, UsedUp, width,
+    Attempt, Dependency, Energy, Estimate, Lease, NodeId, Part, Placement, Power, Request, Span, StopReason, Time,
+    UsedUp, Wait, width,
 };
 use serde::{Deserialize, Serialize};
 
 use super::parts::PartEnd;
-use crate::round::{Account, StopReason};
-use crate::wait::Wait;
+use crate::round::Account;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {

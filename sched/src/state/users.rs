@@ -1,9 +1,9 @@
 //! What is recorded of users: what they used. And of jobs that their quotas have made room for: what that is.
 
-use limo_model::{Energy, Span, Time, Window};
+use limo_model::{Energy, Fairshare, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
-use crate::fairshare::{Fairshare, decayed};
+use crate::fairshare::decayed;
 
 /// What a job that its user's quota has made room for takes of that, as long as it runs or is about to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,13 +1,13 @@
 //! What searches remember changes no answer: each is compared with one that asks every node, and looks at all of the draw.
 
 use limo_model::{
-    Band, Curve, Estimate, EstimateSource, Memory, Meter, NodeId, NodeSpec, Part, Power, Span, Time, UnitId, UnitKind,
-    UnitSpec,
+    Band, Curve, Estimate, EstimateSource, Memory, Meter, NodeId, NodeSpec, Part, Power, Preset, Span, Time, UnitId,
+    UnitKind, UnitSpec,
 };
 use proptest::prelude::*;
 
 use super::{Need, Timeline};
-use crate::options::{Options, Preset};
+use crate::options::Options;
 use crate::view::Choice;
 use crate::{Core, Event};
 

@@ -6,8 +6,8 @@
 use crate::random::run::keeps_the_rules;
 use crate::random::{HARDWARE, allocation, hold_after, learn, rest_rule, wide_step};
 use crate::world::World;
-use limo_model::{Memory, Meter, NodeSpec, Power, Rest, Span, Switch, UnitKind, UnitSpec};
-use limo_sched::{Allocation, Event, Options, Preset, RestRule};
+use limo_model::{Memory, Meter, NodeSpec, Power, Preset, Rest, Span, Switch, UnitKind, UnitSpec};
+use limo_sched::{Allocation, Event, Options, RestRule};
 use proptest::prelude::*;
 
 /// Six nodes of four classes; the last has an accelerator, every other one can sleep. Profiles for two of three

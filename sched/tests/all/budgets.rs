@@ -8,12 +8,11 @@ use std::num::NonZeroU32;
 
 use crate::random::{Period, allocation, budgets, config, hold_after, period, rest_rule};
 use crate::world::World;
-use limo_model::{Budgets, Curve, Price, Release};
 use limo_model::{
-    Cores, Energy, JobId, Memory, Meter, NodeSpec, Placement, Power, Request, Rest, Span, Switch, Time, UnitKind,
-    UnitSpec,
+    Budgets, Cores, Curve, Energy, JobId, Memory, Meter, NodeSpec, Placement, Power, Preset, Price, Release, Request,
+    Rest, Span, Switch, Time, UnitKind, UnitSpec,
 };
-use limo_sched::{Command, Event, Options, Phase, Preset, Sleep};
+use limo_sched::{Command, Event, Options, Phase, Sleep};
 use proptest::prelude::*;
 
 const IDLE: Power = Power::from_watts(10);

@@ -2,9 +2,9 @@
 
 use limo_model::{
     Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
-    NodeId, NodeSpec, Part, Power, Request, Reservation, Span, Time, UnitId, UnitKind, UnitSpec,
+    NodeId, NodeSpec, Part, Power, Preset, Request, Reservation, Span, Time, UnitId, UnitKind, UnitSpec, Wait,
 };
-use limo_sched::{Core, Event, Options, Plan, Preset, Start, Violation, Wait, check};
+use limo_sched::{Core, Event, Options, Plan, Start, Violation, check};
 
 const NOW: Time = Time::from_unix_ms(1_000);
 

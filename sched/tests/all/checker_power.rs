@@ -3,9 +3,9 @@
 
 use limo_model::{
     Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec,
-    Part, Power, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
+    Part, Power, Preset, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
 };
-use limo_sched::{Core, Event, Options, Plan, Preset, RestRule, Start, Violation, check};
+use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation, check};
 
 const JOB: JobId = JobId(1);
 

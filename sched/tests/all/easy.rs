@@ -7,10 +7,10 @@ use std::num::NonZeroU32;
 use crate::brute::{Job, Rule, Started, schedule};
 use crate::world::World;
 use limo_model::{
-    Band, Cores, Curve, EstimateSource, Memory, Meter, NodeSpec, Power, Profile, ProfileKey, Request, Span, Time,
-    UnitKind, UnitSpec,
+    Band, Cores, Curve, EstimateSource, Memory, Meter, NodeSpec, Power, Preset, Profile, ProfileKey, Request, Span,
+    Time, UnitKind, UnitSpec,
 };
-use limo_sched::{Allocation, Command, Event, Options, Preset};
+use limo_sched::{Allocation, Command, Event, Options};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 

@@ -1,9 +1,10 @@
 //! Ends of jobs whose start was not recorded.
 
 use limo_model::{
-    Attempt, Energy, JobId, Memory, Meter, NodeSpec, Outcome, Power, Request, Span, Time, UnitKind, UnitSpec, Usage,
+    Attempt, Energy, JobId, Memory, Meter, NodeSpec, Outcome, Power, Preset, Request, Span, Time, UnitKind, UnitSpec,
+    Usage,
 };
-use limo_sched::{Core, Event, Finished, Options, Preset};
+use limo_sched::{Core, Event, Finished, Options};
 
 const SUBMITTED: Time = Time::from_unix_ms(1_000_000);
 

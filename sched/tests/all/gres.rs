@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power, Request, Span, Time, UnitId,
+    Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power, Preset, Request, Span, Time, UnitId,
     UnitKind, UnitSpec,
 };
-use limo_sched::{Core, Event, Options, Plan, Preset, Start, Violation, check};
+use limo_sched::{Core, Event, Options, Plan, Start, Violation, check};
 
 const NOW: Time = Time::from_unix_ms(1_000);
 

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Profile, ProfileKey, Request, Span,
-    Time, UnitKind, UnitSpec,
+    Band, Curve, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Power, Preset, Profile, ProfileKey, Request,
+    Span, Time, UnitKind, UnitSpec,
 };
-use limo_sched::{Command, Core, Event, Options, Preset};
+use limo_sched::{Command, Core, Event, Options};
 use proptest::prelude::*;
 
 use crate::random::config;

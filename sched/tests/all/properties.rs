@@ -5,8 +5,8 @@
 use crate::random::run::keeps_the_rules;
 use crate::random::{HARDWARE, learn, narrow_step};
 use crate::world::World;
-use limo_model::{Memory, Meter, NodeSpec, Power, Span, UnitKind, UnitSpec};
-use limo_sched::{Event, Options, Preset};
+use limo_model::{Memory, Meter, NodeSpec, Power, Preset, Span, UnitKind, UnitSpec};
+use limo_sched::{Event, Options};
 use proptest::prelude::*;
 
 /// Three nodes, the last with two accelerators; profiles for two of three applications.

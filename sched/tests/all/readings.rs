@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use limo_model::{Cores, JobId, Memory, Meter, NodeId, NodeSpec, Power, Request, Span, UnitKind, UnitSpec};
-use limo_sched::{Command, Event, Options, Preset};
+use limo_model::{Cores, JobId, Memory, Meter, NodeId, NodeSpec, Power, Preset, Request, Span, UnitKind, UnitSpec};
+use limo_sched::{Command, Event, Options};
 
 use crate::world::World;
 

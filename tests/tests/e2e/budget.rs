@@ -2,8 +2,8 @@
 //! that is killed within the period goes on with its account.
 
 use limo_journal::{Entry, History, HistoryEntry};
-use limo_model::{Budget, Time};
-use limo_sched::{Core, Event, Options, Preset};
+use limo_model::{Budget, Preset, Time};
+use limo_sched::{Core, Event, Options};
 use limo_tests::{Cluster, Setup, Submitter, until};
 use serde_json::Value;
 

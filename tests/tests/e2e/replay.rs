@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use limo_journal::{Entry, History, HistoryEntry};
-use limo_sched::{Core, Event, Options, Preset};
+use limo_model::Preset;
+use limo_sched::{Core, Event, Options};
 use limo_tests::{Cluster, Setup, Submitter, until};
 
 const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");

@@ -5,25 +5,25 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The crates of the workspace, by directory, and those that each may use outside its tests. `lslave` does not know
-/// `sched`, but reaches it through `proto`, whose messages carry its reports.
+/// The crates of the workspace, by directory, and those that each may use outside its tests. Neither clients nor nodes reach
+/// `sched`.
 const HOUSE: [(&str, &[&str]); 19] = [
     ("model", &[]),
     ("sched", &["model"]),
-    ("proto", &["model", "sched"]),
+    ("proto", &["model"]),
     ("profiles", &["model"]),
     ("journal", &["model", "sched"]),
     ("power", &["model"]),
     ("feeds", &["model"]),
     ("trace", &["model"]),
-    ("client", &["model", "sched", "proto"]),
+    ("client", &["model", "proto"]),
     ("lmaster", &["model", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("shepherd", &[]),
     ("lshepherd", &["shepherd"]),
     ("lslave", &["model", "proto", "power", "shepherd"]),
-    ("lrun", &["model", "sched", "proto", "client"]),
-    ("lq", &["model", "sched", "proto", "client"]),
-    ("lconf", &["model", "sched", "proto", "profiles", "client"]),
+    ("lrun", &["model", "proto", "client"]),
+    ("lq", &["model", "proto", "client"]),
+    ("lconf", &["model", "proto", "profiles", "client"]),
     ("lsim", &["model", "sched", "trace", "journal", "profiles"]),
     // No part of the house, but its workshop.
     ("tests", &["model", "sched", "proto", "journal", "power"]),

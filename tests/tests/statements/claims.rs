@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Outcome, Time};
+use limo_model::{JobEnd, Outcome, Time};
 use limo_proto::JobState;
-use limo_sched::JobEnd;
 use serde_json::Value;
 
 use crate::looks::Look;
@@ -20,6 +19,9 @@ const ROUNDING: f64 = 1e-5;
 
 /// After a change of its jobs a node's reading needs a while to follow.
 const READING_MS: i64 = 2_500;
+
+/// After a change of its caps, longer than it may stand still.
+const CAPPED_MS: i64 = 30_000;
 
 pub struct Verdict<'w> {
     pub world: &'w World,
@@ -214,7 +216,9 @@ impl<'w> Verdict<'w> {
         let world = self.world;
         let counts = (said["waiting"].as_u64().unwrap_or(u64::MAX), said["running"].as_u64().unwrap_or(u64::MAX));
         let all = world.counts.get("").expect("jobs were submitted");
-        self.claim("how many wait and run", all.was(of, |known| (known.waiting, known.running) == counts), || {
+        let none_yet = all.at(of.from).is_none() && counts == (0, 0);
+        let was = all.was(of, |known| (known.waiting, known.running) == counts);
+        self.claim("how many wait and run", none_yet || was, || {
             format!("{counts:?}, was {:?} at {of:?}", all.during(of).collect::<Vec<_>>())
         });
         for (claim, timeline) in [("policy", &world.policy), ("mode_setting", &world.mode_setting)] {
@@ -273,7 +277,11 @@ impl<'w> Verdict<'w> {
             said.to_string()
         });
         let before = While { from: of.from - READING_MS, ..of };
-        let steady = self.steady(&node.jobs, before) && node.connected.during(before).count() == 1;
+        // A node that stands still is told its caps and does not obey.
+        let capped = While { from: of.from - CAPPED_MS, ..of };
+        let steady = self.steady(&node.jobs, before)
+            && node.connected.during(before).count() == 1
+            && node.caps.during(capped).count() <= 1;
         if said["measured"] == true && steady {
             let draw = said["draw_w"].as_f64().unwrap_or(f64::NAN);
             let near = |known: &limo_model::Power| (known.watts() - draw).abs() < 1.0;

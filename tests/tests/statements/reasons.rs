@@ -129,7 +129,7 @@ fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
             let is_open = node.connected.at(at) == Some(&true) && node.closed.at(at) == Some(&false);
             // Algorithm 3.3 starts jobs on free units only; and who does not want the cap of a unit does not share it.
             let is_shared = world.policy.at(at).is_some_and(|policy| policy == "limo-prototype")
-                || node.capped.was(of, |capped| *capped);
+                || node.caps.was(of, |caps| caps.iter().any(Option::is_some));
             is_open && node.cores - used >= job.request.cores.on(node.cores) && (used == 0 || !is_shared)
         };
         world.nodes.iter().filter(has_room).count() as u32

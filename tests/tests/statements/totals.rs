@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use limo_sched::JobEnd;
+use limo_model::JobEnd;
 use limo_tests::Submitter;
 use serde_json::Value;
 

@@ -34,8 +34,8 @@ pub struct NodeHistory {
     /// Cores of each job.
     pub jobs: Timeline<BTreeMap<u64, u32>>,
     pub reading: Timeline<Power>,
-    /// True while a unit of it is to be held at a cap.
-    pub capped: Timeline<bool>,
+    /// What its units are to be held at.
+    pub caps: Timeline<Vec<Option<Power>>>,
 }
 
 /// How many of a user's jobs run, with how many cores, and how many wait.
@@ -187,7 +187,7 @@ impl World {
                 Command::Start { job, placement, .. } => self.assign(at, job.0, placement),
                 Command::Stop { job, .. } => self.state(at, job.0, JobState::Stopping),
                 Command::Suspend { job, .. } => self.state(at, job.0, JobState::Suspended),
-                Command::Cap { node, caps, .. } => self.node(node).capped.set(at, caps.iter().any(Option::is_some)),
+                Command::Cap { node, caps, .. } => self.node(node).caps.set(at, caps),
                 Command::Resume { job, .. } => self.state(at, job.0, JobState::Running),
                 _ => {}
             }

@@ -117,10 +117,10 @@ fn tasks_beyond_the_limit_of_an_array_have_a_reason_and_are_counted() {
     bench.node("n1");
     let own = array(&mut bench, client, "0-9%1");
     let wait = |bench: &mut Bench| bench.jobs().into_iter().find(|job| job.job == own).expect("the array").wait;
-    assert_eq!(wait(&mut bench), Some(limo_sched::Wait::ArrayLimit { limit: 1 }));
+    assert_eq!(wait(&mut bench), Some(limo_model::Wait::ArrayLimit { limit: 1 }));
     let MasterToClient::Answer(answer) = bench.ask(client, Query::Explain(own)) else { panic!("no answer") };
     let Answer::Explanation(explanation) = *answer else { panic!("{answer:?}") };
-    assert_eq!(explanation.job.wait, Some(limo_sched::Wait::ArrayLimit { limit: 1 }));
+    assert_eq!(explanation.job.wait, Some(limo_model::Wait::ArrayLimit { limit: 1 }));
     let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no answer") };
     let Answer::Status(status) = *answer else { panic!("{answer:?}") };
     assert_eq!((status.running, status.waiting), (1, 9));

@@ -1,8 +1,7 @@
 //! Who may change what, and that it is in force and recorded.
 
-use limo_model::{Curve, EstimateSource, Profile, ProfileKey};
+use limo_model::{Curve, EstimateSource, Mode, Profile, ProfileKey};
 use limo_proto::Change;
-use limo_sched::Mode;
 
 use super::*;
 

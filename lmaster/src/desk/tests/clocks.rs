@@ -1,8 +1,7 @@
 //! The wall clock jumps: what runs is left alone, and what people tied to the wall clock follows it.
 
-use limo_model::{Budget, Budgets, Conditions, Curve, Energy, Price, Release, Reservation};
+use limo_model::{Budget, Budgets, Conditions, Curve, Energy, Price, Release, Reservation, Wait};
 use limo_proto::{Change, JobState, Status};
-use limo_sched::Wait;
 
 use super::*;
 

@@ -1,8 +1,7 @@
 //! What operators changed is remembered, and set back.
 
-use limo_model::{Band, Curve, Power};
+use limo_model::{Band, Curve, ModeSetting, Power};
 use limo_proto::{ChangeReport, ChangesQuery, Undo, UndoReport};
-use limo_sched::ModeSetting;
 
 use super::*;
 use limo_proto::Change;

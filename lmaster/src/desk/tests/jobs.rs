@@ -1,8 +1,7 @@
 //! The life of a job: what is told to whom, and not before it is on disk.
 
-use limo_model::Outcome;
+use limo_model::{JobEnd, Outcome};
 use limo_proto::{Change, JobState};
-use limo_sched::JobEnd;
 
 use super::*;
 
@@ -225,8 +224,8 @@ fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
         let (outcome, usage) = (Outcome::SignaledAtLimit(15), Usage::default());
         bench.report(node, NodeToMaster::Ended { job: JobId(1), attempt: Attempt(1), outcome, usage });
         let end = bench.jobs()[0].end.clone();
-        let stopped = Some(limo_sched::StopReason::TimeLimit { limit: Span::from_secs(5) });
-        assert_eq!(end, Some(limo_sched::JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }));
+        let stopped = Some(limo_model::StopReason::TimeLimit { limit: Span::from_secs(5) });
+        assert_eq!(end, Some(limo_model::JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }));
         bench.orders(node);
         bench.pass(Span::from_secs(60));
         assert!(bench.orders(node).is_empty(), "nothing is left to stop");

@@ -99,7 +99,7 @@ fn client_told(bench: &mut Bench, client: PeerId) -> String {
         _ => None,
     });
     match told {
-        Some(limo_sched::JobEnd::Ran { outcome: Outcome::NodeFailed { reason }, .. }) => reason,
+        Some(limo_model::JobEnd::Ran { outcome: Outcome::NodeFailed { reason }, .. }) => reason,
         other => panic!("{other:?}"),
     }
 }

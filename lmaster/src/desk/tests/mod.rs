@@ -39,12 +39,14 @@ use std::num::NonZeroU32;
 
 use limo_feeds::grid::{Arbiter, Source};
 use limo_journal::{Batch, ChangeItem, ChangeRow, Entry, NodeRow, ReadingRow, Recovered, Submission};
-use limo_model::{Attempt, Band, Cores, Drawn, JobId, Meter, Now, Outcome, Power, Span, Time, Usage, Wall};
+use limo_model::{
+    Attempt, Band, Cores, Drawn, JobId, Meter, ModeSetting, Now, Outcome, Power, Preset, Span, Time, Usage, Wall,
+};
 use limo_proto::{
     Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, JournalSizes, Launch,
     MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, Registration, Sample, SendExec,
 };
-use limo_sched::{Clock, ModeSetting, Options, Preset};
+use limo_sched::{Clock, Options};
 
 use super::{
     Caller, Desk, Effect, Found, Initial, Input, KEPT_GRID, Known, Lesson, Outside, PeerId, Question, Reply, Settings,
@@ -55,10 +57,8 @@ use crate::readings::Kept as ReadingsKept;
 use crate::recover::restore;
 use samples::*;
 
-/// 2026-01-01 in milliseconds.
-const START: i64 = 1_767_225_600_000;
+const START: i64 = 1_767_225_600_000; // 2026-01-01
 
-/// What is on disk.
 #[derive(Debug, Default, Clone)]
 struct Disk {
     journal: limo_model::JournalId,

@@ -1,8 +1,7 @@
 //! Each job that waits has a reason, and no reason outlives what it says.
 
-use limo_model::Curve;
+use limo_model::{Curve, Wait};
 use limo_proto::{Change, Parallel};
-use limo_sched::Wait;
 
 use super::*;
 

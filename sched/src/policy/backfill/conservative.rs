@@ -11,7 +11,7 @@
 //! Cost: jobs looked at (at most `depth`) x running and planned jobs. Options: `allocation`, `default_duration`, `depth`,
 //! `rest`.
 
-use limo_model::{JobId, Span, Time};
+use limo_model::{JobId, Span, Time, Wait};
 
 use super::{estimate, is_kept_away, place, rest};
 use crate::index::{Class, Shape};
@@ -19,7 +19,6 @@ use crate::plan::{Plan, Start};
 use crate::policy::Policy;
 use crate::state::Job;
 use crate::view::View;
-use crate::wait::Wait;
 
 pub(crate) static CONSERVATIVE: Conservative = Conservative;
 

@@ -7,13 +7,12 @@
 //! later ones only what the rate leaves, lowered by the energy that the first job will need above it, spread until its start.
 //! The estimated draw is the idle draw of all nodes, also of those that sleep, and the estimates of all active jobs.
 
-use limo_model::{Energy, Power, Span, Time};
+use limo_model::{Energy, Power, Preset, Span, Time, Wait};
 
 use super::reservation::Reservation;
 use crate::budget::{Ledger, Obstacle};
-use crate::options::{Horizon, Preset};
+use crate::options::Horizon;
 use crate::view::View;
-use crate::wait::Wait;
 
 pub(super) struct Gate<'a> {
     view: View<'a>,

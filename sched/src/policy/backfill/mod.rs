@@ -22,7 +22,7 @@ mod place;
 mod reservation;
 mod rest;
 
-use limo_model::{Estimate, JobId, Placement, Power, Span, Time};
+use limo_model::{Estimate, JobId, Placement, Power, Span, Time, Wait};
 
 use super::Policy;
 use crate::estimate::Known;
@@ -32,7 +32,6 @@ use crate::plan::{Plan, Start};
 use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
-use crate::wait::Wait;
 use gate::Gate;
 use reservation::Reservation;
 

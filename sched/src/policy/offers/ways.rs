@@ -152,10 +152,10 @@ impl Offer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Options, Preset};
+    use crate::options::Options;
     use crate::{Core, Event};
     use limo_model::{
-        EstimateSource, Meter, NodeId, NodeSpec, Part, Profile, ProfileKey, Time, UnitId, UnitKind, UnitSpec,
+        EstimateSource, Meter, NodeId, NodeSpec, Part, Preset, Profile, ProfileKey, Time, UnitId, UnitKind, UnitSpec,
     };
     use proptest::prelude::*;
 

@@ -6,10 +6,10 @@ use std::num::NonZeroU32;
 
 use crate::world::World;
 use limo_model::{
-    Budget, Budgets, Cores, Energy, EstimateSource, Memory, Power, Profile, ProfileKey, Release, Request, Reservation,
-    Span, Time, Warning,
+    Budget, Budgets, Cores, Energy, EstimateSource, Memory, ModeSetting, Power, Profile, ProfileKey, Release, Request,
+    Reservation, Span, Time, Warning,
 };
-use limo_sched::{Allocation, Core, Event, ModeSetting, RestRule};
+use limo_sched::{Allocation, Core, Event, RestRule};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Band, Curve, Energy, JobId, NodeId, Part, Power, Quotas, Span, Time, UnitId};
-use limo_sched::{Allocation, Event, Job, ModeSetting, Options, Phase, Preset, Refused, Round, Sleep};
+use limo_model::{Band, Curve, Energy, JobId, ModeSetting, NodeId, Part, Power, Preset, Quotas, Span, Time, UnitId};
+use limo_sched::{Allocation, Event, Job, Options, Phase, Refused, Round, Sleep};
 
 use proptest::prelude::*;
 

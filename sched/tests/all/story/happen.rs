@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Lease, Quota, Reservation, Span, Time};
-use limo_sched::{Command, Event, Fairshare, JobEnd, Round, TaskCounts};
+use limo_model::{Band, Curve, Fairshare, JobEnd, Lease, Quota, Reservation, Span, TaskCounts, Time};
+use limo_sched::{Command, Event, Round};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
 

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use limo_model::{
     Allowance, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, JobId, Memory,
-    Meter, NodeId, NodeSpec, Power, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Tasks, Time, UnitKind,
-    UnitSpec, Warning, WhenUsed,
+    Meter, Mode, NodeId, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest, Span, Switch, Tasks, Time,
+    UnitKind, UnitSpec, Warning, WhenUsed,
 };
-use limo_sched::{Event, Mode, Options, Preset, PriceRule, RestRule};
+use limo_sched::{Event, Options, PriceRule, RestRule};
 
 use crate::world::World;
 

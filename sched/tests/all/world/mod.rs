@@ -5,8 +5,8 @@ mod task;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Attempt, Estimate, JobId, NodeId, Outcome, Part, Power, Span, Time, Usage};
-use limo_sched::{Command, Core, Event, Options, Preset, Refused, Round};
+use limo_model::{Attempt, Estimate, JobId, NodeId, Outcome, Part, Power, Preset, Span, Time, Usage};
+use limo_sched::{Command, Core, Event, Options, Refused, Round};
 
 use task::Task;
 

@@ -1,8 +1,7 @@
 //! The end of a world: no more faults, nobody stands in the way, and everything that was accepted is over as it should be.
 
-use limo_model::{Condition, Curve, Dependency};
+use limo_model::{Became, Condition, Curve, Dependency, JobEnd, StopReason};
 use limo_proto::{Change, JobState, UsersChange};
-use limo_sched::{Became, JobEnd, StopReason};
 
 use super::*;
 

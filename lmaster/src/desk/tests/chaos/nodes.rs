@@ -1,8 +1,8 @@
 //! The nodes of a world: what they do with what they are told, which of it they never hear, and what they say twice, late or
 //! without reason.
 
+use limo_model::JobEnd;
 use limo_proto::AttemptState;
-use limo_sched::JobEnd;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The same calls once more: to another core, from a snapshot, and without what a snapshot does not hold.
 
-use limo_model::Time;
-use limo_sched::{Core, Event, Options, Preset, State};
+use limo_model::{Preset, Time};
+use limo_sched::{Core, Event, Options, State};
 
 use super::Run;
 use crate::world::Call;

@@ -1,7 +1,7 @@
 //! Every job that waits has a reason, and what a reason says of other jobs, of times and of limits is so.
 
-use limo_model::{Condition, JobId, Time};
-use limo_sched::{Job, Wait};
+use limo_model::{Condition, JobId, Time, Wait};
+use limo_sched::Job;
 
 use super::Run;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Curve, Energy, Power, Price, Quota, Quotas, Span, Window};
-use limo_sched::{Event, Fairshare, Measure, Options, Refused};
+use limo_model::{Band, Curve, Energy, Fairshare, Measure, Power, Price, Quota, Quotas, Span, Window};
+use limo_sched::{Event, Options, Refused};
 
 use super::Run;
 use crate::random::USERS;

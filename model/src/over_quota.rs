@@ -1,6 +1,6 @@
 //! What of a quota stands against a job, with the numbers.
 
-use limo_model::{Energy, JobId, Span, Time, Window};
+use crate::{Energy, JobId, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use limo_model::{Condition, Energy, JobId, Power, Price, Span, Time};
+use crate::{Condition, Energy, JobId, OverQuota, Power, Price, Span, Time};
 use serde::{Deserialize, Serialize};
-
-pub use crate::over_quota::OverQuota;
 
 /// Why a job that is not started waits, with the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

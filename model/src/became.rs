@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use limo_model::{Condition, Outcome};
+use crate::{Condition, Outcome};
 use serde::{Deserialize, Serialize};
 
-use crate::round::{JobEnd, StopReason};
+use crate::{JobEnd, StopReason};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,7 +73,7 @@ impl fmt::Display for Became {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_model::Span;
+    use crate::Span;
 
     /// Whether `afterok`, and whether `afternotok` is met; the others always are.
     fn check(end: &JobEnd, words: &str, expected: (bool, bool)) {

@@ -1,0 +1,90 @@
+//! How far the time that a job waits, and what its user used of late, count beside what its priority was given.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Span;
+
+/// What the use of a cluster is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Above idle: what is scarce where power is limited.
+    #[default]
+    Energy,
+    CoreSeconds,
+}
+
+impl FromStr for Measure {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "energy" => Ok(Self::Energy),
+            "core-seconds" => Ok(Self::CoreSeconds),
+            _ => Err(format!("`{text}` is not what use is measured in: energy, core-seconds")),
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Energy => "energy",
+            Self::CoreSeconds => "core-seconds",
+        })
+    }
+}
+
+/// Without weights the queue is in the order of what priorities were given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fairshare {
+    /// What a job gains that has waited `age_max`; before that, its part of it.
+    pub age_weight: u32,
+    pub age_max: Span,
+    /// What a job gains whose user used nothing; half of it where the user's part of all that was used is the user's part
+    /// of all shares, a quarter at twice that, and so on.
+    pub weight: u32,
+    /// What was used counts half after this time.
+    pub half_life: Span,
+    pub measure: Measure,
+    /// How often the queue is ranked where nothing happens.
+    pub rank_every: Span,
+    /// By user; others have 1.
+    pub shares: BTreeMap<String, u32>,
+}
+
+/// The largest weight: a hundred times what a priority can be given.
+pub const WEIGHT_LIMIT: u32 = 1_000_000;
+
+impl Default for Fairshare {
+    fn default() -> Self {
+        Self {
+            age_weight: 0,
+            age_max: Span::from_secs(7 * 86_400),
+            weight: 0,
+            half_life: Span::from_secs(7 * 86_400),
+            measure: Measure::Energy,
+            rank_every: Span::from_secs(60),
+            shares: BTreeMap::new(),
+        }
+    }
+}
+
+impl Fairshare {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether priorities change with time.
+    pub fn weighs(&self) -> bool {
+        self.age_weight > 0 || self.weight > 0
+    }
+
+    pub fn share_of(&self, user: &str) -> u32 {
+        self.shares.get(user).copied().unwrap_or(1)
+    }
+}

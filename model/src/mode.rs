@@ -1,0 +1,55 @@
+//! Whether the top or the bottom of the band is aimed for, and who says so.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Aim for the top or the bottom of the band (limo-2018, section 3.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    High,
+    Low,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::High => "high",
+            Self::Low => "low",
+        })
+    }
+}
+
+/// Who chooses the mode: the operator, or the price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModeSetting {
+    High,
+    Low,
+    #[default]
+    Auto,
+}
+
+impl fmt::Display for ModeSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::High => "high",
+            Self::Low => "low",
+            Self::Auto => "auto",
+        })
+    }
+}
+
+impl FromStr for ModeSetting {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "high" => Ok(Self::High),
+            "low" => Ok(Self::Low),
+            "auto" => Ok(Self::Auto),
+            _ => Err(format!("`{text}` is not a mode: high, low, auto")),
+        }
+    }
+}
