@@ -113,7 +113,7 @@ pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(account) = &status.account {
         let mut budget = in_words(&account.budget, clock);
-        if !status.policy.keeps_budget() {
+        if !status.policy.parts().keeps_budget() {
             budget += &format!("; the policy {} does not keep it", status.policy);
         }
         facts.push(("budget", budget));
@@ -121,7 +121,7 @@ pub fn facts(status: &Status, clock: &Clock) -> Vec<(&'static str, String)> {
         facts.push(("left", left(account, status.now, clock)));
     }
     facts.extend(to_come(&status.budgets, status.now, clock).into_iter().map(|line| ("to come", line)));
-    if facts.is_empty() && status.policy.keeps_budget() {
+    if facts.is_empty() && status.policy.parts().keeps_budget() {
         facts.push(("budget", format!("none: the policy {} has none to keep", status.policy)));
     }
     facts
@@ -199,7 +199,7 @@ impl AccountJson {
             spent_j: account.spent.joules(),
             reserved_j: account.reserved.joules(),
             left_j: (account.budget.energy - account.spent).joules(),
-            kept: status.policy.keeps_budget(),
+            kept: status.policy.parts().keeps_budget(),
         })
     }
 }

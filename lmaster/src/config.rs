@@ -250,7 +250,7 @@ impl Layer {
             options,
             limits: self.limits.resolve()?,
             initial: desk::Initial {
-                preset: self.initial.policy.unwrap_or(Preset::Limo),
+                preset: self.initial.policy.unwrap_or(Preset::DEFAULT),
                 band,
                 mode: self.initial.mode.unwrap_or_default(),
             },

@@ -40,7 +40,7 @@ pub struct Restored {
 
 /// The core at the beginning of a journal whose first entry is at `first`. Everything else about it is an event.
 pub fn origin(first: Time) -> Core {
-    Core::new(first, Preset::Limo, Options::default())
+    Core::new(first, Preset::DEFAULT, Options::default())
 }
 
 /// Takes up what the journal holds; `now` is the beginning where it holds nothing.

@@ -66,7 +66,7 @@ pub use node::{CORE_LIMIT, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, U
 pub use number::UnitError;
 pub use over_quota::OverQuota;
 pub use pace::{Pace, Work, pace};
-pub use preset::Preset;
+pub use preset::{AdmissionRule, CapRule, Described, OrderRule, Parts, PlacementRule, Preset};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reservation::Reservation;

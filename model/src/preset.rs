@@ -1,11 +1,11 @@
-//! The policies by name.
+//! The policies: one table of names, parts, ideas and sources. What a policy promises follows from its parts.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The named compositions. Each policy's file says what it does.
+/// The name of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
@@ -19,64 +19,205 @@ pub enum Preset {
     Reducepc,
 }
 
-impl Preset {
-    pub const ALL: [Self; 8] = [
-        Self::Fifo,
-        Self::LimoPrototype,
-        Self::Limo,
-        Self::Easy,
-        Self::Conservative,
-        Self::Powercap,
-        Self::Energybud,
-        Self::Reducepc,
-    ];
+/// What becomes of the jobs behind one that cannot start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderRule {
+    /// None of them starts.
+    Strict,
+    /// Those start that do not delay the first job (EASY backfilling).
+    Easy,
+    /// Those start that delay none of the jobs before them (conservative backfilling).
+    Conservative,
+}
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::LimoPrototype => "limo-prototype",
-            Self::Limo => "limo",
-            Self::Easy => "easy",
-            Self::Conservative => "conservative",
-            Self::Powercap => "powercap",
-            Self::Energybud => "energybud",
-            Self::Reducepc => "reducepc",
+/// What a start must leave free beside nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdmissionRule {
+    /// Nothing.
+    Resources,
+    /// The power of the moment (limo-2018, equations 3.3 and 3.4).
+    Equations,
+    /// The power band, as long as the job is expected to run.
+    Band,
+    /// The upper limit and the rate at which a budget is released (energy-budget-2017, section V-C).
+    Rate,
+    /// The upper limit and the energy of a budget (energy-budget-2017, section IV, Algorithm 2).
+    Ledger,
+    /// The same; and for later jobs a power limit that is lowered for the first one (section IV-D).
+    LedgerReduced,
+}
+
+/// Which of the free nodes a job gets, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlacementRule {
+    /// The first, at once.
+    FirstFit,
+    /// Those on which it costs least, when it costs least.
+    ByPrice,
+    /// Those with the least room, at once.
+    LeastRoom,
+}
+
+/// What becomes of the power of jobs that run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CapRule {
+    /// Nothing.
+    Untouched,
+    /// Caps are moved, jobs are suspended and requeued.
+    Moved,
+}
+
+/// What a policy is made of. `sched` implements each part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parts {
+    pub order: OrderRule,
+    pub admission: AdmissionRule,
+    pub placement: PlacementRule,
+    pub caps: CapRule,
+}
+
+/// A policy as it is described to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Described {
+    pub preset: Preset,
+    pub name: &'static str,
+    pub parts: Parts,
+    pub idea: &'static str,
+    pub source: &'static str,
+}
+
+const fn parts(order: OrderRule, admission: AdmissionRule, placement: PlacementRule, caps: CapRule) -> Parts {
+    Parts { order, admission, placement, caps }
+}
+
+/// In the order of [`Preset`].
+const TABLE: [Described; 8] = {
+    use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
+    use CapRule::{Moved, Untouched};
+    use OrderRule::{Conservative, Easy, Strict};
+    use PlacementRule::{ByPrice, FirstFit, LeastRoom};
+    [
+        Described {
+            preset: Preset::Fifo,
+            name: "fifo",
+            parts: parts(Strict, Resources, FirstFit, Untouched),
+            idea: "in order of submission, each on the first node with room",
+            source: "limo-2018, section 4.4",
+        },
+        Described {
+            preset: Preset::LimoPrototype,
+            name: "limo-prototype",
+            parts: parts(Strict, Equations, FirstFit, Untouched),
+            idea: "in order of submission, as long as mode and power band allow it",
+            source: "limo-2018, section 3.3.3, Algorithm 3.3",
+        },
+        Described {
+            preset: Preset::Limo,
+            name: "limo",
+            parts: parts(Conservative, Band, ByPrice, Moved),
+            idea: "aims for the bottom of the power band while energy is dear and for its top while it is cheap",
+            source: "limo-2018, section 3.1.3, Figure 3.4",
+        },
+        Described {
+            preset: Preset::Easy,
+            name: "easy",
+            parts: parts(Easy, Resources, LeastRoom, Untouched),
+            idea: "backfilling with a reservation for the first job that waits",
+            source: "energy-budget-2017, section II-B, Algorithm 1",
+        },
+        Described {
+            preset: Preset::Conservative,
+            name: "conservative",
+            parts: parts(Conservative, Resources, LeastRoom, Untouched),
+            idea: "backfilling with a planned start for every job, which no later job may delay",
+            source: "D. G. Feitelson, A. M. Weil: Utilization and predictability in scheduling the IBM SP2 with \
+                     backfilling, 1998",
+        },
+        Described {
+            preset: Preset::Powercap,
+            name: "powercap",
+            parts: parts(Easy, Rate, LeastRoom, Untouched),
+            idea: "easy, and no job starts that takes the estimated draw above the rate of the budget",
+            source: "energy-budget-2017, section V-C",
+        },
+        Described {
+            preset: Preset::Energybud,
+            name: "energybud",
+            parts: parts(Easy, Ledger, LeastRoom, Untouched),
+            idea: "easy on a counter of available energy, reserved for the first job once it has waited long",
+            source: "energy-budget-2017, section IV, Algorithm 2",
+        },
+        Described {
+            preset: Preset::Reducepc,
+            name: "reducepc",
+            parts: parts(Easy, LedgerReduced, LeastRoom, Untouched),
+            idea: "easy on a counter of available energy; later jobs under a power cap that is lowered for the first one",
+            source: "energy-budget-2017, section IV-D",
+        },
+    ]
+};
+
+impl Preset {
+    pub const ALL: [Self; 8] = {
+        let mut all = [Self::Fifo; 8];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = TABLE[index].preset;
+            index += 1;
         }
+        all
+    };
+
+    /// That of a new cluster.
+    pub const DEFAULT: Self = Self::Limo;
+
+    pub fn described(self) -> Described {
+        TABLE[self as usize]
     }
 
-    /// Whether it promises to start nothing that takes the draw over the upper limit.
+    pub fn name(self) -> &'static str {
+        self.described().name
+    }
+
+    pub fn parts(self) -> Parts {
+        self.described().parts
+    }
+}
+
+impl Parts {
+    /// Returns true if it promises to start nothing that takes the draw over the upper limit.
     pub fn keeps_upper_limit(self) -> bool {
-        self == Self::Limo
+        self.admission == AdmissionRule::Band
     }
 
     /// Returns true if it heeds the upper limit when it starts jobs.
     pub fn heeds_upper_limit(self) -> bool {
-        matches!(self, Self::LimoPrototype | Self::Limo | Self::Powercap | Self::Energybud | Self::Reducepc)
+        self.admission != AdmissionRule::Resources
     }
 
     /// Returns true if it heeds the lower limit when it starts jobs.
     pub fn heeds_lower_limit(self) -> bool {
-        matches!(self, Self::LimoPrototype | Self::Limo)
+        matches!(self.admission, AdmissionRule::Equations | AdmissionRule::Band)
     }
 
-    /// Whether it acts on jobs that run: moves caps, suspends, requeues.
+    /// Returns true if it promises never to spend more than the budget of a period.
+    pub fn keeps_budget(self) -> bool {
+        matches!(self.admission, AdmissionRule::Rate | AdmissionRule::Ledger | AdmissionRule::LedgerReduced)
+    }
+
+    /// Returns true if it acts on jobs that run: moves caps, suspends, requeues.
     pub fn steers(self) -> bool {
-        self == Self::Limo
+        self.caps == CapRule::Moved
     }
 
     /// Returns true if it starts a job only on units that no other job is on.
     pub fn takes_whole_units(self) -> bool {
-        self == Self::LimoPrototype
+        self.admission == AdmissionRule::Equations
     }
 
-    /// Whether it promises never to spend more than the budget of a period.
-    pub fn keeps_budget(self) -> bool {
-        matches!(self, Self::Powercap | Self::Energybud | Self::Reducepc)
-    }
-
-    /// Whether one plan starts one job at most, and the core asks again until nothing more starts.
+    /// Returns true if one plan starts one job at most, and the core asks again until nothing more starts.
     pub fn starts_one_by_one(self) -> bool {
-        matches!(self, Self::Easy | Self::Conservative | Self::Powercap | Self::Energybud | Self::Reducepc)
+        self.placement == PlacementRule::LeastRoom
     }
 }
 
@@ -91,5 +232,37 @@ impl FromStr for Preset {
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|preset| preset.name() == text);
         named.ok_or_else(|| format!("`{text}` is not a policy: {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_has_its_row() {
+        for (index, preset) in Preset::ALL.into_iter().enumerate() {
+            assert_eq!(preset as usize, index);
+            assert_eq!(preset.name().parse(), Ok(preset));
+            let name = serde_json::to_value(preset).expect("a name");
+            assert_eq!(name, preset.name(), "journals and people have one name");
+        }
+    }
+
+    /// As they were told apart by name.
+    #[test]
+    fn what_policies_promise_follows_from_their_parts() {
+        use Preset::{Conservative, Easy, Energybud, Fifo, Limo, LimoPrototype, Powercap, Reducepc};
+        let those = |test: fn(Parts) -> bool| -> Vec<Preset> {
+            Preset::ALL.into_iter().filter(|preset| test(preset.parts())).collect()
+        };
+        assert_eq!(those(Parts::keeps_upper_limit), [Limo]);
+        assert_eq!(those(Parts::heeds_upper_limit), [LimoPrototype, Limo, Powercap, Energybud, Reducepc]);
+        assert_eq!(those(Parts::heeds_lower_limit), [LimoPrototype, Limo]);
+        assert_eq!(those(Parts::keeps_budget), [Powercap, Energybud, Reducepc]);
+        assert_eq!(those(Parts::steers), [Limo]);
+        assert_eq!(those(Parts::takes_whole_units), [LimoPrototype]);
+        assert_eq!(those(Parts::starts_one_by_one), [Easy, Conservative, Powercap, Energybud, Reducepc]);
+        assert!(!Fifo.parts().steers());
     }
 }

@@ -121,7 +121,7 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         }
     }
     let is_missing = |job: &JobId| seen.binary_search(job).is_err();
-    let forgotten: Vec<JobId> = match view.preset().starts_one_by_one() {
+    let forgotten: Vec<JobId> = match view.preset().parts().starts_one_by_one() {
         // A plan that starts something is followed by another one; what was told stays told until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
         // Likewise one that changes something about jobs that run.
@@ -276,7 +276,7 @@ fn are_apart_and_free<'a>(classes: &Classes, mut parts: impl Iterator<Item = &'a
 
 /// Presets that promise it start nothing that takes the draw over the upper limit.
 fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if !view.preset().keeps_upper_limit() || plan.starts.is_empty() {
+    if !view.preset().parts().keeps_upper_limit() || plan.starts.is_empty() {
         return;
     }
     let draw = view.draw() + plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();

@@ -126,7 +126,7 @@ impl Default for Settings {
     /// Without limits and prices nothing holds a job back.
     fn default() -> Self {
         Self {
-            preset: Preset::Limo,
+            preset: Preset::DEFAULT,
             options: Options::default(),
             mode_setting: ModeSetting::Auto,
             mode: Mode::High,

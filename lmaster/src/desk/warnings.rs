@@ -1,6 +1,6 @@
 //! Warnings about changes that were accepted and have no effect, or an unexpected one, with the values. Changes nothing.
 
-use limo_model::{Band, Power, Preset};
+use limo_model::{Band, Parts, Power, Preset};
 use limo_sched::Event;
 
 use super::Desk;
@@ -29,22 +29,26 @@ impl Desk {
 
     fn limits_without_effect(&self) -> Option<String> {
         let policy = self.core.settings().preset;
-        let low =
-            self.bands().into_iter().map(Band::low).max().filter(|low| !low.is_zero() && !policy.heeds_lower_limit());
-        let high = self.lowest_high().filter(|_| !policy.heeds_upper_limit());
+        let low = self
+            .bands()
+            .into_iter()
+            .map(Band::low)
+            .max()
+            .filter(|low| !low.is_zero() && !policy.parts().heeds_lower_limit());
+        let high = self.lowest_high().filter(|_| !policy.parts().heeds_upper_limit());
         let limits = match (low, high) {
             (None, None) => return None,
             (Some(low), None) => format!("the lower limit {low}"),
             (None, Some(high)) => format!("the upper limit {high}"),
             (Some(low), Some(high)) => format!("the lower limit {low} and the upper limit {high}"),
         };
-        let heeds = if high.is_some() { Preset::heeds_upper_limit } else { Preset::heeds_lower_limit };
+        let heeds = if high.is_some() { Parts::heeds_upper_limit } else { Parts::heeds_lower_limit };
         Some(format!("the policy {policy} ignores {limits}: {} do not", names(heeds)))
     }
 
     fn limits_below_idle(&self) -> Option<String> {
         let (idle, high) = (self.core.idle(), self.lowest_high()?);
-        (high < idle && self.core.settings().preset.heeds_upper_limit()).then(|| {
+        (high < idle && self.core.settings().preset.parts().heeds_upper_limit()).then(|| {
             format!(
                 "the upper limit {high} is below the idle draw of the nodes, {idle}: no job starts while it is in force"
             )
@@ -53,12 +57,12 @@ impl Desk {
 
     fn budgets_without_effect(&self) -> Option<String> {
         let (settings, policy) = (self.core.settings(), self.core.settings().preset);
-        match (settings.budgets.from_then_on(self.now).first(), policy.keeps_budget()) {
+        match (settings.budgets.from_then_on(self.now).first(), policy.parts().keeps_budget()) {
             (Some(budget), false) => {
                 let energy = budget.energy;
                 Some(format!(
                     "the policy {policy} does not keep the budget of {energy}: {} do",
-                    names(Preset::keeps_budget)
+                    names(Parts::keeps_budget)
                 ))
             }
             (None, true) => Some(format!(
@@ -70,8 +74,8 @@ impl Desk {
 }
 
 /// Names policies, such as `limo and easy`.
-fn names(which: impl Fn(Preset) -> bool) -> String {
-    let names: Vec<&str> = Preset::ALL.into_iter().filter(|preset| which(*preset)).map(Preset::name).collect();
+fn names(which: impl Fn(Parts) -> bool) -> String {
+    let names: Vec<&str> = Preset::ALL.into_iter().filter(|preset| which(preset.parts())).map(Preset::name).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
         _ => names.concat(),

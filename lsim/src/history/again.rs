@@ -47,7 +47,7 @@ impl Otherwise {
 
     /// What holds from the beginning. Without a policy that is how every master begins; what was set follows.
     fn rules(&self) -> Rules {
-        let (preset, options) = self.policy.unwrap_or((Preset::Limo, Options::default()));
+        let (preset, options) = self.policy.unwrap_or((Preset::DEFAULT, Options::default()));
         let (limits, prices) = (self.limits.clone(), self.prices.clone());
         Rules { preset, options, budgets: self.budgets.clone().unwrap_or_default(), limits, prices, until: None }
     }

@@ -66,7 +66,7 @@ impl Replay {
         let (first, _) = self.extent.unwrap_or((entry.at, entry.at));
         self.extent = Some((first, entry.at));
         // How every master begins (`lmaster`, recover.rs). Its policy and its options are the first events.
-        self.core.get_or_insert_with(|| Core::new(entry.at, Preset::Limo, Options::default()));
+        self.core.get_or_insert_with(|| Core::new(entry.at, Preset::DEFAULT, Options::default()));
         Ok(Some(entry))
     }
 

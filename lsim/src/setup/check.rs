@@ -12,7 +12,7 @@ use limo_trace::{Platform, Workload};
 /// # Errors
 /// The first such period, with the least that is possible.
 pub fn budgets(preset: Preset, rest: RestRule, platform: &Platform, budgets: &Budgets) -> Result<()> {
-    if !preset.keeps_budget() {
+    if !preset.parts().keeps_budget() {
         return Ok(());
     }
     let floor = floor(platform, rest);
@@ -73,10 +73,10 @@ pub fn too_large(platform: &Platform, workload: &Workload) -> Option<String> {
 /// What is given and kept by no promise of `preset`.
 pub fn promises(preset: Preset, budgets: &Budgets, limits: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if !budgets.is_empty() && !preset.keeps_budget() {
+    if !budgets.is_empty() && !preset.parts().keeps_budget() {
         notes.push(format!("`{preset}` keeps no budget: what is spent is only counted"));
     }
-    if limits && !preset.keeps_upper_limit() && preset != Preset::Powercap && preset != Preset::LimoPrototype {
+    if limits && !preset.parts().keeps_upper_limit() && preset != Preset::Powercap && preset != Preset::LimoPrototype {
         notes.push(format!("`{preset}` keeps no limits: time outside of them is only counted"));
     }
     notes

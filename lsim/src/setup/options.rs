@@ -1,7 +1,7 @@
 //! `--set KEY=VALUE`: the numbers and rules of a policy, by name. Knows what each means, not what it does.
 
 use anyhow::{Result, anyhow, bail};
-use limo_model::{Preset, Span};
+use limo_model::{AdmissionRule, OrderRule, Parts, Preset, Span};
 use limo_sched::{Options, PriceRule, RestRule};
 
 use super::values::Setting;
@@ -13,8 +13,8 @@ pub struct Key {
     pub values: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
-    /// The policies that look at it.
-    pub policies: &'static [Preset],
+    /// Returns true for policies that look at it.
+    pub counts: fn(Parts) -> bool,
     read: fn(&mut Choices, &str) -> Result<(), String>,
 }
 
@@ -26,12 +26,11 @@ pub struct Choices {
     pub compat_2017: bool,
 }
 
-const BACKFILL: &[Preset] = &[Preset::Easy, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
-const BUDGET: &[Preset] = &[Preset::Powercap, Preset::Energybud, Preset::Reducepc];
-const PRICED: &[Preset] = &[Preset::LimoPrototype, Preset::Limo];
-const LIMO: &[Preset] = &[Preset::Limo];
-const ESTIMATED: &[Preset] =
-    &[Preset::Limo, Preset::Easy, Preset::Conservative, Preset::Powercap, Preset::Energybud, Preset::Reducepc];
+const BACKFILL: fn(Parts) -> bool = |parts| parts.order == OrderRule::Easy;
+const BUDGET: fn(Parts) -> bool = Parts::keeps_budget;
+const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
+const LIMO: fn(Parts) -> bool = Parts::steers;
+const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
 pub const KEYS: [Key; 22] = [
     Key {
@@ -39,7 +38,7 @@ pub const KEYS: [Key; 22] = [
         values: "any | contiguous",
         default: "any",
         meaning: "which free nodes a job gets: any, or neighbours only",
-        policies: BACKFILL,
+        counts: BACKFILL,
         read: |choices, value| set(&mut choices.options.allocation, value),
     },
     Key {
@@ -47,7 +46,7 @@ pub const KEYS: [Key; 22] = [
         values: "a price, such as 100EUR/MWh",
         default: "100EUR/MWh",
         meaning: "what each MWh is worth that lifts the draw from below the lower limit towards it",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| set(&mut choices.options.band_weight, value),
     },
     Key {
@@ -55,7 +54,7 @@ pub const KEYS: [Key; 22] = [
         values: "1 to 1000",
         default: "750",
         meaning: "how a cap of which there is no profile is expected to slow a job down; at 1000 as much as it takes power",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| number(&mut choices.options.cap_factor_permille, value, 1, 1_000),
     },
     Key {
@@ -63,7 +62,7 @@ pub const KEYS: [Key; 22] = [
         values: "2017",
         default: "off",
         meaning: "simulate as the published code of energy-budget-2017 did, its sign error included",
-        policies: BACKFILL,
+        counts: BACKFILL,
         read: |choices, value| {
             choices.compat_2017 = value == "2017";
             if choices.compat_2017 { Ok(()) } else { Err(format!("`{value}` is no such mode: 2017")) }
@@ -74,7 +73,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 1h",
         default: "1h",
         meaning: "how long a job without a requested time is expected to run",
-        policies: ESTIMATED,
+        counts: ESTIMATED,
         read: |choices, value| span(&mut choices.options.default_duration, value, Span::from_ms(1)),
     },
     Key {
@@ -82,7 +81,7 @@ pub const KEYS: [Key; 22] = [
         values: "jobs, 1 or more",
         default: "512",
         meaning: "how many waiting jobs one round looks at",
-        policies: ESTIMATED,
+        counts: ESTIMATED,
         read: |choices, value| number(&mut choices.options.depth, value, 1, u32::MAX),
     },
     Key {
@@ -90,7 +89,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 7d; 0s: at once",
         default: "7d",
         meaning: "how long the first job has waited when later ones may no longer use the energy that it will need",
-        policies: &[Preset::Energybud],
+        counts: |parts| parts.admission == AdmissionRule::Ledger,
         read: |choices, value| span(&mut choices.options.hold_after, value, Span::ZERO),
     },
     Key {
@@ -98,7 +97,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 1s",
         default: "1s",
         meaning: "how long ahead of an end the lower limit is held",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| span(&mut choices.options.lead, value, Span::ZERO),
     },
     Key {
@@ -106,7 +105,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 5s",
         default: "5s",
         meaning: "how long a suspended job stays so and a lowered cap stays low at least",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| span(&mut choices.options.least_off, value, Span::ZERO),
     },
     Key {
@@ -114,7 +113,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 30s",
         default: "30s",
         meaning: "for how long there must be room for a job that goes on again",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| span(&mut choices.options.least_on, value, Span::ZERO),
     },
     Key {
@@ -122,7 +121,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 1d",
         default: "1d",
         meaning: "how long a job waits for a better price at most",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| span(&mut choices.options.max_delay, value, Span::ZERO),
     },
     Key {
@@ -130,7 +129,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 10min",
         default: "10min",
         meaning: "how often consumption is read while a budget's period runs",
-        policies: BUDGET,
+        counts: BUDGET,
         read: |choices, value| span(&mut choices.options.monitor_every, value, Span::from_ms(1)),
     },
     Key {
@@ -138,7 +137,7 @@ pub const KEYS: [Key; 22] = [
         values: "nothing | caps | suspend | requeue",
         default: "requeue",
         meaning: "what may be done to running jobs above the upper limit; each includes those before it",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| set(&mut choices.options.preempt, value),
     },
     Key {
@@ -146,7 +145,7 @@ pub const KEYS: [Key; 22] = [
         values: "a price, such as 2EUR/MWh",
         default: "2EUR/MWh",
         meaning: "how far the price passes the turning point before the mode turns again",
-        policies: PRICED,
+        counts: PRICED,
         read: |choices, value| set(&mut choices.options.price_hysteresis, value),
     },
     Key {
@@ -154,7 +153,7 @@ pub const KEYS: [Key; 22] = [
         values: "0 to 1000",
         default: "500",
         meaning: "the mode is low above this quantile of the known prices",
-        policies: PRICED,
+        counts: PRICED,
         read: |choices, value| {
             let mut quantile = 0;
             number(&mut quantile, value, 0, 1_000)?;
@@ -167,7 +166,7 @@ pub const KEYS: [Key; 22] = [
         values: "a price, such as 40EUR/MWh",
         default: "none",
         meaning: "the mode is low above this price, in place of a quantile",
-        policies: PRICED,
+        counts: PRICED,
         read: |choices, value| {
             let price = value.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
             choices.options.price_rule = PriceRule::Threshold(price);
@@ -179,7 +178,7 @@ pub const KEYS: [Key; 22] = [
         values: "0 to 1000",
         default: "10",
         meaning: "share of the upper limit that is kept free",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| number(&mut choices.options.reserve_permille, value, 0, 1_000),
     },
     Key {
@@ -187,7 +186,7 @@ pub const KEYS: [Key; 22] = [
         values: "never | idle | idle:SPAN | idle-in-budget | idle-in-budget:SPAN",
         default: "never",
         meaning: "when idle nodes that can sleep do so: at once or after that long, always or in budget periods",
-        policies: BACKFILL,
+        counts: BACKFILL,
         read: |choices, value| rest(&mut choices.options.rest, value),
     },
     Key {
@@ -195,7 +194,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 1h; 0s spares none",
         default: "1h",
         meaning: "jobs are spared that would not last to hold the lower limit for so long",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| span(&mut choices.options.sparing, value, Span::ZERO),
     },
     Key {
@@ -203,7 +202,7 @@ pub const KEYS: [Key; 22] = [
         values: "a span, such as 1s",
         default: "1s",
         meaning: "how long before a limit falls running jobs give way",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| span(&mut choices.options.steer_lead, value, Span::ZERO),
     },
     Key {
@@ -211,7 +210,7 @@ pub const KEYS: [Key; 22] = [
         values: "0 to 1000",
         default: "20",
         meaning: "share of the upper limit that must stay free where running jobs get power back",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| number(&mut choices.options.steer_margin_permille, value, 0, 1_000),
     },
     Key {
@@ -219,7 +218,7 @@ pub const KEYS: [Key; 22] = [
         values: "a price, such as 1EUR/MWh",
         default: "1EUR/MWh",
         meaning: "what an hour until its end is worth for each MWh of a job that waits for a better price",
-        policies: LIMO,
+        counts: LIMO,
         read: |choices, value| set(&mut choices.options.waiting_weight, value),
     },
 ];
@@ -270,8 +269,9 @@ pub fn choose_from(mut choices: Choices, preset: Preset, settings: &[Setting]) -
     let mut notes = Vec::new();
     for (index, Setting { key, value }) in settings.iter().enumerate() {
         let known = KEYS.iter().find(|known| known.name == key).ok_or_else(|| unknown(key))?;
-        if !known.policies.contains(&preset) {
-            let policies: Vec<&str> = known.policies.iter().map(|policy| policy.name()).collect();
+        if !(known.counts)(preset.parts()) {
+            let looks = |policy: &Preset| (known.counts)(policy.parts());
+            let policies: Vec<&str> = Preset::ALL.into_iter().filter(looks).map(Preset::name).collect();
             notes.push(format!("--set {key}: `{preset}` does not look at it (it is for {})", policies.join(", ")));
         }
         if settings[..index].iter().any(|earlier| earlier.key == *key) {

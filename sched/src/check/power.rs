@@ -1,7 +1,7 @@
 //! What a plan would make of limits and budgets, added up anew from the running jobs and the jobs that it starts. Shares
 //! nothing with the gate of the policies but the recorded state; asks nothing of jobs that wait.
 
-use limo_model::{Budget, Energy, Power, Preset, Time};
+use limo_model::{AdmissionRule, Budget, Energy, Power, Time};
 
 use super::Violation;
 use crate::options::Horizon;
@@ -22,7 +22,7 @@ struct Load {
 /// Policies that plan with the estimated draw start nothing that takes it over a limit, or a budget into debt.
 pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let more = plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
-    if !view.preset().keeps_budget() || more <= Power::ZERO {
+    if !view.preset().parts().keeps_budget() || more <= Power::ZERO {
         return;
     }
     let now = view.now();
@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
     for budget in budgets.iter().take_while(|budget| budget.from < load.end) {
         let release = view.release_of(budget);
-        found.extend(if view.preset() == Preset::Powercap {
+        found.extend(if view.preset().parts().admission == AdmissionRule::Rate {
             load.above(&release, budget.until).map(|(draw, rate)| Violation::ReleaseRate { draw, rate })
         } else {
             load.debt(budget, &release, view.available(budget))

@@ -57,7 +57,7 @@ fn shared_caps(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 
 /// Whoever goes on again must not take the draw over the upper limit, with a policy that promises to keep it.
 fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if plan.resumes.is_empty() || !view.preset().keeps_upper_limit() {
+    if plan.resumes.is_empty() || !view.preset().parts().keeps_upper_limit() {
         return;
     }
     let more = plan.resumes.iter().filter_map(|job| view.job(*job));

@@ -68,7 +68,7 @@ impl Core {
 
     /// Returns true if by the last round as many nodes as the job needs have free what it needs; false if that is not counted.
     fn has_room(&self, id: JobId) -> bool {
-        if self.state.settings.preset.takes_whole_units() || !self.state.index.capped.is_empty() {
+        if self.state.settings.preset.parts().takes_whole_units() || !self.state.index.capped.is_empty() {
             return false;
         }
         let shape = self.job(id).and_then(|job| Some((self.state.index.shapes.find(&job.request)?, job)));
@@ -112,9 +112,9 @@ impl Core {
     fn never_leaves(&self, now: Time, needs: Power) -> bool {
         let (settings, limits) = (&self.state.settings, &self.state.settings.limits);
         let leaves = |high: Power| needs <= self.left_of(high);
-        settings.preset.heeds_upper_limit()
+        settings.preset.parts().heeds_upper_limit()
             // Algorithm 3.3 of limo-2018 starts a job below the lower limit, whatever the upper one says.
-            && (settings.preset.keeps_upper_limit() || settings.preset.keeps_budget())
+            && (settings.preset.parts().keeps_upper_limit() || settings.preset.parts().keeps_budget())
             && !leaves(limits.band(now).high())
             && !limits.bands(now).any(|(_, band)| leaves(band.high()))
     }

@@ -18,7 +18,7 @@ pub(crate) use weigh::weigh;
 
 use crate::plan::Plan;
 use crate::view::View;
-use limo_model::Preset;
+use limo_model::{AdmissionRule, OrderRule, Parts, PlacementRule, Preset};
 
 /// Decides what to start. Reads only; the checker looks at the plan before anything of it is done.
 pub trait Policy {
@@ -28,11 +28,12 @@ pub trait Policy {
 
 /// The policy of that name.
 pub fn policy(preset: Preset) -> &'static dyn Policy {
-    match preset {
-        Preset::Fifo => &fifo::FIFO,
-        Preset::LimoPrototype => &prototype::LIMO_PROTOTYPE,
-        Preset::Limo => &limo::LIMO,
-        Preset::Conservative => &backfill::CONSERVATIVE,
-        Preset::Easy | Preset::Powercap | Preset::Energybud | Preset::Reducepc => &backfill::BACKFILL,
+    let Parts { order, admission, placement, .. } = preset.parts();
+    match (order, placement) {
+        (OrderRule::Strict, _) if admission == AdmissionRule::Resources => &fifo::FIFO,
+        (OrderRule::Strict, _) => &prototype::LIMO_PROTOTYPE,
+        (OrderRule::Conservative, PlacementRule::LeastRoom) => &backfill::CONSERVATIVE,
+        (OrderRule::Conservative, _) => &limo::LIMO,
+        (OrderRule::Easy, _) => &backfill::BACKFILL,
     }
 }

@@ -46,7 +46,7 @@ struct Held {
 fn concerns(state: &State) -> bool {
     let index = &state.index;
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
-    held || (state.settings.preset.steers() && !state.active.is_empty() && state.settings.limits.is_limited())
+    held || (state.settings.preset.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
 }
 
 /// What to do about running jobs; `None` where nothing is to be done.
@@ -57,7 +57,7 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     }
     let mut plan = Plan::default();
     lift_idle(view, &mut plan);
-    if !view.preset().steers() || options.preempt == Preempt::Nothing {
+    if !view.preset().parts().steers() || options.preempt == Preempt::Nothing {
         // Whatever was held down goes on as it was started.
         plan.resumes.extend(&state.index.suspended);
         let_go(view, &mut plan);

@@ -67,6 +67,11 @@ fn the_core_knows_no_outside_world() {
 }
 
 #[test]
+fn no_source_asks_for_a_policy_by_name() {
+    check_sources("policies are told apart by their parts", sources::named_policies);
+}
+
+#[test]
 fn a_source_says_what_it_is_for() {
     check_sources("a source opens with `//!`", sources::without_head);
 }

@@ -157,6 +157,27 @@ pub fn impure(source: &Source) -> Vec<String> {
     source.find("reaches outside", |line, is_test| !is_test && (names(line) || reaches_through_std(&line.code)))
 }
 
+/// Sources in which no policy is named: what a policy does follows from its parts, in `model/src/preset.rs`. Reproductions and
+/// benchmarks name what they reproduce.
+const NAMELESS: [&str; 7] =
+    ["sched/src/", "lmaster/src/", "lslave/src/", "lconf/src/", "lq/src/", "lrun/src/", "lsim/src/commands/"];
+
+pub fn named_policies(source: &Source) -> Vec<String> {
+    if !NAMELESS.iter().any(|dir| source.path.starts_with(dir)) || source.path.contains("/tests") {
+        return Vec::new();
+    }
+    let names = |code: &str| {
+        let rests = code.split("Preset::").skip(1);
+        rests.filter_map(|rest| words(rest).next()).any(|word| !["ALL", "DEFAULT"].contains(&word) && is_type(word))
+    };
+    source.find("names a policy", |line, is_test| !is_test && names(&line.code))
+}
+
+/// Types and variants begin with a capital letter, functions do not.
+fn is_type(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_uppercase())
+}
+
 /// `std::fs`, and `fs` within `std::{...}`.
 fn reaches_through_std(code: &str) -> bool {
     code.split("std::").skip(1).any(|rest| match rest.strip_prefix('{') {
@@ -231,6 +252,14 @@ mod tests {
         check(impure, "sched/src/a.rs", "let a: HashMap<A, B>;\ntracing::info!(\"x\");\n", 2);
         check(impure, "sched/src/a.rs", "#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n", 0);
         check(impure, "lmaster/src/a.rs", "use std::fs;\n", 0);
+    }
+
+    #[test]
+    fn policies_by_name() {
+        let named = "if a.preset == Preset::Easy {}\nPreset::ALL.map(Preset::name);\nlet b = Preset::DEFAULT;\n";
+        check(named_policies, "sched/src/a.rs", named, 1);
+        check(named_policies, "lsim/src/reproduce/a.rs", named, 0);
+        check(named_policies, "lmaster/src/desk/tests/a.rs", named, 0);
     }
 
     #[test]

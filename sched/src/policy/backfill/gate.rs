@@ -7,7 +7,7 @@
 //! later ones only what the rate leaves, lowered by the energy that the first job will need above it, spread until its start.
 //! The estimated draw is the idle draw of all nodes, also of those that sleep, and the estimates of all active jobs.
 
-use limo_model::{Energy, Power, Preset, Span, Time, Wait};
+use limo_model::{AdmissionRule, Energy, Power, Span, Time, Wait};
 
 use super::reservation::Reservation;
 use crate::budget::{Ledger, Obstacle};
@@ -41,9 +41,9 @@ enum Kind {
 impl<'a> Gate<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let draw = view.estimated_draw();
-        let preset = view.preset();
-        let kind = if preset == Preset::Easy { Kind::Free } else { kind(view) };
-        let reserves = matches!(preset, Preset::Energybud | Preset::Powercap);
+        let admission = view.preset().parts().admission;
+        let kind = if admission == AdmissionRule::Resources { Kind::Free } else { kind(view) };
+        let reserves = matches!(admission, AdmissionRule::Ledger | AdmissionRule::Rate);
         Self {
             view: *view,
             kind,
@@ -114,7 +114,7 @@ impl<'a> Gate<'a> {
     /// Whether energy is held for a first job that may run since then.
     fn holds(&self, since: Time) -> bool {
         let (options, settings) = (self.view.options(), self.view.settings());
-        self.view.preset() != Preset::Energybud
+        self.view.preset().parts().admission != AdmissionRule::Ledger
             || settings.budgets.from_then_on(self.now).is_empty()
             || self.now >= since + options.hold_after
     }
@@ -157,7 +157,8 @@ impl<'a> Gate<'a> {
 
     /// When to ask again even if nothing happens.
     pub fn wake(&self, view: &View<'_>, reservation: &Reservation) -> Option<Time> {
-        let change = if view.preset() == Preset::Easy { None } else { next_change(view) };
+        let is_free = view.preset().parts().admission == AdmissionRule::Resources;
+        let change = if is_free { None } else { next_change(view) };
         let Kind::Ledger = self.kind else { return change };
         let planned = reservation.expected().filter(|at| *at > self.now);
         [change, planned, next_stage(view)].into_iter().flatten().min()
@@ -218,7 +219,7 @@ fn kind(view: &View<'_>) -> Kind {
 }
 
 fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
-    let (now, high, preset) = (view.now(), view.band().high(), view.preset());
+    let (now, high) = (view.now(), view.band().high());
     let periods = view.settings().budgets.from_then_on(now);
     // A job that is never ended by its walltime is never counted as gone.
     let mut endless = false;
@@ -240,7 +241,7 @@ fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
     }
     for budget in periods {
         let release = view.release_of(budget);
-        if preset == Preset::Powercap {
+        if view.preset().parts().admission == AdmissionRule::Rate {
             ledger.limit(&release, budget.until);
         } else {
             ledger.budget(budget.from, budget.until, view.available(budget), &release);

@@ -165,7 +165,7 @@ impl Run {
         let stopped = |job: &Job| job.assignment().is_some_and(|assignment| assignment.stop.is_some());
         let leaving: Power =
             core.jobs().filter(|(_, job)| stopped(job)).map(|(_, job)| job.assignment().expect("it is").draw).sum();
-        if !settings.preset.steers() || core.sums().draw - leaving <= high {
+        if !settings.preset.parts().steers() || core.sums().draw - leaving <= high {
             return;
         }
         for (id, job) in core.jobs().filter(|(_, job)| !stopped(job) && matches!(job.phase, Phase::Running(..))) {
