@@ -112,13 +112,17 @@ fn type_all(page: &str) {
         if ran.code != Some(0) {
             wrong.push(format!("{page}:{line}: {command}: {ran:?}"));
         }
-        let jobs = submitter.jobs();
-        let left: Vec<String> = jobs.iter().map(|job| job["id"].to_string()).collect();
-        if !left.is_empty() {
-            submitter.lq(&[&["cancel"], &left.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
-        }
+        // One that has just ended keeps `lq` from cancelling the others with it.
+        let clear = || {
+            let jobs = submitter.jobs();
+            for job in &jobs {
+                submitter.lq(&["cancel", &job["id"].to_string()]);
+            }
+            jobs.is_empty().then_some(())
+        };
+        clear();
         drop(waiting.map(limo_tests::finish));
-        until("nothing is left", || submitter.jobs().is_empty().then_some(()));
+        until("nothing is left", clear);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
