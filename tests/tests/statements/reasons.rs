@@ -156,11 +156,12 @@ fn array_limit(world: &World, of: While, (id, job): (u64, &JobHistory)) -> bool 
     tasks().flat_map(|state| state.times(of)).chain([of.from, of.to]).any(|at| run(at) >= 2)
 }
 
+/// Algorithm 3.3 wants the draw below the limit, so what is left may be as much as the job needs.
 fn needs_more<T: std::str::FromStr + PartialOrd>(text: &str) -> bool {
     let needs = between(text, "needs ", ",").and_then(|needs| needs.split(" above").next()?.parse::<T>().ok());
     let left = between(text, ", ", " left").and_then(|left| left.parse::<T>().ok());
     let most = between(text, "leave at most ", ",").and_then(|most| most.parse::<T>().ok());
-    needs.zip(left.or(most)).is_some_and(|(needs, left)| needs > left)
+    needs.zip(left.or(most)).is_some_and(|(needs, left)| needs >= left)
 }
 
 /// The lower limit and the price that a reason names are those of the time, and the draw has reached the limit.
