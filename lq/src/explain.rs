@@ -15,8 +15,9 @@ struct ExplanationJson {
     mode: String,
     price_eur_per_mwh: Option<f64>,
     draw_w: f64,
-    /// `null` is no limit, as in the one below.
+    /// `null` if there is no lower limit.
     band_low_w: Option<f64>,
+    /// `null` if there is no upper limit.
     band_high_w: Option<f64>,
     candidates: Vec<CandidateJson>,
     /// How many there are beside these.

@@ -32,7 +32,7 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Whether the job is ended only to run again.
+    /// Returns true if the job is ended only to run again.
     pub fn runs_again(&self) -> bool {
         matches!(self, Self::Requeued { .. } | Self::RequeuedBy { .. })
     }

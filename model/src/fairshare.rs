@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Span;
 
-/// What the use of a cluster is measured in.
+/// The measure of how much a user has used the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -42,13 +42,13 @@ impl fmt::Display for Measure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fairshare {
-    /// What a job gains that has waited `age_max`; before that, its part of it.
+    /// Points of a job that has waited for `age_max`; proportionally fewer before.
     pub age_weight: u32,
     pub age_max: Span,
     /// What a job gains whose user used nothing; half of it where the user's part of all that was used is the user's part
     /// of all shares, a quarter at twice that, and so on.
     pub weight: u32,
-    /// What was used counts half after this time.
+    /// Past use counts half after this time.
     pub half_life: Span,
     pub measure: Measure,
     /// How often the queue is ranked where nothing happens.
@@ -79,7 +79,7 @@ impl Fairshare {
         *self == Self::default()
     }
 
-    /// Whether priorities change with time.
+    /// Returns true if priorities change with time.
     pub fn weighs(&self) -> bool {
         self.age_weight > 0 || self.weight > 0
     }

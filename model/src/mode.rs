@@ -22,7 +22,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Who chooses the mode: the operator, or the price.
+/// The mode as set by the operator, or `auto` to follow the price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModeSetting {

@@ -19,7 +19,7 @@ pub enum Preset {
     Reducepc,
 }
 
-/// What becomes of the jobs behind one that cannot start.
+/// The order of the queue: which jobs may pass one that cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderRule {
     /// None of them starts.
@@ -30,7 +30,7 @@ pub enum OrderRule {
     Conservative,
 }
 
-/// What a start must leave free beside nodes.
+/// The limits that a start must keep, besides free nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdmissionRule {
     /// Nothing.
@@ -47,7 +47,7 @@ pub enum AdmissionRule {
     LedgerReduced,
 }
 
-/// Which of the free nodes a job gets, and when.
+/// The choice of nodes and start time for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlacementRule {
     /// The first, at once.
@@ -58,7 +58,7 @@ pub enum PlacementRule {
     LeastRoom,
 }
 
-/// What becomes of the power of jobs that run.
+/// The control of the power of running jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapRule {
     /// Nothing.
@@ -67,7 +67,7 @@ pub enum CapRule {
     Moved,
 }
 
-/// What a policy is made of. `sched` implements each part.
+/// The parts of a policy. `sched` implements each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     pub order: OrderRule,

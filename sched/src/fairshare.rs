@@ -2,14 +2,14 @@
 
 use limo_model::{Fairshare, Span};
 
-/// What waiting so long adds to a priority.
+/// Returns the points that a waiting time adds to a priority.
 pub(crate) fn age_points(of: &Fairshare, waited: Span) -> i64 {
     let waited = i128::from(waited.ms().clamp(0, of.age_max.ms()));
     let points = i128::from(of.age_weight) * waited / i128::from(of.age_max.ms().max(1));
     i64::try_from(points).unwrap_or(i64::MAX)
 }
 
-/// What `used` of `all` adds to the priority of who has this share of all shares.
+/// Returns the points of a user who used `used` of `all` and has this share of all shares.
 pub(crate) fn share_points(of: &Fairshare, (used, all): (u64, u64), (share, shares): (u32, u64)) -> i64 {
     let left = match share {
         0 => 0,

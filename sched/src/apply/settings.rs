@@ -54,7 +54,7 @@ pub(super) fn policy(state: &mut State, preset: Preset, options: Options) -> Res
     Ok(())
 }
 
-/// What another policy has said of the jobs in the queue.
+/// Forgets the reasons that the previous policy gave for the jobs in the queue.
 fn forget_reasons(state: &mut State) {
     for id in state.queue.iter() {
         if let Some(Job { phase: phase @ Phase::Waiting(_), .. }) = state.jobs.get_mut(id).map(Box::as_mut) {

@@ -30,7 +30,7 @@ fn no_answer_contradicts_the_journal() {
     let length: Span = length.parse().expect("LIMO_STATEMENTS is a span such as 2h");
     let length = Duration::from_millis(u64::try_from(length.ms()).expect("a span above zero"));
     let dice = Dice::from_env("LIMO_SEED");
-    let cluster = site::start();
+    let (cluster, _files) = site::start();
     let operator = cluster.submitter().clone();
     let Some(user) = Person::of(&operator, "daemon", &["lrun", "lq"]) else { return };
     let state_dir = cluster.state_dir().to_owned();

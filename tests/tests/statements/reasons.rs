@@ -40,10 +40,15 @@ pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory)
         "resources" => ("resources", is_taken(world, of, job)),
         "no node" => ("no node", is_taken(world, of, job) && !has_nodes(world, of, job)),
         "array limit" => ("array limit", array_limit(world, of, (id, job))),
-        "band" => ("needs more than the band leaves", needs_more::<Power>(text)),
-        "budget" => {
-            ("needs more than the budget leaves", needs_more::<Energy>(text) && world.budgets.was(of, |any| *any))
+        "band" => {
+            // Algorithm 3.3 keeps the draw below the limit: as much as is left is too much.
+            let is_strict = world.policy.was(of, |policy| policy == "limo-prototype");
+            ("needs more than the band leaves", needs_more::<Power>(text, is_strict))
         }
+        "budget" => (
+            "needs more than the budget leaves",
+            needs_more::<Energy>(text, false) && world.budgets.was(of, |any| *any),
+        ),
         "filler" | "low mode" if text.contains("no lower limit") || text.contains("without a lower limit") => {
             ("no lower limit", world.bands(of, of).iter().any(|band| band.0.is_none()))
         }
@@ -156,12 +161,12 @@ fn array_limit(world: &World, of: While, (id, job): (u64, &JobHistory)) -> bool 
     tasks().flat_map(|state| state.times(of)).chain([of.from, of.to]).any(|at| run(at) >= 2)
 }
 
-/// Algorithm 3.3 wants the draw below the limit, so what is left may be as much as the job needs.
-fn needs_more<T: std::str::FromStr + PartialOrd>(text: &str) -> bool {
+/// Returns true if the reason names more than it says is left; `is_strict` if equal amounts count, too.
+fn needs_more<T: std::str::FromStr + PartialOrd>(text: &str, is_strict: bool) -> bool {
     let needs = between(text, "needs ", ",").and_then(|needs| needs.split(" above").next()?.parse::<T>().ok());
     let left = between(text, ", ", " left").and_then(|left| left.parse::<T>().ok());
     let most = between(text, "leave at most ", ",").and_then(|most| most.parse::<T>().ok());
-    needs.zip(left.or(most)).is_some_and(|(needs, left)| needs >= left)
+    needs.zip(left.or(most)).is_some_and(|(needs, left)| needs > left || (is_strict && needs == left))
 }
 
 /// The lower limit and the price that a reason names are those of the time, and the draw has reached the limit.

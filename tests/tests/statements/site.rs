@@ -6,6 +6,7 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use limo_tests::{Cluster, Dice, Setup};
+use tempfile::TempDir;
 
 pub const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
@@ -35,7 +36,8 @@ duration = "1h"
 /// Each reading is in the journal.
 const MASTER: &str = "readings_every = \"1ms\"\n";
 
-pub fn start() -> Cluster {
+/// The cluster, and the directory with its files, which daemons read again when they are restarted.
+pub fn start() -> (Cluster, TempDir) {
     let files = tempfile::tempdir().expect("a directory");
     let file = |name: &str, text: &str| {
         let path = files.path().join(name);
@@ -46,9 +48,7 @@ pub fn start() -> Cluster {
     for name in NODES {
         setup = setup.node(name, &["--hardware", &file(name, &MACHINE.replace("MACHINE", name))]);
     }
-    // Daemons that are started again read the files again.
-    let _ = files.keep();
-    setup.start()
+    (setup.start(), files)
 }
 
 /// Prices from now on, which mostly end within a minute.

@@ -190,7 +190,7 @@ pub(super) fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
     let Some(of) = view.node(node) else { return false };
     let used = view.index().memory.get(node.0 as usize).copied().unwrap_or_default();
     let is_free = |unit: UnitId| view.index().cores_used(unit) == 0;
-    // Who shares a unit shares its cap, and these policies know none.
+    // Jobs on one unit share its cap, and these policies set no caps.
     let is_uncapped = of.units().all(|(unit, _)| of.cap(unit.unit).is_none() || is_free(unit));
     is_uncapped
         && (!job.request.exclusive || of.units().all(|(unit, _)| is_free(unit)))
