@@ -1,5 +1,7 @@
 //! Arrays: what is known of their tasks, of which only few are jobs at a time.
 
+use std::collections::BTreeMap;
+
 use limo_model::{JobId, Tasks};
 use limo_proto::{ArrayReport, JobReport, JobState, Task};
 use limo_sched::{Array, Ended, Phase};
@@ -79,18 +81,22 @@ impl Desk {
     }
 
     fn array_report(&self, report: JobReport, array: &Array) -> JobReport {
-        let waits = |place: &u32| {
-            let job = self.core.job(Array::job_at(report.job, *place));
-            job.is_some_and(|job| matches!(job.phase, Phase::Waiting(_)))
-        };
-        // They start in order: the first that waits is not far before the first that is no job yet.
-        let behind = (0..array.made).rev().take_while(waits).last().unwrap_or(array.made);
+        // Tasks on both sides of one that waits may be on nodes.
+        let live = (0..array.made).rev().filter_map(|place| {
+            let job = self.core.job(Array::job_at(report.job, place))?;
+            Some((place, matches!(job.phase, Phase::Waiting(_))))
+        });
+        let live: BTreeMap<u32, bool> = live.take(array.live() as usize).collect();
+        let first = live.iter().find(|(_, waits)| **waits).map_or(array.made, |(place, _)| *place);
+        let elsewhere = (first..array.made).filter(|place| live.get(place) != Some(&true));
         let waiting = match array.cancelled_by {
             Some(_) => None,
-            // None of them is before `behind`.
-            None => array.tasks.without(&array.dropped).and_then(|tasks| tasks.from(behind)),
+            None => {
+                let not_waiting = elsewhere.chain(array.dropped.iter().copied()).collect();
+                array.tasks.without(&not_waiting).and_then(|tasks| tasks.from(first))
+            }
         };
-        let active = array.live() - (array.made - behind).min(array.live());
+        let active = live.values().filter(|waits| !**waits).count() as u32;
         let state = match (&waiting, &array.cancelled_by) {
             (_, Some(_)) => JobState::Stopping,
             (Some(_), None) => JobState::Waiting,

@@ -124,8 +124,7 @@ fn quota(world: &World, of: While, job: &JobHistory, text: &str) -> bool {
 
 /// True if at some time too few nodes had as many free cores as the job needs, or one of them could not be used.
 fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
-    let suspect = While { from: of.from - SUSPECT_MS, ..of };
-    if world.suspected.was(suspect, |at| *at >= suspect.from) || world.reservations.was(of, |all| !all.is_empty()) {
+    if has_suspects(world, of) || world.reservations.was(of, |all| !all.is_empty()) {
         return true;
     }
     let free = |at: i64| {
@@ -146,11 +145,17 @@ fn is_taken(world: &World, of: While, job: &JobHistory) -> bool {
     moments.any(|at| free(at) < job.request.nodes.get())
 }
 
+fn has_suspects(world: &World, of: While) -> bool {
+    let suspect = While { from: of.from - SUSPECT_MS, ..of };
+    world.suspected.was(suspect, |at| *at >= suspect.from)
+}
+
+/// True if all the time enough nodes for the job were connected and open, and none of them suspect.
 fn has_nodes(world: &World, of: While, job: &JobHistory) -> bool {
     let up = |node: &&NodeHistory| {
         node.connected.during(of).all(|connected| *connected) && node.closed.during(of).all(|closed| !closed)
     };
-    world.nodes.iter().filter(up).count() >= job.request.nodes.get() as usize
+    !has_suspects(world, of) && world.nodes.iter().filter(up).count() >= job.request.nodes.get() as usize
 }
 
 /// True if at some time as many tasks had their turn as may run: they ran, or were to wait again or held.

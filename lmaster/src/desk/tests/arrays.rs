@@ -1,6 +1,6 @@
 //! Tasks of arrays are jobs of whoever submitted the array, on its terms.
 
-use limo_model::{Condition, Conditions, Dependency};
+use limo_model::{Condition, Conditions, Dependency, Tasks};
 use limo_proto::{Array, Io, Selector};
 
 use super::select::{cancel, selected};
@@ -141,4 +141,23 @@ fn an_array_with_thousands_of_gaps_can_be_listed() {
     let Answer::Jobs(jobs) = *answer else { panic!("no jobs") };
     let array = jobs[0].array.as_ref().expect("an array");
     assert_eq!(array.waiting_count() + array.active, 1_550, "all that are not over");
+}
+
+#[test]
+fn tasks_that_overtook_a_held_one_are_not_counted_as_waiting() {
+    let mut bench = Bench::new();
+    let client = bench.client(7);
+    let own = array(&mut bench, client, "10-12");
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Hold(vec![JobId(3)]))));
+    let counts = |bench: &mut Bench| {
+        let array = bench.jobs().into_iter().find(|job| job.job == own).and_then(|job| job.array).expect("an array");
+        (array.waiting.as_ref().map(Tasks::to_string), array.waiting_count(), array.active)
+    };
+    assert_eq!(counts(&mut bench), (Some("10-12".into()), 3, 0));
+    for name in ["n1", "n2"] {
+        bench.node(name);
+    }
+    let placed = |bench: &Bench, job| bench.desk.core.job(JobId(job)).is_some_and(|job| job.assignment().is_some());
+    assert_eq!([2, 3, 4].map(|job| placed(&bench, job)), [true, false, true]);
+    assert_eq!(counts(&mut bench), (Some("11".into()), 1, 2));
 }
