@@ -4,7 +4,6 @@ mod outgoing;
 
 use std::io::ErrorKind;
 use std::marker::PhantomData;
-use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -118,7 +117,7 @@ impl<M: Outgoing> Link<M> {
             since: Mutex::new(Instant::now()),
         });
         let user = account.as_ref().map(|account| account.uid());
-        let (life, to_send) = SignsOfLife::new(signs, M::WATCHED);
+        let (life, to_send) = SignsOfLife::new(signs, connection.writer.sign_writer(), M::WATCHED);
         let writing = write((peer, user), connection.writer, (queued, to_send), (Arc::clone(&waiting), inputs.clone()));
         let last_words =
             LastWords { queue: queue.clone(), waiting: Arc::clone(&waiting), message: PhantomData::<fn(M)> };
@@ -239,13 +238,12 @@ async fn read<In: DeserializeOwned, M: Outgoing>(
     mut life: SignsOfLife,
 ) {
     let user = account.as_ref().map(|account| account.uid());
-    let mut timer = pin!(life.timer());
     let mut room = Room::new(account.clone());
     if account.is_some() {
         reader.be_frugal();
     }
     loop {
-        match life.receive((&mut reader, &mut room), timer.as_mut()).await {
+        match life.receive((&mut reader, &mut room)).await {
             Ok(Some(frame)) => {
                 // It counts here until it has its place below.
                 let room = room.take();

@@ -78,7 +78,7 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     }
     let (nodes, clients) = (HashMap::new(), HashMap::new());
     let signs = Signs::new(Alive::new(settings.heartbeat));
-    tokio::spawn(signs.clone().answer());
+    tokio::spawn(signs.clone().sweep());
     let (accounts, limits) = (Accounts::default(), settings.desk.limits);
     log_limits::configure(limits.log_lines);
     let (next_peer, to_write, pace) = (0, false, Pace::new(Instant::now()));

@@ -4,27 +4,24 @@
 //! kernel tells that at once, on loopback only once the other end has been accepted, so after its answer.
 
 use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice};
-use std::marker::PhantomData;
+use std::io;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
-use serde::Serialize;
+use bytes::{BufMut, BytesMut};
 use thiserror::Error;
-use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::encoding::EncodeError;
 use crate::endpoint::Endpoint;
-use crate::frame::{Frame, FrameError, GREETING, HEAD, Sign};
+use crate::frame::{FrameError, GREETING};
 use crate::heartbeat::MISSED_BEATS;
 use crate::hello::{Hello, Identity, Reject, Role, decode_answer, encode_answer};
 use crate::reader::Reader;
-use crate::replace::Replace;
 use crate::safe::{self, UnsafePlace};
-use crate::socket::{Principal, Socket, WriteHalf};
+use crate::socket::{Principal, Socket};
 use crate::trust::{Trusted, described};
+use crate::writer::{Writer, length};
 
 /// Time that a master has for its answer: it may be busy, or have many callers.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -67,19 +64,9 @@ pub struct Connection<In, Out> {
     pub identity: Identity,
 }
 
-pub struct Writer<Out> {
-    stream: WriteHalf,
-    /// What was fed and is not written out.
-    buffer: Vec<u8>,
-    message: PhantomData<fn(Out)>,
-}
-
-/// What is fed is kept up to here, and data from here on is not copied at all.
-const BUFFER: usize = 8 * 1024;
-
 fn split<In, Out>(socket: Socket) -> Result<(Reader<In>, Writer<Out>), ConnectionError> {
-    let (read, write) = socket.into_halves()?;
-    Ok((Reader::new(read), Writer { stream: write, buffer: Vec::new(), message: PhantomData }))
+    let (read, half) = socket.into_halves()?;
+    Ok((Reader::new(read), Writer::new(half)))
 }
 
 impl<In, Out> Connection<In, Out> {
@@ -196,119 +183,7 @@ pub struct Greeted {
 
 impl Greeted {
     pub fn into_connection<In, Out>(self) -> Connection<In, Out> {
-        let Writer { stream, buffer, .. } = self.writer;
-        let writer = Writer { stream, buffer, message: PhantomData };
-        Connection::greeted(self.reader.retyped(), writer, self.identity)
-    }
-}
-
-impl<Out> Writer<Out> {
-    async fn greet(&mut self, greeting: Bytes) -> Result<(), ConnectionError> {
-        self.buffer.put_slice(&length(1 + greeting.len()));
-        self.buffer.put_u8(GREETING);
-        self.buffer.put_slice(&greeting);
-        self.flush().await
-    }
-
-    /// Puts a sign of life into the buffer.
-    pub fn feed_sign(&mut self, sign: Sign) {
-        let body = sign.body();
-        self.buffer.put_slice(&length(body.len()));
-        self.buffer.put_slice(&body);
-    }
-
-    /// Writes out what was fed.
-    ///
-    /// # Errors
-    /// Where the connection broke.
-    pub async fn flush(&mut self) -> Result<(), ConnectionError> {
-        self.write_with(&[]).await
-    }
-
-    /// Writes out what was fed, and these bytes behind it.
-    async fn write_with(&mut self, behind: &[u8]) -> Result<(), ConnectionError> {
-        let all = self.buffer.len() + behind.len();
-        let mut written = 0;
-        while written < all {
-            let first = self.buffer.get(written..).unwrap_or_default();
-            let second = &behind[written.saturating_sub(self.buffer.len())..];
-            let written_now = match second {
-                [] => self.stream.write(first).await?,
-                _ => self.stream.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]).await?,
-            };
-            match written_now {
-                0 => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
-                count => written += count,
-            }
-        }
-        self.buffer.clear();
-        // A large message is rare, and most connections are idle.
-        self.buffer.shrink_to(BUFFER);
-        Ok(())
-    }
-}
-
-/// The head of a frame.
-fn length(body: usize) -> [u8; HEAD] {
-    // A body is at most BODY_LIMIT long.
-    u32::try_from(body).unwrap_or(u32::MAX).to_be_bytes()
-}
-
-impl<Out> Writer<Out> {
-    /// Puts a frame into the buffer of which this is the body, as [`Frame::encode`] gives it.
-    ///
-    /// # Errors
-    /// Where the connection broke.
-    pub async fn feed_body(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
-        self.buffer.put_slice(&length(body.len()));
-        if body.len() >= BUFFER {
-            return self.write_with(body).await;
-        }
-        self.buffer.put_slice(body);
-        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
-    }
-}
-
-impl<Out: Serialize + Replace> Writer<Out> {
-    /// Puts a frame into the buffer, writing it out where the buffer is full. A message that is too large is replaced by
-    /// what says so to the peer ([`Replace`]); it is never tried again.
-    ///
-    /// # Errors
-    /// Where the message is too large and nothing stands in for it, or the connection broke.
-    pub async fn feed(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
-        match frame {
-            Frame::Message(message) => {
-                let body = match frame.encode() {
-                    // It will not fit at the next attempt either.
-                    Err(error) => match message.replacement(&error) {
-                        Some(replacement) => Frame::Message(replacement).encode()?,
-                        None => return Err(error.into()),
-                    },
-                    encoded => encoded?,
-                };
-                self.buffer.put_slice(&length(body.len()));
-                self.buffer.put_slice(&body);
-            }
-            Frame::Data(data) => {
-                let head = data.head();
-                self.buffer.put_slice(&length(head.len() + data.bytes.len()));
-                self.buffer.put_slice(&head);
-                if data.bytes.len() >= BUFFER {
-                    return self.write_with(&data.bytes).await;
-                }
-                self.buffer.put_slice(&data.bytes);
-            }
-        }
-        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
-    }
-
-    /// Feeds and flushes.
-    ///
-    /// # Errors
-    /// As [`Writer::feed`].
-    pub async fn send(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
-        self.feed(frame).await?;
-        self.flush().await
+        Connection::greeted(self.reader.retyped(), self.writer.retyped(), self.identity)
     }
 }
 

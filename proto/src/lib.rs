@@ -32,11 +32,12 @@ mod state;
 mod stream;
 mod trust;
 mod users;
+mod writer;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
 pub use bound::{BoundError, List, Text};
 pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation};
-pub use connection::{Connection, ConnectionError, Greeted, Writer, accept, connect, turn_away};
+pub use connection::{Connection, ConnectionError, Greeted, accept, connect, turn_away};
 pub use descriptors::{DescriptorLimit, raise_descriptor_limit};
 pub use encoding::{
     DecodeError, EncodeError, STORED_FORMAT, decode_stored, decode_stored_as, encode_stored, encode_stored_as,
@@ -72,3 +73,4 @@ pub use state::JobState;
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
 pub use trust::{ServiceUserError, Trusted};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};
+pub use writer::{SignWriter, Writer};

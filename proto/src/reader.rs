@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt;
 
 use crate::connection::ConnectionError;
-use crate::frame::{BODY_LIMIT, Frame, GREETING, GREETING_LIMIT, HEAD, Sign};
+use crate::frame::{BEAT, BODY_LIMIT, Frame, GREETING, GREETING_LIMIT, HEAD, Sign};
 use crate::hello::Reject;
 use crate::socket::ReadHalf;
 use crate::stream::CHUNK;
@@ -125,6 +125,13 @@ impl<In: DeserializeOwned> Reader<In> {
     /// # Errors
     /// Where the connection broke, inside a frame too, or the peer sent something that is not a frame.
     pub async fn receive(&mut self) -> Result<Option<Received<In>>, ConnectionError> {
+        // A sign is most often alone, and read where it lies.
+        if let (Some(BEAT), Some(body)) = (self.announced().await?, self.buffer.get(HEAD..HEAD + BEAT))
+            && let Some(sign) = Sign::of(body)?
+        {
+            self.buffer.advance(HEAD + BEAT);
+            return Ok(Some(Received::Sign(sign)));
+        }
         let Some(body) = self.body().await? else { return Ok(None) };
         Ok(Some(match Sign::of(&body)? {
             Some(sign) => Received::Sign(sign),

@@ -2,11 +2,12 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use nix::sys::socket::{setsockopt, sockopt};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
 use crate::endpoint::Endpoint;
@@ -177,40 +178,35 @@ impl AsyncRead for ReadHalf {
     }
 }
 
-impl AsyncWrite for WriteHalf {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Unix(half) => Pin::new(half).poll_write(context, bytes),
-            Self::Tcp(half) => Pin::new(half).poll_write(context, bytes),
+impl WriteHalf {
+    /// Waits until something can be written, most likely.
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(half) => half.writable().await,
+            Self::Tcp(half) => half.writable().await,
         }
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Unix(half) => Pin::new(half).poll_write_vectored(context, slices),
-            Self::Tcp(half) => Pin::new(half).poll_write_vectored(context, slices),
+    /// Writes what fits at once.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if nothing fits.
+    pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match (self, slices) {
+            (Self::Unix(half), [bytes]) => half.try_write(bytes),
+            (Self::Tcp(half), [bytes]) => half.try_write(bytes),
+            (Self::Unix(half), _) => half.try_write_vectored(slices),
+            (Self::Tcp(half), _) => half.try_write_vectored(slices),
         }
     }
 
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Unix(half) => Pin::new(half).poll_flush(context),
-            Self::Tcp(half) => Pin::new(half).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Unix(half) => Pin::new(half).poll_shutdown(context),
-            Self::Tcp(half) => Pin::new(half).poll_shutdown(context),
-        }
+    /// Ends both directions.
+    pub(crate) fn hang_up(&self) {
+        let socket = match self {
+            Self::Unix(half) => half.as_ref().as_raw_fd(),
+            Self::Tcp(half) => half.as_ref().as_raw_fd(),
+        };
+        // The peer may have ended it before.
+        let _ = shutdown(socket, Shutdown::Both);
     }
 }

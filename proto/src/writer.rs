@@ -1,0 +1,241 @@
+//! The sending half of a connection: makes bytes of frames, and of signs of life beside them.
+
+use std::io::{self, IoSlice};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use bytes::{BufMut, Bytes};
+use serde::Serialize;
+
+use crate::connection::ConnectionError;
+use crate::frame::{BEAT, Frame, GREETING, HEAD, Sign};
+use crate::replace::Replace;
+use crate::socket::WriteHalf;
+
+pub struct Writer<Out> {
+    stream: Arc<Stream>,
+    /// What was fed and is not written out.
+    buffer: Vec<u8>,
+    message: PhantomData<fn(Out)>,
+}
+
+/// What a [`Writer`] and its [`SignWriter`] write to.
+#[derive(Debug)]
+struct Stream {
+    half: WriteHalf,
+    /// One of them writes, and may be inside a frame.
+    is_taken: AtomicBool,
+}
+
+/// Writes signs of life to a connection while its writer is idle. Does not keep the connection open.
+#[derive(Debug)]
+pub struct SignWriter(Weak<Stream>);
+
+/// What is fed is kept up to here, and data from here on is not copied at all.
+const BUFFER: usize = 8 * 1024;
+
+impl<Out> Writer<Out> {
+    pub(crate) fn new(half: WriteHalf) -> Self {
+        let stream = Arc::new(Stream { half, is_taken: AtomicBool::new(false) });
+        Self { stream, buffer: Vec::new(), message: PhantomData }
+    }
+
+    pub(crate) fn retyped<Other>(self) -> Writer<Other> {
+        let Self { stream, buffer, .. } = self;
+        Writer { stream, buffer, message: PhantomData }
+    }
+
+    pub(crate) async fn greet(&mut self, greeting: Bytes) -> Result<(), ConnectionError> {
+        self.buffer.put_slice(&length(1 + greeting.len()));
+        self.buffer.put_u8(GREETING);
+        self.buffer.put_slice(&greeting);
+        self.flush().await
+    }
+
+    /// Puts a sign of life into the buffer.
+    pub fn feed_sign(&mut self, sign: Sign) {
+        let body = sign.body();
+        self.buffer.put_slice(&length(body.len()));
+        self.buffer.put_slice(&body);
+    }
+
+    /// Writes out what was fed.
+    ///
+    /// # Errors
+    /// Where the connection broke.
+    pub async fn flush(&mut self) -> Result<(), ConnectionError> {
+        self.write_with(&[]).await
+    }
+
+    /// For signs of life beside this.
+    pub fn sign_writer(&self) -> SignWriter {
+        SignWriter(Arc::downgrade(&self.stream))
+    }
+
+    /// Writes out what was fed, and these bytes behind it.
+    async fn write_with(&mut self, behind: &[u8]) -> Result<(), ConnectionError> {
+        let all = self.buffer.len() + behind.len();
+        let mut written = 0;
+        // A sign takes no time.
+        while self.stream.is_taken.swap(true, Ordering::Acquire) {
+            tokio::task::yield_now().await;
+        }
+        while written < all {
+            let first = IoSlice::new(self.buffer.get(written..).unwrap_or_default());
+            let second = IoSlice::new(&behind[written.saturating_sub(self.buffer.len())..]);
+            let slices = [first, second];
+            match self.stream.half.try_write(if slices[1].is_empty() { &slices[..1] } else { &slices }) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stream.half.writable().await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.stream.is_taken.store(false, Ordering::Release);
+        self.buffer.clear();
+        // A large message is rare, and most connections are idle.
+        self.buffer.shrink_to(BUFFER);
+        Ok(())
+    }
+}
+
+impl SignWriter {
+    /// Writes a sign at once. Returns false where it cannot: the writer is writing, what was sent is not read, or the
+    /// connection is over.
+    pub fn write(&self, sign: Sign) -> bool {
+        let Some(stream) = self.0.upgrade() else { return false };
+        if stream.is_taken.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let body = sign.body();
+        let mut frame = [0; HEAD + BEAT];
+        frame[..HEAD].copy_from_slice(&length(body.len()));
+        frame[HEAD..].copy_from_slice(&body);
+        let written = stream.half.try_write(&[IoSlice::new(&frame)]);
+        if written.as_ref().is_ok_and(|count| *count < frame.len()) {
+            // Nobody could go on behind a part of it.
+            stream.half.hang_up();
+        }
+        stream.is_taken.store(false, Ordering::Release);
+        written.is_ok()
+    }
+}
+
+/// The head of a frame.
+pub(crate) fn length(body: usize) -> [u8; HEAD] {
+    // A body is at most BODY_LIMIT long.
+    u32::try_from(body).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+impl<Out> Writer<Out> {
+    /// Puts a frame into the buffer of which this is the body, as [`Frame::encode`] gives it.
+    ///
+    /// # Errors
+    /// Where the connection broke.
+    pub async fn feed_body(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
+        self.buffer.put_slice(&length(body.len()));
+        if body.len() >= BUFFER {
+            return self.write_with(body).await;
+        }
+        self.buffer.put_slice(body);
+        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
+    }
+}
+
+impl<Out: Serialize + Replace> Writer<Out> {
+    /// Puts a frame into the buffer, writing it out where the buffer is full. A message that is too large is replaced by
+    /// what says so to the peer ([`Replace`]); it is never tried again.
+    ///
+    /// # Errors
+    /// Where the message is too large and nothing stands in for it, or the connection broke.
+    pub async fn feed(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
+        match frame {
+            Frame::Message(message) => {
+                let body = match frame.encode() {
+                    // It will not fit at the next attempt either.
+                    Err(error) => match message.replacement(&error) {
+                        Some(replacement) => Frame::Message(replacement).encode()?,
+                        None => return Err(error.into()),
+                    },
+                    encoded => encoded?,
+                };
+                self.buffer.put_slice(&length(body.len()));
+                self.buffer.put_slice(&body);
+            }
+            Frame::Data(data) => {
+                let head = data.head();
+                self.buffer.put_slice(&length(head.len() + data.bytes.len()));
+                self.buffer.put_slice(&head);
+                if data.bytes.len() >= BUFFER {
+                    return self.write_with(&data.bytes).await;
+                }
+                self.buffer.put_slice(&data.bytes);
+            }
+        }
+        if self.buffer.len() >= BUFFER { self.flush().await } else { Ok(()) }
+    }
+
+    /// Feeds and flushes.
+    ///
+    /// # Errors
+    /// As [`Writer::feed`].
+    pub async fn send(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
+        self.feed(frame).await?;
+        self.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::UnixStream;
+
+    use super::*;
+    use crate::socket::Socket;
+
+    const PING: Sign = Sign::Ping(7);
+
+    #[tokio::test]
+    async fn a_sign_is_written_between_frames_and_never_inside_one() {
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let (_read, half) = Socket::from(near).into_halves().expect("halves");
+        let mut writer = Writer::<()>::new(half);
+        let signs = writer.sign_writer();
+        assert!(signs.write(PING), "nothing is being written");
+        let body = vec![0; 4 << 20];
+        let taken = {
+            let mut writing = std::pin::pin!(writer.feed_body(&body));
+            tokio::select! {
+                biased;
+                _ = writing.as_mut() => panic!("more than a socket keeps"),
+                () = std::future::ready(()) => {}
+            }
+            assert!(!signs.write(PING), "inside a frame");
+            let mut taken = vec![0; HEAD + BEAT + HEAD + body.len()];
+            let (written, read) = tokio::join!(writing, far.read_exact(&mut taken));
+            written.expect("written");
+            read.expect("read");
+            taken
+        };
+        let sign = [&length(BEAT)[..], &PING.body()].concat();
+        assert_eq!(taken[..HEAD + BEAT], sign);
+        assert_eq!(taken[HEAD + BEAT..][..HEAD], length(body.len()));
+        assert!(signs.write(PING), "the frame is whole");
+        drop(writer);
+        assert!(!signs.write(PING), "nobody keeps the connection open for it");
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).await.expect("the end");
+        assert_eq!(rest, sign);
+    }
+
+    #[tokio::test]
+    async fn a_sign_that_does_not_fit_is_not_written() {
+        let (near, _far) = UnixStream::pair().expect("a pair");
+        let (_read, half) = Socket::from(near).into_halves().expect("halves");
+        let writer = Writer::<()>::new(half);
+        let signs = writer.sign_writer();
+        let written = (0..100_000).take_while(|_| signs.write(PING)).count();
+        assert!((100..100_000).contains(&written), "{written} signs of {} bytes", HEAD + BEAT);
+    }
+}
