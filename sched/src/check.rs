@@ -116,7 +116,7 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         }
         if !view.job(job).is_some_and(|job| matches!(job.phase, Phase::Waiting(_))) {
             found.push(Violation::NotWaiting { job });
-        } else if let Some(wait) = obstacle(view.state(), view.now(), job) {
+        } else if let Some(wait) = obstacle(view.cluster(), view.now(), job) {
             found.push(Violation::NotEligible { job, wait });
         }
     }
@@ -202,7 +202,7 @@ fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut 
         if !allows_node(&job.request, node) || !allows_unit(&job.request, unit) {
             found.push(Violation::NotAllowed { job: id });
         }
-        if let Some(reservation) = bar(view.state(), view.now(), &job.request, node) {
+        if let Some(reservation) = bar(view.cluster(), view.now(), &job.request, node) {
             found.push(Violation::Reserved { job: id, reservation: reservation.to_owned() });
         }
         if part.cores != cores_on(&job.request, unit) {

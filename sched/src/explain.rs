@@ -64,7 +64,7 @@ fn describe(
 /// The reservation that keeps the job from the node of a choice.
 fn reserved(view: &View<'_>, request: &Request, unit: UnitId) -> Option<Wait> {
     let node = view.node(unit.node)?;
-    let reservation = bar(view.state(), view.now(), request, node)?;
+    let reservation = bar(view.cluster(), view.now(), request, node)?;
     let of = view.state().reservations.get(reservation);
     if request.reservation.as_deref() == Some(reservation) {
         let from = of.map(|of| of.from).filter(|from| *from > view.now());

@@ -7,6 +7,7 @@ mod account;
 mod apply;
 pub mod budget;
 mod check;
+mod cluster;
 mod core;
 mod estimate;
 mod event;

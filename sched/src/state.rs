@@ -6,20 +6,18 @@ mod job;
 mod node;
 mod parts;
 mod ranking;
-mod requests;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, Fairshare, JobId, Lease, Meter, Mode, ModeSetting, Money, NodeId, Power, Preset, Price,
-    Profile, ProfileKey, Quotas, Reservation, Span, Time,
+    Band, Budgets, Curve, Fairshare, JobId, Lease, Mode, ModeSetting, Money, NodeId, Power, Preset, Price, Profile,
+    ProfileKey, Quotas, Reservation, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
-use crate::index::Index;
 use crate::options::Options;
 use crate::round::Finished;
 use crate::structure::{JobMap, JobSet, Queue};
@@ -31,7 +29,6 @@ pub(crate) use node::Change;
 pub use node::{Drained, Held, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
 pub(crate) use ranking::Ranking;
-pub(crate) use requests::Requests;
 pub use users::{Charge, Used};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
@@ -71,12 +68,6 @@ pub struct State {
     /// Begins and ends of reservations until then are known; the others are still to come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boundaries_seen: Option<Time>,
-    /// What can be found again from all the others: not part of a snapshot.
-    #[serde(skip)]
-    pub(crate) index: Index,
-    /// Those of jobs, of which equal ones are one. Not part of a snapshot.
-    #[serde(skip)]
-    pub(crate) requests: Requests,
     #[serde(default, skip_serializing_if = "Ranking::is_idle")]
     pub(crate) ranking: Ranking,
     /// Blocked jobs that only wait for room in their users' quotas.
@@ -173,36 +164,12 @@ pub struct Sums {
 }
 
 impl State {
-    /// Has jobs that ask for the same share what they ask for: after they were read from a snapshot.
-    pub(crate) fn share_requests(&mut self) {
-        let jobs: Vec<JobId> = self.jobs.iter().map(|(id, _)| id).collect();
-        for id in jobs {
-            if let Some(job) = self.jobs.get_mut(id) {
-                job.request = self.requests.share(&job.request);
-            }
-        }
-    }
-
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)
     }
 
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.get_mut(id.0 as usize)
-    }
-
-    /// Active jobs with a part on `node`. Nodes without a meter have no list of their own: every active job is looked at.
-    pub(crate) fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
-        let metered = self.node(node).is_some_and(|node| node.spec.meter != Meter::None);
-        if metered {
-            let (first, last) = ((node, JobId(0)), (node, JobId(u64::MAX)));
-            return self.index.occupants.range(first..=last).map(|(_, job)| *job).collect();
-        }
-        let is_on = |id: &JobId| {
-            let assignment = self.jobs.get(*id).and_then(|job| job.assignment());
-            assignment.is_some_and(|assignment| assignment.placement.iter().any(|part| part.is_on(node)))
-        };
-        self.active.iter().filter(is_on).collect()
     }
 }
 

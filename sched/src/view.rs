@@ -6,6 +6,7 @@ use limo_model::{
 };
 
 use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied, units_like, units_wanted};
+use crate::cluster::Cluster;
 use crate::estimate::{Known, Looked, under_cap};
 use crate::index::Index;
 use crate::options::Options;
@@ -14,7 +15,7 @@ use crate::state::{Clock, Job, Node, Settings, State};
 /// The state at `now`.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    state: &'a State,
+    cluster: &'a Cluster,
     now: Time,
 }
 
@@ -28,26 +29,30 @@ pub struct Choice {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(state: &'a State, now: Time) -> Self {
-        Self { state, now }
+    pub(crate) fn new(cluster: &'a Cluster, now: Time) -> Self {
+        Self { cluster, now }
+    }
+
+    pub(crate) fn cluster(&self) -> &'a Cluster {
+        self.cluster
     }
 
     pub(crate) fn state(&self) -> &'a State {
-        self.state
+        &self.cluster.state
     }
 
     pub(crate) fn index(&self) -> &'a Index {
-        &self.state.index
+        &self.cluster.index
     }
 
     /// How a budget is released.
     pub(crate) fn release_of(&self, budget: &Budget) -> Vec<(Time, Power)> {
-        self.state.spending.release_of(budget, self.idle(), self.prices())
+        self.cluster.state.spending.release_of(budget, self.idle(), self.prices())
     }
 
     /// What of a budget is released and not used, in µJ; none before its period.
     pub(crate) fn available(&self, budget: &Budget) -> i128 {
-        self.state.spending.available(budget)
+        self.cluster.state.spending.available(budget)
     }
 
     /// The rate at which the budget of the period that runs at `at` is released then.
@@ -58,8 +63,8 @@ impl<'a> View<'a> {
 
     /// Waiting jobs that no round has told why.
     pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
-        let state = self.state;
-        state.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
+        let state = self.state();
+        self.cluster.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
     pub fn now(&self) -> Time {
@@ -67,27 +72,27 @@ impl<'a> View<'a> {
     }
 
     pub fn settings(&self) -> &'a Settings {
-        &self.state.settings
+        &self.cluster.state.settings
     }
 
     pub(crate) fn clock(&self) -> &'a Clock {
-        &self.state.clock
+        &self.cluster.state.clock
     }
 
     pub fn options(&self) -> &'a Options {
-        &self.state.settings.options
+        &self.cluster.state.settings.options
     }
 
     pub fn preset(&self) -> Preset {
-        self.state.settings.preset
+        self.cluster.state.settings.preset
     }
 
     pub fn mode(&self) -> Mode {
-        self.state.settings.mode
+        self.cluster.state.settings.mode
     }
 
     pub fn limits(&self) -> &'a Curve<Band> {
-        &self.state.settings.limits
+        &self.cluster.state.settings.limits
     }
 
     pub fn band(&self) -> Band {
@@ -95,7 +100,7 @@ impl<'a> View<'a> {
     }
 
     pub fn prices(&self) -> Option<&'a Curve<Price>> {
-        self.state.settings.prices.as_ref()
+        self.cluster.state.settings.prices.as_ref()
     }
 
     pub fn price(&self) -> Option<Price> {
@@ -109,59 +114,59 @@ impl<'a> View<'a> {
 
     /// The believed draw: measured where it can be.
     pub fn draw(&self) -> Power {
-        self.state.sums.draw
+        self.cluster.state.sums.draw
     }
 
     pub fn idle(&self) -> Power {
-        self.state.index.idle
+        self.cluster.index.idle
     }
 
     /// Idle draw plus the estimates of all starting and running jobs: what limo-2018's prototype takes as the draw.
     pub fn estimated_draw(&self) -> Power {
-        self.idle() + self.state.index.active_draw
+        self.idle() + self.cluster.index.active_draw
     }
 
     pub fn nodes(&self) -> &'a [Node] {
-        &self.state.nodes
+        &self.cluster.state.nodes
     }
 
     pub fn node(&self, id: NodeId) -> Option<&'a Node> {
-        self.state.node(id)
+        self.cluster.state.node(id)
     }
 
     pub fn unit(&self, id: UnitId) -> Option<(&'a Node, &'a UnitSpec)> {
-        let node = self.state.node(id.node)?;
+        let node = self.cluster.state.node(id.node)?;
         node.spec.units.get(usize::from(id.unit)).map(|unit| (node, unit))
     }
 
     pub fn job(&self, id: JobId) -> Option<&'a Job> {
-        self.state.jobs.get(id).map(Box::as_ref)
+        self.cluster.state.jobs.get(id).map(Box::as_ref)
     }
 
     /// The waiting jobs that a round looks at, in the order of their priorities and of submission.
     pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
-        let state = self.state;
+        let state = self.state();
         let depth = self.options().depth as usize;
         state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
     /// A waiting job's place in the queue: the lower is before the higher.
     pub(crate) fn place(&self, id: JobId) -> Option<u64> {
-        self.state.queue.place(id)
+        self.cluster.state.queue.place(id)
     }
 
     /// Who waits at a place of the queue.
     pub(crate) fn job_at(&self, place: u64) -> JobId {
-        self.state.queue.job_at(place)
+        self.cluster.state.queue.job_at(place)
     }
 
     pub fn queue_length(&self) -> usize {
-        self.state.queue.len()
+        self.cluster.state.queue.len()
     }
 
     /// Starting and running jobs.
     pub fn active(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
-        let state = self.state;
+        let state = self.state();
         state.active.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
     }
 
@@ -172,18 +177,18 @@ impl<'a> View<'a> {
             return vec![node.cap(id.unit)];
         }
         let obeys = node.cap_range(id.unit).is_some();
-        let known = if obeys { Looked::up(Known::of(self.state), request, unit).caps(unit) } else { Vec::new() };
+        let known = if obeys { Looked::up(Known::of(self.state()), request, unit).caps(unit) } else { Vec::new() };
         std::iter::once(None).chain(known.into_iter().map(Some)).collect()
     }
 
     /// Whether the job may be put on the node now, if there is room for it.
     pub(crate) fn may_use(&self, request: &Request, node: &Node) -> bool {
-        allows_node(request, node) && bar(self.state, self.now, request, node).is_none()
+        allows_node(request, node) && bar(self.cluster, self.now, request, node).is_none()
     }
 
     /// Whether there may be nodes that the job must not have: else [`Self::may_use`] need not be asked.
     pub(crate) fn may_be_denied(&self, request: &Request) -> bool {
-        may_be_denied(request) || !self.state.reservations.is_empty()
+        may_be_denied(request) || !self.cluster.state.reservations.is_empty()
     }
 
     /// Every unit on which a job could have what it wants of one node, free or not, in order of nodes and units; uncapped
@@ -202,7 +207,7 @@ impl<'a> View<'a> {
                 }
                 for cap in self.caps_for(request, (node, id, unit)) {
                     let placement = vec![Part { unit: id, count: 1, cores, memory: request.memory, cap }];
-                    let estimate = under_cap(Known::of(self.state), request, unit, (cap, 1_000));
+                    let estimate = under_cap(Known::of(self.state()), request, unit, (cap, 1_000));
                     choices.push(Choice { placement, estimate, alone: request.exclusive });
                 }
             }
@@ -221,7 +226,7 @@ impl<'a> View<'a> {
         units.truncate(wanted);
         units.sort_unstable();
         let placement = on_units((node.id, 1), &units, (cores_on(request, unit), request.memory)).collect();
-        let estimate = under_cap(Known::of(self.state), request, unit, (None, 1_000)).times(wanted);
+        let estimate = under_cap(Known::of(self.state()), request, unit, (None, 1_000)).times(wanted);
         Some(Choice { placement, estimate, alone: request.exclusive })
     }
 }

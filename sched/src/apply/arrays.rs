@@ -7,6 +7,7 @@ use limo_model::{JobEnd, JobId, Outcome, Request, Tasks, Time};
 
 use super::jobs::{cancel_requested, check_submission, dequeue, enqueue, new_job};
 use super::{eligible, jobs, quota};
+use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::round::Finished;
 use crate::state::{Array, Job, State};
@@ -16,17 +17,17 @@ use crate::state::{Array, Job, State};
 const AHEAD: u32 = 256;
 
 pub(super) fn submitted(
-    state: &mut State,
+    cluster: &mut Cluster,
     now: Time,
     own: JobId,
     (tasks, request): (Tasks, Arc<Request>),
 ) -> Result<(), Refused> {
-    check_submission(state, now, (own, tasks.count()), &request)?;
-    state.next_job += 1 + u64::from(tasks.count());
-    jobs::admit(state, now, own, request);
-    state.arrays.insert(own, Array::new(tasks));
-    if !eligible::block(state, now, own) {
-        state.index.hungry.insert(own);
+    check_submission(cluster, now, (own, tasks.count()), &request)?;
+    cluster.state.next_job += 1 + u64::from(tasks.count());
+    jobs::admit(cluster, now, own, request);
+    cluster.state.arrays.insert(own, Array::new(tasks));
+    if !eligible::block(cluster, now, own) {
+        cluster.index.hungry.insert(own);
     }
     Ok(())
 }
@@ -56,13 +57,13 @@ impl State {
 }
 
 /// Makes jobs of the tasks whose turn it may be now; of an array of which some have started, or none was made yet.
-pub(crate) fn make_tasks(state: &mut State, now: Time) {
-    for own in std::mem::take(&mut state.index.hungry) {
-        let (Some(array), Some(job)) = (state.arrays.get(&own), state.jobs.get(own)) else { continue };
-        if state.blocked.contains(own) {
+pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
+    for own in std::mem::take(&mut cluster.index.hungry) {
+        let (Some(array), Some(job)) = (cluster.state.arrays.get(&own), cluster.state.jobs.get(own)) else { continue };
+        if cluster.state.blocked.contains(own) {
             continue;
         }
-        if array.made > 0 && state.over_quota.contains(Array::job_at(own, array.made - 1)) {
+        if array.made > 0 && cluster.state.over_quota.contains(Array::job_at(own, array.made - 1)) {
             continue;
         }
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
@@ -74,16 +75,16 @@ pub(crate) fn make_tasks(state: &mut State, now: Time) {
         };
         let task = Job { eligible: job.eligible, ..new_job(request, job.submitted) };
         for _ in 0..room {
-            let Some(array) = state.arrays.get_mut(&own) else { break };
+            let Some(array) = cluster.state.arrays.get_mut(&own) else { break };
             let id = Array::job_at(own, array.make_next());
-            state.jobs.insert(id, Box::new(task.clone()));
-            if state.queue.last().is_some_and(|last| last > id) {
+            cluster.state.jobs.insert(id, Box::new(task.clone()));
+            if cluster.state.queue.last().is_some_and(|last| last > id) {
                 // Others behind it were looked at already.
-                state.index.memo = None;
+                cluster.index.memo = None;
             }
-            enqueue(state, now, id);
+            enqueue(cluster, now, id);
             // The next one is made when there is room for this one.
-            if state.over_quota.contains(id) {
+            if cluster.state.over_quota.contains(id) {
                 break;
             }
         }
@@ -91,17 +92,17 @@ pub(crate) fn make_tasks(state: &mut State, now: Time) {
 }
 
 /// Makes the last of the tasks that wait and never began no jobs again.
-pub(super) fn unmake_tasks(state: &mut State, now: Time, own: JobId) {
-    while let Some(array) = state.arrays.get_mut(&own)
+pub(super) fn unmake_tasks(cluster: &mut Cluster, now: Time, own: JobId) {
+    while let Some(array) = cluster.state.arrays.get_mut(&own)
         && let Some(place) = array.made.checked_sub(1)
         && let id = Array::job_at(own, place)
-        && (state.queue.contains(id) || state.over_quota.contains(id))
-        && state.jobs.get(id).is_some_and(|job| job.attempts == 0)
+        && (cluster.state.queue.contains(id) || cluster.state.over_quota.contains(id))
+        && cluster.state.jobs.get(id).is_some_and(|job| job.attempts == 0)
     {
         array.made = place;
-        dequeue(state, id);
-        if let Some(task) = state.jobs.remove(id) {
-            quota::give_back(state, now, id, &task.request.user);
+        dequeue(cluster, id);
+        if let Some(task) = cluster.state.jobs.remove(id) {
+            quota::give_back(cluster, now, id, &task.request.user);
         }
     }
 }
@@ -114,39 +115,39 @@ pub(super) fn queued(state: &mut State, id: JobId) {
 }
 
 /// A task no longer waits: the next one may.
-pub(super) fn unqueued(state: &mut State, id: JobId) {
-    if let Some((own, array)) = state.array_of_mut(id) {
+pub(super) fn unqueued(cluster: &mut Cluster, id: JobId) {
+    if let Some((own, array)) = cluster.state.array_of_mut(id) {
         array.waiting -= 1;
-        state.index.hungry.insert(own);
+        cluster.index.hungry.insert(own);
     }
 }
 
 /// Nobody wants the array: its tasks that began are ended one by one, and no further one begins.
-pub(super) fn cancelled(state: &mut State, now: Time, own: JobId, by: &str) {
-    unmake_tasks(state, now, own);
-    let Some(array) = state.arrays.get_mut(&own) else { return };
+pub(super) fn cancelled(cluster: &mut Cluster, now: Time, own: JobId, by: &str) {
+    unmake_tasks(cluster, now, own);
+    let Some(array) = cluster.state.arrays.get_mut(&own) else { return };
     array.cancelled_by.get_or_insert_with(|| by.to_owned());
     let (made, never) = (array.made, array.numbers(own, array.made));
     for place in 0..made {
         let id = Array::job_at(own, place);
         // Those that are over are no jobs any more.
-        let _ = cancel_requested(state, now, id, by);
+        let _ = cancel_requested(cluster, now, id, by);
     }
-    eligible::never(state, now, never);
+    eligible::never(cluster, now, never);
     // Else it is over after the last of its tasks that began.
-    if state.arrays.get(&own).is_some_and(Array::is_over) {
-        end(state, now, own);
+    if cluster.state.arrays.get(&own).is_some_and(Array::is_over) {
+        end(cluster, now, own);
     }
 }
 
 /// A task that is no job yet is over before it could become one.
-pub(super) fn drop_task(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
+pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
     let unknown = Refused::NoSuchJob { job: id };
-    let Some((own, array)) = state.array_of_mut(id) else { return Err(unknown) };
+    let Some((own, array)) = cluster.state.array_of_mut(id) else { return Err(unknown) };
     let place = array.place_of(own, id).filter(|place| array.is_coming(*place)).ok_or(unknown)?;
     array.dropped.insert(place);
-    let submitted = state.jobs.get(own).map_or(now, |job| job.submitted);
-    state.finished.push(Finished {
+    let submitted = cluster.state.jobs.get(own).map_or(now, |job| job.submitted);
+    cluster.state.finished.push(Finished {
         job: id,
         end: JobEnd::Cancelled { by: by.to_owned() },
         submitted,
@@ -158,35 +159,35 @@ pub(super) fn drop_task(state: &mut State, now: Time, id: JobId, by: &str) -> Re
         steady: false,
         tasks: None,
     });
-    eligible::never(state, now, id..=id);
+    eligible::never(cluster, now, id..=id);
     Ok(())
 }
 
 /// Counts the tasks among what is over and was not counted; an array whose last task is over is over itself, after it.
-pub(crate) fn count_tasks(state: &mut State, now: Time) {
-    let from = std::mem::replace(&mut state.index.counted, state.finished.len());
-    if state.arrays.is_empty() {
+pub(crate) fn count_tasks(cluster: &mut Cluster, now: Time) {
+    let from = std::mem::replace(&mut cluster.index.counted, cluster.state.finished.len());
+    if cluster.state.arrays.is_empty() {
         return;
     }
     let mut over = Vec::new();
-    let finished = std::mem::take(&mut state.finished);
+    let finished = std::mem::take(&mut cluster.state.finished);
     for one in &finished[from..] {
-        let Some((own, array)) = state.array_of_mut(one.job) else { continue };
+        let Some((own, array)) = cluster.state.array_of_mut(one.job) else { continue };
         count(array, one);
         if array.is_over() {
             over.push(own);
         } else {
-            state.index.hungry.insert(own);
+            cluster.index.hungry.insert(own);
         }
     }
-    state.finished = finished;
-    over.into_iter().for_each(|own| end(state, now, own));
+    cluster.state.finished = finished;
+    over.into_iter().for_each(|own| end(cluster, now, own));
 }
 
 /// Takes out an array that ends before any of its tasks began, and counts those that were cancelled.
-pub(super) fn take_out(state: &mut State, own: JobId) -> Option<Array> {
-    let mut array = state.arrays.remove(&own)?;
-    for one in &state.finished[state.index.counted..] {
+pub(super) fn take_out(cluster: &mut Cluster, own: JobId) -> Option<Array> {
+    let mut array = cluster.state.arrays.remove(&own)?;
+    for one in &cluster.state.finished[cluster.index.counted..] {
         if array.place_of(own, one.job).is_some() {
             count(&mut array, one);
         }
@@ -210,17 +211,17 @@ fn count(array: &mut Array, over: &Finished) {
 }
 
 /// The array is over: told as a job that ended with the highest exit code of its tasks.
-fn end(state: &mut State, now: Time, own: JobId) {
-    dequeue(state, own);
-    let (Some(array), Some(job)) = (state.arrays.remove(&own), state.jobs.remove(own)) else { return };
-    state.index.hungry.remove(&own);
+fn end(cluster: &mut Cluster, now: Time, own: JobId) {
+    dequeue(cluster, own);
+    let (Some(array), Some(job)) = (cluster.state.arrays.remove(&own), cluster.state.jobs.remove(own)) else { return };
+    cluster.index.hungry.remove(&own);
     let Array { cancelled_by, ended, .. } = array;
     let end = match cancelled_by {
         Some(by) => JobEnd::Cancelled { by },
         None => JobEnd::Ran { outcome: Outcome::Exited(ended.code), stopped: None },
     };
-    eligible::over(state, now, (own, &job.request), &end);
-    state.finished.push(Finished {
+    eligible::over(cluster, now, (own, &job.request), &end);
+    cluster.state.finished.push(Finished {
         job: own,
         end,
         submitted: job.submitted,

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use limo_model::{Became, Condition, Dependency, JobEnd, JobId, Request, Time, Wait};
 
 use super::{arrays, jobs, quota};
+use crate::cluster::Cluster;
 use crate::index::{begin_of, wants_to_be_alone};
 use crate::refused::Refused;
 use crate::round::Finished;
@@ -42,114 +43,116 @@ pub(super) fn conditions(state: &State, job: &mut Job) {
 }
 
 /// Why a waiting job may not run yet; `None` for one that a policy may look at.
-pub(crate) fn obstacle(state: &State, now: Time, id: JobId) -> Option<Wait> {
-    condition(state, now, id).or_else(|| quota::wait_of(state, now, id))
+pub(crate) fn obstacle(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
+    condition(cluster, now, id).or_else(|| quota::wait_of(cluster, now, id))
 }
 
 /// What must still be so before a job may run, its user's quota aside.
-fn condition(state: &State, now: Time, id: JobId) -> Option<Wait> {
-    let job = state.jobs.get(id)?;
+fn condition(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
+    let job = cluster.state.jobs.get(id)?;
     if let Some(by) = &job.held {
         return Some(Wait::Held { by: by.clone() });
     }
-    if let Some(at) = begin_of(&job.request, &state.clock).filter(|at| *at > now) {
+    if let Some(at) = begin_of(&job.request, &cluster.state.clock).filter(|at| *at > now) {
         return Some(Wait::Begin { at });
     }
     if let Some(Dependency { condition, job }) = job.after.first().copied() {
         return Some(Wait::Dependency { job, condition });
     }
-    let before = || state.index.blocked.before(id, &job.request);
+    let before = || cluster.index.blocked.before(id, &job.request);
     if wants_to_be_alone(&job.request) { before().map(|job| Wait::Singleton { job }) } else { None }
 }
 
 /// Puts a waiting job among the blocked ones, where something stands against it; whether it did.
-pub(super) fn block(state: &mut State, now: Time, id: JobId) -> bool {
-    let Some(job) = state.jobs.get(id) else { return false };
+pub(super) fn block(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
+    let Some(job) = cluster.state.jobs.get(id) else { return false };
     if wants_to_be_alone(&job.request) {
-        state.index.blocked.know_names(&state.jobs, &state.arrays);
+        cluster.index.blocked.know_names(&cluster.state.jobs, &cluster.state.arrays);
     }
-    if condition(state, now, id).is_none() && quota::make_room(state, now, id) {
+    if condition(cluster, now, id).is_none() && quota::make_room(cluster, now, id) {
         return false;
     }
-    state.blocked.insert(id);
-    if let Some(job) = state.jobs.get(id) {
-        state.index.blocked.add(id, job, &state.clock);
+    cluster.state.blocked.insert(id);
+    if let Some(job) = cluster.state.jobs.get(id) {
+        cluster.index.blocked.add(id, job, &cluster.state.clock);
     }
     true
 }
 
 /// Takes a job that no longer waits, or may run now, out of the blocked ones.
-pub(super) fn unblock(state: &mut State, id: JobId) {
-    quota::leave_line(state, id);
-    state.blocked.remove(id);
-    if let Some(job) = state.jobs.get(id) {
-        state.index.blocked.remove(id, job, &state.clock);
+pub(super) fn unblock(cluster: &mut Cluster, id: JobId) {
+    quota::leave_line(cluster, id);
+    cluster.state.blocked.remove(id);
+    if let Some(job) = cluster.state.jobs.get(id) {
+        cluster.index.blocked.remove(id, job, &cluster.state.clock);
     }
 }
 
 /// Something that may have blocked a job has changed.
-fn reconsider(state: &mut State, now: Time, id: JobId) {
-    if !state.blocked.contains(id) {
+fn reconsider(cluster: &mut Cluster, now: Time, id: JobId) {
+    if !cluster.state.blocked.contains(id) {
         return;
     }
-    if condition(state, now, id).is_some() {
-        state.index.blocked.untold.insert(id);
+    if condition(cluster, now, id).is_some() {
+        cluster.index.blocked.untold.insert(id);
         return;
     }
-    if state.over_quota.contains(id) {
+    if cluster.state.over_quota.contains(id) {
         return;
     }
-    if quota::make_room(state, now, id) {
-        return enter(state, now, id, |_| ());
+    if quota::make_room(cluster, now, id) {
+        return enter(cluster, now, id, |_| ());
     }
-    if let Some(job) = state.jobs.get_mut(id) {
+    if let Some(job) = cluster.state.jobs.get_mut(id) {
         job.phase = Phase::Waiting(None);
     }
-    state.index.blocked.untold.insert(id);
+    cluster.index.blocked.untold.insert(id);
 }
 
 /// Nothing stands against a blocked job any more, once this is done.
-pub(super) fn enter(state: &mut State, now: Time, id: JobId, done: impl FnOnce(&mut State)) {
-    unblock(state, id);
-    done(state);
-    if let Some(job) = state.jobs.get_mut(id) {
+pub(super) fn enter(cluster: &mut Cluster, now: Time, id: JobId, done: impl FnOnce(&mut Cluster)) {
+    unblock(cluster, id);
+    done(cluster);
+    if let Some(job) = cluster.state.jobs.get_mut(id) {
         job.phase = Phase::Waiting(None);
         job.eligible = Some(now);
     }
-    if state.arrays.contains_key(&id) {
-        state.index.hungry.insert(id);
+    if cluster.state.arrays.contains_key(&id) {
+        cluster.index.hungry.insert(id);
     } else {
-        jobs::queue(state, now, id);
-        state.index.hungry.extend(state.array_of(id).map(|(own, _)| own));
+        jobs::queue(cluster, now, id);
+        cluster.index.hungry.extend(cluster.state.array_of(id).map(|(own, _)| own));
     }
     // It may be before others in the queue.
-    state.index.memo = None;
-    state.dirty = true;
+    cluster.index.memo = None;
+    cluster.state.dirty = true;
 }
 
 /// Jobs whose begin has come.
-pub(crate) fn begin_due(state: &mut State, now: Time) {
-    while let Some(id) = state.index.blocked.next_to_begin(now) {
-        reconsider(state, now, id);
+pub(crate) fn begin_due(cluster: &mut Cluster, now: Time) {
+    while let Some(id) = cluster.index.blocked.next_to_begin(now) {
+        reconsider(cluster, now, id);
     }
 }
 
 /// What blocked jobs are to be told: each reason once.
-pub(crate) fn tell_blocked(state: &mut State, now: Time) -> Vec<(JobId, Wait)> {
+pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait)> {
     let mut told_now = Vec::new();
-    for id in std::mem::take(&mut state.index.blocked.untold).iter() {
-        let Some(wait) = obstacle(state, now, id) else { continue };
-        let Some(Job { phase: Phase::Waiting(told), .. }) = state.jobs.get_mut(id).map(Box::as_mut) else { continue };
+    for id in std::mem::take(&mut cluster.index.blocked.untold).iter() {
+        let Some(wait) = obstacle(cluster, now, id) else { continue };
+        let Some(Job { phase: Phase::Waiting(told), .. }) = cluster.state.jobs.get_mut(id).map(Box::as_mut) else {
+            continue;
+        };
         if told.as_ref() == Some(&wait) {
             continue;
         }
         *told = Some(wait.clone());
         // What holds back the next task of an array holds back the array.
-        let array = state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
-        match array.and_then(|own| Some((own, state.jobs.get_mut(own)?))) {
+        let array = cluster.state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
+        match array.and_then(|own| Some((own, cluster.state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
             // It is held itself, and was told that.
-            Some((own, _)) if state.blocked.contains(own) => {}
+            Some((own, _)) if cluster.state.blocked.contains(own) => {}
             Some((own, job)) if job.phase != Phase::Waiting(Some(wait.clone())) => {
                 job.phase = Phase::Waiting(Some(wait.clone()));
                 told_now.push((own, wait));
@@ -161,73 +164,73 @@ pub(crate) fn tell_blocked(state: &mut State, now: Time) -> Vec<(JobId, Wait)> {
 }
 
 /// A job has begun.
-pub(super) fn begun(state: &mut State, now: Time, id: JobId) {
-    for dependent in state.index.blocked.dependents_of(id) {
-        let Some(job) = state.jobs.get_mut(dependent) else { continue };
+pub(super) fn begun(cluster: &mut Cluster, now: Time, id: JobId) {
+    for dependent in cluster.index.blocked.dependents_of(id) {
+        let Some(job) = cluster.state.jobs.get_mut(dependent) else { continue };
         job.after.retain(|on| on.job != id || on.condition != Condition::After);
         if !job.after.iter().any(|on| on.job == id) {
-            state.index.blocked.no_longer_depends(dependent, id);
+            cluster.index.blocked.no_longer_depends(dependent, id);
         }
-        reconsider(state, now, dependent);
+        reconsider(cluster, now, dependent);
     }
 }
 
 /// A job is over, and no longer in the state. Those that waited for that may run; those that can never run any more are
 /// over too, and what depends on them.
-pub(crate) fn over(state: &mut State, now: Time, (id, request): (JobId, &Request), end: &JobEnd) {
-    let unmet = gone(state, now, (id, request), Became::of(end));
-    end_unmet(state, now, unmet);
+pub(crate) fn over(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), end: &JobEnd) {
+    let unmet = gone(cluster, now, (id, request), Became::of(end));
+    end_unmet(cluster, now, unmet);
 }
 
 /// Tasks of these numbers will not become jobs.
-pub(super) fn never(state: &mut State, now: Time, tasks: RangeInclusive<JobId>) {
-    let unmet = follow_all(state, now, tasks);
-    end_unmet(state, now, unmet);
+pub(super) fn never(cluster: &mut Cluster, now: Time, tasks: RangeInclusive<JobId>) {
+    let unmet = follow_all(cluster, now, tasks);
+    end_unmet(cluster, now, unmet);
 }
 
 type Unmet = Vec<(JobId, Dependency, Became)>;
 
-fn end_unmet(state: &mut State, now: Time, unmet: Unmet) {
+fn end_unmet(cluster: &mut Cluster, now: Time, unmet: Unmet) {
     let mut unmet = VecDeque::from(unmet);
     while let Some((id, dependency, became)) = unmet.pop_front() {
-        unblock(state, id);
-        let Some(job) = state.jobs.remove(id) else { continue };
-        let array = arrays::take_out(state, id);
+        unblock(cluster, id);
+        let Some(job) = cluster.state.jobs.remove(id) else { continue };
+        let array = arrays::take_out(cluster, id);
         if let Some(array) = &array {
-            unmet.extend(follow_all(state, now, array.numbers(id, 0)));
+            unmet.extend(follow_all(cluster, now, array.numbers(id, 0)));
         }
         let end = JobEnd::Unmet { dependency, became };
-        unmet.extend(gone(state, now, (id, &job.request), Became::of(&end)));
+        unmet.extend(gone(cluster, now, (id, &job.request), Became::of(&end)));
         let tasks = array.map(|array| array.ended.counts);
-        state.finished.push(Finished { tasks, ..Finished::before_start(id, &job, now, end) });
+        cluster.state.finished.push(Finished { tasks, ..Finished::before_start(id, &job, now, end) });
     }
 }
 
 /// Returns those for which this can never become right.
-fn gone(state: &mut State, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
-    quota::gone(state, now, id, &request.user);
-    if let Some(next) = state.index.blocked.gone(id, request) {
-        reconsider(state, now, next);
+fn gone(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
+    quota::gone(cluster, now, id, &request.user);
+    if let Some(next) = cluster.index.blocked.gone(id, request) {
+        reconsider(cluster, now, next);
     }
-    follow(state, now, id, became)
+    follow(cluster, now, id, became)
 }
 
-fn follow_all(state: &mut State, now: Time, tasks: RangeInclusive<JobId>) -> Unmet {
-    let awaited = state.index.blocked.awaited(tasks);
-    awaited.into_iter().flat_map(|id| follow(state, now, id, Became::Cancelled)).collect()
+fn follow_all(cluster: &mut Cluster, now: Time, tasks: RangeInclusive<JobId>) -> Unmet {
+    let awaited = cluster.index.blocked.awaited(tasks);
+    awaited.into_iter().flat_map(|id| follow(cluster, now, id, Became::Cancelled)).collect()
 }
 
-fn follow(state: &mut State, now: Time, id: JobId, became: Became) -> Unmet {
+fn follow(cluster: &mut Cluster, now: Time, id: JobId, became: Became) -> Unmet {
     let mut unmet = Vec::new();
-    for dependent in state.index.blocked.dependents_of(id) {
-        let Some(job) = state.jobs.get_mut(dependent) else { continue };
+    for dependent in cluster.index.blocked.dependents_of(id) {
+        let Some(job) = cluster.state.jobs.get_mut(dependent) else { continue };
         if let Some(on) = job.after.iter().find(|on| on.job == id && !became.meets(on.condition)) {
             unmet.push((dependent, *on, became));
             continue;
         }
         job.after.retain(|on| on.job != id);
-        state.index.blocked.no_longer_depends(dependent, id);
-        reconsider(state, now, dependent);
+        cluster.index.blocked.no_longer_depends(dependent, id);
+        reconsider(cluster, now, dependent);
     }
     unmet
 }
@@ -240,43 +243,43 @@ pub(crate) fn check_hold(state: &State, id: JobId) -> Result<(), Refused> {
     if can { Ok(()) } else { Err(Refused::NotWaiting { job: id }) }
 }
 
-pub(super) fn held(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
-    check_hold(state, id)?;
-    if let Some(job) = state.jobs.get_mut(id)
+pub(super) fn held(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
+    check_hold(&cluster.state, id)?;
+    if let Some(job) = cluster.state.jobs.get_mut(id)
         && (job.held.is_none() || by != job.request.user)
     {
         job.held = Some(by.to_owned());
     }
-    if state.over_quota.contains(id) {
-        quota::leave_line(state, id);
-        let Some(job) = state.jobs.get_mut(id) else { return Ok(()) };
+    if cluster.state.over_quota.contains(id) {
+        quota::leave_line(cluster, id);
+        let Some(job) = cluster.state.jobs.get_mut(id) else { return Ok(()) };
         job.phase = Phase::Waiting(None);
         let user = job.request.user.clone();
-        quota::admit(state, now, &user);
+        quota::admit(cluster, now, &user);
     }
-    if state.blocked.contains(id) {
-        state.index.blocked.untold.insert(id);
+    if cluster.state.blocked.contains(id) {
+        cluster.index.blocked.untold.insert(id);
     } else {
-        wait_again(state, now, id);
+        wait_again(cluster, now, id);
     }
     Ok(())
 }
 
 /// A job that was free to run no longer is.
-pub(super) fn wait_again(state: &mut State, now: Time, id: JobId) {
-    if state.queue.contains(id) {
-        jobs::dequeue(state, id);
-        if let Some(job) = state.jobs.get_mut(id) {
+pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
+    if cluster.state.queue.contains(id) {
+        jobs::dequeue(cluster, id);
+        if let Some(job) = cluster.state.jobs.get_mut(id) {
             job.phase = Phase::Waiting(None);
         }
-        block(state, now, id);
-        if let Some(user) = state.jobs.get(id).map(|job| job.request.user.clone()) {
-            quota::give_back(state, now, id, &user);
+        block(cluster, now, id);
+        if let Some(user) = cluster.state.jobs.get(id).map(|job| job.request.user.clone()) {
+            quota::give_back(cluster, now, id, &user);
         }
-    } else if state.arrays.contains_key(&id) && !state.blocked.contains(id) {
+    } else if cluster.state.arrays.contains_key(&id) && !cluster.state.blocked.contains(id) {
         // What began goes on.
-        arrays::unmake_tasks(state, now, id);
-        block(state, now, id);
+        arrays::unmake_tasks(cluster, now, id);
+        block(cluster, now, id);
     }
 }
 
@@ -285,11 +288,11 @@ pub(crate) fn check_release(state: &State, id: JobId) -> Result<(), Refused> {
     if job.held.is_some() { Ok(()) } else { Err(Refused::NotHeld { job: id }) }
 }
 
-pub(super) fn released(state: &mut State, now: Time, id: JobId) -> Result<(), Refused> {
-    check_release(state, id)?;
-    if let Some(job) = state.jobs.get_mut(id) {
+pub(super) fn released(cluster: &mut Cluster, now: Time, id: JobId) -> Result<(), Refused> {
+    check_release(&cluster.state, id)?;
+    if let Some(job) = cluster.state.jobs.get_mut(id) {
         job.held = None;
     }
-    reconsider(state, now, id);
+    reconsider(cluster, now, id);
     Ok(())
 }

@@ -3,20 +3,21 @@
 
 use limo_model::{Cores, Request, UnitKind, UnitSpec};
 
+use crate::cluster::Cluster;
 use crate::refused::Refused;
-use crate::state::{Node, State};
+use crate::state::Node;
 
 /// Refuses what no known node could ever run. While no node is known, everything may still become possible.
-pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refused> {
-    if state.nodes.iter().all(Node::is_removed) {
+pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), Refused> {
+    if cluster.state.nodes.iter().all(Node::is_removed) {
         return Ok(());
     }
-    if fits_somewhere(state, request) {
+    if fits_somewhere(cluster, request) {
         return Ok(());
     }
-    let known = || state.nodes.iter().filter(|node| !node.is_removed());
+    let known = || cluster.state.nodes.iter().filter(|node| !node.is_removed());
     let names = || known().map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
-    let unknown = |name: &&String| !state.index.names.contains_key(name.as_str());
+    let unknown = |name: &&String| !cluster.index.names.contains_key(name.as_str());
     if let Some(name) = request.include.iter().find(unknown) {
         return Err(Refused::UnknownNode { name: name.clone(), known: names() });
     }
@@ -60,11 +61,11 @@ pub(crate) fn check_request(state: &State, request: &Request) -> Result<(), Refu
 }
 
 /// The quick answer for a request that does not name nodes: whether enough nodes are of a class that could run it.
-fn fits_somewhere(state: &State, request: &Request) -> bool {
+fn fits_somewhere(cluster: &Cluster, request: &Request) -> bool {
     if may_be_denied(request) {
         return false;
     }
-    let classes = state.index.classes.all().iter();
+    let classes = cluster.index.classes.all().iter();
     let able = classes.filter(|class| request.memory <= class.memory && first_fit(request, &class.units).is_some());
     able.map(|class| class.nodes.len()).sum::<usize>() >= request.nodes.get() as usize
 }

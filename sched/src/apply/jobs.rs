@@ -7,6 +7,7 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 use super::fits::check_request;
 use super::nodes::{self, release};
 use super::{arrays, eligible, lost, quota, rank, reservations, runs};
+use crate::cluster::Cluster;
 use crate::estimate::Known;
 use crate::refused::Refused;
 use crate::round::{Account, Finished};
@@ -14,25 +15,25 @@ use crate::state::{Assignment, Job, Phase, Running, State};
 
 /// Whether a submission can be recorded now: of a job, or of an array.
 pub(super) fn check_submission(
-    state: &State,
+    cluster: &Cluster,
     now: Time,
     (id, tasks): (JobId, u32),
     request: &Request,
 ) -> Result<(), Refused> {
-    if id.0 != state.next_job {
-        return Err(Refused::Number { job: id, next: JobId(state.next_job) });
+    if id.0 != cluster.state.next_job {
+        return Err(Refused::Number { job: id, next: JobId(cluster.state.next_job) });
     }
     for (what, at) in [("deadline", request.deadline), ("latest start", request.start_by)] {
-        if let Some(at) = at.filter(|at| state.clock.cluster(*at) < now) {
+        if let Some(at) = at.filter(|at| cluster.state.clock.cluster(*at) < now) {
             return Err(Refused::passed(what, at));
         }
     }
-    check_request(state, request)?;
-    check_depth(state, request)?;
-    reservations::check(state, now, request)?;
+    check_request(cluster, request)?;
+    check_depth(&cluster.state, request)?;
+    reservations::check(&cluster.state, now, request)?;
     rank::check_priority(request.priority)?;
-    eligible::check(state, request)?;
-    quota::check(state, now, request, tasks)
+    eligible::check(&cluster.state, request)?;
+    quota::check(cluster, now, request, tasks)
 }
 
 /// Refuses what is to start at once behind as many jobs as the policy looks at.
@@ -48,11 +49,11 @@ fn check_depth(state: &State, request: &Request) -> Result<(), Refused> {
     }
 }
 
-pub(super) fn submitted(state: &mut State, now: Time, id: JobId, request: Arc<Request>) -> Result<(), Refused> {
-    check_submission(state, now, (id, 1), &request)?;
-    state.next_job += 1;
-    admit(state, now, id, request);
-    enqueue(state, now, id);
+pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Arc<Request>) -> Result<(), Refused> {
+    check_submission(cluster, now, (id, 1), &request)?;
+    cluster.state.next_job += 1;
+    admit(cluster, now, id, request);
+    enqueue(cluster, now, id);
     Ok(())
 }
 
@@ -65,12 +66,12 @@ pub(super) fn matters(state: &State, id: JobId) -> bool {
 }
 
 /// Takes a job or an array in, with what it has to wait for.
-pub(super) fn admit(state: &mut State, now: Time, id: JobId, request: Arc<Request>) {
+pub(super) fn admit(cluster: &mut Cluster, now: Time, id: JobId, request: Arc<Request>) {
     let mut job = new_job(request, now);
-    eligible::conditions(state, &mut job);
-    state.index.blocked.known(id, &job.request);
-    quota::known(state, id, &job.request.user);
-    state.jobs.insert(id, Box::new(job));
+    eligible::conditions(&cluster.state, &mut job);
+    cluster.index.blocked.known(id, &job.request);
+    quota::known(cluster, id, &job.request.user);
+    cluster.state.jobs.insert(id, Box::new(job));
 }
 
 pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
@@ -88,50 +89,50 @@ pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
 }
 
 /// Puts a waiting job where it waits: into the queue, or among those that may not run yet.
-pub(super) fn enqueue(state: &mut State, now: Time, id: JobId) {
-    let had_room = state.charges.contains_key(&id);
-    if !eligible::block(state, now, id) {
-        return queue(state, now, id);
+pub(super) fn enqueue(cluster: &mut Cluster, now: Time, id: JobId) {
+    let had_room = cluster.state.charges.contains_key(&id);
+    if !eligible::block(cluster, now, id) {
+        return queue(cluster, now, id);
     }
-    if let Some(user) = state.jobs.get(id).filter(|_| had_room).map(|job| job.request.user.clone()) {
-        quota::give_back(state, now, id, &user);
-        quota::admit(state, now, &user);
+    if let Some(user) = cluster.state.jobs.get(id).filter(|_| had_room).map(|job| job.request.user.clone()) {
+        quota::give_back(cluster, now, id, &user);
+        quota::admit(cluster, now, &user);
     }
 }
 
 /// Puts a waiting job into the queue, at the place that its number gives it unless another job is there.
-pub(super) fn queue(state: &mut State, now: Time, id: JobId) {
-    arrays::queued(state, id);
-    let options = &state.settings.options;
+pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
+    arrays::queued(&mut cluster.state, id);
+    let options = &cluster.state.settings.options;
     let known = Known {
-        profiles: &state.profiles,
+        profiles: &cluster.state.profiles,
         default_duration: options.default_duration,
         cap_factor_permille: options.cap_factor_permille,
     };
-    let index = &mut state.index;
-    if let Some(job) = state.jobs.get(id) {
-        let is_mixed = state.ranking.mixed || job.request.priority != 0;
-        let last = if is_mixed { state.queue.last() } else { None };
-        if let Some(place) = state.queue.insert(id) {
+    let index = &mut cluster.index;
+    if let Some(job) = cluster.state.jobs.get(id) {
+        let is_mixed = cluster.state.ranking.mixed || job.request.priority != 0;
+        let last = if is_mixed { cluster.state.queue.last() } else { None };
+        if let Some(place) = cluster.state.queue.insert(id) {
             index.shapes.insert(known, &index.classes, place, &job.request);
         }
         index.untold.insert(id);
         if is_mixed {
-            rank::joined(state, now, id, last);
+            rank::joined(&mut cluster.state, now, id, last);
         }
     }
 }
 
 /// Takes a job that no longer waits out of where it waited, if it does: one that starts does not.
-pub(crate) fn dequeue(state: &mut State, id: JobId) {
-    if state.blocked.contains(id) {
-        return eligible::unblock(state, id);
+pub(crate) fn dequeue(cluster: &mut Cluster, id: JobId) {
+    if cluster.state.blocked.contains(id) {
+        return eligible::unblock(cluster, id);
     }
-    let Some(place) = state.queue.remove(id) else { return };
-    arrays::unqueued(state, id);
-    state.index.untold.remove(id);
-    if let Some(job) = state.jobs.get(id) {
-        state.index.shapes.remove(place, &job.request);
+    let Some(place) = cluster.state.queue.remove(id) else { return };
+    arrays::unqueued(cluster, id);
+    cluster.index.untold.remove(id);
+    if let Some(job) = cluster.state.jobs.get(id) {
+        cluster.index.shapes.remove(place, &job.request);
     }
 }
 
@@ -144,8 +145,8 @@ fn attempt(state: &mut State, id: JobId, attempt: Attempt) -> Result<&mut Job, R
     }
 }
 
-pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
-    let job = attempt(state, id, number)?;
+pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attempt) -> Result<(), Refused> {
+    let job = attempt(&mut cluster.state, id, number)?;
     let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
     let as_assigned = assignment.assigned == now;
     let begin = |job: &mut Job| {
@@ -156,101 +157,101 @@ pub(super) fn started(state: &mut State, now: Time, id: JobId, number: Attempt) 
     if as_assigned {
         // Its expected end stays what it is.
         begin(job);
-        if let Some(job) = state.jobs.get(id) {
-            state.index.note_bounds(id, job);
+        if let Some(job) = cluster.state.jobs.get(id) {
+            cluster.index.note_bounds(id, job);
         }
     } else {
-        with_times(state, id, begin);
+        with_times(cluster, id, begin);
     }
-    eligible::begun(state, now, id);
+    eligible::begun(cluster, now, id);
     Ok(())
 }
 
 /// Changes an active job, and with it when it is expected to end and must end.
-pub(crate) fn with_times(state: &mut State, id: JobId, change: impl FnOnce(&mut Job)) {
-    let Some(job) = state.jobs.get_mut(id) else { return };
+pub(crate) fn with_times(cluster: &mut Cluster, id: JobId, change: impl FnOnce(&mut Job)) {
+    let Some(job) = cluster.state.jobs.get_mut(id) else { return };
     let before = job.estimated_end();
-    state.index.forget_times(id, job);
+    cluster.index.forget_times(id, job);
     change(job);
-    state.index.note_times(id, job);
+    cluster.index.note_times(id, job);
     if job.estimated_end() != before {
-        state.index.memo = None;
+        cluster.index.memo = None;
     }
 }
 
 pub(super) fn taken_back(
-    state: &mut State,
+    cluster: &mut Cluster,
     now: Time,
     (id, number): (JobId, Attempt),
     (suspect, blame): (bool, Option<NodeId>),
 ) -> Result<(), Refused> {
-    let suspect_until = now + state.settings.options.suspect_for;
-    let job = attempt(state, id, number)?;
+    let suspect_until = now + cluster.state.settings.options.suspect_for;
+    let job = attempt(&mut cluster.state, id, number)?;
     let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
     let assignment = assignment.clone();
-    with_times(state, id, |job| job.phase = Phase::Waiting(None));
-    state.active.remove(id);
-    state.index.to_stop.remove(id);
-    release(state, now, id, &assignment, &[]);
+    with_times(cluster, id, |job| job.phase = Phase::Waiting(None));
+    cluster.state.active.remove(id);
+    cluster.index.to_stop.remove(id);
+    release(cluster, now, id, &assignment, &[]);
     match assignment.stop {
-        Some((StopReason::Cancelled { by }, _)) => end_waiting(state, now, id, by),
+        Some((StopReason::Cancelled { by }, _)) => end_waiting(cluster, now, id, by),
         _ => {
-            enqueue(state, now, id);
+            enqueue(cluster, now, id);
             let blamed = |node: &NodeId| suspect && blame.is_none_or(|blame| blame == *node);
             for node in assignment.placement.iter().flat_map(|part| part.nodes()).filter(blamed) {
-                nodes::suspect(state, now, node, suspect_until);
+                nodes::suspect(cluster, now, node, suspect_until);
             }
         }
     }
     Ok(())
 }
 
-fn end_waiting(state: &mut State, now: Time, id: JobId, by: String) {
-    dequeue(state, id);
-    if let Some(job) = state.jobs.remove(id) {
+fn end_waiting(cluster: &mut Cluster, now: Time, id: JobId, by: String) {
+    dequeue(cluster, id);
+    if let Some(job) = cluster.state.jobs.remove(id) {
         let end = JobEnd::Cancelled { by };
-        eligible::over(state, now, (id, &job.request), &end);
-        state.finished.push(Finished::before_start(id, &job, now, end));
+        eligible::over(cluster, now, (id, &job.request), &end);
+        cluster.state.finished.push(Finished::before_start(id, &job, now, end));
     }
 }
 
-pub(super) fn cancel_requested(state: &mut State, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
-    if state.arrays.contains_key(&id) {
-        arrays::cancelled(state, now, id, by);
+pub(super) fn cancel_requested(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
+    if cluster.state.arrays.contains_key(&id) {
+        arrays::cancelled(cluster, now, id, by);
         return Ok(());
     }
-    let Some(job) = state.jobs.get_mut(id) else { return arrays::drop_task(state, now, id, by) };
+    let Some(job) = cluster.state.jobs.get_mut(id) else { return arrays::drop_task(cluster, now, id, by) };
     match job.assignment_mut() {
-        None => end_waiting(state, now, id, by.to_owned()),
+        None => end_waiting(cluster, now, id, by.to_owned()),
         Some(Assignment { stop: Some((why, _)), .. }) if why.runs_again() => {
             // It ends already; it only must not run again.
             *why = StopReason::Cancelled { by: by.to_owned() };
         }
         Some(Assignment { stop: Some(_), .. }) => {}
         Some(_) => {
-            with_times(state, id, |job| {
+            with_times(cluster, id, |job| {
                 if let Some(assignment) = job.assignment_mut() {
                     assignment.stop = Some((StopReason::Cancelled { by: by.to_owned() }, false));
                 }
             });
-            state.index.to_stop.insert(id);
+            cluster.index.to_stop.insert(id);
         }
     }
     Ok(())
 }
 
 pub(super) fn ended(
-    state: &mut State,
+    cluster: &mut Cluster,
     now: Time,
     (id, number): (JobId, Attempt),
     outcome: &Outcome,
     usage: Usage,
 ) -> Result<(), Refused> {
-    attempt(state, id, number)?;
-    let Some(mut job) = state.jobs.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
-    state.active.remove(id);
-    state.index.to_stop.remove(id);
-    state.index.forget_times(id, &job);
+    attempt(&mut cluster.state, id, number)?;
+    let Some(mut job) = cluster.state.jobs.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
+    cluster.state.active.remove(id);
+    cluster.index.to_stop.remove(id);
+    cluster.index.forget_times(id, &job);
     let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
         Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(running)),
         Phase::Starting(assignment) => {
@@ -260,12 +261,12 @@ pub(super) fn ended(
         Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
     };
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
-    release(state, now, id, &assignment, &seen);
-    lost::hold(state, now, (id, number), &assignment);
-    let account = runs::account(state, now, (&job, running.as_ref()), usage, &assignment);
+    release(cluster, now, id, &assignment, &seen);
+    lost::hold(cluster, now, (id, number), &assignment);
+    let account = runs::account(&cluster.state, now, (&job, running.as_ref()), usage, &assignment);
     let (outcome, at_limit) = outcome.clone().split_limit();
     let core_ms = running.as_ref().map_or(0, |running| assignment.core_ms(now - running.started));
-    quota::used(state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
+    quota::used(&mut cluster.state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let limit = job.request.time_limit.filter(|_| at_limit);
     let reached = limit.map(|limit| StopReason::TimeLimit { limit });
@@ -279,16 +280,16 @@ pub(super) fn ended(
     if runs_again {
         job.lost = account;
         job.restarts += u32::from(started.is_some());
-        state.jobs.insert(id, job);
-        enqueue(state, now, id);
+        cluster.state.jobs.insert(id, job);
+        enqueue(cluster, now, id);
         return Ok(());
     }
     let end = JobEnd::Ran { outcome, stopped };
-    eligible::over(state, now, (id, &job.request), &end);
-    let sums = &mut state.sums;
+    eligible::over(cluster, now, (id, &job.request), &end);
+    let sums = &mut cluster.state.sums;
     sums.jobs_cost = Money::of_known(sums.jobs_cost, account.cost);
     sums.jobs_start_now_cost = Money::of_known(sums.jobs_start_now_cost, account.start_now_cost);
-    state.finished.push(Finished {
+    cluster.state.finished.push(Finished {
         job: id,
         end,
         submitted: job.submitted,

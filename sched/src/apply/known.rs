@@ -6,53 +6,54 @@
 use limo_model::{Memory, Meter, NodeId, NodeSpec, Power, Time};
 
 use super::nodes::{enter, renew, settle_cluster};
+use crate::cluster::Cluster;
 use crate::index::Index;
 use crate::refused::Refused;
-use crate::state::{Sleep, State};
+use crate::state::Sleep;
 
-pub(super) fn added(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
+pub(super) fn added(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
     spec.check()?;
-    if state.index.names.contains_key(&spec.name) {
+    if cluster.index.names.contains_key(&spec.name) {
         return Err(Refused::KnownNode { name: spec.name.clone() });
     }
-    let id = enter(state, now, spec);
-    if let Some(node) = state.node_mut(id) {
+    let id = enter(cluster, now, spec);
+    if let Some(node) = cluster.state.node_mut(id) {
         node.connected = false;
     }
-    renew(state, id, now);
-    state.index = Index::of(state, now);
+    renew(cluster, id, now);
+    cluster.index = Index::of(&cluster.state, now);
     Ok(())
 }
 
 /// Whether a node may be forgotten.
-pub(crate) fn check_removal(state: &State, id: NodeId) -> Result<(), Refused> {
-    let node = state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
+pub(crate) fn check_removal(cluster: &Cluster, id: NodeId) -> Result<(), Refused> {
+    let node = cluster.state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
     let name = || node.spec.name.clone();
     if node.connected {
         return Err(Refused::NodeIsUp { name: name() });
     }
-    if let Some(job) = state.jobs_on(id).first() {
+    if let Some(job) = cluster.jobs_on(id).first() {
         return Err(Refused::NodeHasJob { name: name(), job: *job });
     }
     if !node.held.is_empty() {
         return Err(Refused::NodeHoldsDraw { name: name(), held: node.held_draw() });
     }
     // What ended there is told of with its node.
-    let ended = state.finished.iter().find(|over| over.placement.iter().any(|part| part.is_on(id)));
+    let ended = cluster.state.finished.iter().find(|over| over.placement.iter().any(|part| part.is_on(id)));
     if let Some(over) = ended {
         return Err(Refused::NodeHasJob { name: name(), job: over.job });
     }
-    let reserved = state.reservations.iter().find(|(_, of)| of.nodes.contains(&node.spec.name));
+    let reserved = cluster.state.reservations.iter().find(|(_, of)| of.nodes.contains(&node.spec.name));
     match reserved {
         Some((reservation, _)) => Err(Refused::NodeIsReserved { name: name(), reservation: reservation.clone() }),
         None => Ok(()),
     }
 }
 
-pub(super) fn removed(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
-    check_removal(state, id)?;
-    settle_cluster(state, now);
-    if let Some(node) = state.node_mut(id) {
+pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
+    check_removal(cluster, id)?;
+    settle_cluster(cluster, now);
+    if let Some(node) = cluster.state.node_mut(id) {
         node.spec = NodeSpec {
             name: String::new(),
             units: Vec::new(),
@@ -70,7 +71,7 @@ pub(super) fn removed(state: &mut State, now: Time, id: NodeId) -> Result<(), Re
         node.caps = Default::default();
         node.unseen.clear();
     }
-    renew(state, id, now);
-    state.index = Index::of(state, now);
+    renew(cluster, id, now);
+    cluster.index = Index::of(&cluster.state, now);
     Ok(())
 }

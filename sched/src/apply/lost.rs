@@ -4,22 +4,23 @@
 use limo_model::{Attempt, JobId, NodeId, Time};
 
 use super::nodes::{renew, settle_cluster};
+use crate::cluster::Cluster;
 use crate::refused::Refused;
-use crate::state::{Assignment, Held, State};
+use crate::state::{Assignment, Held};
 
 /// From now on the draw of each attempt on the node is held when it ends.
-pub(super) fn lost(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
-    let node = state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
+pub(super) fn lost(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
+    let node = cluster.state.node(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })?;
     if node.is_connected() {
         return Err(Refused::NodeIsConnected { name: node.spec.name.clone() });
     }
     let open = |job: &JobId| {
-        let assignment = state.jobs.get(*job)?.assignment()?;
+        let assignment = cluster.state.jobs.get(*job)?.assignment()?;
         let is_over = assignment.ended.iter().any(|part| part.node == id);
         (!is_over).then_some((*job, assignment.attempt))
     };
-    let attempts: Vec<_> = state.jobs_on(id).iter().filter_map(open).collect();
-    let Some(node) = state.node_mut(id) else { return Ok(()) };
+    let attempts: Vec<_> = cluster.jobs_on(id).iter().filter_map(open).collect();
+    let Some(node) = cluster.state.node_mut(id) else { return Ok(()) };
     node.lost.get_or_insert(now);
     for (job, attempt) in attempts {
         if !node.held.iter().any(|held| (held.job, held.attempt) == (job, attempt)) {
@@ -27,49 +28,50 @@ pub(super) fn lost(state: &mut State, now: Time, id: NodeId) -> Result<(), Refus
         }
     }
     if !node.held.is_empty() {
-        state.index.held.insert(id);
+        cluster.index.held.insert(id);
     }
     Ok(())
 }
 
 /// An attempt is over: on lost nodes its draw goes on, as far as anybody knows.
-pub(super) fn hold(state: &mut State, now: Time, (job, attempt): (JobId, Attempt), assignment: &Assignment) {
-    if state.index.held.is_empty() {
+pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Attempt), assignment: &Assignment) {
+    if cluster.index.held.is_empty() {
         return;
     }
     let is_on = |node: &NodeId| assignment.placement.iter().any(|part| part.is_on(*node));
-    let nodes: Vec<NodeId> = state.index.held.iter().copied().filter(is_on).collect();
-    settle_cluster(state, now);
+    let nodes: Vec<NodeId> = cluster.index.held.iter().copied().filter(is_on).collect();
+    settle_cluster(cluster, now);
     for id in nodes {
-        let Some(node) = state.nodes.get_mut(id.0 as usize) else { continue };
+        let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
         let held = node.held.iter_mut().find(|held| (held.job, held.attempt) == (job, attempt));
         if let Some(held) = held {
             let draw = assignment.draw_on(id);
-            state.index.active_draw += draw - held.draw;
+            cluster.index.active_draw += draw - held.draw;
             held.draw = draw;
         }
-        renew(state, id, now);
+        renew(cluster, id, now);
     }
 }
 
 /// Whether what the job drew on the node is held there.
-pub(super) fn is_held(state: &State, id: NodeId, job: JobId) -> bool {
-    state.index.held.contains(&id) && state.node(id).is_some_and(|node| node.held.iter().any(|held| held.job == job))
+pub(super) fn is_held(cluster: &Cluster, id: NodeId, job: JobId) -> bool {
+    cluster.index.held.contains(&id)
+        && cluster.state.node(id).is_some_and(|node| node.held.iter().any(|held| held.job == job))
 }
 
 /// The held draw of a node is gone, except that of `kept`.
-pub(super) fn released(state: &mut State, now: Time, id: NodeId, kept: &[(JobId, Attempt)]) -> Result<(), Refused> {
-    if state.node(id).is_none() {
+pub(super) fn released(cluster: &mut Cluster, now: Time, id: NodeId, kept: &[(JobId, Attempt)]) -> Result<(), Refused> {
+    if cluster.state.node(id).is_none() {
         return Err(Refused::NoSuchNode { node: id });
     }
-    settle_cluster(state, now);
-    let Some(node) = state.nodes.get_mut(id.0 as usize) else { return Ok(()) };
+    settle_cluster(cluster, now);
+    let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { return Ok(()) };
     let before = node.held_draw();
     node.held.retain(|held| kept.contains(&(held.job, held.attempt)));
-    state.index.active_draw -= before - node.held_draw();
+    cluster.index.active_draw -= before - node.held_draw();
     if node.held.is_empty() {
-        state.index.held.remove(&id);
+        cluster.index.held.remove(&id);
     }
-    renew(state, id, now);
+    renew(cluster, id, now);
     Ok(())
 }

@@ -4,45 +4,46 @@ use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time
 
 use super::{lost, steer};
 use crate::account::{Bill, cost_of};
+use crate::cluster::Cluster;
 use crate::index::Index;
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Drained, Node, Reading, Sleep, State};
 
 /// Adds what has been drawn since the last change to the sums, up to `now`; lets readings grow stale and suspicions end.
-pub(crate) fn settle(state: &mut State, now: Time) {
-    super::reservations::pass(state, now);
-    let stale_after = state.settings.options.stale_after;
-    while let Some((at, id)) = state.index.readings.first().copied().filter(|(at, _)| now - *at > stale_after) {
-        state.index.readings.remove(&(at, id));
-        state.index.memo = None;
-        hide_jobs(state, id, now);
-        if let Some(node) = state.node_mut(id) {
+pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
+    super::reservations::pass(cluster, now);
+    let stale_after = cluster.state.settings.options.stale_after;
+    while let Some((at, id)) = cluster.index.readings.first().copied().filter(|(at, _)| now - *at > stale_after) {
+        cluster.index.readings.remove(&(at, id));
+        cluster.index.memo = None;
+        hide_jobs(cluster, id, now);
+        if let Some(node) = cluster.state.node_mut(id) {
             node.reading = None;
         }
-        renew(state, id, now);
-        state.dirty = true;
+        renew(cluster, id, now);
+        cluster.state.dirty = true;
     }
-    while let Some((until, id)) = state.index.suspects.first().copied().filter(|(until, _)| *until <= now) {
-        state.index.suspects.remove(&(until, id));
-        if let Some(node) = state.node_mut(id) {
+    while let Some((until, id)) = cluster.index.suspects.first().copied().filter(|(until, _)| *until <= now) {
+        cluster.index.suspects.remove(&(until, id));
+        if let Some(node) = cluster.state.node_mut(id) {
             node.suspect_until = None;
         }
-        refresh_place(state, id, now);
-        state.dirty = true;
+        refresh_place(cluster, id, now);
+        cluster.state.dirty = true;
     }
-    settle_cluster(state, now);
+    settle_cluster(cluster, now);
 }
 
-pub(super) fn settle_cluster(state: &mut State, now: Time) {
-    let sums = &mut state.sums;
+pub(super) fn settle_cluster(cluster: &mut Cluster, now: Time) {
+    let sums = &mut cluster.state.sums;
     if now <= sums.since {
         return;
     }
-    let (budgets, prices) = (&state.settings.budgets, state.settings.prices.as_ref());
-    let (idle, estimated) = (state.index.idle, state.index.idle + state.index.active_draw);
-    state.spending.spend(budgets, (idle, estimated), prices, (sums.since, now));
+    let (budgets, prices) = (&cluster.state.settings.budgets, cluster.state.settings.prices.as_ref());
+    let (idle, estimated) = (cluster.index.idle, cluster.index.idle + cluster.index.active_draw);
+    cluster.state.spending.spend(budgets, (idle, estimated), prices, (sums.since, now));
     sums.bill.add(sums.draw, sums.since, now, prices);
-    for (start, end, band) in state.settings.limits.pieces(sums.since, now) {
+    for (start, end, band) in cluster.state.settings.limits.pieces(sums.since, now) {
         if *band == limo_model::Band::UNLIMITED {
             continue;
         }
@@ -63,49 +64,51 @@ pub(super) fn settle_nodes(state: &mut State, now: Time) {
 }
 
 /// Settles what the node itself drew until now, and finds its own draw again.
-pub(super) fn renew(state: &mut State, id: NodeId, now: Time) {
-    settle_cluster(state, now);
-    let Some(node) = state.nodes.get_mut(id.0 as usize) else { return };
+pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
+    settle_cluster(cluster, now);
+    let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { return };
     let own = node.reading.map_or_else(|| node.still_draw() + node.held_draw(), |reading| reading.draw);
     if own != node.own {
-        node.bill.add(node.own, node.since, now, state.settings.prices.as_ref());
+        node.bill.add(node.own, node.since, now, cluster.state.settings.prices.as_ref());
         node.since = now;
-        state.sums.draw += own - node.own;
+        cluster.state.sums.draw += own - node.own;
         node.own = own;
     }
 }
 
 /// Whether jobs can be put on the node may have changed.
-fn refresh_place(state: &mut State, id: NodeId, now: Time) {
-    if let Some(node) = state.nodes.get(id.0 as usize) {
-        state.index.classes.refresh(node, now);
-        state.index.memo = None;
+fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
+    if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
+        cluster.index.classes.refresh(node, now);
+        cluster.index.memo = None;
     }
 }
 
 /// No reading shows the jobs of a node any more: estimates take its place.
-fn hide_jobs(state: &mut State, id: NodeId, now: Time) {
-    for job in state.jobs_on(id) {
-        if let Some((assignment, running)) = state.jobs.get_mut(job).and_then(|job| job.running_mut())
+fn hide_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
+    for job in cluster.jobs_on(id) {
+        if let Some((assignment, running)) = cluster.state.jobs.get_mut(job).and_then(|job| job.running_mut())
             && running.seen_on.remove(&id)
         {
             let share = assignment.draw_on(id);
             assignment.hidden_since = now;
-            settle_cluster(state, now);
-            state.sums.draw += share;
+            settle_cluster(cluster, now);
+            cluster.state.sums.draw += share;
         }
     }
 }
 
 /// A reading of the node shows its running jobs from now on.
-fn show_jobs(state: &mut State, id: NodeId, now: Time) {
-    for job in state.jobs_on(id) {
-        let Some((assignment, running)) = state.jobs.get_mut(job).and_then(|job| job.running_mut()) else { continue };
+fn show_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
+    for job in cluster.jobs_on(id) {
+        let Some((assignment, running)) = cluster.state.jobs.get_mut(job).and_then(|job| job.running_mut()) else {
+            continue;
+        };
         if running.seen_on.insert(id) {
             let (share, since) = (assignment.draw_on(id), assignment.hidden_since);
-            settle_cluster(state, now);
-            state.sums.draw -= share;
-            charge(state, (id, 1), share, since, now);
+            settle_cluster(cluster, now);
+            cluster.state.sums.draw -= share;
+            charge(&mut cluster.state, (id, 1), share, since, now);
         }
     }
 }
@@ -121,55 +124,59 @@ pub(super) fn charge(state: &mut State, (first, count): (NodeId, u32), share: Po
 }
 
 /// Takes the resources of a placement for a job, and wakes those of its nodes that sleep.
-pub(crate) fn take(state: &mut State, now: Time, job: JobId, assignment: &Assignment) {
-    settle_cluster(state, now);
-    state.index.take(job, assignment);
-    state.index.active_draw += assignment.estimate.power;
-    state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
+pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &Assignment) {
+    settle_cluster(cluster, now);
+    cluster.index.take(job, assignment);
+    cluster.index.active_draw += assignment.estimate.power;
+    cluster.state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
 }
 
 /// Gives them back. A reading that contains the job is lowered by its estimate until the next reading comes.
-pub(crate) fn release(state: &mut State, now: Time, job: JobId, assignment: &Assignment, seen: &[NodeId]) {
-    settle_cluster(state, now);
-    state.index.give(job, assignment);
-    state.index.active_draw -= assignment.estimate.power;
+pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: &Assignment, seen: &[NodeId]) {
+    settle_cluster(cluster, now);
+    cluster.index.give(job, assignment);
+    cluster.index.active_draw -= assignment.estimate.power;
     for node in assignment.placement.iter().flat_map(|part| part.nodes()) {
-        steer::confirmed(state, node, |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job));
+        steer::confirmed(
+            &mut cluster.state,
+            node,
+            |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job),
+        );
     }
     let share = assignment.share();
     for part in &assignment.placement {
         if seen.is_empty() {
-            state.sums.draw -= share.scaled(i64::from(part.count), 1);
-            charge(state, (part.unit.node, part.count), share, assignment.hidden_since, now);
+            cluster.state.sums.draw -= share.scaled(i64::from(part.count), 1);
+            charge(&mut cluster.state, (part.unit.node, part.count), share, assignment.hidden_since, now);
         } else {
-            part.nodes().for_each(|node| release_seen(state, now, (job, node, share), assignment.hidden_since, seen));
+            part.nodes().for_each(|node| release_seen(cluster, now, (job, node, share), assignment.hidden_since, seen));
         }
-        note_idle(state, part, now);
+        note_idle(&mut cluster.state, part, now);
     }
 }
 
 fn release_seen(
-    state: &mut State,
+    cluster: &mut Cluster,
     now: Time,
     (job, id, share): (JobId, NodeId, Power),
     hidden_since: Time,
     seen: &[NodeId],
 ) {
     if !seen.contains(&id) {
-        state.sums.draw -= share;
-        return charge(state, (id, 1), share, hidden_since, now);
+        cluster.state.sums.draw -= share;
+        return charge(&mut cluster.state, (id, 1), share, hidden_since, now);
     }
-    if lost::is_held(state, id, job) {
+    if lost::is_held(cluster, id, job) {
         // The reading goes on showing it.
         return;
     }
-    if let Some(node) = state.node_mut(id) {
+    if let Some(node) = cluster.state.node_mut(id) {
         let idle = node.spec.idle;
         if let Some(reading) = &mut node.reading {
             reading.draw = (reading.draw - share).max(idle.min(reading.draw));
         }
     }
-    renew(state, id, now);
+    renew(cluster, id, now);
 }
 
 /// From when on the nodes of a part have no job. Only nodes that can sleep are asked for it.
@@ -183,19 +190,19 @@ fn note_idle(state: &mut State, part: &Part, now: Time) {
     }
 }
 
-pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
+pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
     spec.check()?;
-    let kinds = state.index.classes.len();
-    let id = match state.index.names.get(&spec.name).copied() {
+    let kinds = cluster.index.classes.len();
+    let id = match cluster.index.names.get(&spec.name).copied() {
         Some(id) => {
-            let busy = !state.jobs_on(id).is_empty();
-            let Some(node) = state.nodes.get_mut(id.0 as usize) else { return Ok(()) };
+            let busy = !cluster.jobs_on(id).is_empty();
+            let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { return Ok(()) };
             if busy && node.spec.units != spec.units {
                 return Err(Refused::UnitsChanged { name: spec.name.clone() });
             }
-            state.index.idle += spec.idle - node.spec.idle;
+            cluster.index.idle += spec.idle - node.spec.idle;
             if let Some(reading) = node.reading.take() {
-                state.index.readings.remove(&(reading.at, id));
+                cluster.index.readings.remove(&(reading.at, id));
             }
             node.spec = spec.clone();
             node.connected = true;
@@ -204,31 +211,31 @@ pub(super) fn up(state: &mut State, now: Time, spec: &NodeSpec) -> Result<(), Re
             node.unseen.clear();
             node.caps.failed.clear();
             // A daemon that answers runs on a node that is awake.
-            state.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
+            cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
             node.sleep = Sleep::Awake;
             node.idle_since = now;
-            hide_jobs(state, id, now);
+            hide_jobs(cluster, id, now);
             id
         }
-        None => enter(state, now, spec),
+        None => enter(cluster, now, spec),
     };
-    renew(state, id, now);
-    let mut index = std::mem::take(&mut state.index);
+    renew(cluster, id, now);
+    let mut index = std::mem::take(&mut cluster.index);
     index.memo = None;
-    let moved = index.classes.place(&state.nodes[id.0 as usize], now);
+    let moved = index.classes.place(&cluster.state.nodes[id.0 as usize], now);
     if index.classes.len() != kinds {
-        index.queue_again(state);
+        index.queue_again(&cluster.state);
     }
     // Places in classes must follow from the nodes alone, not from what they once were.
-    state.index = if moved { Index::of(state, now) } else { index };
+    cluster.index = if moved { Index::of(&cluster.state, now) } else { index };
     Ok(())
 }
 
 /// A node that was never seen before.
-pub(super) fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
+pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId {
     // More nodes than fit a u32 do not register.
-    let id = NodeId(u32::try_from(state.nodes.len()).unwrap_or(u32::MAX));
-    state.nodes.push(Node {
+    let id = NodeId(u32::try_from(cluster.state.nodes.len()).unwrap_or(u32::MAX));
+    cluster.state.nodes.push(Node {
         id,
         spec: spec.clone(),
         connected: true,
@@ -246,100 +253,100 @@ pub(super) fn enter(state: &mut State, now: Time, spec: &NodeSpec) -> NodeId {
         lost: None,
         held: Vec::new(),
     });
-    state.job_energy.push();
-    state.job_cost.push();
-    state.index.names.insert(spec.name.clone(), id);
-    state.index.memory.push(limo_model::Memory::ZERO);
-    state.index.idle += spec.idle;
+    cluster.state.job_energy.push();
+    cluster.state.job_cost.push();
+    cluster.index.names.insert(spec.name.clone(), id);
+    cluster.index.memory.push(limo_model::Memory::ZERO);
+    cluster.index.idle += spec.idle;
     id
 }
 
-pub(super) fn away(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
-    let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
+pub(super) fn away(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
+    let node = cluster.state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     if std::mem::replace(&mut node.connected, false) {
         node.away_since = Some(now);
     }
     if let Some(reading) = node.reading.take() {
-        state.index.readings.remove(&(reading.at, id));
+        cluster.index.readings.remove(&(reading.at, id));
     }
-    hide_jobs(state, id, now);
-    renew(state, id, now);
-    refresh_place(state, id, now);
+    hide_jobs(cluster, id, now);
+    renew(cluster, id, now);
+    refresh_place(cluster, id, now);
     Ok(())
 }
 
-pub(super) fn drained(state: &mut State, now: Time, id: NodeId, reason: &str, by: &str) -> Result<(), Refused> {
-    let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
+pub(super) fn drained(cluster: &mut Cluster, now: Time, id: NodeId, reason: &str, by: &str) -> Result<(), Refused> {
+    let node = cluster.state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     node.drained = Some(Box::new(Drained { reason: reason.to_owned(), by: by.to_owned() }));
-    refresh_place(state, id, now);
+    refresh_place(cluster, id, now);
     Ok(())
 }
 
-pub(super) fn resumed(state: &mut State, now: Time, id: NodeId) -> Result<(), Refused> {
-    let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
+pub(super) fn resumed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
+    let node = cluster.state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     node.drained = None;
     if let Some(until) = node.suspect_until.take() {
-        state.index.suspects.remove(&(until, id));
+        cluster.index.suspects.remove(&(until, id));
     }
-    refresh_place(state, id, now);
+    refresh_place(cluster, id, now);
     Ok(())
 }
 
 /// A node that did not do as it was told gets no job for a while.
-pub(super) fn suspect(state: &mut State, now: Time, id: NodeId, until: Time) {
-    let Some(node) = state.node_mut(id) else { return };
+pub(super) fn suspect(cluster: &mut Cluster, now: Time, id: NodeId, until: Time) {
+    let Some(node) = cluster.state.node_mut(id) else { return };
     if let Some(before) = node.suspect_until.replace(until) {
-        state.index.suspects.remove(&(before, id));
+        cluster.index.suspects.remove(&(before, id));
     }
-    state.index.suspects.insert((until, id));
-    refresh_place(state, id, now);
+    cluster.index.suspects.insert((until, id));
+    refresh_place(cluster, id, now);
 }
 
-pub(super) fn readings(state: &mut State, now: Time, draws: &[(NodeId, Power)]) -> Result<(), Refused> {
-    if let Some((node, _)) = draws.iter().find(|(node, _)| state.node(*node).is_none()) {
+pub(super) fn readings(cluster: &mut Cluster, now: Time, draws: &[(NodeId, Power)]) -> Result<(), Refused> {
+    if let Some((node, _)) = draws.iter().find(|(node, _)| cluster.state.node(*node).is_none()) {
         return Err(Refused::NoSuchNode { node: *node });
     }
     for (id, draw) in draws {
-        show_jobs(state, *id, now);
-        let Some(node) = state.nodes.get_mut(id.0 as usize) else { continue };
+        show_jobs(cluster, *id, now);
+        let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
         let unseen: Power = node.unseen.iter().map(|(_, power)| *power).sum();
         let draw = (*draw + unseen).max(node.spec.idle.min(*draw));
         if let Some(before) = node.reading.replace(Reading { draw, at: now }) {
-            state.index.readings.remove(&(before.at, *id));
+            cluster.index.readings.remove(&(before.at, *id));
         }
-        state.index.readings.insert((now, *id));
-        renew(state, *id, now);
-        steer::correct(state, *id);
+        cluster.index.readings.insert((now, *id));
+        renew(cluster, *id, now);
+        steer::correct(cluster, *id);
     }
     Ok(())
 }
 
 /// Nodes begin to sleep or to wake, or are done with it.
-pub(crate) fn switch(state: &mut State, now: Time, id: NodeId, to: Sleep) {
-    let Some(node) = state.nodes.get_mut(id.0 as usize) else { return };
-    state.index.sleeping += u32::from(to != Sleep::Awake);
-    state.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
+pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
+    let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { return };
+    cluster.index.sleeping += u32::from(to != Sleep::Awake);
+    cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
     if to == Sleep::Awake {
         node.idle_since = now;
     }
     node.sleep = to;
-    renew(state, id, now);
-    if let Some(node) = state.nodes.get(id.0 as usize) {
-        state.index.classes.refresh(node, now);
+    renew(cluster, id, now);
+    if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
+        cluster.index.classes.refresh(node, now);
     }
 }
 
 /// Begins to wake the nodes of a placement that sleep; returns their runs.
-pub(crate) fn wake(state: &mut State, now: Time, placement: &[Part]) -> Vec<(NodeId, u32)> {
+pub(crate) fn wake(cluster: &mut Cluster, now: Time, placement: &[Part]) -> Vec<(NodeId, u32)> {
     let mut runs: Vec<(NodeId, u32)> = Vec::new();
-    if state.settings.options.rest == crate::options::RestRule::Never && state.index.sleeping == 0 {
+    if cluster.state.settings.options.rest == crate::options::RestRule::Never && cluster.index.sleeping == 0 {
         return runs;
     }
     for node in placement.iter().flat_map(|part| part.nodes()) {
-        if !state.node(node).is_some_and(|node| node.sleep == Sleep::Asleep) {
+        if !cluster.state.node(node).is_some_and(|node| node.sleep == Sleep::Asleep) {
             continue;
         }
-        switch(state, now, node, Sleep::Waking);
+        switch(cluster, now, node, Sleep::Waking);
         match runs.last_mut() {
             Some((first, count)) if first.0 + *count == node.0 => *count += 1,
             _ => runs.push((node, 1)),
@@ -349,11 +356,11 @@ pub(crate) fn wake(state: &mut State, now: Time, placement: &[Part]) -> Vec<(Nod
 }
 
 /// The nodes of some runs are asleep, or awake again.
-pub(super) fn switched(state: &mut State, now: Time, runs: &[(NodeId, u32)], to: Sleep) -> Result<(), Refused> {
+pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)], to: Sleep) -> Result<(), Refused> {
     let nodes = || runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId));
-    if let Some(node) = nodes().find(|node| state.node(*node).is_none()) {
+    if let Some(node) = nodes().find(|node| cluster.state.node(*node).is_none()) {
         return Err(Refused::NoSuchNode { node });
     }
-    nodes().for_each(|node| switch(state, now, node, to));
+    nodes().for_each(|node| switch(cluster, now, node, to));
     Ok(())
 }

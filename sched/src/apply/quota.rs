@@ -5,53 +5,55 @@
 use limo_model::{Energy, JobId, OverQuota, Quota, Quotas, Request, Time, Wait};
 
 use super::{allows_unit, cores_on, eligible, jobs, units_wanted};
+use crate::cluster::Cluster;
 use crate::estimate::{Known, estimate};
 use crate::index::Users;
 use crate::refused::Refused;
 use crate::state::{Assignment, Charge, Clock, Job, Phase, State, Used};
 
 /// Refuses what nobody lets the user submit, or what there could never be room for.
-pub(super) fn check(state: &State, now: Time, request: &Request, tasks: u32) -> Result<(), Refused> {
+pub(super) fn check(cluster: &Cluster, now: Time, request: &Request, tasks: u32) -> Result<(), Refused> {
     let user = || request.user.clone();
-    if state.settings.denied.contains(&request.user) {
+    if cluster.state.settings.denied.contains(&request.user) {
         return Err(Refused::Denied { user: user() });
     }
-    if state.settings.quotas.is_empty() {
+    if cluster.state.settings.quotas.is_empty() {
         return Ok(());
     }
-    let quota = state.settings.quotas.of(&request.user);
+    let quota = cluster.state.settings.quotas.of(&request.user);
     if let Some(most) = quota.submitted {
-        let has = submitted(state, &request.user);
+        let has = submitted(cluster, &request.user);
         if has + u64::from(tasks) > u64::from(most) {
             return Err(Refused::TooManySubmitted { user: user(), has, more: tasks, most });
         }
     }
-    let need = need(state, request);
-    if let Some(over) = beyond(quota, &need, (0, 0, Energy::ZERO), (&state.clock, now)) {
+    let need = need(cluster, request);
+    if let Some(over) = beyond(quota, &need, (0, 0, Energy::ZERO), (&cluster.state.clock, now)) {
         return Err(Refused::NeverInQuota { user: user(), over });
     }
-    match over(state, now, &request.user, &need).filter(|_| request.immediate) {
+    match over(cluster, now, &request.user, &need).filter(|_| request.immediate) {
         Some(over) => Err(Refused::NotInQuota { user: user(), over }),
         None => Ok(()),
     }
 }
 
 /// Jobs of a user that are not over, each task of an array for itself.
-pub(crate) fn submitted(state: &State, user: &str) -> u64 {
-    let own = state.index.users.as_ref().and_then(|users| users.get(user)).map_or(0, |held| held.submitted.len());
-    let is_users = |own: &JobId| state.jobs.get(*own).is_some_and(|job| job.request.user == user);
-    let arrays = state.arrays.iter().filter(|(own, _)| is_users(own));
+pub(crate) fn submitted(cluster: &Cluster, user: &str) -> u64 {
+    let own = cluster.index.users.as_ref().and_then(|users| users.get(user)).map_or(0, |held| held.submitted.len());
+    let is_users = |own: &JobId| cluster.state.jobs.get(*own).is_some_and(|job| job.request.user == user);
+    let arrays = cluster.state.arrays.iter().filter(|(own, _)| is_users(own));
     let (arrays, tasks) =
         arrays.fold((0, 0), |(arrays, tasks), (_, array)| (arrays + 1, tasks + u64::from(array.left() + array.live())));
     own as u64 + tasks - arrays
 }
 
 /// The most that a job could take on any unit that is known.
-fn need(state: &State, request: &Request) -> Charge {
-    let units = state.index.classes.all().iter().flat_map(|class| &class.units);
+fn need(cluster: &Cluster, request: &Request) -> Charge {
+    let units = cluster.index.classes.all().iter().flat_map(|class| &class.units);
     let able = || units.clone().filter(|unit| allows_unit(request, unit) && cores_on(request, unit) <= unit.cores);
     let cores = able().map(|unit| cores_on(request, unit)).max().unwrap_or_else(|| request.cores.on(1));
-    let energy = able().map(|unit| estimate(Known::of(state), request, unit, None).energy).max().unwrap_or_default();
+    let energy =
+        able().map(|unit| estimate(Known::of(&cluster.state), request, unit, None).energy).max().unwrap_or_default();
     // On each node so many.
     let parts = request.nodes.get().saturating_mul(u32::try_from(units_wanted(request)).unwrap_or(u32::MAX));
     Charge { cores: cores.saturating_mul(parts), energy: energy.scaled(i64::from(parts), 1) }
@@ -74,58 +76,59 @@ fn beyond(
     Some(OverQuota::Energy { needs: need.energy, has: energy, most, window, until: clock.window_end(window, now) })
 }
 
-fn over(state: &State, now: Time, user: &str, need: &Charge) -> Option<OverQuota> {
-    let quota = state.settings.quotas.of(user);
-    let held = state.index.users.as_ref().and_then(|users| users.get(user));
+fn over(cluster: &Cluster, now: Time, user: &str, need: &Charge) -> Option<OverQuota> {
+    let quota = cluster.state.settings.quotas.of(user);
+    let held = cluster.index.users.as_ref().and_then(|users| users.get(user));
     let (jobs, cores, expected) = held.map_or((0, 0, Energy::ZERO), |held| (held.jobs, held.cores, held.energy));
-    let used =
-        quota.energy.and_then(|(_, window)| Some(state.used.get(user)?.in_window(window, state.clock.shown(now))));
-    beyond(quota, need, (jobs, cores, expected + used.unwrap_or_default()), (&state.clock, now))
+    let used = quota
+        .energy
+        .and_then(|(_, window)| Some(cluster.state.used.get(user)?.in_window(window, cluster.state.clock.shown(now))));
+    beyond(quota, need, (jobs, cores, expected + used.unwrap_or_default()), (&cluster.state.clock, now))
 }
 
 /// Why a job waits for which its user's quota has no room.
-pub(super) fn wait_of(state: &State, now: Time, id: JobId) -> Option<Wait> {
-    let job = state.jobs.get(id).filter(|_| state.over_quota.contains(id))?;
+pub(super) fn wait_of(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
+    let job = cluster.state.jobs.get(id).filter(|_| cluster.state.over_quota.contains(id))?;
     let user = &job.request.user;
-    let first = || state.index.users.as_ref()?.get(user)?.waiting.first().map(|(_, first)| *first);
-    let over = over(state, now, user, &need(state, &job.request));
+    let first = || cluster.index.users.as_ref()?.get(user)?.waiting.first().map(|(_, first)| *first);
+    let over = over(cluster, now, user, &need(cluster, &job.request));
     Some(Wait::Quota(over.unwrap_or(OverQuota::Turn { job: first().unwrap_or(id) })))
 }
 
 /// Takes a part of its user's quota for a job that may run; where there is none left, the job lines up. Whether it may enter
 /// the queue.
-pub(super) fn make_room(state: &mut State, now: Time, id: JobId) -> bool {
-    if state.index.users.is_none() || state.arrays.contains_key(&id) {
+pub(super) fn make_room(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
+    if cluster.index.users.is_none() || cluster.state.arrays.contains_key(&id) {
         return true;
     }
-    let Some(job) = state.jobs.get(id) else { return true };
+    let Some(job) = cluster.state.jobs.get(id) else { return true };
     let (user, rank) = (job.request.user.clone(), (-job.request.priority, id));
-    if !state.settings.quotas.of(&user).holds_back() {
+    if !cluster.state.settings.quotas.of(&user).holds_back() {
         return true;
     }
-    let need = need(state, &job.request);
+    let need = need(cluster, &job.request);
     // What comes back gives its part back first: the quota, or the nodes that it will be on, may be others now.
-    charge(state, &user, id, None);
-    let line = state.index.users.as_ref().and_then(|users| users.get(&user)).map(|held| &held.waiting);
+    charge(cluster, &user, id, None);
+    let line = cluster.index.users.as_ref().and_then(|users| users.get(&user)).map(|held| &held.waiting);
     let is_first = line.and_then(|line| line.first()).is_none_or(|first| rank < *first);
-    if is_first && over(state, now, &user, &need).is_none() {
-        charge(state, &user, id, Some(need));
+    if is_first && over(cluster, now, &user, &need).is_none() {
+        charge(cluster, &user, id, Some(need));
         return true;
     }
-    state.over_quota.insert(id);
-    if let Some(users) = &mut state.index.users {
+    cluster.state.over_quota.insert(id);
+    if let Some(users) = &mut cluster.index.users {
         users.entry(&user).waiting.insert(rank);
     }
     false
 }
 
 /// What a job has of its user's quota from now on.
-fn charge(state: &mut State, user: &str, id: JobId, charge: Option<Charge>) {
+fn charge(cluster: &mut Cluster, user: &str, id: JobId, charge: Option<Charge>) {
     let before = match charge {
-        Some(charge) => state.charges.insert(id, charge),
-        None => state.charges.remove(&id),
+        Some(charge) => cluster.state.charges.insert(id, charge),
+        None => cluster.state.charges.remove(&id),
     };
-    let Some(users) = &mut state.index.users else { return };
+    let Some(users) = &mut cluster.index.users else { return };
     let held = users.entry(user);
     if let Some(before) = before {
         held.give(&before);
@@ -136,75 +139,75 @@ fn charge(state: &mut State, user: &str, id: JobId, charge: Option<Charge>) {
 }
 
 /// Lets those of a user enter the queue for whom there is room.
-pub(super) fn admit(state: &mut State, now: Time, user: &str) {
+pub(super) fn admit(cluster: &mut Cluster, now: Time, user: &str) {
     loop {
-        let first = state.index.users.as_ref().and_then(|users| users.get(user)?.waiting.first().copied());
-        let Some((id, job)) = first.and_then(|(_, id)| Some((id, state.jobs.get(id)?))) else { return };
-        let need = need(state, &job.request);
-        if let Some(over) = over(state, now, user, &need) {
-            tell_again(state, id, Wait::Quota(over));
+        let first = cluster.index.users.as_ref().and_then(|users| users.get(user)?.waiting.first().copied());
+        let Some((id, job)) = first.and_then(|(_, id)| Some((id, cluster.state.jobs.get(id)?))) else { return };
+        let need = need(cluster, &job.request);
+        if let Some(over) = over(cluster, now, user, &need) {
+            tell_again(cluster, id, Wait::Quota(over));
             return;
         }
-        eligible::enter(state, now, id, |state| charge(state, user, id, Some(need)));
+        eligible::enter(cluster, now, id, |cluster| charge(cluster, user, id, Some(need)));
     }
 }
 
 /// The first in line waits for another reason than it was told.
-fn tell_again(state: &mut State, id: JobId, wait: Wait) {
-    if let Some(Job { phase: phase @ Phase::Waiting(_), .. }) = state.jobs.get_mut(id).map(Box::as_mut)
+fn tell_again(cluster: &mut Cluster, id: JobId, wait: Wait) {
+    if let Some(Job { phase: phase @ Phase::Waiting(_), .. }) = cluster.state.jobs.get_mut(id).map(Box::as_mut)
         && *phase != Phase::Waiting(Some(wait))
     {
         *phase = Phase::Waiting(None);
-        state.index.blocked.untold.insert(id);
+        cluster.index.blocked.untold.insert(id);
     }
 }
 
 /// A blocked job no longer waits for room; where it is a task, the next one may.
-pub(super) fn leave_line(state: &mut State, id: JobId) {
-    if !state.over_quota.remove(id) {
+pub(super) fn leave_line(cluster: &mut Cluster, id: JobId) {
+    if !cluster.state.over_quota.remove(id) {
         return;
     }
-    if let Some((users, job)) = state.index.users.as_mut().zip(state.jobs.get(id)) {
+    if let Some((users, job)) = cluster.index.users.as_mut().zip(cluster.state.jobs.get(id)) {
         users.entry(&job.request.user).waiting.remove(&(-job.request.priority, id));
     }
-    state.index.hungry.extend(state.array_of(id).map(|(own, _)| own));
+    cluster.index.hungry.extend(cluster.state.array_of(id).map(|(own, _)| own));
 }
 
 /// A job no longer runs, and is not about to.
-pub(super) fn give_back(state: &mut State, now: Time, id: JobId, user: &str) {
-    if state.charges.contains_key(&id) {
-        charge(state, user, id, None);
-        admit(state, now, user);
+pub(super) fn give_back(cluster: &mut Cluster, now: Time, id: JobId, user: &str) {
+    if cluster.state.charges.contains_key(&id) {
+        charge(cluster, user, id, None);
+        admit(cluster, now, user);
     }
 }
 
 /// There is a new job or array.
-pub(super) fn known(state: &mut State, id: JobId, user: &str) {
-    if let Some(users) = &mut state.index.users {
+pub(super) fn known(cluster: &mut Cluster, id: JobId, user: &str) {
+    if let Some(users) = &mut cluster.index.users {
         users.entry(user).submitted.insert(id);
     }
 }
 
 /// A job or an array is over.
-pub(super) fn gone(state: &mut State, now: Time, id: JobId, user: &str) {
-    let Some(users) = &mut state.index.users else { return };
+pub(super) fn gone(cluster: &mut Cluster, now: Time, id: JobId, user: &str) {
+    let Some(users) = &mut cluster.index.users else { return };
     users.entry(user).submitted.remove(&id);
-    give_back(state, now, id, user);
+    give_back(cluster, now, id, user);
     // The line may be shorter without any room having become free.
-    admit(state, now, user);
-    if let Some(users) = &mut state.index.users {
+    admit(cluster, now, user);
+    if let Some(users) = &mut cluster.index.users {
         users.tidy(user);
     }
 }
 
 /// A job was put on its nodes: now it is known what it takes of them.
-pub(crate) fn placed(state: &mut State, now: Time, id: JobId, assignment: &Assignment) {
-    if !state.charges.contains_key(&id) {
+pub(crate) fn placed(cluster: &mut Cluster, now: Time, id: JobId, assignment: &Assignment) {
+    if !cluster.state.charges.contains_key(&id) {
         return;
     }
-    let Some(user) = state.jobs.get(id).map(|job| job.request.user.clone()) else { return };
-    charge(state, &user, id, Some(taken_by(assignment)));
-    admit(state, now, &user);
+    let Some(user) = cluster.state.jobs.get(id).map(|job| job.request.user.clone()) else { return };
+    charge(cluster, &user, id, Some(taken_by(assignment)));
+    admit(cluster, now, &user);
 }
 
 fn taken_by(assignment: &Assignment) -> Charge {
@@ -228,74 +231,74 @@ pub(super) fn used(state: &mut State, now: Time, user: &str, (energy, core_ms): 
 }
 
 /// When the next day, week or month begins that somebody waits for.
-fn turns(state: &State) -> impl Iterator<Item = (Time, &String)> {
-    let users = state.index.users.iter().flat_map(Users::iter).filter(|(_, held)| !held.waiting.is_empty());
+fn turns(cluster: &Cluster) -> impl Iterator<Item = (Time, &String)> {
+    let users = cluster.index.users.iter().flat_map(Users::iter).filter(|(_, held)| !held.waiting.is_empty());
     users.filter_map(|(user, _)| {
-        let (_, window) = state.settings.quotas.of(user).energy?;
-        let (begin, energy) = state.used.get(user)?.energy[window as usize];
-        (energy > Energy::ZERO).then(|| (state.clock.cluster(window.end(begin)), user))
+        let (_, window) = cluster.state.settings.quotas.of(user).energy?;
+        let (begin, energy) = cluster.state.used.get(user)?.energy[window as usize];
+        (energy > Energy::ZERO).then(|| (cluster.state.clock.cluster(window.end(begin)), user))
     })
 }
 
-pub(crate) fn next_turn(state: &State) -> Option<Time> {
-    turns(state).map(|(at, _)| at).min()
+pub(crate) fn next_turn(cluster: &Cluster) -> Option<Time> {
+    turns(cluster).map(|(at, _)| at).min()
 }
 
 /// What was used in the day, week or month before no longer counts.
-pub(crate) fn turn(state: &mut State, now: Time) {
-    let users: Vec<String> = turns(state).filter(|(at, _)| *at <= now).map(|(_, user)| user.clone()).collect();
+pub(crate) fn turn(cluster: &mut Cluster, now: Time) {
+    let users: Vec<String> = turns(cluster).filter(|(at, _)| *at <= now).map(|(_, user)| user.clone()).collect();
     for user in users {
-        if let Some(used) = state.used.get_mut(&user) {
-            used.add(state.clock.shown(now), Energy::ZERO);
+        if let Some(used) = cluster.state.used.get_mut(&user) {
+            used.add(cluster.state.clock.shown(now), Energy::ZERO);
         }
-        admit(state, now, &user);
+        admit(cluster, now, &user);
     }
 }
 
 /// All that waits and is accepted lines up anew; what runs goes on.
-pub(super) fn set(state: &mut State, now: Time, quotas: &Quotas) -> Result<(), Refused> {
-    state.settings.quotas = quotas.clone();
-    let mut again: Vec<JobId> = state.over_quota.iter().collect();
+pub(super) fn set(cluster: &mut Cluster, now: Time, quotas: &Quotas) -> Result<(), Refused> {
+    cluster.state.settings.quotas = quotas.clone();
+    let mut again: Vec<JobId> = cluster.state.over_quota.iter().collect();
     for id in &again {
-        eligible::unblock(state, *id);
+        eligible::unblock(cluster, *id);
     }
-    let queued: Vec<JobId> = state.queue.iter().collect();
+    let queued: Vec<JobId> = cluster.state.queue.iter().collect();
     for id in queued {
-        jobs::dequeue(state, id);
+        jobs::dequeue(cluster, id);
         again.push(id);
     }
-    state.charges.clear();
-    state.index.users = None;
+    cluster.state.charges.clear();
+    cluster.index.users = None;
     if !quotas.is_empty() {
-        for (id, job) in state.active.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, job))) {
+        for (id, job) in cluster.state.active.iter().filter_map(|id| cluster.state.jobs.get(id).map(|job| (id, job))) {
             let charge = job.assignment().filter(|_| quotas.of(&job.request.user).holds_back()).map(taken_by);
-            state.charges.extend(charge.map(|charge| (id, charge)));
+            cluster.state.charges.extend(charge.map(|charge| (id, charge)));
         }
-        state.index.users = Some(Users::of(state));
+        cluster.index.users = Some(Users::of(&cluster.state));
     }
-    again.sort_unstable_by_key(|id| (state.jobs.get(*id).map_or(0, |job| -job.request.priority), *id));
+    again.sort_unstable_by_key(|id| (cluster.state.jobs.get(*id).map_or(0, |job| -job.request.priority), *id));
     for id in again {
-        if let Some(job) = state.jobs.get_mut(id) {
+        if let Some(job) = cluster.state.jobs.get_mut(id) {
             job.phase = Phase::Waiting(None);
         }
-        jobs::enqueue(state, now, id);
+        jobs::enqueue(cluster, now, id);
     }
     Ok(())
 }
 
 /// A job of which others may be before it now, or no longer.
-pub(super) fn ranked(state: &mut State, now: Time, id: JobId, change: impl FnOnce(&mut State)) {
-    let waits = state.over_quota.contains(id);
+pub(super) fn ranked(cluster: &mut Cluster, now: Time, id: JobId, change: impl FnOnce(&mut Cluster)) {
+    let waits = cluster.state.over_quota.contains(id);
     if waits {
-        leave_line(state, id);
+        leave_line(cluster, id);
     }
-    change(state);
-    let job = state.jobs.get(id).filter(|_| waits);
+    change(cluster);
+    let job = cluster.state.jobs.get(id).filter(|_| waits);
     if let Some((user, priority)) = job.map(|job| (job.request.user.clone(), job.request.priority)) {
-        state.over_quota.insert(id);
-        if let Some(users) = &mut state.index.users {
+        cluster.state.over_quota.insert(id);
+        if let Some(users) = &mut cluster.index.users {
             users.entry(&user).waiting.insert((-priority, id));
         }
-        admit(state, now, &user);
+        admit(cluster, now, &user);
     }
 }

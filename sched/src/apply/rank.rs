@@ -10,6 +10,7 @@ use std::sync::Arc;
 use limo_model::{Fairshare, JobId, Measure, PRIORITY_LIMIT, Span, Standing, Time};
 
 use super::quota;
+use crate::cluster::Cluster;
 use crate::fairshare::{age_points, share_points};
 use crate::refused::Refused;
 use crate::state::{Job, Phase, State};
@@ -39,17 +40,17 @@ pub(crate) fn check_priority_of(state: &State, id: JobId, priority: i32) -> Resu
     if matches!(job.phase, Phase::Waiting(_)) { Ok(()) } else { Err(Refused::HasNoPriority { job: id }) }
 }
 
-pub(super) fn priority_set(state: &mut State, now: Time, id: JobId, priority: i32) -> Result<(), Refused> {
-    check_priority_of(state, id, priority)?;
-    let tasks = state.arrays.get(&id).map_or(0, |array| u64::from(array.made));
+pub(super) fn priority_set(cluster: &mut Cluster, now: Time, id: JobId, priority: i32) -> Result<(), Refused> {
+    check_priority_of(&cluster.state, id, priority)?;
+    let tasks = cluster.state.arrays.get(&id).map_or(0, |array| u64::from(array.made));
     for id in (id.0..=id.0 + tasks).map(JobId) {
-        quota::ranked(state, now, id, |state| {
-            if let Some(job) = state.jobs.get_mut(id).filter(|job| matches!(job.phase, Phase::Waiting(_))) {
+        quota::ranked(cluster, now, id, |cluster| {
+            if let Some(job) = cluster.state.jobs.get_mut(id).filter(|job| matches!(job.phase, Phase::Waiting(_))) {
                 Arc::make_mut(&mut job.request).priority = priority;
             }
         });
     }
-    (state.ranking.mixed, state.ranking.due) = (true, true);
+    (cluster.state.ranking.mixed, cluster.state.ranking.due) = (true, true);
     Ok(())
 }
 
@@ -130,32 +131,30 @@ pub(crate) fn rank_at(state: &State) -> Option<Time> {
 }
 
 /// Puts the queue in the order of priorities, where it may be in another one.
-pub(crate) fn rank(state: &mut State, now: Time) {
-    let at = rank_at(state);
-    if !(state.ranking.due || at.is_some()) || at.is_some_and(|at| now < at) {
+pub(crate) fn rank(cluster: &mut Cluster, now: Time) {
+    let at = rank_at(&cluster.state);
+    if !(cluster.state.ranking.due || at.is_some()) || at.is_some_and(|at| now < at) {
         return;
     }
-    let weighs = state.settings.fairshare.weighs();
-    state.ranking.points = points(state, now);
-    let jobs = state.queue.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, job)));
-    let mut order: Vec<(i64, JobId)> = jobs.map(|(id, job)| rank_of(state, now, id, job)).collect();
+    let weighs = cluster.state.settings.fairshare.weighs();
+    cluster.state.ranking.points = points(&cluster.state, now);
+    let jobs = cluster.state.queue.iter().filter_map(|id| cluster.state.jobs.get(id).map(|job| (id, job)));
+    let mut order: Vec<(i64, JobId)> = jobs.map(|(id, job)| rank_of(&cluster.state, now, id, job)).collect();
     let first = order.first().copied();
     order.sort_unstable();
     let is_mixed = weighs || order.iter().any(|(priority, _)| *priority != 0);
     let order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
-    if state.queue.rank(&order) {
-        let mut index = std::mem::take(&mut state.index);
-        index.queue_again(state);
-        state.index = index;
+    if cluster.state.queue.rank(&order) {
+        cluster.index.queue_again(&cluster.state);
         // Who is no longer the first waits for another reason.
         let passed = first.map(|(_, id)| id).filter(|id| order.first() != Some(id));
-        if let Some((id, job)) = passed.and_then(|id| state.jobs.get_mut(id).map(|job| (id, job))) {
+        if let Some((id, job)) = passed.and_then(|id| cluster.state.jobs.get_mut(id).map(|job| (id, job))) {
             job.phase = Phase::Waiting(None);
-            state.index.untold.insert(id);
+            cluster.index.untold.insert(id);
         }
     }
-    state.ranking.mixed = is_mixed || state.queue.is_ranked();
-    (state.ranking.due, state.ranking.at) = (false, Some(now));
+    cluster.state.ranking.mixed = is_mixed || cluster.state.queue.is_ranked();
+    (cluster.state.ranking.due, cluster.state.ranking.at) = (false, Some(now));
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
 use super::fits::{allows_node, fits_node};
+use crate::cluster::Cluster;
 use crate::index::{Index, begin_of};
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, State};
@@ -23,9 +24,9 @@ fn longest(request: &Request, node: &Node) -> Option<Span> {
 }
 
 /// The reservation that keeps a job from being put on a node now, by its name.
-pub(crate) fn bar<'a>(state: &'a State, now: Time, request: &'a Request, node: &Node) -> Option<&'a str> {
+pub(crate) fn bar<'a>(cluster: &'a Cluster, now: Time, request: &'a Request, node: &Node) -> Option<&'a str> {
     let own = request.reservation.as_deref();
-    if state.reservations.is_empty() && own.is_none() {
+    if cluster.state.reservations.is_empty() && own.is_none() {
         return None;
     }
     let end = longest(request, node).map(|longest| now + longest);
@@ -33,39 +34,39 @@ pub(crate) fn bar<'a>(state: &'a State, now: Time, request: &'a Request, node: &
     if let Some(name) = own {
         let has_right = |of: &Reservation| of.users.contains(&request.user) && of.nodes.contains(&node.spec.name);
         let runs = |of: &Reservation| of.from <= now && by(of.until);
-        if !state.reservations.get(name).is_some_and(|of| has_right(of) && runs(of)) {
+        if !cluster.state.reservations.get(name).is_some_and(|of| has_right(of) && runs(of)) {
             return Some(name);
         }
     }
-    let on_node = state.index.reserved.range((node.id, String::new())..).take_while(|(id, _)| *id == node.id);
+    let on_node = cluster.index.reserved.range((node.id, String::new())..).take_while(|(id, _)| *id == node.id);
     let mut others = on_node.filter(|(_, name)| Some(name.as_str()) != own);
     others.find_map(|(_, name)| {
-        let (name, of) = state.reservations.get_key_value(name)?;
+        let (name, of) = cluster.state.reservations.get_key_value(name)?;
         (now < of.until && !by(of.from)).then_some(name.as_str())
     })
 }
 
 /// Whether a job on the node must not stand still: then its time limit would end it later than was reckoned with.
-pub(crate) fn is_reserved(state: &State, node: NodeId) -> bool {
-    state.index.reserved.range((node, String::new())..).next().is_some_and(|(id, _)| *id == node)
+pub(crate) fn is_reserved(cluster: &Cluster, node: NodeId) -> bool {
+    cluster.index.reserved.range((node, String::new())..).next().is_some_and(|(id, _)| *id == node)
 }
 
 /// Why a job waits for whom there is no room, where reservations alone leave too few of the nodes that could run it.
-pub(crate) fn reason(state: &State, now: Time, request: &Request) -> Option<Wait> {
+pub(crate) fn reason(cluster: &Cluster, now: Time, request: &Request) -> Option<Wait> {
     if let Some(name) = &request.reservation {
-        let from = state.reservations.get(name).map(|of| of.from).filter(|from| now < *from);
-        let may_have = |node: &Node| bar(state, now, request, node) != Some(name);
-        let waits = from.is_some() || !state.nodes.iter().any(may_have);
+        let from = cluster.state.reservations.get(name).map(|of| of.from).filter(|from| now < *from);
+        let may_have = |node: &Node| bar(cluster, now, request, node) != Some(name);
+        let waits = from.is_some() || !cluster.state.nodes.iter().any(may_have);
         return waits.then(|| Wait::Reservation { reservation: name.clone(), from });
     }
-    if state.reservations.is_empty() {
+    if cluster.state.reservations.is_empty() {
         return None;
     }
     let able = |node: &&Node| node.is_available(now) && allows_node(request, node) && fits_node(request, node);
     let (mut able_to, mut may_have, mut first) = (0, 0, None);
-    for node in state.nodes.iter().filter(able) {
+    for node in cluster.state.nodes.iter().filter(able) {
         able_to += 1;
-        match bar(state, now, request, node) {
+        match bar(cluster, now, request, node) {
             Some(name) => drop(first.get_or_insert((node, name))),
             None => may_have += 1,
         }
@@ -77,7 +78,7 @@ pub(crate) fn reason(state: &State, now: Time, request: &Request) -> Option<Wait
         return None;
     }
     let (node, name) = first?;
-    let of = state.reservations.get(name)?;
+    let of = cluster.state.reservations.get(name)?;
     let (node, reservation) = (node.spec.name.clone(), name.to_owned());
     Some(Wait::Reserved { node, reservation, from: of.from, until: of.until })
 }
@@ -119,48 +120,55 @@ fn known<'a>(state: &'a State, name: &str) -> Result<&'a Reservation, Refused> {
     })
 }
 
-pub(super) fn set(state: &mut State, now: Time, name: &str, reservation: Option<&Reservation>) -> Result<(), Refused> {
+pub(super) fn set(
+    cluster: &mut Cluster,
+    now: Time,
+    name: &str,
+    reservation: Option<&Reservation>,
+) -> Result<(), Refused> {
     match reservation {
         Some(reservation) => {
-            let reservation = state.clock.reservation(reservation);
-            check_new(state, now, name, &reservation)?;
-            state.reservations.insert(name.to_owned(), reservation);
+            let reservation = cluster.state.clock.reservation(reservation);
+            check_new(cluster, now, name, &reservation)?;
+            cluster.state.reservations.insert(name.to_owned(), reservation);
         }
         None => {
-            known(state, name)?;
-            state.reservations.remove(name);
+            known(&cluster.state, name)?;
+            cluster.state.reservations.remove(name);
         }
     }
-    renew(state, now);
+    renew(cluster, now);
     Ok(())
 }
 
-fn check_new(state: &State, now: Time, name: &str, new: &Reservation) -> Result<(), Refused> {
+fn check_new(cluster: &Cluster, now: Time, name: &str, new: &Reservation) -> Result<(), Refused> {
     if new.until <= new.from || new.until <= now {
         return Err(Refused::ReservationOver { reservation: name.to_owned() });
     }
-    let unknown = |node: &&String| !state.index.names.contains_key(node.as_str());
+    let unknown = |node: &&String| !cluster.index.names.contains_key(node.as_str());
     if let Some(node) = new.nodes.iter().find(unknown) {
-        let known = state.nodes.iter().filter(|node| !node.is_removed());
+        let known = cluster.state.nodes.iter().filter(|node| !node.is_removed());
         let known = known.map(|node| node.spec.name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(Refused::UnknownNode { name: node.clone(), known });
     }
     if new.nodes.is_empty() {
         return Err(Refused::NoneLeft);
     }
-    for (other, of) in state.reservations.iter().filter(|(other, of)| *other != name && of.overlaps(new)) {
+    for (other, of) in cluster.state.reservations.iter().filter(|(other, of)| *other != name && of.overlaps(new)) {
         if let Some(node) = of.nodes.iter().find(|node| new.nodes.contains(node)) {
             return Err(Refused::ReservedAlready { node: node.clone(), other: other.clone() });
         }
     }
-    for node in new.nodes.iter().filter_map(|node| state.index.names.get(node)) {
+    for node in new.nodes.iter().filter_map(|node| cluster.index.names.get(node)) {
         let lasts = |job: &Job| {
             let has_right = job.request.reservation.as_deref() == Some(name) && new.users.contains(&job.request.user);
-            !has_right && over_by(state, now, job, *node).is_none_or(|end| end > new.from)
+            !has_right && over_by(&cluster.state, now, job, *node).is_none_or(|end| end > new.from)
         };
-        let jobs = state.jobs_on(*node).into_iter();
-        if let Some((job, _)) = jobs.filter_map(|id| Some((id, state.jobs.get(id)?))).find(|(_, job)| lasts(job)) {
-            let node = state.node(*node).map(|node| node.spec.name.clone()).unwrap_or_default();
+        let jobs = cluster.jobs_on(*node).into_iter();
+        if let Some((job, _)) =
+            jobs.filter_map(|id| Some((id, cluster.state.jobs.get(id)?))).find(|(_, job)| lasts(job))
+        {
+            let node = cluster.state.node(*node).map(|node| node.spec.name.clone()).unwrap_or_default();
             return Err(Refused::LastsIntoReservation { job, node, reservation: name.to_owned() });
         }
     }
@@ -179,20 +187,20 @@ fn over_by(state: &State, now: Time, job: &Job, node: NodeId) -> Option<Time> {
 }
 
 /// Reservations begin and end.
-pub(super) fn pass(state: &mut State, now: Time) {
+pub(super) fn pass(cluster: &mut Cluster, now: Time) {
     let mut due = false;
-    while state.index.boundaries.first().is_some_and(|at| *at <= now) {
-        state.index.boundaries.pop_first();
+    while cluster.index.boundaries.first().is_some_and(|at| *at <= now) {
+        cluster.index.boundaries.pop_first();
         due = true;
     }
     if due {
-        state.boundaries_seen = Some(now);
-        state.dirty = true;
-        state.index.memo = None;
-        let before = state.reservations.len();
-        state.reservations.retain(|_, of| of.until > now);
-        if state.reservations.len() != before {
-            renew(state, now);
+        cluster.state.boundaries_seen = Some(now);
+        cluster.state.dirty = true;
+        cluster.index.memo = None;
+        let before = cluster.state.reservations.len();
+        cluster.state.reservations.retain(|_, of| of.until > now);
+        if cluster.state.reservations.len() != before {
+            renew(cluster, now);
         }
     }
 }
@@ -205,12 +213,10 @@ pub(super) fn moved(state: &mut State, now: Time, later: Span) {
 }
 
 /// Finds again what follows from the reservations.
-fn renew(state: &mut State, now: Time) {
-    state.boundaries_seen = (!state.reservations.is_empty()).then_some(now);
-    let mut index = std::mem::take(&mut state.index);
-    note(&mut index, state);
-    index.queue_again(state);
-    state.index = index;
+fn renew(cluster: &mut Cluster, now: Time) {
+    cluster.state.boundaries_seen = (!cluster.state.reservations.is_empty()).then_some(now);
+    note(&mut cluster.index, &cluster.state);
+    cluster.index.queue_again(&cluster.state);
 }
 
 /// Which nodes are reserved, and when that changes.

@@ -4,6 +4,7 @@ use limo_model::{Attempt, Estimate, JobId, NodeId, Part, Power, Request, Span, S
 
 use super::jobs::with_times;
 use super::nodes::{charge, renew, settle_cluster};
+use crate::cluster::Cluster;
 use crate::estimate::{Known, under_cap};
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
@@ -17,43 +18,47 @@ const TREMBLE: i64 = 5;
 
 /// Holds the units of a node at other caps; the jobs on them draw less or more from now on, and end later or sooner.
 /// Returns the number of this telling.
-pub(crate) fn hold_at(state: &mut State, now: Time, id: NodeId, limits: Vec<Option<Power>>) -> u64 {
-    let Some(node) = state.node_mut(id) else { return 0 };
+pub(crate) fn hold_at(cluster: &mut Cluster, now: Time, id: NodeId, limits: Vec<Option<Power>>) -> u64 {
+    let Some(node) = cluster.state.node_mut(id) else { return 0 };
     node.caps.generation += 1;
     let generation = node.caps.generation;
-    follow_caps(state, now, id, limits);
+    follow_caps(cluster, now, id, limits);
     generation
 }
 
 /// From now on a node holds its units at these caps, as far as anybody knows.
-fn follow_caps(state: &mut State, now: Time, id: NodeId, limits: Vec<Option<Power>>) {
-    let Some(node) = state.node_mut(id) else { return };
+fn follow_caps(cluster: &mut Cluster, now: Time, id: NodeId, limits: Vec<Option<Power>>) {
+    let Some(node) = cluster.state.node_mut(id) else { return };
     let before = std::mem::replace(&mut node.caps.limits, limits.clone());
     node.caps.changed = now;
     if limits.iter().any(Option::is_some) {
-        state.index.capped.insert(id);
+        cluster.index.capped.insert(id);
     } else {
-        state.index.capped.remove(&id);
+        cluster.index.capped.remove(&id);
     }
-    for job in state.jobs_on(id) {
-        let Some(part) = state.jobs.get(job).and_then(|job| job.assignment()?.sole_part().copied()) else { continue };
+    for job in cluster.jobs_on(id) {
+        let Some(part) = cluster.state.jobs.get(job).and_then(|job| job.assignment()?.sole_part().copied()) else {
+            continue;
+        };
         let cap = |limits: &[Option<Power>]| limits.get(usize::from(part.unit.unit)).copied().flatten();
         if cap(&before) != cap(&limits) {
-            pace(state, now, (job, part), (cap(&before), cap(&limits)));
+            pace(cluster, now, (job, part), (cap(&before), cap(&limits)));
         }
     }
 }
 
 /// A job goes on under another cap.
-fn pace(state: &mut State, now: Time, (id, part): (JobId, Part), (old, new): (Option<Power>, Option<Power>)) {
-    let Some(job) = state.jobs.get(id) else { return };
+fn pace(cluster: &mut Cluster, now: Time, (id, part): (JobId, Part), (old, new): (Option<Power>, Option<Power>)) {
+    let Some(job) = cluster.state.jobs.get(id) else { return };
     // As long as it takes, not as long as it may: its time limit is put off with its end.
     let request = Request { time_limit: None, ..Request::clone(&job.request) };
-    let takes = |cap| Some(expected(state, job, (&request, &part), cap)?.duration.ms());
-    let (Some(then), Some(after), Some(draw)) = (takes(old), takes(new), draw_at(state, job, new)) else { return };
+    let takes = |cap| Some(expected(&cluster.state, job, (&request, &part), cap)?.duration.ms());
+    let (Some(then), Some(after), Some(draw)) = (takes(old), takes(new), draw_at(&cluster.state, job, new)) else {
+        return;
+    };
     let end = job.expected_end(now).unwrap_or(now);
     let is_suspended = matches!(job.phase, Phase::Suspended(..));
-    with_times(state, id, |job| {
+    with_times(cluster, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
             let rest = (end - now).max(Span::ZERO);
             assignment.held = assignment.held + rest.scaled(after, then.max(1)) - rest;
@@ -63,7 +68,7 @@ fn pace(state: &mut State, now: Time, (id, part): (JobId, Part), (old, new): (Op
         }
     });
     if !is_suspended {
-        set_draw(state, now, id, (draw, Change::Caps(id)));
+        set_draw(cluster, now, id, (draw, Change::Caps(id)));
     }
 }
 
@@ -80,9 +85,9 @@ pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Po
 }
 
 /// From now on a job draws something else, because of what its node was told: readings show it once that is confirmed.
-fn set_draw(state: &mut State, now: Time, id: JobId, (draw, why): (Power, Change)) {
-    settle_cluster(state, now);
-    let Some(job) = state.jobs.get_mut(id) else { return };
+fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, why): (Power, Change)) {
+    settle_cluster(cluster, now);
+    let Some(job) = cluster.state.jobs.get_mut(id) else { return };
     spend(job, now);
     let seen = job.running().map(|running| running.seen_on.clone()).unwrap_or_default();
     let Some(assignment) = job.assignment_mut() else { return };
@@ -92,11 +97,11 @@ fn set_draw(state: &mut State, now: Time, id: JobId, (draw, why): (Power, Change
     let placement = assignment.placement.clone();
     for node in placement.iter().flat_map(|part| part.nodes()) {
         if !seen.contains(&node) {
-            state.sums.draw += more;
-            charge(state, (node, 1), before, hidden_since, now);
+            cluster.state.sums.draw += more;
+            charge(&mut cluster.state, (node, 1), before, hidden_since, now);
             continue;
         }
-        if let Some(node) = state.node_mut(node) {
+        if let Some(node) = cluster.state.node_mut(node) {
             match node.unseen.iter_mut().find(|(change, _)| *change == why) {
                 Some((_, power)) => *power += more,
                 None => node.unseen.push((why, more)),
@@ -105,7 +110,7 @@ fn set_draw(state: &mut State, now: Time, id: JobId, (draw, why): (Power, Change
                 reading.draw = (reading.draw + more).max(Power::ZERO);
             }
         }
-        renew(state, node, now);
+        renew(cluster, node, now);
     }
 }
 
@@ -117,24 +122,24 @@ fn spend(job: &mut Job, now: Time) {
     }
 }
 
-pub(crate) fn suspend(state: &mut State, now: Time, id: JobId) {
-    with_times(state, id, |job| {
+pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) {
+    with_times(cluster, id, |job| {
         if let Phase::Running(assignment, running) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
             job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, now);
         }
     });
-    set_draw(state, now, id, (Power::ZERO, Change::Pause(id)));
+    set_draw(cluster, now, id, (Power::ZERO, Change::Pause(id)));
 }
 
-pub(crate) fn resume(state: &mut State, now: Time, id: JobId) {
-    with_times(state, id, |job| {
+pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
+    with_times(cluster, id, |job| {
         if let Phase::Suspended(assignment, running, since) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
             let assignment = Assignment { held: assignment.held + (now - since), ..assignment };
             job.phase = Phase::Running(assignment, Running { resumed: now, ..running });
         }
     });
-    let draw = state.jobs.get(id).map(|job| draw_if_on(state, job)).unwrap_or_default();
-    set_draw(state, now, id, (draw, Change::Pause(id)));
+    let draw = cluster.state.jobs.get(id).map(|job| draw_if_on(&cluster.state, job)).unwrap_or_default();
+    set_draw(cluster, now, id, (draw, Change::Pause(id)));
 }
 
 /// What an active job draws, or would draw if it were not suspended, under the cap that its unit has.
@@ -145,13 +150,13 @@ pub(crate) fn draw_if_on(state: &State, job: &Job) -> Power {
 }
 
 /// A running job is ended, and waits again then. Its command is given by the caller.
-pub(crate) fn requeue(state: &mut State, id: JobId, why: StopReason) -> Option<Attempt> {
-    with_times(state, id, |job| {
+pub(crate) fn requeue(cluster: &mut Cluster, id: JobId, why: StopReason) -> Option<Attempt> {
+    with_times(cluster, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
             assignment.stop = Some((why, true));
         }
     });
-    state.jobs.get(id)?.assignment().map(|assignment| assignment.attempt)
+    cluster.state.jobs.get(id)?.assignment().map(|assignment| assignment.attempt)
 }
 
 /// Only a job that is on its way or runs, whose user allowed it, and that is not being ended, can be requeued.
@@ -165,14 +170,14 @@ pub(crate) fn check_requeue(state: &State, id: JobId) -> Result<(), Refused> {
 }
 
 /// The command follows with the next round.
-pub(super) fn requeue_requested(state: &mut State, id: JobId, by: &str) -> Result<(), Refused> {
-    check_requeue(state, id)?;
-    with_times(state, id, |job| {
+pub(super) fn requeue_requested(cluster: &mut Cluster, id: JobId, by: &str) -> Result<(), Refused> {
+    check_requeue(&cluster.state, id)?;
+    with_times(cluster, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
             assignment.stop = Some((StopReason::RequeuedBy { by: by.to_owned() }, false));
         }
     });
-    state.index.to_stop.insert(id);
+    cluster.index.to_stop.insert(id);
     Ok(())
 }
 
@@ -185,12 +190,12 @@ pub(super) fn confirmed(state: &mut State, id: NodeId, what: impl Fn(Change) -> 
 
 /// A unit whose cap could not be set goes without one.
 pub(super) fn capped(
-    state: &mut State,
+    cluster: &mut Cluster,
     now: Time,
     (id, generation): (NodeId, u64),
     failed: &[u16],
 ) -> Result<(), Refused> {
-    let node = state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
+    let node = cluster.state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     if node.caps.generation != generation {
         return Ok(());
     }
@@ -198,9 +203,9 @@ pub(super) fn capped(
     if !failed.is_empty() {
         let mut limits = node.caps().1;
         (0..).zip(&mut limits).filter(|(unit, _)| failed.contains(unit)).for_each(|(_, cap)| *cap = None);
-        follow_caps(state, now, id, limits);
+        follow_caps(cluster, now, id, limits);
     }
-    confirmed(state, id, |change| matches!(change, Change::Caps(_)));
+    confirmed(&mut cluster.state, id, |change| matches!(change, Change::Caps(_)));
     Ok(())
 }
 
@@ -218,13 +223,13 @@ pub(super) fn paused(state: &mut State, (id, number): (JobId, Attempt), paused: 
 /// A profile that is wrong is put right while its job runs: what a reading shows above idle is what the jobs that it
 /// contains draw. More than was believed can only be drawn by jobs that no cap holds down; less, by any of them, and then
 /// its cap does not hold it down.
-pub(super) fn correct(state: &mut State, id: NodeId) {
-    if !state.settings.preset.parts().steers() {
+pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
+    if !cluster.state.settings.preset.parts().steers() {
         return;
     }
-    let Some(node) = state.node(id).filter(|node| node.unseen.is_empty()) else { return };
+    let Some(node) = cluster.state.node(id).filter(|node| node.unseen.is_empty()) else { return };
     let Some(reading) = node.reading else { return };
-    let (shown, others) = shown_jobs(state, id);
+    let (shown, others) = shown_jobs(cluster, id);
     let believed: Power = shown.iter().map(|shown| shown.draw).sum();
     let more = (reading.draw - node.spec.idle - others).at_least_zero() - believed;
     if more.mw().saturating_abs().saturating_mul(1_000) < believed.mw().saturating_mul(TREMBLE) {
@@ -235,9 +240,9 @@ pub(super) fn correct(state: &mut State, id: NodeId) {
     if movable <= Power::ZERO {
         return;
     }
-    let now = state.sums.since;
+    let now = cluster.state.sums.since;
     for Shown { job, draw, full, .. } in shown.iter().filter(moves) {
-        let Some(job) = state.jobs.get_mut(*job) else { continue };
+        let Some(job) = cluster.state.jobs.get_mut(*job) else { continue };
         spend(job, now);
         let Some((assignment, running)) = job.running_mut() else { continue };
         let found = *draw + more.scaled(draw.mw(), movable.mw());
@@ -260,18 +265,18 @@ struct Shown {
 }
 
 /// The jobs on one unit that a reading of `node` contains, and what it contains of jobs over several nodes.
-fn shown_jobs(state: &State, node: NodeId) -> (Vec<Shown>, Power) {
+fn shown_jobs(cluster: &Cluster, node: NodeId) -> (Vec<Shown>, Power) {
     let (mut shown, mut others) = (Vec::new(), Power::ZERO);
-    for (id, job) in state.jobs_on(node).into_iter().filter_map(|id| Some((id, &**state.jobs.get(id)?))) {
+    for (id, job) in cluster.jobs_on(node).into_iter().filter_map(|id| Some((id, &**cluster.state.jobs.get(id)?))) {
         // One that was told to end draws on until it has ended.
         let Phase::Running(assignment, running) = &job.phase else { continue };
         if !running.seen_on.contains(&node) {
             continue;
         }
-        match draw_at(state, job, None) {
+        match draw_at(&cluster.state, job, None) {
             Some(full) => {
                 let draw = assignment.draw.max(Power::from_mw(1));
-                shown.push(Shown { job: id, draw, full, is_held: draw_if_on(state, job) < full });
+                shown.push(Shown { job: id, draw, full, is_held: draw_if_on(&cluster.state, job) < full });
             }
             None => others += assignment.draw_on(node),
         }

@@ -5,6 +5,7 @@ use limo_model::{Energy, Money, Price, Span, StopReason, Time, UsedUp, WhenUsed}
 
 use crate::account::cost_of;
 use crate::apply::with_times;
+use crate::cluster::Cluster;
 use crate::round::Command;
 use crate::state::{Job, Phase, State};
 
@@ -12,22 +13,23 @@ use crate::state::{Job, Phase, State};
 const COST_AGAIN: Span = Span::from_ms(1_000);
 
 /// Marks the jobs that end because of it, and returns the warnings for the others. Each is told once an attempt.
-pub(super) fn used_up(state: &mut State, now: Time) -> Vec<Command> {
+pub(super) fn used_up(cluster: &mut Cluster, now: Time) -> Vec<Command> {
     let mut commands = Vec::new();
-    for id in state.index.allowed.iter().copied().collect::<Vec<_>>() {
-        let found = state.jobs.get(id).and_then(|job| Some((job.request.allowance?, of(state, job, now)?)));
+    for id in cluster.index.allowed.iter().copied().collect::<Vec<_>>() {
+        let found =
+            cluster.state.jobs.get(id).and_then(|job| Some((job.request.allowance?, of(&cluster.state, job, now)?)));
         let Some((allowance, used_up)) = found else { continue };
         match allowance.when_used {
             WhenUsed::Stop => {
-                with_times(state, id, |job| {
+                with_times(cluster, id, |job| {
                     if let Some(assignment) = job.assignment_mut() {
                         assignment.stop = Some((StopReason::UsedUp { used_up }, false));
                     }
                 });
-                state.index.to_stop.insert(id);
+                cluster.index.to_stop.insert(id);
             }
             WhenUsed::Warn => {
-                with_times(state, id, |job| {
+                with_times(cluster, id, |job| {
                     if let Some((assignment, running)) = job.running_mut() {
                         running.used_up = Some(used_up);
                         commands.push(Command::UsedUp { job: id, attempt: assignment.attempt, used_up });
@@ -56,9 +58,9 @@ fn used(state: &State, job: &Job, now: Time) -> Option<(Energy, Money)> {
 }
 
 /// When to look at those jobs again, if nothing happens.
-pub(super) fn look_again(state: &State, now: Time) -> Option<Time> {
-    let jobs = state.index.allowed.iter().filter_map(|id| state.jobs.get(*id));
-    jobs.filter_map(|job| next_look(state, job, now)).min()
+pub(super) fn look_again(cluster: &Cluster, now: Time) -> Option<Time> {
+    let jobs = cluster.index.allowed.iter().filter_map(|id| cluster.state.jobs.get(*id));
+    jobs.filter_map(|job| next_look(&cluster.state, job, now)).min()
 }
 
 fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {

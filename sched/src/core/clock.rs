@@ -6,6 +6,6 @@ use crate::state::Clock;
 impl Core {
     /// How cluster time relates to wall time. All that the core tells is in cluster time, but for requests.
     pub fn clock(&self) -> &Clock {
-        &self.state.clock
+        &self.cluster.state.clock
     }
 }

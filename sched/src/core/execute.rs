@@ -6,6 +6,7 @@ use limo_model::{Attempt, Energy, JobEnd, JobId, Lease, NodeId, Power, Span, Sto
 
 use crate::apply;
 use crate::check::check;
+use crate::cluster::Cluster;
 use crate::options::RestRule;
 use crate::plan::{Plan, Start};
 use crate::policy::{policy, steer};
@@ -14,84 +15,85 @@ use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
 
 /// Makes, checks and executes one plan; whether another one could find more to do.
-pub(super) fn plan_once(state: &mut State, now: Time, round: &mut Round) -> bool {
-    if let Some(steered) = steer_once(state, now, round) {
+pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> bool {
+    if let Some(steered) = steer_once(cluster, now, round) {
         return steered;
     }
-    if state.queue.is_empty() && state.settings.options.rest == RestRule::Never {
+    if cluster.state.queue.is_empty() && cluster.state.settings.options.rest == RestRule::Never {
         // No job to start and no node that may go to sleep: whatever the policy, its plan would be empty.
-        (state.wake_at, state.index.memo) = (None, None);
-        state.spending.reserve(Energy::ZERO);
+        (cluster.state.wake_at, cluster.index.memo) = (None, None);
+        cluster.state.spending.reserve(Energy::ZERO);
         return false;
     }
-    state.index.shapes.count(&state.index.classes);
-    let mut plan = policy(state.settings.preset).plan(&View::new(state, now));
-    round.violations = check(&View::new(state, now), &plan);
+    cluster.index.shapes.count(&cluster.index.classes);
+    let mut plan = policy(cluster.state.settings.preset).plan(&View::new(cluster, now));
+    round.violations = check(&View::new(cluster, now), &plan);
     if !round.violations.is_empty() {
-        plan = rejected(state, &plan);
+        plan = rejected(&mut cluster.state, &plan);
     }
-    name_reservations(state, now, &mut plan);
+    name_reservations(cluster, now, &mut plan);
     let more = plan.is_followed();
     if more {
         plan.waits.clear();
         plan.sleeps.clear();
     }
-    state.wake_at = plan.wake_at;
-    state.spending.reserve(plan.reserved);
+    cluster.state.wake_at = plan.wake_at;
+    cluster.state.spending.reserve(plan.reserved);
     let memo = plan.memo.take();
-    execute(state, now, plan, round);
+    execute(cluster, now, plan, round);
     // What it knows, it knows for the time after what it starts.
-    state.index.memo = memo;
+    cluster.index.memo = memo;
     more
 }
 
 /// No policy says that a job waits for the sake of a reservation: to each of them there is no room for it.
-fn name_reservations(state: &State, now: Time, plan: &mut Plan) {
+fn name_reservations(cluster: &Cluster, now: Time, plan: &mut Plan) {
     for (id, wait) in plan.waits.iter_mut().chain(&mut plan.refusals) {
-        let Some(job) = state.jobs.get(*id).filter(|_| matches!(wait, Wait::NoNode | Wait::Resources { .. })) else {
+        let Some(job) = cluster.state.jobs.get(*id).filter(|_| matches!(wait, Wait::NoNode | Wait::Resources { .. }))
+        else {
             continue;
         };
-        if let Some(reserved) = apply::reason(state, now, &job.request) {
+        if let Some(reserved) = apply::reason(cluster, now, &job.request) {
             *wait = reserved;
         }
     }
 }
 
 /// Changes something about jobs that run, where that is to be done. `None` where nothing is, or what was planned must not be.
-fn steer_once(state: &mut State, now: Time, round: &mut Round) -> Option<bool> {
-    let plan = steer(&View::new(state, now))?;
-    let violations = check(&View::new(state, now), &plan);
+fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<bool> {
+    let plan = steer(&View::new(cluster, now))?;
+    let violations = check(&View::new(cluster, now), &plan);
     if !violations.is_empty() {
         if round.violations.is_empty() {
-            state.sums.rejected_plans += 1;
+            cluster.state.sums.rejected_plans += 1;
         }
         round.violations = violations;
         return None;
     }
-    state.index.memo = None;
+    cluster.index.memo = None;
     let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
     for (unit, cap) in plan.caps {
-        let Some(node) = state.node(unit.node) else { continue };
+        let Some(node) = cluster.state.node(unit.node) else { continue };
         let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
         if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
             *of = cap;
         }
     }
     for (node, caps) in nodes {
-        hold_at(state, now, (node, caps), round);
+        hold_at(cluster, now, (node, caps), round);
     }
     for job in plan.suspends {
-        apply::suspend(state, now, job);
-        round.commands.extend(attempt_of(state, job).map(|attempt| Command::Suspend { job, attempt }));
+        apply::suspend(cluster, now, job);
+        round.commands.extend(attempt_of(&cluster.state, job).map(|attempt| Command::Suspend { job, attempt }));
     }
     for job in plan.resumes {
-        apply::resume(state, now, job);
-        round.commands.extend(attempt_of(state, job).map(|attempt| Command::Resume { job, attempt }));
+        apply::resume(cluster, now, job);
+        round.commands.extend(attempt_of(&cluster.state, job).map(|attempt| Command::Resume { job, attempt }));
     }
-    let (draw, high) = (state.sums.draw, state.settings.limits.band(now).high());
+    let (draw, high) = (cluster.state.sums.draw, cluster.state.settings.limits.band(now).high());
     for job in plan.requeues {
         let why = StopReason::Requeued { draw, high };
-        let attempt = apply::requeue(state, job, why.clone());
+        let attempt = apply::requeue(cluster, job, why.clone());
         round.commands.extend(attempt.map(|attempt| Command::Stop { job, attempt, why }));
     }
     Some(true)
@@ -102,8 +104,8 @@ fn attempt_of(state: &State, job: JobId) -> Option<Attempt> {
 }
 
 /// Holds the units of a node at other caps, and says so.
-fn hold_at(state: &mut State, now: Time, (node, caps): (NodeId, Vec<Option<Power>>), round: &mut Round) {
-    let generation = apply::hold_at(state, now, node, caps.clone());
+fn hold_at(cluster: &mut Cluster, now: Time, (node, caps): (NodeId, Vec<Option<Power>>), round: &mut Round) {
+    let generation = apply::hold_at(cluster, now, node, caps.clone());
     round.commands.push(Command::Cap { node, generation, caps });
 }
 
@@ -125,69 +127,69 @@ fn rejected(state: &mut State, plan: &Plan) -> Plan {
 }
 
 /// Turns an accepted plan into state and commands.
-fn execute(state: &mut State, now: Time, plan: Plan, round: &mut Round) {
+fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
     for start in plan.starts {
-        begin(state, now, start, round);
+        begin(cluster, now, start, round);
     }
     for (id, wait) in plan.refusals {
-        apply::dequeue(state, id);
-        let Some(job) = state.jobs.remove(id) else { continue };
+        apply::dequeue(cluster, id);
+        let Some(job) = cluster.state.jobs.remove(id) else { continue };
         let end = JobEnd::Refused { wait };
-        apply::over(state, now, (id, &job.request), &end);
-        state.finished.push(Finished::before_start(id, &job, now, end));
+        apply::over(cluster, now, (id, &job.request), &end);
+        cluster.state.finished.push(Finished::before_start(id, &job, now, end));
     }
     let mut arrays = BTreeSet::new();
     for (id, wait) in plan.waits {
-        state.index.untold.remove(id);
-        if tell(state, id, &wait) && state.array_of(id).is_none() {
+        cluster.index.untold.remove(id);
+        if tell(&mut cluster.state, id, &wait) && cluster.state.array_of(id).is_none() {
             round.waits.push((id, wait));
             continue;
         }
         // Why its first task waits is said of the array; the others only wait for the same a little longer. One that is held
         // itself was told that.
-        if let Some((own, _)) = state.array_of(id)
-            && !state.blocked.contains(own)
+        if let Some((own, _)) = cluster.state.array_of(id)
+            && !cluster.state.blocked.contains(own)
             && arrays.insert(own)
-            && tell(state, own, &wait)
+            && tell(&mut cluster.state, own, &wait)
         {
             round.waits.push((own, wait));
         }
     }
     if !plan.sleeps.is_empty() {
         for (first, count) in &plan.sleeps {
-            (first.0..first.0 + count).for_each(|node| apply::switch(state, now, NodeId(node), Sleep::GoingDown));
+            (first.0..first.0 + count).for_each(|node| apply::switch(cluster, now, NodeId(node), Sleep::GoingDown));
         }
         round.commands.push(Command::Sleep { nodes: plan.sleeps });
     }
 }
 
 /// A unit that a job is put on alone gets the job's cap, or none; one that it shares has it already.
-fn hold_new(state: &mut State, now: Time, placement: &[limo_model::Part], round: &mut Round) {
+fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], round: &mut Round) {
     // Where no unit is capped and none is to be, nothing changes, however many nodes the job has.
-    if state.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {
+    if cluster.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {
         return;
     }
     let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
     for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
-        let Some(node) = state.node(unit.node).filter(|node| node.cap(unit.unit) != cap) else { continue };
+        let Some(node) = cluster.state.node(unit.node).filter(|node| node.cap(unit.unit) != cap) else { continue };
         let caps = nodes.entry(unit.node).or_insert_with(|| node.caps().1);
         if let Some(of) = caps.get_mut(usize::from(unit.unit)) {
             *of = cap;
         }
     }
     for (node, caps) in nodes {
-        hold_at(state, now, (node, caps), round);
+        hold_at(cluster, now, (node, caps), round);
     }
 }
 
-fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
-    apply::dequeue(state, start.job);
-    hold_new(state, now, &start.placement, round);
-    let Some(job) = state.jobs.get_mut(start.job) else { return };
+fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
+    apply::dequeue(cluster, start.job);
+    hold_new(cluster, now, &start.placement, round);
+    let Some(job) = cluster.state.jobs.get_mut(start.job) else { return };
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
     let alone = job.request.exclusive;
-    let lease = state.settings.lease.filter(|_| job.request.may_requeue);
+    let lease = cluster.state.settings.lease.filter(|_| job.request.may_requeue);
     let lease = lease.map(|lease| Lease { grace: job.request.kill_grace.unwrap_or(lease.grace), ..lease });
     let assignment = Assignment {
         attempt,
@@ -202,11 +204,11 @@ fn begin(state: &mut State, now: Time, start: Start, round: &mut Round) {
         alone,
         lease,
     };
-    state.active.insert(start.job);
-    apply::take(state, now, start.job, &assignment);
-    apply::placed(state, now, start.job, &assignment);
-    let sleeping = apply::wake(state, now, &assignment.placement);
-    apply::with_times(state, start.job, |job| job.phase = Phase::Starting(assignment));
+    cluster.state.active.insert(start.job);
+    apply::take(cluster, now, start.job, &assignment);
+    apply::placed(cluster, now, start.job, &assignment);
+    let sleeping = apply::wake(cluster, now, &assignment.placement);
+    apply::with_times(cluster, start.job, |job| job.phase = Phase::Starting(assignment));
     if !sleeping.is_empty() {
         round.commands.push(Command::Wake { nodes: sleeping });
     }

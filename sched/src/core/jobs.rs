@@ -7,7 +7,7 @@ use crate::state::Job;
 
 impl Core {
     pub fn job(&self, job: JobId) -> Option<&Job> {
-        self.state.jobs.get(job).map(Box::as_ref)
+        self.cluster.state.jobs.get(job).map(Box::as_ref)
     }
 
     /// Jobs that are not over, in order of submission.
@@ -17,6 +17,6 @@ impl Core {
 
     /// The same, from this number on. Reaching it costs nothing.
     pub fn jobs_from(&self, from: JobId) -> impl Iterator<Item = (JobId, &Job)> {
-        self.state.jobs.iter_from(from).map(|(id, job)| (id, &**job))
+        self.cluster.state.jobs.iter_from(from).map(|(id, job)| (id, &**job))
     }
 }

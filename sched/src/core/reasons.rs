@@ -11,7 +11,7 @@ use crate::state::{Array, Job, Phase};
 impl Core {
     /// Counts the jobs that wait, with the tasks of arrays in place of the arrays, also those that are not jobs yet.
     pub fn waiting_tasks(&self) -> u64 {
-        let state = &self.state;
+        let state = &self.cluster.state;
         let blocked = state.arrays.keys().filter(|own| state.blocked.contains(**own)).count();
         let coming: u64 = state.arrays.values().map(|array| u64::from(array.left())).sum();
         (self.waiting() - blocked) as u64 + coming
@@ -25,9 +25,9 @@ impl Core {
         }
         match told {
             Some(wait) => Some(self.still(now, id, wait.clone())),
-            None if self.state.blocked.contains(id) => self.blocked_by(now, id),
+            None if self.cluster.state.blocked.contains(id) => self.blocked_by(now, id),
             // A round tells all jobs that it looks at.
-            None => Some(Wait::Depth { depth: self.state.settings.options.depth }),
+            None => Some(Wait::Depth { depth: self.cluster.state.settings.options.depth }),
         }
     }
 
@@ -48,10 +48,11 @@ impl Core {
             // That job no longer waits: now the first of the queue must not be delayed.
             Wait::Behind { .. } => self.behind_the_first(id),
             Wait::Reservation { reservation, .. } => {
-                let from = self.state.reservations.get(&reservation).map(|of| of.from).filter(|from| *from > now);
+                let from =
+                    self.cluster.state.reservations.get(&reservation).map(|of| of.from).filter(|from| *from > now);
                 Wait::Reservation { reservation, from }
             }
-            Wait::Reserved { reservation, .. } if !self.state.reservations.contains_key(&reservation) => {
+            Wait::Reserved { reservation, .. } if !self.cluster.state.reservations.contains_key(&reservation) => {
                 Wait::Resources { until: None }
             }
             Wait::Quota(_) => self.blocked_by(now, id).unwrap_or(wait),
@@ -63,20 +64,20 @@ impl Core {
     /// Returns what keeps a job out of the queue, or the last task of an array.
     fn blocked_by(&self, now: Time, id: JobId) -> Option<Wait> {
         let last_task = || Some(Array::job_at(id, self.array(id)?.made.checked_sub(1)?));
-        obstacle(&self.state, now, id).or_else(|| obstacle(&self.state, now, last_task()?))
+        obstacle(&self.cluster, now, id).or_else(|| obstacle(&self.cluster, now, last_task()?))
     }
 
     /// Returns true if by the last round as many nodes as the job needs have free what it needs; false if that is not counted.
     fn has_room(&self, id: JobId) -> bool {
-        if self.state.settings.preset.parts().takes_whole_units() || !self.state.index.capped.is_empty() {
+        if self.cluster.state.settings.preset.parts().takes_whole_units() || !self.cluster.index.capped.is_empty() {
             return false;
         }
-        let shape = self.job(id).and_then(|job| Some((self.state.index.shapes.find(&job.request)?, job)));
+        let shape = self.job(id).and_then(|job| Some((self.cluster.index.shapes.find(&job.request)?, job)));
         shape.is_some_and(|(shape, job)| !shape.is_picky && shape.room() >= job.request.nodes.get())
     }
 
     fn behind_the_first(&self, id: JobId) -> Wait {
-        match self.state.queue.iter().next().filter(|first| *first != id) {
+        match self.cluster.state.queue.iter().next().filter(|first| *first != id) {
             Some(job) => Wait::Behind { job, until: None },
             None => Wait::Resources { until: None },
         }
@@ -86,20 +87,20 @@ impl Core {
     fn reached_limit(&self, id: JobId, array: &Array) -> Option<u32> {
         let limit = array.tasks.limit()?.get();
         let is_reached = array.left() > 0 && array.waiting == 0 && array.live() >= limit;
-        (is_reached && !self.state.blocked.contains(id)).then_some(limit)
+        (is_reached && !self.cluster.state.blocked.contains(id)).then_some(limit)
     }
 
     /// The draw without jobs: idle draw, or less if less is measured; zero if nodes may sleep.
     fn floor(&self) -> Power {
-        match self.state.settings.options.rest {
-            RestRule::Never => self.idle().min(self.state.sums.draw),
+        match self.cluster.state.settings.options.rest {
+            RestRule::Never => self.idle().min(self.cluster.state.sums.draw),
             RestRule::Idle(_) | RestRule::IdleInBudget(_) => Power::ZERO,
         }
     }
 
     /// The most that the limits leave for jobs, from now on.
     fn most_left(&self, now: Time) -> Power {
-        let limits = &self.state.settings.limits;
+        let limits = &self.cluster.state.settings.limits;
         let later = limits.bands(now).map(|(_, band)| band.high());
         self.left_of(later.fold(limits.band(now).high(), Power::max))
     }
@@ -110,7 +111,7 @@ impl Core {
 
     /// Returns true if the limits of no known time leave so much.
     fn never_leaves(&self, now: Time, needs: Power) -> bool {
-        let (settings, limits) = (&self.state.settings, &self.state.settings.limits);
+        let (settings, limits) = (&self.cluster.state.settings, &self.cluster.state.settings.limits);
         let leaves = |high: Power| needs <= self.left_of(high);
         settings.preset.parts().heeds_upper_limit()
             // Algorithm 3.3 of limo-2018 starts a job below the lower limit, whatever the upper one says.

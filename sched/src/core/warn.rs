@@ -2,14 +2,14 @@
 
 use limo_model::Time;
 
+use crate::cluster::Cluster;
 use crate::round::Command;
-use crate::state::State;
 
-pub(super) fn warnings(state: &mut State, now: Time) -> Vec<Command> {
+pub(super) fn warnings(cluster: &mut Cluster, now: Time) -> Vec<Command> {
     let mut commands = Vec::new();
-    while let Some((at, id)) = state.index.warnings.first().copied().filter(|(at, _)| *at <= now) {
-        state.index.warnings.remove(&(at, id));
-        let Some(job) = state.jobs.get_mut(id) else { continue };
+    while let Some((at, id)) = cluster.index.warnings.first().copied().filter(|(at, _)| *at <= now) {
+        cluster.index.warnings.remove(&(at, id));
+        let Some(job) = cluster.state.jobs.get_mut(id) else { continue };
         let Some(warning) = job.request.warning else { continue };
         if let Some((assignment, running)) = job.running_mut() {
             running.warned = true;

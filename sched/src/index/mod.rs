@@ -87,15 +87,6 @@ pub(crate) struct Index {
     pub users: Option<Users>,
 }
 
-/// It follows from the rest of the state, so it is never what tells two states apart.
-impl PartialEq for Index {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Index {}
-
 impl Index {
     /// Of a state that came without one.
     pub fn of(state: &State, now: Time) -> Self {

@@ -27,7 +27,7 @@ use super::limo;
 use crate::apply::{draw_at, draw_if_on, is_reserved};
 use crate::options::Preempt;
 use crate::plan::Plan;
-use crate::state::{Job, Node, Phase, State};
+use crate::state::{Job, Node, Phase};
 use crate::view::View;
 
 /// A unit with jobs that run.
@@ -43,23 +43,23 @@ struct Held {
 }
 
 /// Whether [`steer`] could find something to do, now or later.
-fn concerns(state: &State) -> bool {
-    let index = &state.index;
+fn concerns(view: &View<'_>) -> bool {
+    let (state, index) = (view.state(), view.index());
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
     held || (state.settings.preset.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
 }
 
 /// What to do about running jobs; `None` where nothing is to be done.
 pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
-    let (state, options) = (view.state(), view.options());
-    if !concerns(state) {
+    let options = view.options();
+    if !concerns(view) {
         return None;
     }
     let mut plan = Plan::default();
     lift_idle(view, &mut plan);
     if !view.preset().parts().steers() || options.preempt == Preempt::Nothing {
         // Whatever was held down goes on as it was started.
-        plan.resumes.extend(&state.index.suspended);
+        plan.resumes.extend(&view.index().suspended);
         let_go(view, &mut plan);
         return Some(plan).filter(Plan::steers);
     }
@@ -79,17 +79,17 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
 /// When something can be done about running jobs without any event.
 pub(crate) fn look_again(view: &View<'_>) -> Option<Time> {
     let (state, options, now) = (view.state(), view.options(), view.now());
-    if !concerns(state) {
+    if !concerns(view) {
         return None;
     }
     let mut times: Vec<Time> = view.limits().bands(now).map(|(at, _)| at - options.steer_lead).collect();
-    if !state.index.suspended.is_empty() || !state.index.capped.is_empty() {
-        for job in state.index.suspended.iter().filter_map(|id| state.jobs.get(*id)) {
+    if !view.index().suspended.is_empty() || !view.index().capped.is_empty() {
+        for job in view.index().suspended.iter().filter_map(|id| state.jobs.get(*id)) {
             if let Phase::Suspended(_, _, since) = &job.phase {
                 times.extend([*since + options.least_off, pressed_at(view, job, *since)]);
             }
         }
-        let nodes = state.index.capped.iter().filter_map(|id| view.node(*id));
+        let nodes = view.index().capped.iter().filter_map(|id| view.node(*id));
         times.extend(nodes.map(|node| node.caps.changed + options.least_off));
         times.extend(view.limits().next_change(now));
         times.extend(view.prices().and_then(|prices| prices.next_change(now)));
@@ -268,7 +268,7 @@ fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
 /// A job on a reserved node is reckoned to be off it in time.
 fn may_stand_still(view: &View<'_>, job: &Job) -> bool {
     let placement = job.assignment().map(|assignment| assignment.placement.as_slice()).unwrap_or_default();
-    !placement.iter().flat_map(|part| part.nodes()).any(|node| is_reserved(view.state(), node))
+    !placement.iter().flat_map(|part| part.nodes()).any(|node| is_reserved(view.cluster(), node))
 }
 
 /// Those of the running jobs for which `may` holds that have to give way, so that `left` watts are given.
@@ -374,7 +374,7 @@ impl Held {
 fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> {
     let (state, options, now) = (view.state(), view.options(), view.now());
     let mut jobs: Vec<_> = Vec::new();
-    for (id, job) in state.index.suspended.iter().filter_map(|id| Some((*id, &**state.jobs.get(*id)?))) {
+    for (id, job) in view.index().suspended.iter().filter_map(|id| Some((*id, &**state.jobs.get(*id)?))) {
         let Phase::Suspended(assignment, _, since) = &job.phase else { continue };
         let pressed = pressed_at(view, job, *since) <= now;
         let rests = now - *since < options.least_off || (is_held && !pressed);

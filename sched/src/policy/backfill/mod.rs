@@ -302,7 +302,7 @@ impl<'a> Desk<'a> {
 
 /// Whether reservations keep a job from running now, whatever is free.
 fn is_kept_away(view: &View<'_>, job: &Job) -> bool {
-    crate::apply::reason(view.state(), view.now(), &job.request).is_some()
+    crate::apply::reason(view.cluster(), view.now(), &job.request).is_some()
 }
 
 /// What is expected of a job on a placement: its walltime, and the time to wake its nodes before it. Its draw is the sum

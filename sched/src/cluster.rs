@@ -1,0 +1,47 @@
+//! The recorded state with its index: events and executed plans change both.
+
+mod requests;
+
+use limo_model::{JobId, Meter, NodeId, Time};
+
+use crate::index::Index;
+use crate::state::State;
+
+use requests::Requests;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Cluster {
+    pub state: State,
+    pub index: Index,
+    /// What jobs ask for, of which equal ones are one.
+    pub requests: Requests,
+}
+
+impl Cluster {
+    /// With the index of a state that comes without one.
+    pub fn of(mut state: State, now: Time) -> Self {
+        let mut requests = Requests::default();
+        let jobs: Vec<JobId> = state.jobs.iter().map(|(id, _)| id).collect();
+        for id in jobs {
+            if let Some(job) = state.jobs.get_mut(id) {
+                job.request = requests.share(&job.request);
+            }
+        }
+        let index = Index::of(&state, now);
+        Self { state, index, requests }
+    }
+
+    /// Active jobs with a part on `node`. Nodes without a meter have no list of their own: every active job is looked at.
+    pub fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
+        let metered = self.state.node(node).is_some_and(|node| node.spec.meter != Meter::None);
+        if metered {
+            let (first, last) = ((node, JobId(0)), (node, JobId(u64::MAX)));
+            return self.index.occupants.range(first..=last).map(|(_, job)| *job).collect();
+        }
+        let is_on = |id: &JobId| {
+            let assignment = self.state.jobs.get(*id).and_then(|job| job.assignment());
+            assignment.is_some_and(|assignment| assignment.placement.iter().any(|part| part.is_on(node)))
+        };
+        self.state.active.iter().filter(is_on).collect()
+    }
+}
