@@ -6,83 +6,14 @@ mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Energy, JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitKind, Wait, nodes, width};
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use limo_model::{JobId, Memory, NodeId, Part, Power, UnitId, UnitKind, nodes, width};
 
-use crate::apply::{allows_node, allows_unit, bar, cores_on, obstacle, units_wanted};
+use crate::apply::{bar, obstacle};
+use crate::facts::{allows_node, allows_unit, cores_on, units_wanted};
 use crate::index::Classes;
-use crate::plan::{Plan, Start};
+use crate::plan::{Plan, Start, Violation};
 use crate::state::{Job, Node, Phase, Sleep};
 use crate::view::View;
-
-/// A rule that a plan breaks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
-#[serde(rename_all = "snake_case")]
-pub enum Violation {
-    #[error("job {job} is not waiting")]
-    NotWaiting { job: JobId },
-    #[error("job {job} is in the plan more than once")]
-    Twice { job: JobId },
-    #[error("job {job} is neither started nor told why it waits")]
-    NoReason { job: JobId },
-    #[error("job {job} is refused though it did not ask to start at once")]
-    RefusedPatient { job: JobId },
-    #[error("job {job} asked to start at once and is made to wait")]
-    ImmediateWaits { job: JobId },
-    #[error("job {job} is started on no unit")]
-    NoPart { job: JobId },
-    #[error("job {job} is put on a unit that does not exist")]
-    NoUnit { job: JobId },
-    #[error("job {job} is put on a node that takes no jobs")]
-    NodeUnavailable { job: JobId },
-    #[error("job {job} is put where it must not run")]
-    NotAllowed { job: JobId },
-    #[error("job {job} gets {nodes} nodes and not what it asked for")]
-    Nodes { job: JobId, nodes: u32 },
-    #[error("job {job} gets {cores} cores and not what it asked for")]
-    Cores { job: JobId, cores: u32 },
-    #[error("job {job} gets {memory} of memory and not what it asked for")]
-    Memory { job: JobId, memory: Memory },
-    #[error("job {job} gets a cap of {cap}, which its unit does not obey")]
-    Cap { job: JobId, cap: Power },
-    #[error("{cores} cores of a unit with {total} would be taken")]
-    CoresTaken { unit: UnitId, cores: u32, total: u32 },
-    #[error("{memory} of a node with {total} would be taken")]
-    MemoryTaken { node: NodeId, memory: Memory, total: Memory },
-    #[error("two jobs would share an accelerator")]
-    AcceleratorShared { unit: UnitId },
-    #[error("the draw would be {draw}: the upper limit is {high}")]
-    UpperLimit { draw: Power, high: Power },
-    #[error("the estimated draw would be {draw}: the budget is released at {rate}")]
-    ReleaseRate { draw: Power, rate: Power },
-    #[error("the budget would be overspent by {missing} at {} ms", at.unix_ms())]
-    Overspent { missing: Energy, at: Time },
-    #[error("a cap of {cap} is set on a unit that does not obey it")]
-    UnitCap { unit: UnitId, cap: Power },
-    #[error("job {job} shares a unit that is held at another cap than it asks for")]
-    SharedCap { job: JobId },
-    #[error("job {job} is suspended or requeued, and does not run or may not be")]
-    NotPreemptible { job: JobId },
-    #[error("job {job} is resumed and not suspended")]
-    NotSuspended { job: JobId },
-    #[error("a node is sent to sleep that is not awake, has jobs, or knows no sleep")]
-    CannotSleep { node: NodeId },
-    #[error("the plan wants to be asked again at {} ms, which is not after now", at.unix_ms())]
-    WakeInPast { at: Time },
-    #[error("job {job} may not run yet: {}", wait.kind())]
-    NotEligible { job: JobId, wait: Wait },
-    #[error("job {job} is put on a node that is reserved ({reservation}) before it would be over")]
-    Reserved { job: JobId, reservation: String },
-    #[error("job {job} gets another cap on some of its nodes")]
-    UnevenCaps { job: JobId },
-    #[error("job {job} gets a node more than once")]
-    NodeTwice { job: JobId },
-    #[error("job {job} asked for its nodes alone, and another one is there")]
-    NotAlone { job: JobId },
-    #[error("job {job} does not get as many accelerators of one type on each of its nodes as it asked for")]
-    Accelerators { job: JobId },
-}
 
 /// Every rule that `plan` breaks; empty for a plan that may be executed.
 pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Violation> {

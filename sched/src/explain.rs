@@ -4,7 +4,7 @@ use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId, Wait};
 
 use crate::apply::bar;
 use crate::core::Core;
-use crate::estimate::{Known, Looked};
+use crate::facts::{Known, Looked};
 use crate::policy::{Weighed, weigh};
 use crate::round::Command;
 use crate::timeline::{Respect, Timeline};
@@ -100,11 +100,11 @@ impl Core {
     /// Tries a request on a copy of the state.
     ///
     /// # Errors
-    /// [`crate::Refused`] where it would not be accepted.
-    pub fn dry_run(&self, now: limo_model::Time, request: &Request) -> Result<Prospect, crate::Refused> {
+    /// [`crate::refused::Refused`] where it would not be accepted.
+    pub fn dry_run(&self, now: limo_model::Time, request: &Request) -> Result<Prospect, crate::refused::Refused> {
         let mut copy = self.clone();
         let job: JobId = copy.next_job();
-        copy.apply(now, &crate::Event::Submitted { job, request: Box::new(request.clone()) })?;
+        copy.apply(now, &crate::event::Event::Submitted { job, request: Box::new(request.clone()) })?;
         let round = copy.round(now);
         let start = round.commands.iter().find_map(|command| match command {
             Command::Start { job: id, placement, estimate, .. } if *id == job => {

@@ -9,9 +9,9 @@ pub mod budget;
 mod check;
 mod cluster;
 mod core;
-mod estimate;
 mod event;
 mod explain;
+mod facts;
 mod fairshare;
 mod index;
 mod mode;
@@ -27,13 +27,13 @@ mod timeline;
 mod view;
 
 pub use account::{Bill, cost_of};
-pub use check::{Violation, check};
+pub use check::check;
 pub use core::Core;
 pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};
 pub use options::{Allocation, Horizon, Options, Preempt, PriceRule, RestRule};
-pub use plan::{Plan, Start};
-pub use policy::{Memo, Policy, Weighed, policy};
+pub use plan::{Plan, Start, Violation};
+pub use policy::Weighed;
 pub use refused::Refused;
 pub use round::{Account, Command, Finished, Round};
 pub use state::{

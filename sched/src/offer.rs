@@ -2,8 +2,8 @@
 
 use limo_model::{Request, UnitKind};
 
-use crate::apply::{allows_node, allows_unit};
 use crate::core::Core;
+use crate::facts::{allows_node, allows_unit};
 
 impl Core {
     /// Of each node that the job may use: the cores that it has for it, all of them free. An accelerator, which is taken

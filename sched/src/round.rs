@@ -6,7 +6,7 @@ use limo_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::check::Violation;
+use crate::plan::Violation;
 
 /// The result of one run of the policy over all that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::round::Finished;
 use crate::structure::{JobMap, JobSet, Queue};
 
+pub(crate) use array::array_of;
 pub use array::{Array, Ended};
 pub use clock::Clock;
 pub use job::{Assignment, Job, Phase, Running};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use limo_model::{Band, JobId, NodeId, Part, Power, Span, Time, UnitId};
 
-use crate::apply::units_like;
+use crate::facts::units_like;
 use crate::view::{Choice, View};
 use bounds::Bounds;
 use draw::Draw;

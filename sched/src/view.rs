@@ -5,9 +5,10 @@ use limo_model::{
     UnitId, UnitSpec,
 };
 
-use crate::apply::{allows_node, allows_unit, bar, cores_on, may_be_denied, units_like, units_wanted};
+use crate::apply::bar;
 use crate::cluster::Cluster;
-use crate::estimate::{Known, Looked, under_cap};
+use crate::facts::{Known, Looked, under_cap};
+use crate::facts::{allows_node, allows_unit, cores_on, may_be_denied, units_like, units_wanted};
 use crate::index::Index;
 use crate::options::Options;
 use crate::state::{Clock, Job, Node, Settings, State};

@@ -1,6 +1,5 @@
 //! Arrays: their tasks become jobs as their turn comes, and are counted as they end.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use limo_model::{JobEnd, JobId, Outcome, Request, Tasks, Time};
@@ -32,30 +31,6 @@ pub(super) fn submitted(
     Ok(())
 }
 
-/// The array that a job is a task of.
-pub(crate) fn array_of(arrays: &BTreeMap<JobId, Array>, job: JobId) -> Option<(JobId, &Array)> {
-    let (own, array) = arrays.range(..job).next_back()?;
-    array.place_of(*own, job).map(|_| (*own, array))
-}
-
-impl State {
-    /// Whether a task will become a job.
-    pub fn is_coming(&self, job: JobId) -> bool {
-        let coming = |(own, array): (JobId, &Array)| Some(array.is_coming(array.place_of(own, job)?));
-        self.array_of(job).and_then(coming).unwrap_or(false)
-    }
-
-    /// The array that a job is a task of, and its number.
-    pub(crate) fn array_of(&self, job: JobId) -> Option<(JobId, &Array)> {
-        array_of(&self.arrays, job)
-    }
-
-    pub(crate) fn array_of_mut(&mut self, job: JobId) -> Option<(JobId, &mut Array)> {
-        let (own, array) = self.arrays.range_mut(..job).next_back()?;
-        array.place_of(*own, job).map(|_| (*own, array))
-    }
-}
-
 /// Makes jobs of the tasks whose turn it may be now; of an array of which some have started, or none was made yet.
 pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
     for own in std::mem::take(&mut cluster.index.hungry) {
@@ -80,7 +55,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
             cluster.state.jobs.insert(id, Box::new(task.clone()));
             if cluster.state.queue.last().is_some_and(|last| last > id) {
                 // Others behind it were looked at already.
-                cluster.index.memo = None;
+                cluster.index.cache = None;
             }
             enqueue(cluster, now, id);
             // The next one is made when there is room for this one.

@@ -124,7 +124,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, id: JobId, done: impl FnOn
         cluster.index.hungry.extend(cluster.state.array_of(id).map(|(own, _)| own));
     }
     // It may be before others in the queue.
-    cluster.index.memo = None;
+    cluster.index.cache = None;
     cluster.state.dirty = true;
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopReason, Time, Usage};
 
-use super::fits::check_request;
 use super::nodes::{self, release};
+use super::possible::check_request;
 use super::{arrays, eligible, lost, quota, rank, reservations, runs};
 use crate::cluster::Cluster;
-use crate::estimate::Known;
+use crate::facts::Known;
 use crate::refused::Refused;
 use crate::round::{Account, Finished};
 use crate::state::{Assignment, Job, Phase, Running, State};
@@ -175,7 +175,7 @@ pub(crate) fn with_times(cluster: &mut Cluster, id: JobId, change: impl FnOnce(&
     change(job);
     cluster.index.note_times(id, job);
     if job.estimated_end() != before {
-        cluster.index.memo = None;
+        cluster.index.cache = None;
     }
 }
 

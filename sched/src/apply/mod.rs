@@ -3,12 +3,12 @@
 mod arrays;
 mod clock;
 mod eligible;
-mod fits;
 mod jobs;
 mod known;
 mod lost;
 mod nodes;
 mod parts;
+mod possible;
 mod quota;
 mod rank;
 mod reservations;
@@ -25,18 +25,16 @@ use crate::event::Event;
 use crate::refused::Refused;
 use crate::state::{Clock, Sleep};
 
-pub(crate) use arrays::{array_of, count_tasks, make_tasks};
+pub(crate) use arrays::{count_tasks, make_tasks};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
-pub(crate) use fits::{
-    allows_node, allows_unit, check_request, cores_on, first_fit, may_be_denied, units_like, units_wanted,
-};
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take, wake};
+pub(crate) use possible::check_request;
 pub(crate) use quota::{next_turn, placed, turn};
 pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
-pub(crate) use reservations::{bar, is_reserved, note, reason};
-pub(crate) use steer::{check_requeue, draw_at, draw_if_on, hold_at, requeue, resume, suspend};
+pub(crate) use reservations::{bar, is_reserved, reason};
+pub(crate) use steer::{check_requeue, hold_at, requeue, resume, suspend};
 
 pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(), Refused> {
     match event {
@@ -107,7 +105,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
     }?;
     // What begins as planned takes nothing away from what the last plan found.
     if !matches!(event, Event::Started { .. }) {
-        cluster.index.memo = None;
+        cluster.index.cache = None;
     }
     cluster.state.dirty = true;
     Ok(())

@@ -15,7 +15,7 @@ pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
     let stale_after = cluster.state.settings.options.stale_after;
     while let Some((at, id)) = cluster.index.readings.first().copied().filter(|(at, _)| now - *at > stale_after) {
         cluster.index.readings.remove(&(at, id));
-        cluster.index.memo = None;
+        cluster.index.cache = None;
         hide_jobs(cluster, id, now);
         if let Some(node) = cluster.state.node_mut(id) {
             node.reading = None;
@@ -80,7 +80,7 @@ pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
 fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
         cluster.index.classes.refresh(node, now);
-        cluster.index.memo = None;
+        cluster.index.cache = None;
     }
 }
 
@@ -220,14 +220,15 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
         None => enter(cluster, now, spec),
     };
     renew(cluster, id, now);
-    let mut index = std::mem::take(&mut cluster.index);
-    index.memo = None;
-    let moved = index.classes.place(&cluster.state.nodes[id.0 as usize], now);
-    if index.classes.len() != kinds {
-        index.queue_again(&cluster.state);
+    cluster.index.cache = None;
+    let moved = cluster.index.classes.place(&cluster.state.nodes[id.0 as usize], now);
+    if cluster.index.classes.len() != kinds {
+        cluster.index.queue_again(&cluster.state);
     }
     // Places in classes must follow from the nodes alone, not from what they once were.
-    cluster.index = if moved { Index::of(&cluster.state, now) } else { index };
+    if moved {
+        cluster.index = Index::of(&cluster.state, now);
+    }
     Ok(())
 }
 

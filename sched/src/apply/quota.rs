@@ -4,9 +4,10 @@
 
 use limo_model::{Energy, JobId, OverQuota, Quota, Quotas, Request, Time, Wait};
 
-use super::{allows_unit, cores_on, eligible, jobs, units_wanted};
+use super::{eligible, jobs};
 use crate::cluster::Cluster;
-use crate::estimate::{Known, estimate};
+use crate::facts::{Known, estimate};
+use crate::facts::{allows_unit, cores_on, units_wanted};
 use crate::index::Users;
 use crate::refused::Refused;
 use crate::state::{Assignment, Charge, Clock, Job, Phase, State, Used};

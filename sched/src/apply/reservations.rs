@@ -7,9 +7,9 @@
 
 use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
-use super::fits::{allows_node, fits_node};
 use crate::cluster::Cluster;
-use crate::index::{Index, begin_of};
+use crate::facts::{allows_node, fits_node};
+use crate::index::begin_of;
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, State};
 
@@ -196,7 +196,7 @@ pub(super) fn pass(cluster: &mut Cluster, now: Time) {
     if due {
         cluster.state.boundaries_seen = Some(now);
         cluster.state.dirty = true;
-        cluster.index.memo = None;
+        cluster.index.cache = None;
         let before = cluster.state.reservations.len();
         cluster.state.reservations.retain(|_, of| of.until > now);
         if cluster.state.reservations.len() != before {
@@ -215,18 +215,6 @@ pub(super) fn moved(state: &mut State, now: Time, later: Span) {
 /// Finds again what follows from the reservations.
 fn renew(cluster: &mut Cluster, now: Time) {
     cluster.state.boundaries_seen = (!cluster.state.reservations.is_empty()).then_some(now);
-    note(&mut cluster.index, &cluster.state);
+    cluster.index.note_reservations(&cluster.state);
     cluster.index.queue_again(&cluster.state);
-}
-
-/// Which nodes are reserved, and when that changes.
-pub(crate) fn note(index: &mut Index, state: &State) {
-    index.reserved.clear();
-    index.boundaries.clear();
-    let is_ahead = |at: &Time| state.boundaries_seen.is_none_or(|seen| *at > seen);
-    for (name, of) in &state.reservations {
-        let nodes = of.nodes.iter().filter_map(|node| index.names.get(node));
-        index.reserved.extend(nodes.map(|node| (*node, name.clone())));
-        index.boundaries.extend([of.from, of.until].into_iter().filter(is_ahead));
-    }
 }

@@ -1,11 +1,11 @@
 //! What changes about jobs while they run: caps, suspension, requeueing, and what readings say of their draw.
 
-use limo_model::{Attempt, Estimate, JobId, NodeId, Part, Power, Request, Span, StopReason, Time};
+use limo_model::{Attempt, JobId, NodeId, Part, Power, Request, Span, StopReason, Time};
 
 use super::jobs::with_times;
 use super::nodes::{charge, renew, settle_cluster};
 use crate::cluster::Cluster;
-use crate::estimate::{Known, under_cap};
+use crate::facts::{draw_at, draw_if_on, expected};
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Job, Phase, Running, State};
 
@@ -72,18 +72,6 @@ fn pace(cluster: &mut Cluster, now: Time, (id, part): (JobId, Part), (old, new):
     }
 }
 
-/// What a job with that request is expected to do with its unit at `cap`: by its estimate, corrected by readings.
-fn expected(state: &State, job: &Job, (request, part): (&Request, &Part), cap: Option<Power>) -> Option<Estimate> {
-    let measured = job.running().map_or(1_000, |running| running.measured_permille);
-    let unit = state.node(part.unit.node)?.spec.units.get(usize::from(part.unit.unit))?;
-    Some(under_cap(Known::of(state), request, unit, (cap, measured)))
-}
-
-/// What an active job on one unit would draw with that unit at `cap`, if it went on.
-pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Power> {
-    Some(expected(state, job, (&job.request, job.assignment()?.sole_part()?), cap)?.power)
-}
-
 /// From now on a job draws something else, because of what its node was told: readings show it once that is confirmed.
 fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, why): (Power, Change)) {
     settle_cluster(cluster, now);
@@ -140,13 +128,6 @@ pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
     });
     let draw = cluster.state.jobs.get(id).map(|job| draw_if_on(&cluster.state, job)).unwrap_or_default();
     set_draw(cluster, now, id, (draw, Change::Pause(id)));
-}
-
-/// What an active job draws, or would draw if it were not suspended, under the cap that its unit has.
-pub(crate) fn draw_if_on(state: &State, job: &Job) -> Power {
-    let Some(assignment) = job.assignment() else { return Power::ZERO };
-    let cap = assignment.sole_part().and_then(|part| state.node(part.unit.node)?.cap(part.unit.unit));
-    draw_at(state, job, cap).unwrap_or(assignment.estimate.power)
 }
 
 /// A running job is ended, and waits again then. Its command is given by the caller.

@@ -3,9 +3,8 @@
 
 use limo_model::{AdmissionRule, Budget, Energy, Power, Time};
 
-use super::Violation;
 use crate::options::Horizon;
-use crate::plan::Plan;
+use crate::plan::{Plan, Violation};
 use crate::view::View;
 
 /// The estimated draw from now on, with what the plan starts. It only falls.

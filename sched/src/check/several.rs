@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Memory, NodeId, Part, Request, runs};
 
-use crate::apply::units_wanted;
+use crate::facts::units_wanted;
 use crate::view::View;
 
 /// How many nodes there are in a placement, each counted once.

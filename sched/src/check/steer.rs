@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, Power, UnitId};
 
-use super::Violation;
-use crate::plan::Plan;
+use crate::plan::{Plan, Violation};
 use crate::state::{Job, Phase};
 use crate::view::View;
 
@@ -61,7 +60,7 @@ fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         return;
     }
     let more = plan.resumes.iter().filter_map(|job| view.job(*job));
-    let more: Power = more.map(|job| crate::apply::draw_if_on(view.state(), job)).sum();
+    let more: Power = more.map(|job| crate::facts::draw_if_on(view.state(), job)).sum();
     let (draw, high) = (view.draw() + more, view.band().high());
     if draw > high && view.options().preempt != crate::options::Preempt::Nothing {
         found.push(Violation::UpperLimit { draw, high });

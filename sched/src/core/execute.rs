@@ -21,15 +21,16 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     }
     if cluster.state.queue.is_empty() && cluster.state.settings.options.rest == RestRule::Never {
         // No job to start and no node that may go to sleep: whatever the policy, its plan would be empty.
-        (cluster.state.wake_at, cluster.index.memo) = (None, None);
+        (cluster.state.wake_at, cluster.index.cache) = (None, None);
         cluster.state.spending.reserve(Energy::ZERO);
         return false;
     }
     cluster.index.shapes.count(&cluster.index.classes);
-    let mut plan = policy(cluster.state.settings.preset).plan(&View::new(cluster, now));
+    let (mut plan, mut cache) = policy(cluster.state.settings.preset).plan(&View::new(cluster, now));
     round.violations = check(&View::new(cluster, now), &plan);
     if !round.violations.is_empty() {
         plan = rejected(&mut cluster.state, &plan);
+        cache = None;
     }
     name_reservations(cluster, now, &mut plan);
     let more = plan.is_followed();
@@ -39,10 +40,9 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     }
     cluster.state.wake_at = plan.wake_at;
     cluster.state.spending.reserve(plan.reserved);
-    let memo = plan.memo.take();
     execute(cluster, now, plan, round);
     // What it knows, it knows for the time after what it starts.
-    cluster.index.memo = memo;
+    cluster.index.cache = cache;
     more
 }
 
@@ -70,7 +70,7 @@ fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<boo
         round.violations = violations;
         return None;
     }
-    cluster.index.memo = None;
+    cluster.index.cache = None;
     let mut nodes: BTreeMap<NodeId, Vec<Option<Power>>> = BTreeMap::new();
     for (unit, cap) in plan.caps {
         let Some(node) = cluster.state.node(unit.node) else { continue };

@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 
 use limo_model::{JobId, Request, Time};
 
-use crate::apply::array_of;
-use crate::state::{Array, Clock, Job, Phase, State};
+use crate::state::{Array, Clock, Job, Phase, State, array_of};
 use crate::structure::{JobMap, JobSet};
 
 #[derive(Debug, Clone, Default)]

@@ -3,6 +3,7 @@
 
 mod blocked;
 mod classes;
+mod plan_cache;
 mod shapes;
 mod users;
 
@@ -10,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, width};
 
-use crate::estimate::Known;
-use crate::policy::Memo;
+use crate::facts::Known;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::structure::JobSet;
 
 pub(crate) use blocked::{Blocked, begin_of, wants_to_be_alone};
 pub(crate) use classes::{Class, Classes};
+pub(crate) use plan_cache::{HeadReservation, PlanCache};
 pub(crate) use shapes::{Shape, Shapes, Way};
 pub(crate) use users::Users;
 
@@ -74,7 +75,7 @@ pub(crate) struct Index {
     /// Nodes that are not awake.
     pub sleeping: u32,
     /// What the last plan knows that still holds.
-    pub memo: Option<Memo>,
+    pub cache: Option<PlanCache>,
     /// Until when the mode need not be looked at: the price does not change before.
     pub mode_until: Option<Time>,
     /// What waiting jobs wait for that may not run yet.
@@ -127,7 +128,7 @@ impl Index {
                 }
             }
         }
-        crate::apply::note(&mut index, state);
+        index.note_reservations(state);
         index.queue_again(state);
         index.blocked = Blocked::of(state);
         index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
@@ -136,7 +137,7 @@ impl Index {
 
     /// Puts every waiting job in its place: after what estimates and shapes depend on has changed.
     pub fn queue_again(&mut self, state: &State) {
-        self.memo = None;
+        self.cache = None;
         // Where nodes are reserved, what is equal to a shape may not be to its jobs.
         self.shapes = Shapes::new(!state.reservations.is_empty());
         let jobs = state.queue.places().filter_map(|(place, id)| state.jobs.get(id).map(|job| (place, job)));
@@ -147,11 +148,23 @@ impl Index {
 
     /// Finds again what the waiting jobs of an application need: after its profile has changed.
     pub fn estimate_again(&mut self, state: &State, application: &str) {
-        self.memo = None;
+        self.cache = None;
         let waiting = state.queue.places();
         let waiting = waiting.filter_map(|(place, id)| state.jobs.get(id).map(|job| (place, &job.request)));
         for (place, request) in waiting.filter(|(_, request)| request.application == application) {
             self.shapes.insert(Known::of(state), &self.classes, place, request);
+        }
+    }
+
+    /// Which nodes are reserved, and when that changes.
+    pub fn note_reservations(&mut self, state: &State) {
+        self.reserved.clear();
+        self.boundaries.clear();
+        let is_ahead = |at: &Time| state.boundaries_seen.is_none_or(|seen| *at > seen);
+        for (name, of) in &state.reservations {
+            let nodes = of.nodes.iter().filter_map(|node| self.names.get(node));
+            self.reserved.extend(nodes.map(|node| (*node, name.clone())));
+            self.boundaries.extend([of.from, of.until].into_iter().filter(is_ahead));
         }
     }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use limo_model::{Cores, Memory, Request};
 
 use super::Classes;
-use crate::apply::{cores_on, first_fit, may_be_denied, units_wanted};
-use crate::estimate::{Known, estimate};
+use crate::facts::{Known, estimate};
+use crate::facts::{cores_on, first_fit, may_be_denied, units_wanted};
 use crate::structure::{Need, Waiting};
 
 /// What a job wants of each of its nodes.

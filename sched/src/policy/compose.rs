@@ -9,7 +9,8 @@ use limo_model::{JobId, Power, Request, Span, Time, Wait};
 
 use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 use super::{Policy, limo, prototype, steer};
-use crate::apply::draw_if_on;
+use crate::facts::draw_if_on;
+use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::state::{Job, Phase};
 use crate::timeline::{Reserved, Respect, Timeline};
@@ -100,7 +101,7 @@ pub(super) struct Desk<'a> {
 }
 
 impl Policy for Composition {
-    fn plan(&self, view: &View<'_>) -> Plan {
+    fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>) {
         let actual = Timeline::new(view);
         let mut planned = actual.clone();
         let margin = steer::margin(view);
@@ -140,13 +141,13 @@ impl Policy for Composition {
             }
         }
         if desk.plan.is_followed() {
-            return desk.plan;
+            return (desk.plan, None);
         }
         // A start planned for the end of a running job needs no waking: that end is an event.
         let times = [next_change(view), desk.next_by_price(), aim.look_again(&desk, self)];
         let soonest = view.now() + Span::from_ms(1);
         desk.plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
-        desk.plan
+        (desk.plan, None)
     }
 }
 

@@ -11,23 +11,24 @@ mod prototype;
 mod steer;
 mod weigh;
 
-pub use backfill::Memo;
 pub(crate) use steer::{look_again, steer};
 pub use weigh::Weighed;
 pub(crate) use weigh::weigh;
 
+use crate::index::PlanCache;
 use crate::plan::Plan;
 use crate::view::View;
 use limo_model::{AdmissionRule, OrderRule, Parts, PlacementRule, Preset};
 
 /// Decides what to start. Reads only; the checker looks at the plan before anything of it is done.
-pub trait Policy {
-    /// With no job that waits, a plan does nothing but put nodes to sleep, where the options let it.
-    fn plan(&self, view: &View<'_>) -> Plan;
+pub(crate) trait Policy {
+    /// With no job that waits, a plan does nothing but put nodes to sleep, where the options let it. Beside it is what the
+    /// next plan need not find again.
+    fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>);
 }
 
 /// The policy of that name.
-pub fn policy(preset: Preset) -> &'static dyn Policy {
+pub(crate) fn policy(preset: Preset) -> &'static dyn Policy {
     let Parts { order, admission, placement, .. } = preset.parts();
     match (order, placement) {
         (OrderRule::Strict, _) if admission == AdmissionRule::Resources => &fifo::FIFO,

@@ -14,8 +14,8 @@ use std::rc::Rc;
 
 use limo_model::{Estimate, NodeId, Part, Power, Request, Span, Time, UnitSpec};
 
-use crate::apply::{allows_unit, cores_on, units_wanted};
-use crate::estimate::{Known, Looked};
+use crate::facts::{Known, Looked};
+use crate::facts::{allows_unit, cores_on, units_wanted};
 use crate::state::Node;
 use crate::timeline::{Need, Respect, Timeline, bytes};
 use crate::view::{Choice, View};

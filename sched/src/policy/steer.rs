@@ -24,7 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use limo_model::{JobId, Part, Power, Span, Time, UnitId};
 
 use super::limo;
-use crate::apply::{draw_at, draw_if_on, is_reserved};
+use crate::apply::is_reserved;
+use crate::facts::{draw_at, draw_if_on};
 use crate::options::Preempt;
 use crate::plan::Plan;
 use crate::state::{Job, Node, Phase};

@@ -1,11 +1,12 @@
 //! What is recorded of an array: how many of its tasks became jobs, and how those ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use limo_model::{JobId, TaskCounts, Tasks, Time, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::State;
 use crate::round::Account;
 
 /// Tasks of one submission that ask for the same. A task becomes a job when it is about to be its turn, so that an array
@@ -91,5 +92,29 @@ impl Array {
     pub fn place_of(&self, own: JobId, job: JobId) -> Option<u32> {
         let place = u32::try_from(job.0.checked_sub(own.0 + 1)?).ok()?;
         (place < self.tasks.count()).then_some(place)
+    }
+}
+
+/// The array that a job is a task of.
+pub(crate) fn array_of(arrays: &BTreeMap<JobId, Array>, job: JobId) -> Option<(JobId, &Array)> {
+    let (own, array) = arrays.range(..job).next_back()?;
+    array.place_of(*own, job).map(|_| (*own, array))
+}
+
+impl State {
+    /// Whether a task will become a job.
+    pub fn is_coming(&self, job: JobId) -> bool {
+        let coming = |(own, array): (JobId, &Array)| Some(array.is_coming(array.place_of(own, job)?));
+        self.array_of(job).and_then(coming).unwrap_or(false)
+    }
+
+    /// The array that a job is a task of, and its number.
+    pub(crate) fn array_of(&self, job: JobId) -> Option<(JobId, &Array)> {
+        array_of(&self.arrays, job)
+    }
+
+    pub(crate) fn array_of_mut(&mut self, job: JobId) -> Option<(JobId, &mut Array)> {
+        let (own, array) = self.arrays.range_mut(..job).next_back()?;
+        array.place_of(*own, job).map(|_| (*own, array))
     }
 }

@@ -67,6 +67,11 @@ fn the_core_knows_no_outside_world() {
 }
 
 #[test]
+fn the_core_is_built_in_layers() {
+    check_sources("a module of the core uses only those below it", sources::upward_uses);
+}
+
+#[test]
 fn no_source_asks_for_a_policy_by_name() {
     check_sources("policies are told apart by their parts", sources::named_policies);
 }

@@ -173,6 +173,43 @@ pub fn named_policies(source: &Source) -> Vec<String> {
     source.find("names a policy", |line, is_test| !is_test && names(&line.code))
 }
 
+/// Modules of the core from the bottom up: each uses only those before it.
+const LAYERS: [&str; 22] = [
+    "structure",
+    "options",
+    "account",
+    "fairshare",
+    "budget",
+    "plan",
+    "round",
+    "refused",
+    "event",
+    "state",
+    "mode",
+    "facts",
+    "index",
+    "cluster",
+    "apply",
+    "view",
+    "check",
+    "timeline",
+    "policy",
+    "core",
+    "explain",
+    "offer",
+];
+
+pub fn upward_uses(source: &Source) -> Vec<String> {
+    let Some(own) = source.path.strip_prefix("sched/src/").filter(|path| *path != "lib.rs") else { return Vec::new() };
+    let module = own.split(['/', '.']).next().unwrap_or_default();
+    let below = LAYERS.iter().position(|layer| *layer == module).map_or(&LAYERS[..0], |own| &LAYERS[..=own]);
+    let uses = |code: &str| {
+        let mut paths = code.split("crate::").skip(1);
+        paths.any(|path| path.starts_with("{") || words(path).next().is_none_or(|used| !below.contains(&used)))
+    };
+    source.find("uses a module above its own", |line, is_test| !is_test && uses(&line.code))
+}
+
 /// Types and variants begin with a capital letter, functions do not.
 fn is_type(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_uppercase())
@@ -260,6 +297,17 @@ mod tests {
         check(named_policies, "sched/src/a.rs", named, 1);
         check(named_policies, "lsim/src/reproduce/a.rs", named, 0);
         check(named_policies, "lmaster/src/desk/tests/a.rs", named, 0);
+    }
+
+    #[test]
+    fn the_core_is_built_in_layers() {
+        let uses = "use crate::plan::Plan;\n// crate::core\nlet a: crate::view::View;\n";
+        check(upward_uses, "sched/src/core/a.rs", uses, 0);
+        check(upward_uses, "sched/src/state.rs", uses, 1);
+        check(upward_uses, "sched/src/structure/a.rs", "use crate::structure::A;\nuse crate::{plan, round};\n", 1);
+        check(upward_uses, "sched/src/plan.rs", "#[cfg(test)]\nmod tests {\n    use crate::Core;\n}\n", 0);
+        check(upward_uses, "sched/src/unknown.rs", uses, 2);
+        check(upward_uses, "lmaster/src/a.rs", "use crate::b;\n", 0);
     }
 
     #[test]

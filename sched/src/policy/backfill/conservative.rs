@@ -14,7 +14,7 @@
 use limo_model::{JobId, Span, Time, Wait};
 
 use super::{estimate, is_kept_away, place, rest};
-use crate::index::{Class, Shape};
+use crate::index::{Class, PlanCache, Shape};
 use crate::plan::{Plan, Start};
 use crate::policy::Policy;
 use crate::state::Job;
@@ -28,7 +28,7 @@ pub(crate) struct Conservative;
 struct Profile(Vec<(Time, i64)>);
 
 impl Policy for Conservative {
-    fn plan(&self, view: &View<'_>) -> Plan {
+    fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>) {
         let mut profiles = profiles(view);
         let mut plan = Plan::default();
         let (mut first, mut last): (Option<JobId>, Option<JobId>) = (None, None);
@@ -38,7 +38,7 @@ impl Policy for Conservative {
             let planned = if is_kept_away { None } else { planned(view, &mut profiles, job) };
             if let Some((Ok(start), _)) = &planned {
                 let start = Start { job: id, ..start.clone() };
-                return Plan { starts: vec![start], ..Plan::default() };
+                return (Plan { starts: vec![start], ..Plan::default() }, None);
             }
             let wait = match (planned, first) {
                 (None, _) => Wait::NoNode,
@@ -59,7 +59,7 @@ impl Policy for Conservative {
             list.push((id, Wait::Depth { depth }));
         }
         (plan.sleeps, plan.wake_at) = rest::sleeps(view);
-        plan
+        (plan, None)
     }
 }
 

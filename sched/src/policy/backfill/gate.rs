@@ -9,8 +9,8 @@
 
 use limo_model::{AdmissionRule, Energy, Power, Span, Time, Wait};
 
-use super::reservation::Reservation;
 use crate::budget::{Ledger, Obstacle};
+use crate::index::HeadReservation;
 use crate::options::Horizon;
 use crate::view::View;
 
@@ -120,7 +120,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Holds what the first job will need, which may run since `waits_since`.
-    pub fn reserve(&mut self, view: &View<'_>, reservation: &Reservation, waits_since: Time) {
+    pub fn reserve(&mut self, view: &View<'_>, reservation: &HeadReservation, waits_since: Time) {
         let (power, at) = (reservation.power, reservation.at);
         if let Kind::Cap(limit) = self.kind {
             let then = self.draw - reservation.freed + power;
@@ -156,7 +156,7 @@ impl<'a> Gate<'a> {
     }
 
     /// When to ask again even if nothing happens.
-    pub fn wake(&self, view: &View<'_>, reservation: &Reservation) -> Option<Time> {
+    pub fn wake(&self, view: &View<'_>, reservation: &HeadReservation) -> Option<Time> {
         let is_free = view.preset().parts().admission == AdmissionRule::Resources;
         let change = if is_free { None } else { next_change(view) };
         let Kind::Ledger = self.kind else { return change };
@@ -200,7 +200,7 @@ fn next_stage(view: &View<'_>) -> Option<Time> {
 }
 
 /// What the first job needs above the rate at which the budget is released then, in µJ.
-fn excess_uj(view: &View<'_>, draw: Power, reservation: &Reservation) -> i128 {
+fn excess_uj(view: &View<'_>, draw: Power, reservation: &HeadReservation) -> i128 {
     let at = reservation.at;
     let Some(budget) = view.settings().budgets.at(at) else { return 0 };
     let end = reservation.span.map_or(budget.until, |span| (at + span).min(budget.until));

@@ -25,15 +25,14 @@ mod rest;
 use limo_model::{Estimate, JobId, Placement, Power, Span, Time, Wait};
 
 use super::Policy;
-use crate::estimate::Known;
-use crate::index::Shape;
+use crate::facts::Known;
+use crate::index::{HeadReservation, PlanCache, Shape};
 use crate::options::Allocation;
 use crate::plan::{Plan, Start};
 use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
 use gate::Gate;
-use reservation::Reservation;
 
 pub(super) use conservative::CONSERVATIVE;
 
@@ -41,22 +40,7 @@ pub(super) static BACKFILL: Backfill = Backfill;
 
 pub(super) struct Backfill;
 
-/// What the last plan found and what still holds while there is nothing but submissions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memo {
-    head: JobId,
-    reservation: Reservation,
-    /// Jobs at places below were looked at and cannot start.
-    next: u64,
-    /// How many of them looked possible.
-    misses: u32,
-    /// When it no longer holds by itself.
-    until: Time,
-    /// Why the first job waits, as long as nothing was started after it was found.
-    wait: Option<Wait>,
-}
-
-impl Memo {
+impl PlanCache {
     /// Whether the first job would still draw what is held for it: after a start it may be on other nodes.
     fn still_knows_power(&self, view: &View<'_>, head: &Candidate<'_>) -> bool {
         self.wait.is_some() || self.reservation.power == reservation::power(view, head)
@@ -81,17 +65,18 @@ struct Candidate<'a> {
 }
 
 impl Policy for Backfill {
-    fn plan(&self, view: &View<'_>) -> Plan {
+    fn plan(&self, view: &View<'_>) -> Planned {
         let mut desk = Desk { view: *view, gate: Gate::of(view) };
         let Some(head) = desk.first() else {
-            return desk.nobody_waits();
+            return (desk.nobody_waits(), None);
         };
         let now = view.now();
-        let holds = |memo: &&Memo| memo.head == head.id && now < memo.until && memo.still_knows_power(view, &head);
-        let known = view.index().memo.as_ref().filter(holds);
-        if let Some(memo) = known {
+        let holds =
+            |cache: &&PlanCache| cache.head == head.id && now < cache.until && cache.still_knows_power(view, &head);
+        let known = view.index().cache.as_ref().filter(holds);
+        if let Some(cache) = known {
             // Where it gives up, a plan without it could come further: what is known must not change what is decided.
-            if let Some(plan) = desk.backfill(memo.clone()) {
+            if let Some(plan) = desk.backfill(cache.clone()) {
                 return plan;
             }
             desk.gate = Gate::of(view);
@@ -99,15 +84,18 @@ impl Policy for Backfill {
         match desk.start(&head, None) {
             Some(start) => started(start, None),
             None => {
-                let memo = desk.memo(&head);
-                desk.backfill(memo.clone()).unwrap_or_else(|| desk.settle(memo, false))
+                let cache = desk.cache(&head);
+                desk.backfill(cache.clone()).unwrap_or_else(|| desk.settle(cache, false))
             }
         }
     }
 }
 
-fn started(start: Start, memo: Option<Memo>) -> Plan {
-    Plan { starts: vec![start], memo, ..Plan::default() }
+/// A plan, and what the next one need not find again.
+type Planned = (Plan, Option<PlanCache>);
+
+fn started(start: Start, cache: Option<PlanCache>) -> Planned {
+    (Plan { starts: vec![start], ..Plan::default() }, cache)
 }
 
 impl<'a> Desk<'a> {
@@ -141,7 +129,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Starts the job now if there is room for it beside the reservation.
-    fn start(&mut self, candidate: &Candidate<'_>, reservation: Option<&Reservation>) -> Option<Start> {
+    fn start(&mut self, candidate: &Candidate<'_>, reservation: Option<&HeadReservation>) -> Option<Start> {
         let placement = place::find(&self.view, candidate.shape, candidate.job, reservation)?;
         let estimate = estimate(&self.view, candidate.job, &placement);
         let end = self.view.now() + estimate.duration;
@@ -154,31 +142,31 @@ impl<'a> Desk<'a> {
     }
 
     /// What there is to know about the first job, which cannot start now.
-    fn memo(&mut self, head: &Candidate<'_>) -> Memo {
-        let reservation = Reservation::of(self, head);
+    fn cache(&mut self, head: &Candidate<'_>) -> PlanCache {
+        let reservation = HeadReservation::of(self, head);
         let until = reservation.expected();
         let wait = self.obstacle(head.job, until).unwrap_or(Wait::Resources { until });
         let until = self.gate.until(&self.view);
-        Memo { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
+        PlanCache { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
     }
 
     /// The first later job that may start, or why none does; nothing where too many looked possible.
-    fn backfill(&mut self, mut memo: Memo) -> Option<Plan> {
-        let since = self.view.job(memo.head).map_or(Time::MAX, Job::eligible);
-        self.gate.reserve(&self.view, &memo.reservation, since);
-        while memo.misses < self.view.options().depth {
-            let Some(candidate) = self.next(&memo) else {
-                memo.next = self.view.state().next_job;
-                return Some(self.settle(memo, true));
+    fn backfill(&mut self, mut cache: PlanCache) -> Option<Planned> {
+        let since = self.view.job(cache.head).map_or(Time::MAX, Job::eligible);
+        self.gate.reserve(&self.view, &cache.reservation, since);
+        while cache.misses < self.view.options().depth {
+            let Some(candidate) = self.next(&cache) else {
+                cache.next = self.view.state().next_job;
+                return Some(self.settle(cache, true));
             };
-            memo.next = candidate.place + 1;
-            if let Some(start) = self.start(&candidate, Some(&memo.reservation)) {
-                memo.reservation.give(&self.view, &start, self.view.now() + start.estimate.duration);
-                memo.wait = None;
-                let memo = Some(memo).filter(|memo| self.outlives_a_start(memo));
-                return Some(started(start, memo));
+            cache.next = candidate.place + 1;
+            if let Some(start) = self.start(&candidate, Some(&cache.reservation)) {
+                cache.reservation.give(&self.view, &start, self.view.now() + start.estimate.duration);
+                cache.wait = None;
+                let cache = Some(cache).filter(|cache| self.outlives_a_start(cache));
+                return Some(started(start, cache));
             }
-            memo.misses += 1;
+            cache.misses += 1;
         }
         None
     }
@@ -187,12 +175,12 @@ impl<'a> Desk<'a> {
     /// the same reservation, and that no job before `next` may start. With a budget the reservation comes later; with
     /// neighbours only, or nodes that sleep, it may have become another one; and what looked possible once may have
     /// become so on other nodes.
-    fn outlives_a_start(&self, memo: &Memo) -> bool {
-        memo.misses == 0
+    fn outlives_a_start(&self, cache: &PlanCache) -> bool {
+        cache.misses == 0
             && !self.gate.is_ledger()
             && self.view.options().allocation == Allocation::Any
             && self.view.index().sleeping == 0
-            && !self.is_picky(memo.head)
+            && !self.is_picky(cache.head)
     }
 
     /// Whether what the job could have is not counted exactly.
@@ -202,28 +190,28 @@ impl<'a> Desk<'a> {
     }
 
     /// Why the first job waits, after all that was started.
-    fn head_wait(&self, memo: &Memo, until: Option<Time>) -> Wait {
-        if let Some(wait) = &memo.wait {
+    fn head_wait(&self, cache: &PlanCache, until: Option<Time>) -> Wait {
+        if let Some(wait) = &cache.wait {
             return wait.clone();
         }
         let mut desk = Desk { view: self.view, gate: Gate::of(&self.view) };
-        let head = self.view.job(memo.head);
+        let head = self.view.job(cache.head);
         head.and_then(|head| desk.obstacle(head, until)).unwrap_or(Wait::Resources { until })
     }
 
-    /// The first job from `memo.next` on that looks possible: of the heads of all shapes the earliest.
-    fn next(&mut self, memo: &Memo) -> Option<Candidate<'a>> {
+    /// The first job from `cache.next` on that looks possible: of the heads of all shapes the earliest.
+    fn next(&mut self, cache: &PlanCache) -> Option<Candidate<'a>> {
         let now = self.view.now();
         let mut best: Option<(u64, Need, &'a Shape)> = None;
-        for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(memo.next)) {
-            let (room, spare) = place::room(&self.view, shape, &memo.reservation);
+        for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(cache.next)) {
+            let (room, spare) = place::room(&self.view, shape, &cache.reservation);
             let gate = &mut self.gate;
             let looks_possible = |need: &Need| {
                 let end = now + Span::from_ms(need.span);
-                let passes = end <= memo.reservation.at || need.parts <= spare;
+                let passes = end <= cache.reservation.at || need.parts <= spare;
                 passes && need.parts <= room && gate.admits_at_least(Power::from_mw(need.power), end)
             };
-            let found = shape.waiting.next(memo.next, looks_possible);
+            let found = shape.waiting.next(cache.next, looks_possible);
             if let Some((key, need)) = found.filter(|(key, _)| best.as_ref().is_none_or(|best| *key < best.0)) {
                 best = Some((key, need, shape));
             }
@@ -242,21 +230,21 @@ impl<'a> Desk<'a> {
     }
 
     /// Nothing starts: tells the first job and those that are new why. `all`: every job was looked at.
-    fn settle(&mut self, mut memo: Memo, all: bool) -> Plan {
+    fn settle(&mut self, mut cache: PlanCache, all: bool) -> Planned {
         let view = self.view;
-        let mut plan = Plan { wake_at: self.gate.wake(&view, &memo.reservation), ..Plan::default() };
-        let until = memo.reservation.expected();
+        let mut plan = Plan { wake_at: self.gate.wake(&view, &cache.reservation), ..Plan::default() };
+        let until = cache.reservation.expected();
         let is_new = |id: JobId| view.index().untold.contains(id);
-        let wait = self.head_wait(&memo, until);
-        if !is_new(memo.head) {
-            plan.waits.push((memo.head, wait.clone()));
+        let wait = self.head_wait(&cache, until);
+        if !is_new(cache.head) {
+            plan.waits.push((cache.head, wait.clone()));
         }
         for (id, job) in view.untold() {
-            let wait = match id == memo.head {
+            let wait = match id == cache.head {
                 true => wait.clone(),
                 // Who keeps it away is named by whoever executes the plan.
                 false if is_kept_away(&view, job) => Wait::NoNode,
-                false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: memo.head, until }),
+                false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: cache.head, until }),
             };
             if job.request.immediate {
                 plan.refusals.push((id, wait));
@@ -268,19 +256,19 @@ impl<'a> Desk<'a> {
         (plan.sleeps, due) = rest::sleeps(&view);
         plan.wake_at = [plan.wake_at, due].into_iter().flatten().min();
         plan.reserved = self.gate.reserved();
-        memo.wait = Some(wait);
-        memo.until = memo.until.min(self.next_end(&memo));
+        cache.wait = Some(wait);
+        cache.until = cache.until.min(self.next_end(&cache));
         // Only what a plan without it would find again: nodes that go to sleep are no longer there, and what a job that
         // asks for memory or names nodes could have is not counted exactly.
-        let is_picky = self.is_picky(memo.head);
-        plan.memo = Some(memo).filter(|_| all && !is_picky && plan.sleeps.is_empty());
-        plan
+        let is_picky = self.is_picky(cache.head);
+        let cache = Some(cache).filter(|_| all && !is_picky && plan.sleeps.is_empty());
+        (plan, cache)
     }
 
     /// Until when jobs end as expected: those that do not end in time are expected later and later.
-    fn next_end(&self, memo: &Memo) -> Time {
+    fn next_end(&self, cache: &PlanCache) -> Time {
         let soon = self.view.now() + Span::from_ms(1);
-        if memo.reservation.is_guess {
+        if cache.reservation.is_guess {
             return soon;
         }
         let first = self.view.index().ends.keys().next();
@@ -320,7 +308,7 @@ fn estimate(view: &View<'_>, job: &Job, placement: &Placement) -> Estimate {
             Some((known, each)) if known == key => each,
             _ => {
                 let Some((_, unit)) = view.unit(part.unit) else { continue };
-                let estimate = crate::estimate::estimate(known, &job.request, unit, None);
+                let estimate = crate::facts::estimate(known, &job.request, unit, None);
                 (source, runs) = (estimate.source, estimate.runs);
                 last = Some((key, estimate.power));
                 estimate.power

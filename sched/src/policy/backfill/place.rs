@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use limo_model::{NodeId, Part, Placement, Span, UnitId};
 
-use super::reservation::Reservation;
-use crate::apply::{units_like, units_wanted};
+use crate::facts::{units_like, units_wanted};
+use crate::index::HeadReservation;
 use crate::index::{Class, Shape, Way};
 use crate::options::Allocation;
 use crate::state::{Job, Sleep};
@@ -20,7 +20,7 @@ pub(super) fn asks_each(view: &View<'_>, shape: &Shape) -> bool {
 
 /// The most nodes that a job of the shape could have now: one that would be over before the reservation, and one that
 /// would not. Bounds; the second is exact where all units are taken whole.
-pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &Reservation) -> (u32, u32) {
+pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation) -> (u32, u32) {
     if asks_each(view, shape) {
         return (u32::MAX, u32::MAX);
     }
@@ -67,7 +67,12 @@ pub(super) fn soon<'a>(view: &View<'a>, way: &'a Way) -> impl Iterator<Item = u3
 
 /// A placement for the job now, if there is one. With neighbours only, a job that would not be over before the
 /// reservation stays out of its nodes.
-pub(super) fn find(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
+pub(super) fn find(
+    view: &View<'_>,
+    shape: &Shape,
+    job: &Job,
+    reservation: Option<&HeadReservation>,
+) -> Option<Placement> {
     let wanted = job.request.nodes.get();
     if !asks_each(view, shape) && wanted > shape.room() {
         return None;
@@ -199,7 +204,7 @@ pub(super) fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
 }
 
 /// The first run of free neighbours in one class.
-fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&Reservation>) -> Option<Placement> {
+fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&HeadReservation>) -> Option<Placement> {
     let wanted = job.request.nodes.get();
     let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
     for way in &shape.ways {

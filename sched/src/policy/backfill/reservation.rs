@@ -6,38 +6,12 @@ use std::ops::Range;
 use limo_model::{JobId, Part, Placement, Power, Span, Time, UnitId};
 
 use super::{Candidate, Desk, place};
-use crate::apply::units_like;
-use crate::index::{Freed, Shape, Way};
+use crate::facts::units_like;
+use crate::index::{Freed, HeadReservation, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
 use crate::structure::Bits;
 use crate::view::View;
-
-/// The place of the first job in the future.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reservation {
-    /// When it is expected to start; the end of time where nothing that is known makes room for it.
-    pub at: Time,
-    /// Whether that is when something is expected that should have come already: nobody knows when it will.
-    pub is_guess: bool,
-    /// What it will draw, and for how long.
-    pub power: Power,
-    pub span: Option<Span>,
-    /// By how much the draw will have fallen by then.
-    pub freed: Power,
-    /// Nodes that it could have then and does not need.
-    extra: u32,
-    /// The shape of the job.
-    shape: usize,
-    /// With neighbours only: the positions of a class that it will have.
-    run: Option<(usize, Range<u32>)>,
-    /// Cores given back by then on units that are taken in part.
-    gains: BTreeMap<UnitId, u32>,
-    /// Whether it wants its nodes alone.
-    alone: bool,
-    /// Whether it wants any of the accelerators of a type.
-    any: bool,
-}
 
 /// The future, end by end.
 struct Walk<'a> {
@@ -53,8 +27,8 @@ struct Walk<'a> {
     has_run: Option<bool>,
 }
 
-impl Reservation {
-    pub fn of(desk: &mut Desk<'_>, head: &Candidate<'_>) -> Self {
+impl HeadReservation {
+    pub(super) fn of(desk: &mut Desk<'_>, head: &Candidate<'_>) -> Self {
         let view = desk.view;
         let span = head.job.request.time_limit;
         let mut walk = Walk::new(&view, head);
@@ -105,7 +79,7 @@ impl Reservation {
     }
 
     /// When it is expected to start, where anybody knows.
-    pub fn expected(&self) -> Option<Time> {
+    pub(super) fn expected(&self) -> Option<Time> {
         Some(self.at).filter(|at| *at < Time::MAX && !self.is_guess)
     }
 
@@ -114,7 +88,7 @@ impl Reservation {
     }
 
     /// Takes the nodes of the reservation out of `free` positions of a class.
-    pub fn remove_from(&self, class: usize, free: &mut Bits) {
+    pub(super) fn remove_from(&self, class: usize, free: &mut Bits) {
         if let Some((of, run)) = &self.run
             && *of == class
         {
@@ -124,7 +98,7 @@ impl Reservation {
 
     /// The most nodes that a job of the shape can have which would not be over by then: a bound, exact where all units
     /// are taken whole.
-    pub fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
+    pub(super) fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
         if self.run.is_some() {
             return u32::MAX;
         }
@@ -138,12 +112,12 @@ impl Reservation {
     }
 
     /// Whether a job on `placement` until `end`, perhaps alone there, leaves the first one what it needs.
-    pub fn leaves_room(&self, view: &View<'_>, (placement, alone): (&Placement, bool), end: Time) -> bool {
+    pub(super) fn leaves_room(&self, view: &View<'_>, (placement, alone): (&Placement, bool), end: Time) -> bool {
         end <= self.at || self.run.is_some() || self.cost(view, (placement, alone)) <= self.extra
     }
 
     /// A job starts beside the reservation.
-    pub fn give(&mut self, view: &View<'_>, start: &Start, end: Time) {
+    pub(super) fn give(&mut self, view: &View<'_>, start: &Start, end: Time) {
         let alone = view.job(start.job).is_some_and(|job| job.request.exclusive);
         if end <= self.at {
             self.freed += start.estimate.power;

@@ -4,7 +4,7 @@
 use limo_model::{Power, Request};
 
 use super::{Offer, Source};
-use crate::estimate::{Known, under_cap};
+use crate::facts::{Known, under_cap};
 use crate::view::View;
 
 impl Offer {

@@ -3,7 +3,7 @@
 use limo_model::{NodeId, Part, Placement, Request};
 
 use super::{Ask, Kind, Offer, Pools, Seat, Source};
-use crate::apply::units_like;
+use crate::facts::units_like;
 use crate::timeline::Timeline;
 use crate::view::{View, on_units};
 
@@ -13,7 +13,7 @@ pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind:
     let units = &view.index().classes.class(kind.class).units;
     let mut alike = units_like(units, kind.unit);
     let is_first_unit = alike.next() == Some(kind.unit);
-    let enough = alike.count() + 1 >= crate::apply::units_wanted(request);
+    let enough = alike.count() + 1 >= crate::facts::units_wanted(request);
     let kinds =
         || pools.kinds.iter().filter(|(of, nodes)| (of.class, of.unit) == (kind.class, kind.unit) && !nodes.is_empty());
     if !is_first_unit || !enough || kinds().next().is_none_or(|(first, _)| first != kind) {

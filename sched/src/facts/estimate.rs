@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use limo_model::{Estimate, EstimateSource, Power, Profile, ProfileKey, Request, Span, UnitSpec, application};
 
-use crate::apply::cores_on;
+use crate::facts::cores_on;
 use crate::state::State;
 use table::{Table, Value, fraction};
 

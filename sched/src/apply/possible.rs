@@ -1,9 +1,9 @@
-//! Whether a job could run on a node if nothing else were there, and what is refused since no node could ever run it. Does
-//! not know what is free.
+//! Refuses jobs that no node could ever run, with the most that one offers.
 
-use limo_model::{Cores, Request, UnitKind, UnitSpec};
+use limo_model::Request;
 
 use crate::cluster::Cluster;
+use crate::facts::{allows_node, allows_unit, first_fit, fits_node, may_be_denied, units_like};
 use crate::refused::Refused;
 use crate::state::Node;
 
@@ -70,56 +70,6 @@ fn fits_somewhere(cluster: &Cluster, request: &Request) -> bool {
     able.map(|class| class.nodes.len()).sum::<usize>() >= request.nodes.get() as usize
 }
 
-pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
-    let named = |names: &[String]| names.contains(&node.spec.name);
-    (request.include.is_empty() || named(&request.include)) && !named(&request.exclude)
-}
-
-/// Whether a unit of the node could run the job, if nothing else were on it.
-pub(super) fn fits_node(request: &Request, node: &Node) -> bool {
-    request.memory <= node.spec.memory && first_fit(request, &node.spec.units).is_some()
-}
-
-/// Whether there may be nodes that the job must not have: else [`allows_node`] need not be asked.
-pub(crate) fn may_be_denied(request: &Request) -> bool {
-    !request.include.is_empty() || !request.exclude.is_empty() || request.reservation.is_some()
-}
-
-/// Whether the job may run on a unit of this type, and has a command for it: a variant, or on a CPU its main command, or
-/// on what it asks for with `--gres`.
-pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
-    let constrained = request.hardware.is_empty() || request.hardware.contains(&unit.hardware);
-    let has_command = match request.accelerators {
-        Some(_) => unit.kind == UnitKind::Accelerator,
-        None => unit.kind == UnitKind::Cpu || request.variants.contains(&unit.hardware),
-    };
-    constrained && has_command
-}
-
-/// How many units the job takes of each of its nodes.
-pub(crate) fn units_wanted(request: &Request) -> usize {
-    request.accelerators.map_or(1, |count| count.get() as usize)
-}
-
-/// Units of a node that are of the same type as the one at `like`, in order.
-pub(crate) fn units_like(units: &[UnitSpec], like: u16) -> impl Iterator<Item = u16> + '_ {
-    let first = units.get(usize::from(like));
-    let same = move |unit: &UnitSpec| first.is_some_and(|of| (of.kind, &of.hardware) == (unit.kind, &unit.hardware));
-    (0..).zip(units).filter(move |(_, unit)| same(unit)).map(|(index, _)| index)
-}
-
-/// The first of a node's units that could run the job, with enough others of its type where it wants several.
-pub(crate) fn first_fit(request: &Request, units: &[UnitSpec]) -> Option<usize> {
-    let wanted = units_wanted(request);
-    let fits = |index: &usize| {
-        let unit = &units[*index];
-        let like = u16::try_from(*index).unwrap_or(u16::MAX);
-        let enough = wanted == 1 || units_like(units, like).count() >= wanted;
-        allows_unit(request, unit) && cores_on(request, unit) <= unit.cores && enough
-    };
-    (0..units.len()).find(fits)
-}
-
 /// Where no node has as many accelerators of one type as the job wants: the most that there are, and where.
 fn too_few_accelerators(request: &Request, allowed: &[&Node]) -> Option<Refused> {
     let wanted = request.accelerators?.get();
@@ -136,12 +86,4 @@ fn too_few_accelerators(request: &Request, allowed: &[&Node]) -> Option<Refused>
         offered,
         of: node.units[usize::from(unit)].hardware.clone(),
     })
-}
-
-/// Cores that the job takes of a unit; an accelerator is taken whole.
-pub(crate) fn cores_on(request: &Request, unit: &UnitSpec) -> u32 {
-    match unit.kind {
-        UnitKind::Cpu => request.cores.on(unit.cores),
-        UnitKind::Accelerator => Cores::All.on(unit.cores),
-    }
 }

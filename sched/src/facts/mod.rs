@@ -1,0 +1,12 @@
+//! What follows from the record alone: what a job needs of a node, what it is expected to do there. Pure functions of what they
+//! are given; they decide nothing and know nothing of the index.
+
+mod draw;
+mod estimate;
+mod fits;
+
+pub(crate) use draw::{draw_at, draw_if_on, expected};
+pub(crate) use estimate::{Known, Looked, estimate, under_cap};
+pub(crate) use fits::{
+    allows_node, allows_unit, cores_on, first_fit, fits_node, may_be_denied, units_like, units_wanted,
+};
