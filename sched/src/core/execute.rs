@@ -7,6 +7,8 @@ use limo_model::{Attempt, Energy, JobEnd, JobId, Lease, NodeId, Power, Span, Sto
 use crate::apply;
 use crate::check::check;
 use crate::cluster::Cluster;
+#[cfg(debug_assertions)]
+use crate::index::Index;
 use crate::options::RestRule;
 use crate::plan::{Plan, Start};
 use crate::policy::{policy, steer};
@@ -26,6 +28,8 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
         return false;
     }
     cluster.index.shapes.count(&cluster.index.classes);
+    #[cfg(debug_assertions)]
+    check_index(cluster, now);
     let (mut plan, mut cache) = policy(cluster.state.settings.preset).plan(&View::new(cluster, now));
     round.violations = check(&View::new(cluster, now), &plan);
     if !round.violations.is_empty() {
@@ -44,6 +48,19 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     // What it knows, it knows for the time after what it starts.
     cluster.index.cache = cache;
     more
+}
+
+/// Clusters with more nodes and jobs than this are not compared: it would take most of a test's time.
+#[cfg(debug_assertions)]
+const COMPARED: usize = 200;
+
+/// The index says what one would that is found anew.
+#[cfg(debug_assertions)]
+fn check_index(cluster: &Cluster, now: Time) {
+    let Cluster { state, index, .. } = cluster;
+    if state.nodes.len() + state.jobs.len() <= COMPARED {
+        assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index is not what it should be");
+    }
 }
 
 /// No policy says that a job waits for the sake of a reservation: to each of them there is no room for it.

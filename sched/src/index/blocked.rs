@@ -11,12 +11,12 @@ use crate::structure::{JobMap, JobSet};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocked {
     /// When blocked jobs may begin, until a round has seen that this has come.
-    begins: BTreeSet<(Time, JobId)>,
+    pub(super) begins: BTreeSet<(Time, JobId)>,
     /// A job, and one that waits for what becomes of it.
-    dependents: BTreeSet<(JobId, JobId)>,
+    pub(super) dependents: BTreeSet<(JobId, JobId)>,
     /// Jobs that are not over, but no tasks of arrays, by user and by name, from when on one of them wanted to be alone: most
     /// clusters never have such a job.
-    names: Option<BTreeMap<String, BTreeMap<String, BTreeSet<JobId>>>>,
+    pub(super) names: Option<BTreeMap<String, BTreeMap<String, BTreeSet<JobId>>>>,
     /// Blocked jobs whose reason may be another one than they were told.
     pub untold: JobSet,
 }

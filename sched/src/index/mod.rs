@@ -3,6 +3,8 @@
 
 mod blocked;
 mod classes;
+#[cfg(debug_assertions)]
+mod compare;
 mod plan_cache;
 mod shapes;
 mod users;

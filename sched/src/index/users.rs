@@ -7,11 +7,11 @@ use limo_model::{Energy, JobId};
 use crate::state::{Charge, State};
 
 /// By name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Users(BTreeMap<String, Held>);
 
 /// Of one user.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Held {
     /// Jobs and arrays that are not over; tasks are not among them.
     pub submitted: BTreeSet<JobId>,

@@ -51,6 +51,12 @@ impl Levels {
         }
     }
 
+    /// The free cores at each position, and whether it is usable.
+    #[cfg(debug_assertions)]
+    pub(crate) fn positions(&self) -> Vec<(u32, bool)> {
+        (0..self.len()).map(|position| (self.free(position), self.is_usable(position))).collect()
+    }
+
     /// The free cores at a position, usable or not.
     pub(crate) fn free(&self, position: u32) -> u32 {
         self.free[position as usize]

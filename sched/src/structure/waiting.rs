@@ -66,8 +66,15 @@ impl Waiting {
         Self { keys: Vec::new(), needs: Vec::new(), tree, head: 0, len: 0 }
     }
 
+    /// What the job with this key needs.
+    #[cfg(debug_assertions)]
+    pub(crate) fn at(&self, key: u64) -> Option<Need> {
+        let place = self.keys.binary_search(&key).ok()?;
+        self.needs.get(place).copied().filter(|need| !need.is_none())
+    }
+
     /// How many wait.
-    #[cfg(test)]
+    #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -1,0 +1,109 @@
+//! Whether an index that was kept up to date says what one would that is found anew. For debug builds and tests.
+
+use super::{Blocked, Class, Classes, Index, Shapes};
+use crate::state::State;
+use crate::structure::Levels;
+
+impl Index {
+    /// The first part in which this index differs from `found`, which was made from `state` now. What is found when it is
+    /// first asked for is compared where both have it.
+    pub fn differs(&self, found: &Self, state: &State) -> Option<&'static str> {
+        let Self {
+            names,
+            classes,
+            shapes,
+            memory,
+            occupants,
+            ends,
+            limits,
+            warnings,
+            allowed,
+            to_stop,
+            suspects,
+            suspended,
+            capped,
+            held,
+            readings,
+            hungry,
+            untold,
+            idle,
+            active_draw,
+            sleeping,
+            blocked,
+            reserved,
+            boundaries,
+            users,
+            // What a round or a plan left behind for the next one.
+            counted: _,
+            cache: _,
+            mode_until: _,
+        } = self;
+        let parts = [
+            ("names", *names == found.names),
+            ("classes", classes.is_same(&found.classes)),
+            ("shapes", shapes.is_same(&found.shapes, state)),
+            ("memory", *memory == found.memory),
+            ("occupants", *occupants == found.occupants),
+            ("ends", *ends == found.ends),
+            ("limits", *limits == found.limits),
+            ("warnings", *warnings == found.warnings),
+            ("allowed", *allowed == found.allowed),
+            ("to_stop", to_stop.iter().eq(found.to_stop.iter())),
+            ("suspects", *suspects == found.suspects),
+            ("suspended", *suspended == found.suspended),
+            ("capped", *capped == found.capped),
+            ("held", *held == found.held),
+            ("readings", *readings == found.readings),
+            // Arrays that have nothing to make now are asked again when something changes.
+            ("hungry", hungry.is_subset(&found.hungry)),
+            ("untold", untold.iter().all(|id| found.untold.contains(id))),
+            ("idle", *idle == found.idle),
+            ("active_draw", *active_draw == found.active_draw),
+            ("sleeping", *sleeping == found.sleeping),
+            ("blocked", blocked.is_same(&found.blocked)),
+            ("reserved", *reserved == found.reserved),
+            ("boundaries", *boundaries == found.boundaries),
+            ("users", users.as_ref().zip(found.users.as_ref()).is_none_or(|(kept, found)| kept == found)),
+        ];
+        parts.into_iter().find(|(_, same)| !same).map(|(part, _)| part)
+    }
+}
+
+impl Classes {
+    fn is_same(&self, found: &Self) -> bool {
+        let same = |(kept, found): (&Class, &Class)| {
+            (&kept.units, kept.memory, &kept.nodes) == (&found.units, found.memory, &found.nodes)
+                && kept.levels.iter().map(Levels::positions).eq(found.levels.iter().map(Levels::positions))
+                && kept.asleep.iter().eq(found.asleep.iter())
+                && kept.switching.iter().eq(found.switching.iter())
+        };
+        self.all().len() == found.all().len() && self.all().iter().zip(found.all()).all(same)
+    }
+}
+
+impl Shapes {
+    /// Shapes have the numbers in which they were met, and those stay that no job has any more.
+    fn is_same(&self, found: &Self, state: &State) -> bool {
+        let same = |(place, job): (u64, _)| {
+            let Some(job) = state.jobs.get(job) else { return true };
+            let shape = self.find(&job.request).zip(found.find(&job.request));
+            shape.is_some_and(|(kept, found)| {
+                kept.ways == found.ways
+                    && kept.is_picky == found.is_picky
+                    && kept.waiting.at(place) == found.waiting.at(place)
+                    && kept.waiting.at(place).is_some()
+            })
+        };
+        let waiting = |of: &Self| of.all().iter().map(|shape| shape.waiting.len()).sum::<usize>();
+        waiting(self) == waiting(found) && state.queue.places().all(same)
+    }
+}
+
+impl Blocked {
+    /// Of a begin that has come and of a reason that was told, nothing is kept.
+    fn is_same(&self, found: &Self) -> bool {
+        let all_there = self.untold.iter().all(|id| found.untold.contains(id));
+        let names = self.names.as_ref().zip(found.names.as_ref()).is_none_or(|(kept, found)| kept == found);
+        self.begins.is_subset(&found.begins) && self.dependents == found.dependents && all_there && names
+    }
+}
