@@ -6,36 +6,68 @@ mod steer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, Memory, NodeId, Part, Power, UnitId, UnitKind, nodes, width};
+use limo_model::{
+    JobId, Memory, NodeId, Part, Parts, Power, Request, Reservation, Time, UnitId, UnitKind, UnitSpec, nodes, width,
+};
 
-use crate::apply::{bar, obstacle};
-use crate::facts::{allows_node, allows_unit, cores_on, units_wanted};
-use crate::index::Classes;
+use crate::books::Books;
+use crate::facts::{allows_node, allows_unit, cores_on, longest, may_be_denied, not_eligible, units_wanted};
 use crate::plan::{Plan, Start, Violation};
-use crate::state::{Job, Node, Phase, Sleep};
-use crate::view::View;
+use crate::state::{Job, Node, Phase, Sleep, State};
+
+/// What a plan is checked against.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub state: &'a State,
+    pub books: &'a Books,
+    pub now: Time,
+}
+
+impl<'a> Case<'a> {
+    fn job(&self, id: JobId) -> Option<&'a Job> {
+        self.state.jobs.get(id).map(Box::as_ref)
+    }
+
+    fn node(&self, id: NodeId) -> Option<&'a Node> {
+        self.state.node(id)
+    }
+
+    fn unit(&self, id: UnitId) -> Option<(&'a Node, &'a UnitSpec)> {
+        let node = self.node(id.node)?;
+        node.spec.units.get(usize::from(id.unit)).map(|unit| (node, unit))
+    }
+
+    /// What the policy promises.
+    fn parts(&self) -> Parts {
+        self.state.settings.preset.parts()
+    }
+
+    fn high(&self) -> Power {
+        self.state.settings.limits.band(self.now).high()
+    }
+}
 
 /// Every rule that `plan` breaks; empty for a plan that may be executed.
-pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Violation> {
+pub(crate) fn check(case: Case<'_>, plan: &Plan) -> Vec<Violation> {
     let mut found = Vec::new();
-    each_job_once(view, plan, &mut found);
+    each_job_once(case, plan, &mut found);
     for start in &plan.starts {
-        if let Some(job) = view.job(start.job) {
-            one_start(view, job, start, &mut found);
+        if let Some(job) = case.job(start.job) {
+            one_start(case, job, start, &mut found);
         }
     }
-    room(view, plan, &mut found);
-    upper_limit(view, plan, &mut found);
-    power::check(view, plan, &mut found);
-    sleeps(view, plan, &mut found);
-    steer::check(view, plan, &mut found);
-    if let Some(at) = plan.wake_at.filter(|at| *at <= view.now()) {
+    room(case, plan, &mut found);
+    upper_limit(case, plan, &mut found);
+    power::check(case, plan, &mut found);
+    sleeps(case, plan, &mut found);
+    steer::check(case, plan, &mut found);
+    if let Some(at) = plan.wake_at.filter(|at| *at <= case.now) {
         found.push(Violation::WakeInPast { at });
     }
     found
 }
 
-fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let started = plan.starts.iter().map(|start| start.job);
     let refused = plan.refusals.iter().map(|(job, _)| *job);
     let waiting = plan.waits.iter().map(|(job, _)| *job);
@@ -45,46 +77,50 @@ fn each_job_once(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         if index > 0 && seen[index - 1] == job {
             found.push(Violation::Twice { job });
         }
-        if !view.job(job).is_some_and(|job| matches!(job.phase, Phase::Waiting(_))) {
+        if !case.job(job).is_some_and(|job| matches!(job.phase, Phase::Waiting(_))) {
             found.push(Violation::NotWaiting { job });
-        } else if let Some(wait) = obstacle(view.cluster(), view.now(), job) {
+        } else if let Some(wait) = not_eligible(case.state, case.now, job) {
             found.push(Violation::NotEligible { job, wait });
         }
     }
     let is_missing = |job: &JobId| seen.binary_search(job).is_err();
-    let forgotten: Vec<JobId> = match view.preset().parts().starts_one_by_one() {
+    let queue = || case.state.queue.iter();
+    let is_untold = |job: &JobId| case.job(*job).is_some_and(|job| matches!(job.phase, Phase::Waiting(None)));
+    let forgotten: Vec<JobId> = match case.parts().starts_one_by_one() {
         // A plan that starts something is followed by another one; what was told stays told until it changes.
         true if !plan.starts.is_empty() => Vec::new(),
         // Likewise one that changes something about jobs that run.
         _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
-        true => view.untold().map(|(job, _)| job).filter(is_missing).collect(),
-        false => view.queue().map(|(job, _)| job).filter(is_missing).collect(),
+        // A look at all that wait would take longer than such a plan.
+        true if cfg!(debug_assertions) => queue().filter(is_untold).filter(is_missing).collect(),
+        true => Vec::new(),
+        false => queue().take(case.state.settings.options.depth as usize).filter(is_missing).collect(),
     };
     found.extend(forgotten.into_iter().map(|job| Violation::NoReason { job }));
-    let immediate = |job: &JobId| view.job(*job).is_some_and(|job| job.request.immediate);
+    let immediate = |job: &JobId| case.job(*job).is_some_and(|job| job.request.immediate);
     let patient = plan.refusals.iter().map(|(job, _)| *job).filter(|job| !immediate(job));
     found.extend(patient.map(|job| Violation::RefusedPatient { job }));
     let kept = plan.waits.iter().map(|(job, _)| *job).filter(immediate);
     found.extend(kept.map(|job| Violation::ImmediateWaits { job }));
 }
 
-fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violation>) {
+fn one_start(case: Case<'_>, job: &Job, start: &Start, found: &mut Vec<Violation>) {
     let id = start.job;
     if start.placement.is_empty() {
         found.push(Violation::NoPart { job: id });
     }
     for part in &start.placement {
-        one_part(view, (id, job), part, found);
+        one_part(case, (id, job), part, found);
     }
     let several = units_wanted(&job.request) > 1;
     let nodes = if several { several::nodes(&start.placement) } else { width(&start.placement) };
-    if several && !several::as_asked(view, &job.request, &start.placement) {
+    if several && !several::as_asked(case, &job.request, &start.placement) {
         found.push(Violation::Accelerators { job: id });
     }
     if !start.placement.is_empty() && nodes != job.request.nodes.get() {
         found.push(Violation::Nodes { job: id, nodes });
     }
-    if job.request.exclusive && !is_alone(view, &start.placement) {
+    if job.request.exclusive && !is_alone(case, &start.placement) {
         found.push(Violation::NotAlone { job: id });
     }
     if !several && overlap(&start.placement) {
@@ -93,15 +129,14 @@ fn one_start(view: &View<'_>, job: &Job, start: &Start, found: &mut Vec<Violatio
 }
 
 /// Whether no job is on the nodes of a placement.
-fn is_alone(view: &View<'_>, placement: &[Part]) -> bool {
-    let mut nodes = placement.iter().flat_map(Part::nodes).filter_map(|node| view.node(node));
-    nodes.all(|node| node.units().all(|(unit, _)| view.index().cores_used(unit) == 0))
+fn is_alone(case: Case<'_>, placement: &[Part]) -> bool {
+    placement.iter().flat_map(Part::nodes).all(|node| case.books.is_free(node))
 }
 
 /// The cores that a start takes of each unit: all of all units of nodes that a job has alone.
-fn taken<'a>(view: &View<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
-    if view.job(start.job).is_some_and(|job| job.request.exclusive) {
-        let nodes = nodes(&start.placement).filter_map(|node| view.node(node));
+fn taken<'a>(case: Case<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
+    if case.job(start.job).is_some_and(|job| job.request.exclusive) {
+        let nodes = nodes(&start.placement).filter_map(|node| case.node(node));
         return nodes.flat_map(Node::units).map(|(unit, spec)| (unit, spec.cores)).collect();
     }
     start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cores))).collect()
@@ -120,20 +155,21 @@ fn overlap(placement: &[Part]) -> bool {
 }
 
 /// Neighbours of one class are alike: then the first of them speaks for all.
-fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut Vec<Violation>) {
-    let alike = view.index().classes.is_run(part) && !view.may_be_denied(&job.request);
-    if !view.index().classes.can_be_reached(part) {
+fn one_part(case: Case<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut Vec<Violation>) {
+    let may_be_denied = may_be_denied(&job.request) || !case.state.reservations.is_empty();
+    let alike = case.books.are_alike(part) && !may_be_denied;
+    if !case.books.can_be_reached(part) {
         found.push(Violation::NodeUnavailable { job: id });
     }
     for unit_id in part.units().take(if alike { 1 } else { usize::MAX }) {
-        let Some((node, unit)) = view.unit(unit_id) else {
+        let Some((node, unit)) = case.unit(unit_id) else {
             found.push(Violation::NoUnit { job: id });
             continue;
         };
         if !allows_node(&job.request, node) || !allows_unit(&job.request, unit) {
             found.push(Violation::NotAllowed { job: id });
         }
-        if let Some(reservation) = bar(view.cluster(), view.now(), &job.request, node) {
+        if let Some(reservation) = kept_by(case, &job.request, node) {
             found.push(Violation::Reserved { job: id, reservation: reservation.to_owned() });
         }
         if part.cores != cores_on(&job.request, unit) {
@@ -149,22 +185,41 @@ fn one_part(view: &View<'_>, (id, job): (JobId, &Job), part: &Part, found: &mut 
     }
 }
 
+/// The reservation that keeps a job from being put on a node now: of each that has the node, or that the job asks for.
+fn kept_by<'a>(case: Case<'a>, request: &'a Request, node: &Node) -> Option<&'a str> {
+    let own = request.reservation.as_deref();
+    let last = longest(request, node).map(|longest| case.now + longest);
+    let is_over_by = |time: Time| last.is_some_and(|last| last <= time);
+    let of = own.and_then(|name| case.state.reservations.get(name));
+    let has_right = |of: &Reservation| {
+        of.users.contains(&request.user)
+            && of.nodes.contains(&node.spec.name)
+            && of.from <= case.now
+            && is_over_by(of.until)
+    };
+    if let Some(name) = own.filter(|_| !of.is_some_and(has_right)) {
+        return Some(name);
+    }
+    let others = case.state.reservations.iter().filter(|(name, _)| Some(name.as_str()) != own);
+    let mut keeps = others.filter(|(_, of)| of.nodes.contains(&node.spec.name) && case.now < of.until);
+    keeps.find(|(_, of)| !is_over_by(of.from)).map(|(name, _)| name.as_str())
+}
+
 /// Cores, memory and accelerators, with what is taken already.
-fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    let classes = &view.index().classes;
+fn room(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let unsorted = || plan.starts.iter().flat_map(|start| &start.placement);
     // One job's parts mostly are in order.
-    if plan.starts.len() <= 1 && are_apart_and_free(classes, unsorted()) {
+    if plan.starts.len() <= 1 && are_apart_and_free(case.books, unsorted()) {
         return;
     }
     let mut parts: Vec<&Part> = unsorted().collect();
     parts.sort_unstable_by_key(|part| part.unit.node);
-    if are_apart_and_free(classes, parts.iter().copied()) {
+    if are_apart_and_free(case.books, parts.iter().copied()) {
         return;
     }
     let mut asked: BTreeMap<UnitId, (u32, usize)> = BTreeMap::new();
     let mut memory: BTreeMap<NodeId, Memory> = BTreeMap::new();
-    for (unit, more) in plan.starts.iter().flat_map(|start| taken(view, start)) {
+    for (unit, more) in plan.starts.iter().flat_map(|start| taken(case, start)) {
         let (cores, jobs) = asked.entry(unit).or_default();
         *cores = cores.saturating_add(more);
         *jobs += 1;
@@ -174,8 +229,8 @@ fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         *sum = sum.saturating_add(part.memory);
     }
     for (id, (cores, jobs)) in asked {
-        let Some((_, unit)) = view.unit(id) else { continue };
-        let used = classes.used(id);
+        let Some((_, unit)) = case.unit(id) else { continue };
+        let used = case.books.used(id);
         let cores = used.saturating_add(cores);
         if cores > unit.cores {
             found.push(Violation::CoresTaken { unit: id, cores, total: unit.cores });
@@ -186,8 +241,8 @@ fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         }
     }
     for (id, asked) in memory {
-        let Some(node) = view.node(id) else { continue };
-        let used = view.index().memory.get(id.0 as usize).copied().unwrap_or_default();
+        let Some(node) = case.node(id) else { continue };
+        let used = case.books.memory_used(id);
         let memory = used.saturating_add(asked);
         if memory > node.spec.memory {
             found.push(Violation::MemoryTaken { node: id, memory, total: node.spec.memory });
@@ -196,38 +251,37 @@ fn room(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 }
 
 /// The usual case: parts in order of which no two share a node, and all that they ask for is free.
-fn are_apart_and_free<'a>(classes: &Classes, mut parts: impl Iterator<Item = &'a Part>) -> bool {
+fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Part>) -> bool {
     let mut next = 0;
     parts.all(|part| {
         let follows = part.unit.node.0 >= next;
         next = part.unit.node.0.saturating_add(part.count);
-        follows && part.memory == Memory::ZERO && classes.has_room(part)
+        follows && part.memory == Memory::ZERO && books.has_room(part)
     })
 }
 
 /// Presets that promise it start nothing that takes the draw over the upper limit.
-fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if !view.preset().parts().keeps_upper_limit() || plan.starts.is_empty() {
+fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    if !case.parts().keeps_upper_limit() || plan.starts.is_empty() {
         return;
     }
-    let draw = view.draw() + plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
-    let high = view.band().high();
+    let draw = case.state.sums.draw + plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
+    let high = case.high();
     if draw > high {
         found.push(Violation::UpperLimit { draw, high });
     }
 }
 
 /// Only nodes that are awake, free and able to sleep are told to, each once.
-fn sleeps(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+fn sleeps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if plan.sleeps.is_empty() {
         return;
     }
     let placed = plan.starts.iter().flat_map(|start| &start.placement).flat_map(|part| part.nodes());
     let mut taken: BTreeSet<NodeId> = placed.collect();
     for node in plan.sleeps.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId)) {
-        let free = |node: &Node| node.units().all(|(unit, _)| view.index().cores_used(unit) == 0);
-        let can = |node: &Node| node.sleep() == Sleep::Awake && node.spec().rest.is_some() && free(node);
-        if !taken.insert(node) || !view.node(node).is_some_and(can) {
+        let can = |of: &Node| of.sleep() == Sleep::Awake && of.spec().rest.is_some() && case.books.is_free(node);
+        if !taken.insert(node) || !case.node(node).is_some_and(can) {
             found.push(Violation::CannotSleep { node });
         }
     }

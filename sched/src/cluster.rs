@@ -1,9 +1,10 @@
-//! The recorded state with its index: events and executed plans change both.
+//! The recorded state with its index and the checker's books: events and executed plans change all of them.
 
 mod requests;
 
 use limo_model::{JobId, Meter, NodeId, Time};
 
+use crate::books::Books;
 use crate::index::Index;
 use crate::state::State;
 
@@ -13,6 +14,7 @@ use requests::Requests;
 pub(crate) struct Cluster {
     pub state: State,
     pub index: Index,
+    pub books: Books,
     /// What jobs ask for, of which equal ones are one.
     pub requests: Requests,
 }
@@ -27,8 +29,14 @@ impl Cluster {
                 job.request = requests.share(&job.request);
             }
         }
-        let index = Index::of(&state, now);
-        Self { state, index, requests }
+        let (index, books) = (Index::of(&state, now), Books::of(&state, now));
+        Self { state, index, books, requests }
+    }
+
+    /// Finds everything again that follows from the record.
+    pub fn find_again(&mut self, now: Time) {
+        self.index = Index::of(&self.state, now);
+        self.books = Books::of(&self.state, now);
     }
 
     /// Active jobs with a part on `node`. Nodes without a meter have no list of their own: every active job is looked at.

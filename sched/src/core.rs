@@ -21,6 +21,7 @@ use crate::cluster::Cluster;
 use crate::event::Event;
 use crate::mode;
 use crate::options::Options;
+use crate::plan::{Plan, Violation};
 use crate::policy::look_again;
 use crate::refused::Refused;
 use crate::round::{Command, Round};
@@ -152,6 +153,11 @@ impl Core {
         round.wake_at = next_time(cluster, now);
         (round.finished, cluster.index.counted) = (std::mem::take(&mut cluster.state.finished), 0);
         round
+    }
+
+    /// Every rule that a plan would break now; empty for one that may be executed.
+    pub fn check(&self, now: Time, plan: &Plan) -> Vec<Violation> {
+        execute::violations(&self.cluster, now.max(self.cluster.state.sums.since), plan)
     }
 
     /// The number that the next [`Event::Submitted`] must carry.

@@ -5,6 +5,7 @@
 
 mod account;
 mod apply;
+mod books;
 pub mod budget;
 mod check;
 mod cluster;
@@ -27,7 +28,6 @@ mod timeline;
 mod view;
 
 pub use account::{Bill, cost_of};
-pub use check::check;
 pub use core::Core;
 pub use event::Event;
 pub use explain::{Possibility, Prospect, possibilities};

@@ -5,7 +5,7 @@ use limo_model::{JobId, Span, Time};
 use super::nodes::{settle, settle_nodes};
 use super::{eligible, reservations};
 use crate::cluster::Cluster;
-use crate::index::{Index, begin_of};
+use crate::facts::begin_of;
 use crate::refused::Refused;
 use crate::state::Clock;
 
@@ -28,7 +28,8 @@ pub(super) fn offset(cluster: &mut Cluster, now: Time, clock: Clock) -> Result<(
     reservations::moved(&mut cluster.state, now, later);
     // Begins, reservations and the plan's memory are found again as after a restart.
     let counted = cluster.index.counted;
-    cluster.index = Index { counted, ..Index::of(&cluster.state, now) };
+    cluster.find_again(now);
+    cluster.index.counted = counted;
     wait_again(cluster, now);
     Ok(())
 }

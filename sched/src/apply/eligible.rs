@@ -8,7 +8,7 @@ use limo_model::{Became, Condition, Dependency, JobEnd, JobId, Request, Time, Wa
 
 use super::{arrays, jobs, quota};
 use crate::cluster::Cluster;
-use crate::index::{begin_of, wants_to_be_alone};
+use crate::facts::{begin_of, wants_to_be_alone};
 use crate::refused::Refused;
 use crate::round::Finished;
 use crate::state::{Assignment, Job, Phase, State};

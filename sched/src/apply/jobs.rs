@@ -172,8 +172,10 @@ pub(crate) fn with_times(cluster: &mut Cluster, id: JobId, change: impl FnOnce(&
     let Some(job) = cluster.state.jobs.get_mut(id) else { return };
     let before = job.estimated_end();
     cluster.index.forget_times(id, job);
+    cluster.books.forget_end(id, job);
     change(job);
     cluster.index.note_times(id, job);
+    cluster.books.note_end(id, job);
     if job.estimated_end() != before {
         cluster.index.cache = None;
     }
@@ -252,6 +254,7 @@ pub(super) fn ended(
     cluster.state.active.remove(id);
     cluster.index.to_stop.remove(id);
     cluster.index.forget_times(id, &job);
+    cluster.books.forget_end(id, &job);
     let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
         Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(running)),
         Phase::Starting(assignment) => {

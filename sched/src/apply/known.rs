@@ -7,7 +7,6 @@ use limo_model::{Memory, Meter, NodeId, NodeSpec, Power, Time};
 
 use super::nodes::{enter, renew, settle_cluster};
 use crate::cluster::Cluster;
-use crate::index::Index;
 use crate::refused::Refused;
 use crate::state::Sleep;
 
@@ -21,7 +20,7 @@ pub(super) fn added(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result
         node.connected = false;
     }
     renew(cluster, id, now);
-    cluster.index = Index::of(&cluster.state, now);
+    cluster.find_again(now);
     Ok(())
 }
 
@@ -72,6 +71,6 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.unseen.clear();
     }
     renew(cluster, id, now);
-    cluster.index = Index::of(&cluster.state, now);
+    cluster.find_again(now);
     Ok(())
 }

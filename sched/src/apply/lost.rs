@@ -47,6 +47,7 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
         if let Some(held) = held {
             let draw = assignment.draw_on(id);
             cluster.index.active_draw += draw - held.draw;
+            cluster.books.active += draw - held.draw;
             held.draw = draw;
         }
         renew(cluster, id, now);
@@ -69,6 +70,7 @@ pub(super) fn released(cluster: &mut Cluster, now: Time, id: NodeId, kept: &[(Jo
     let before = node.held_draw();
     node.held.retain(|held| kept.contains(&(held.job, held.attempt)));
     cluster.index.active_draw -= before - node.held_draw();
+    cluster.books.active -= before - node.held_draw();
     if node.held.is_empty() {
         cluster.index.held.remove(&id);
     }

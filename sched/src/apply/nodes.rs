@@ -5,7 +5,6 @@ use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time
 use super::{lost, steer};
 use crate::account::{Bill, cost_of};
 use crate::cluster::Cluster;
-use crate::index::Index;
 use crate::refused::Refused;
 use crate::state::{Assignment, Change, Drained, Node, Reading, Sleep, State};
 
@@ -80,6 +79,7 @@ pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
 fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
         cluster.index.classes.refresh(node, now);
+        cluster.books.look_at(node, now);
         cluster.index.cache = None;
     }
 }
@@ -127,6 +127,7 @@ pub(super) fn charge(state: &mut State, (first, count): (NodeId, u32), share: Po
 pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &Assignment) {
     settle_cluster(cluster, now);
     cluster.index.take(job, assignment);
+    cluster.books.take(assignment);
     cluster.index.active_draw += assignment.estimate.power;
     cluster.state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
 }
@@ -135,6 +136,7 @@ pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &As
 pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: &Assignment, seen: &[NodeId]) {
     settle_cluster(cluster, now);
     cluster.index.give(job, assignment);
+    cluster.books.give(assignment);
     cluster.index.active_draw -= assignment.estimate.power;
     for node in assignment.placement.iter().flat_map(|part| part.nodes()) {
         steer::confirmed(
@@ -201,6 +203,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
                 return Err(Refused::UnitsChanged { name: spec.name.clone() });
             }
             cluster.index.idle += spec.idle - node.spec.idle;
+            cluster.books.idle += spec.idle - node.spec.idle;
             if let Some(reading) = node.reading.take() {
                 cluster.index.readings.remove(&(reading.at, id));
             }
@@ -227,7 +230,9 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
     }
     // Places in classes must follow from the nodes alone, not from what they once were.
     if moved {
-        cluster.index = Index::of(&cluster.state, now);
+        cluster.find_again(now);
+    } else {
+        cluster.books.look_at(&cluster.state.nodes[id.0 as usize], now);
     }
     Ok(())
 }
@@ -254,6 +259,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         lost: None,
         held: Vec::new(),
     });
+    cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
     cluster.state.job_energy.push();
     cluster.state.job_cost.push();
     cluster.index.names.insert(spec.name.clone(), id);
@@ -334,6 +340,7 @@ pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
     renew(cluster, id, now);
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
         cluster.index.classes.refresh(node, now);
+        cluster.books.look_at(node, now);
     }
 }
 

@@ -8,20 +8,9 @@
 use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
 
 use crate::cluster::Cluster;
-use crate::facts::{allows_node, fits_node};
-use crate::index::begin_of;
+use crate::facts::{MARGIN, allows_node, begin_of, fits_node, longest};
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, State};
-
-/// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s unless the master is told
-/// otherwise.
-pub(crate) const MARGIN: Span = Span::from_secs(60);
-
-/// How long a job that starts on the node now may be on it; `None` where nothing ends it.
-fn longest(request: &Request, node: &Node) -> Option<Span> {
-    let waking = node.spec.rest.map_or(Span::ZERO, |rest| rest.down.span + rest.up.span);
-    request.time_limit.map(|limit| limit + MARGIN + waking)
-}
 
 /// The reservation that keeps a job from being put on a node now, by its name.
 pub(crate) fn bar<'a>(cluster: &'a Cluster, now: Time, request: &'a Request, node: &Node) -> Option<&'a str> {

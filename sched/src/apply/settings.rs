@@ -48,6 +48,7 @@ pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) ->
     }
     cluster.state.settings.preset = preset;
     cluster.state.settings.options = options;
+    cluster.books.count_ends(&cluster.state);
     cluster.index.mode_until = None;
     cluster.index.queue_again(&cluster.state);
     Ok(())

@@ -36,6 +36,9 @@ fn follow_caps(cluster: &mut Cluster, now: Time, id: NodeId, limits: Vec<Option<
     } else {
         cluster.index.capped.remove(&id);
     }
+    if let Some(node) = cluster.state.node(id) {
+        cluster.books.look_at(node, now);
+    }
     for job in cluster.jobs_on(id) {
         let Some(part) = cluster.state.jobs.get(job).and_then(|job| job.assignment()?.sole_part().copied()) else {
             continue;

@@ -1,11 +1,11 @@
-//! What a plan would make of limits and budgets, added up anew from the running jobs and the jobs that it starts. Shares
-//! nothing with the gate of the policies but the recorded state; asks nothing of jobs that wait.
+//! What a plan would make of limits and budgets, added up from the books and the jobs that it starts. Shares nothing
+//! with the gate of the policies but the recorded state; asks nothing of jobs that wait.
 
 use limo_model::{AdmissionRule, Budget, Energy, Power, Time};
 
+use super::Case;
 use crate::options::Horizon;
 use crate::plan::{Plan, Violation};
-use crate::view::View;
 
 /// The estimated draw from now on, with what the plan starts. It only falls.
 struct Load {
@@ -19,43 +19,43 @@ struct Load {
 }
 
 /// Policies that plan with the estimated draw start nothing that takes it over a limit, or a budget into debt.
-pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let more = plan.starts.iter().map(|start| start.estimate.power).sum::<Power>();
-    if !view.preset().parts().keeps_budget() || more <= Power::ZERO {
+    if !case.parts().keeps_budget() || more <= Power::ZERO {
         return;
     }
-    let now = view.now();
-    let (draw, high) = (view.estimated_draw() + more, view.band().high());
+    let (now, settings, spending) = (case.now, &case.state.settings, &case.state.spending);
+    let (draw, high) = (case.books.draw() + more, case.high());
     if draw > high {
         found.push(Violation::UpperLimit { draw, high });
     }
-    let budgets = view.settings().budgets.from_then_on(now);
-    if budgets.is_empty() && view.limits().next_change(now).is_none() {
+    let budgets = settings.budgets.from_then_on(now);
+    if budgets.is_empty() && settings.limits.next_change(now).is_none() {
         return;
     }
-    let load = Load::of(view, plan, draw);
-    let steps: Vec<(Time, Power)> = view.limits().bands(now).map(|(at, band)| (at, band.high())).collect();
+    let load = Load::of(case, plan, draw);
+    let steps: Vec<(Time, Power)> = settings.limits.bands(now).map(|(at, band)| (at, band.high())).collect();
     if let Some((draw, high)) = load.above(&steps, Time::MAX) {
         found.push(Violation::UpperLimit { draw, high });
     }
     for budget in budgets.iter().take_while(|budget| budget.from < load.end) {
-        let release = view.release_of(budget);
-        found.extend(if view.preset().parts().admission == AdmissionRule::Rate {
+        let release = spending.release_of(budget, case.books.idle, settings.prices.as_ref());
+        found.extend(if case.parts().admission == AdmissionRule::Rate {
             load.above(&release, budget.until).map(|(draw, rate)| Violation::ReleaseRate { draw, rate })
         } else {
-            load.debt(budget, &release, view.available(budget))
+            load.debt(budget, &release, spending.available(budget))
         });
     }
 }
 
 impl Load {
-    fn of(view: &View<'_>, plan: &Plan, draw: Power) -> Self {
-        let now = view.now();
-        let running = view.index().ends.iter().filter(|(_, release)| release.is_sure);
-        let mut falls: Vec<(Time, Power)> = running.map(|((end, _), release)| (*end, release.power)).collect();
+    fn of(case: Case<'_>, plan: &Plan, draw: Power) -> Self {
+        let now = case.now;
+        let running = case.books.sure.iter().flatten();
+        let mut falls: Vec<(Time, Power)> = running.map(|((end, _), power)| (*end, *power)).collect();
         let mut last = now;
         for start in &plan.starts {
-            let limit = view.job(start.job).and_then(|job| job.request.time_limit);
+            let limit = case.job(start.job).and_then(|job| job.request.time_limit);
             let end = limit.map(|_| now + start.estimate.duration);
             falls.extend(end.map(|end| (end, start.estimate.power)));
             last = last.max(end.unwrap_or(Time::MAX));
@@ -65,7 +65,7 @@ impl Load {
         falls.iter_mut().for_each(|(end, _)| *end = soon.max(*end));
         // Nearly in order, which this sort makes use of; the next one, too.
         falls.sort_by_key(|(end, _)| *end);
-        Self { now, draw, falls, end: last.max(soon), horizon: view.options().horizon }
+        Self { now, draw, falls, end: last.max(soon), horizon: case.state.settings.options.horizon }
     }
 
     fn draw_at(&self, at: Time) -> Power {

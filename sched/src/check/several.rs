@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Memory, NodeId, Part, Request, runs};
 
+use super::Case;
 use crate::facts::units_wanted;
-use crate::view::View;
 
 /// How many nodes there are in a placement, each counted once.
 pub(super) fn nodes(placement: &[Part]) -> u32 {
@@ -13,13 +13,13 @@ pub(super) fn nodes(placement: &[Part]) -> u32 {
 }
 
 /// Whether each node has that many parts, on different units of one type, which together have the memory once.
-pub(super) fn as_asked(view: &View<'_>, request: &Request, placement: &[Part]) -> bool {
+pub(super) fn as_asked(case: Case<'_>, request: &Request, placement: &[Part]) -> bool {
     let mut by_node: BTreeMap<NodeId, Vec<&Part>> = BTreeMap::new();
     for (part, node) in placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
         by_node.entry(node).or_default().push(part);
     }
     by_node.iter().all(|(node, parts)| {
-        let unit = |part: &&Part| view.node(*node).and_then(|node| node.spec.units.get(usize::from(part.unit.unit)));
+        let unit = |part: &&Part| case.node(*node).and_then(|node| node.spec.units.get(usize::from(part.unit.unit)));
         let types: BTreeSet<Option<&str>> =
             parts.iter().map(|part| unit(part).map(|unit| unit.hardware.as_str())).collect();
         let units: BTreeSet<u16> = parts.iter().map(|part| part.unit.unit).collect();

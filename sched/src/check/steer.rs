@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{JobId, Power, UnitId};
 
+use super::Case;
 use crate::plan::{Plan, Violation};
 use crate::state::{Job, Phase};
-use crate::view::View;
 
-pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     for (unit, cap) in plan.caps.iter().filter_map(|(unit, cap)| Some((*unit, (*cap)?))) {
-        let range = view.node(unit.node).and_then(|node| node.cap_range(unit.unit));
+        let range = case.node(unit.node).and_then(|node| node.cap_range(unit.unit));
         if !range.is_some_and(|(low, high)| (low..=high).contains(&cap)) {
             found.push(Violation::UnitCap { unit, cap });
         }
     }
-    shared_caps(view, plan, found);
+    shared_caps(case, plan, found);
     let mut seen = BTreeSet::new();
     let touched = plan.suspends.iter().chain(&plan.requeues).chain(&plan.resumes);
     found.extend(touched.filter(|job| !seen.insert(**job)).map(|job| Violation::Twice { job: *job }));
-    let not = |job: &JobId, may: &dyn Fn(&Job) -> bool| !view.job(*job).is_some_and(may);
+    let not = |job: &JobId, may: &dyn Fn(&Job) -> bool| !case.job(*job).is_some_and(may);
     let suspendible = |job: &Job| job.is_running_on() && job.request.may_suspend;
     let requeueable = |job: &Job| job.is_running_on() && job.request.may_requeue;
     let suspended = |job: &Job| matches!(job.phase, Phase::Suspended(..));
@@ -29,20 +29,20 @@ pub(super) fn check(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     found.extend(
         plan.resumes.iter().filter(|job| not(job, &suspended)).map(|job| Violation::NotSuspended { job: *job }),
     );
-    upper_limit(view, plan, found);
+    upper_limit(case, plan, found);
 }
 
 /// A unit has one cap, whoever is on it; and so has a job, on all of its nodes.
-fn shared_caps(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let parts = || plan.starts.iter().flat_map(|start| &start.placement);
-    if view.index().capped.is_empty() && parts().all(|part| part.cap.is_none()) {
+    if case.books.capped.is_empty() && parts().all(|part| part.cap.is_none()) {
         return;
     }
     let mut caps = BTreeMap::new();
     for start in &plan.starts {
         let mut shared = |(unit, asked): (UnitId, Option<Power>)| {
-            let now = || view.node(unit.node).and_then(|node| node.cap(unit.unit));
-            let cap = if view.index().cores_used(unit) > 0 { now() } else { asked };
+            let now = || case.node(unit.node).and_then(|node| node.cap(unit.unit));
+            let cap = if case.books.used(unit) > 0 { now() } else { asked };
             *caps.entry(unit).or_insert(cap) != asked
         };
         if start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))).any(&mut shared) {
@@ -55,14 +55,14 @@ fn shared_caps(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
 }
 
 /// Whoever goes on again must not take the draw over the upper limit, with a policy that promises to keep it.
-fn upper_limit(view: &View<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if plan.resumes.is_empty() || !view.preset().parts().keeps_upper_limit() {
+fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    if plan.resumes.is_empty() || !case.parts().keeps_upper_limit() {
         return;
     }
-    let more = plan.resumes.iter().filter_map(|job| view.job(*job));
-    let more: Power = more.map(|job| crate::facts::draw_if_on(view.state(), job)).sum();
-    let (draw, high) = (view.draw() + more, view.band().high());
-    if draw > high && view.options().preempt != crate::options::Preempt::Nothing {
+    let more = plan.resumes.iter().filter_map(|job| case.job(*job));
+    let more: Power = more.map(|job| crate::facts::draw_if_on(case.state, job)).sum();
+    let (draw, high) = (case.state.sums.draw + more, case.high());
+    if draw > high && case.state.settings.options.preempt != crate::options::Preempt::Nothing {
         found.push(Violation::UpperLimit { draw, high });
     }
 }

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use limo_model::{Attempt, Energy, JobEnd, JobId, Lease, NodeId, Power, Span, StopReason, Time, Wait};
 
 use crate::apply;
-use crate::check::check;
+#[cfg(debug_assertions)]
+use crate::books::Books;
+use crate::check::{Case, check};
 use crate::cluster::Cluster;
 #[cfg(debug_assertions)]
 use crate::index::Index;
 use crate::options::RestRule;
-use crate::plan::{Plan, Start};
+use crate::plan::{Plan, Start, Violation};
 use crate::policy::{policy, steer};
 use crate::round::{Command, Finished, Round};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
@@ -29,9 +31,9 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     }
     cluster.index.shapes.count(&cluster.index.classes);
     #[cfg(debug_assertions)]
-    check_index(cluster, now);
+    compare(cluster, now);
     let (mut plan, mut cache) = policy(cluster.state.settings.preset).plan(&View::new(cluster, now));
-    round.violations = check(&View::new(cluster, now), &plan);
+    round.violations = violations(cluster, now, &plan);
     if !round.violations.is_empty() {
         plan = rejected(&mut cluster.state, &plan);
         cache = None;
@@ -50,15 +52,21 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     more
 }
 
+/// Every rule that a plan breaks.
+pub(super) fn violations(cluster: &Cluster, now: Time, plan: &Plan) -> Vec<Violation> {
+    check(Case { state: &cluster.state, books: &cluster.books, now }, plan)
+}
+
 /// Clusters with more nodes and jobs than this are not compared: it would take most of a test's time.
 #[cfg(debug_assertions)]
 const COMPARED: usize = 200;
 
-/// The index says what one would that is found anew.
+/// Index and books say what they would if they were found anew.
 #[cfg(debug_assertions)]
-fn check_index(cluster: &Cluster, now: Time) {
-    let Cluster { state, index, .. } = cluster;
+fn compare(cluster: &Cluster, now: Time) {
+    let Cluster { state, index, books, .. } = cluster;
     if state.nodes.len() + state.jobs.len() <= COMPARED {
+        assert_eq!(*books, Books::of(state, now), "the books are not what they should be");
         assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index is not what it should be");
     }
 }
@@ -79,7 +87,7 @@ fn name_reservations(cluster: &Cluster, now: Time, plan: &mut Plan) {
 /// Changes something about jobs that run, where that is to be done. `None` where nothing is, or what was planned must not be.
 fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<bool> {
     let plan = steer(&View::new(cluster, now))?;
-    let violations = check(&View::new(cluster, now), &plan);
+    let violations = violations(cluster, now, &plan);
     if !violations.is_empty() {
         if round.violations.is_empty() {
             cluster.state.sums.rejected_plans += 1;

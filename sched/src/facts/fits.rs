@@ -1,6 +1,6 @@
 //! Whether a job could run on a node if nothing else were there. Does not know what is free.
 
-use limo_model::{Cores, Request, UnitKind, UnitSpec};
+use limo_model::{Cores, Request, Span, UnitKind, UnitSpec};
 
 use crate::state::Node;
 
@@ -60,4 +60,14 @@ pub(crate) fn cores_on(request: &Request, unit: &UnitSpec) -> u32 {
         UnitKind::Cpu => request.cores.on(unit.cores),
         UnitKind::Accelerator => Cores::All.on(unit.cores),
     }
+}
+
+/// Beyond the time limit: what a start takes, and the time from TERM to KILL, which is 30 s unless the master is told
+/// otherwise.
+pub(crate) const MARGIN: Span = Span::from_secs(60);
+
+/// How long a job that starts on the node now may be on it; `None` where nothing ends it.
+pub(crate) fn longest(request: &Request, node: &Node) -> Option<Span> {
+    let waking = node.spec.rest.map_or(Span::ZERO, |rest| rest.down.span + rest.up.span);
+    request.time_limit.map(|limit| limit + MARGIN + waking)
 }

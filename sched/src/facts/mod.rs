@@ -2,11 +2,13 @@
 //! are given; they decide nothing and know nothing of the index.
 
 mod draw;
+mod eligible;
 mod estimate;
 mod fits;
 
 pub(crate) use draw::{draw_at, draw_if_on, expected};
+pub(crate) use eligible::{begin_of, not_eligible, wants_to_be_alone};
 pub(crate) use estimate::{Known, Looked, estimate, under_cap};
 pub(crate) use fits::{
-    allows_node, allows_unit, cores_on, first_fit, fits_node, may_be_denied, units_like, units_wanted,
+    MARGIN, allows_node, allows_unit, cores_on, first_fit, fits_node, longest, may_be_denied, units_like, units_wanted,
 };

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use limo_model::{JobId, Request, Time};
 
+use crate::facts::{begin_of, wants_to_be_alone};
 use crate::state::{Array, Clock, Job, Phase, State, array_of};
 use crate::structure::{JobMap, JobSet};
 
@@ -124,13 +125,4 @@ impl Blocked {
         }
         next
     }
-}
-
-/// When a job may begin, in cluster time.
-pub(crate) fn begin_of(request: &Request, clock: &Clock) -> Option<Time> {
-    Some(clock.cluster(request.conditions.as_ref()?.begin?))
-}
-
-pub(crate) fn wants_to_be_alone(request: &Request) -> bool {
-    request.conditions.as_ref().is_some_and(|conditions| conditions.singleton)
 }

@@ -165,11 +165,6 @@ impl Classes {
         }
     }
 
-    /// Whether the nodes of a part are neighbours of one class.
-    pub fn is_run(&self, part: &Part) -> bool {
-        self.run_of(part).is_some()
-    }
-
     /// The class and positions of a part whose nodes are neighbours of one class.
     pub fn run_of(&self, part: &Part) -> Option<(usize, Range<u32>)> {
         let (first, last) = (self.place_of(part.unit.node)?, self.place_of(last_node(part))?);
@@ -185,40 +180,10 @@ impl Classes {
         }
     }
 
-    /// Whether a condition holds for each position of a part's nodes.
-    fn all_of(&self, part: &Part, holds: impl Fn(&Class, u32) -> bool) -> bool {
-        if let Some((class, mut run)) = self.run_of(part) {
-            return run.all(|position| holds(&self.all[class], position));
-        }
-        let mut places = part.nodes().map(|node| self.place_of(node));
-        places.all(|place| place.is_some_and(|(class, position)| holds(&self.all[class], position)))
-    }
-
-    /// Whether jobs can be put on all nodes of a part, at once or after waking them.
-    pub fn can_be_reached(&self, part: &Part) -> bool {
-        if let Some((class, run)) = self.run_of(part)
-            && self.all[class].levels.first().is_some_and(|levels| levels.are_usable(run))
-        {
-            return true;
-        }
-        self.all_of(part, |class, position| {
-            class.levels.first().is_some_and(|levels| levels.is_usable(position)) || class.asleep.contains(position)
-        })
-    }
-
     /// How long those nodes of a part that sleep need to wake, where that is known of all of them at once.
     pub fn waking(&self, part: &Part) -> Option<Span> {
         let (class, run) = self.run_of(part)?;
         if self.all[class].asleep.intersects_range(run) { self.all[class].wake } else { Some(Span::ZERO) }
-    }
-
-    /// Whether its cores are free on all nodes of a part.
-    pub fn has_room(&self, part: &Part) -> bool {
-        let unit = usize::from(part.unit.unit);
-        if let Some((class, run)) = self.run_of(part) {
-            return self.all[class].levels.get(unit).is_some_and(|levels| levels.have(run, part.cores));
-        }
-        self.all_of(part, |class, at| class.levels.get(unit).is_some_and(|levels| levels.free(at) >= part.cores))
     }
 
     pub fn take(&mut self, part: &Part) {

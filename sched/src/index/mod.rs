@@ -17,7 +17,7 @@ use crate::facts::Known;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::structure::JobSet;
 
-pub(crate) use blocked::{Blocked, begin_of, wants_to_be_alone};
+pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
 pub(crate) use plan_cache::{HeadReservation, PlanCache};
 pub(crate) use shapes::{Shape, Shapes, Way};

@@ -66,20 +66,6 @@ impl Levels {
         self.usable.contains(position)
     }
 
-    /// Whether all positions of a run are usable.
-    pub(crate) fn are_usable(&self, run: Range<u32>) -> bool {
-        self.usable.contains_range(run)
-    }
-
-    /// Whether each position of a run has at least `cores` free.
-    pub(crate) fn have(&self, run: Range<u32>, cores: u32) -> bool {
-        let Some(free) = self.free.get(run.start as usize..run.end as usize) else { return false };
-        // Nearly always all are usable and equal, and then the set knows; 64 at once.
-        let set = |level: &u32| self.places.get(*level as usize).and_then(|at| self.sets.get(*at as usize));
-        let alike = free.first().filter(|level| **level >= cores).and_then(set);
-        alike.is_some_and(|set| set.contains_range(run)) || free.iter().all(|free| *free >= cores)
-    }
-
     /// Whether that changed anything.
     pub(crate) fn set_usable(&mut self, position: u32, usable: bool) -> bool {
         let level = self.free(position);

@@ -4,7 +4,7 @@ use limo_model::{
     Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
     NodeId, NodeSpec, Part, Power, Preset, Request, Reservation, Span, Time, UnitId, UnitKind, UnitSpec, Wait,
 };
-use limo_sched::{Core, Event, Options, Plan, Start, Violation, check};
+use limo_sched::{Core, Event, Options, Plan, Start, Violation};
 
 const NOW: Time = Time::from_unix_ms(1_000);
 
@@ -72,7 +72,7 @@ fn sound() -> Plan {
 fn check_on(core: &Core, breaks: impl FnOnce(&mut Plan), expected: &[Violation]) {
     let mut plan = sound();
     breaks(&mut plan);
-    assert_eq!(check(&core.view(NOW), &plan), expected, "{plan:?}");
+    assert_eq!(core.check(NOW, &plan), expected, "{plan:?}");
 }
 
 fn check_broken(breaks: impl FnOnce(&mut Plan), expected: &[Violation]) {
@@ -122,7 +122,7 @@ fn a_job_that_may_not_run_yet_is_not_started_and_not_told_another_reason() {
         check_on(&core, |plan| plan.waits.push((job, Wait::Resources { until: None })), &not_yet);
         let free = |part: Part| Part { memory: Memory::ZERO, cores: 0, ..part };
         let plan = Plan { starts: vec![start(4, free(part(0, 0)))], ..sound() };
-        assert!(check(&core.view(NOW), &plan).contains(&not_yet[0]), "{plan:?}");
+        assert!(core.check(NOW, &plan).contains(&not_yet[0]), "{plan:?}");
         core.apply(NOW, &Event::CancelRequested { job, by: "root".into() }).expect("it waits");
         check_on(&core, |plan| plan.waits.push((job, wait)), &[Violation::NotWaiting { job }]);
     };
@@ -141,7 +141,7 @@ fn a_running_job_is_not_started_again() {
     let job = JobId(1);
     core.apply(NOW, &Event::Started { job, attempt: Attempt(1) }).expect("it was assigned");
     let plan = Plan { starts: vec![start(1, part(0, 2))], ..Plan::default() };
-    assert!(check(&core.view(NOW), &plan).contains(&Violation::NotWaiting { job }));
+    assert!(core.check(NOW, &plan).contains(&Violation::NotWaiting { job }));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_job_that_wants_its_node_alone_is_alone_there() {
     assert_eq!(busy.round(NOW).violations, []);
     ask(&mut busy, job, true);
     let plan = Plan { starts: vec![start(4, part(0, 2))], ..Plan::default() };
-    assert!(check(&busy.view(NOW), &plan).contains(&Violation::NotAlone { job }));
+    assert!(busy.check(NOW, &plan).contains(&Violation::NotAlone { job }));
     // Others are started where it is, and together with it, on any unit.
     let taken = |unit, cores, total| Violation::CoresTaken { unit: UnitId { node, unit }, cores, total };
     let mut both = core();
@@ -206,7 +206,7 @@ fn a_job_that_wants_its_node_alone_is_alone_there() {
     let others = [(part(0, 2), taken(0, 6, 4)), (part(1, 1), taken(1, 2, 1))];
     for (other, expected) in &others {
         let plan = Plan { starts: vec![start(4, part(0, 2)), start(1, *other)], ..Plan::default() };
-        assert!(check(&both.view(NOW), &plan).contains(expected), "{plan:?}");
+        assert!(both.check(NOW, &plan).contains(expected), "{plan:?}");
     }
     let mut there = Core::new(NOW, Preset::Limo, Options::default());
     for node in core().nodes() {
@@ -217,7 +217,7 @@ fn a_job_that_wants_its_node_alone_is_alone_there() {
     ask(&mut there, JobId(2), false);
     for (other, expected) in others {
         let plan = Plan { starts: vec![start(2, other)], ..Plan::default() };
-        assert!(check(&there.view(NOW), &plan).contains(&expected), "{plan:?}");
+        assert!(there.check(NOW, &plan).contains(&expected), "{plan:?}");
     }
 }
 

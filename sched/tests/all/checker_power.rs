@@ -5,7 +5,7 @@ use limo_model::{
     Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec,
     Part, Power, Preset, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
 };
-use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation, check};
+use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation};
 
 const JOB: JobId = JobId(1);
 
@@ -71,7 +71,7 @@ fn the_estimated_draw_stays_below_the_limit() {
         // 100 W, and 50 W from 30 s on.
         let limits = Curve::new(vec![(at(0), band(100)), (at(30), band(50))], None).expect("a curve");
         core.apply(at(0), &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
-        assert_eq!(check(&core.view(at(0)), &start(draw, secs)), expected, "{preset} {draw} W {secs} s");
+        assert_eq!(core.check(at(0), &start(draw, secs)), expected, "{preset} {draw} W {secs} s");
     };
     let above = |draw, high| Violation::UpperLimit { draw: watts(draw), high: watts(high) };
     for preset in [Preset::Powercap, Preset::Energybud, Preset::Reducepc] {
@@ -88,7 +88,7 @@ fn powercap_stays_below_the_release() {
     let check_draw = |from, draw, secs: Option<i64>, expected: &[Violation]| {
         let mut core = core(Preset::Powercap, secs);
         budget(&mut core, from);
-        assert_eq!(check(&core.view(at(0)), &start(draw, secs.unwrap_or(9))), expected, "{from} s {draw} W {secs:?} s");
+        assert_eq!(core.check(at(0), &start(draw, secs.unwrap_or(9))), expected, "{from} s {draw} W {secs:?} s");
     };
     let above = Violation::ReleaseRate { draw: watts(25), rate: watts(24) };
     check_draw(0, 4, None, &[]);
@@ -107,11 +107,7 @@ fn no_budget_is_overspent() {
         // At rest 4 W are saved.
         let energy = Energy::from_joules(20 * now);
         core.apply(at(now), &Event::Metered { energy }).expect("a stage");
-        assert_eq!(
-            check(&core.view(at(now)), &start(draw, secs.unwrap_or(9))),
-            expected,
-            "{now} s {draw} W {secs:?} s"
-        );
+        assert_eq!(core.check(at(now), &start(draw, secs.unwrap_or(9))), expected, "{now} s {draw} W {secs:?} s");
     };
     let over = |joules, secs| Violation::Overspent { missing: Energy::from_joules(joules), at: at(secs) };
     for preset in [Preset::Energybud, Preset::Reducepc] {
@@ -130,7 +126,7 @@ fn only_free_nodes_sleep() {
     let check_sleeps = |core: &Core, sleeps: &[(u32, u32)], broken: &[u32]| {
         let sleeps = sleeps.iter().map(|(first, count)| (NodeId(*first), *count)).collect();
         let plan = Plan { sleeps, ..Plan::default() };
-        let found = check(&core.view(at(0)), &plan);
+        let found = core.check(at(0), &plan);
         let found: Vec<_> = found.into_iter().filter(|found| !matches!(found, Violation::NoReason { .. })).collect();
         let expected: Vec<_> = broken.iter().map(|node| Violation::CannotSleep { node: NodeId(*node) }).collect();
         assert_eq!(found, expected, "{plan:?}");
@@ -140,7 +136,7 @@ fn only_free_nodes_sleep() {
     check_sleeps(&core, &[(0, 4)], &[2, 3]);
     check_sleeps(&core, &[(0, 2), (1, 1)], &[1]);
     let both = Plan { sleeps: vec![(NodeId(0), 2)], ..start(5, 60) };
-    assert_eq!(check(&core.view(at(0)), &both), [Violation::CannotSleep { node: NodeId(0) }]);
+    assert_eq!(core.check(at(0), &both), [Violation::CannotSleep { node: NodeId(0) }]);
     // The job takes n0, and n1 goes to sleep at once.
     let round = core.round(at(0));
     assert_eq!((round.commands.len(), round.violations), (2, vec![]));

@@ -6,7 +6,7 @@ use limo_model::{
     Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec, Part, Power, Preset, Request, Span, Time, UnitId,
     UnitKind, UnitSpec,
 };
-use limo_sched::{Core, Event, Options, Plan, Start, Violation, check};
+use limo_sched::{Core, Event, Options, Plan, Start, Violation};
 
 const NOW: Time = Time::from_unix_ms(1_000);
 
@@ -52,7 +52,7 @@ fn a_job_gets_as_many_accelerators_of_each_node_as_it_asked_for() {
         let (duration, power, source) = (Span::from_secs(60), Power::from_watts(5), EstimateSource::Nameplate);
         let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
         let plan = Plan { starts: vec![Start { job, placement, estimate }], ..Plan::default() };
-        assert_eq!(check(&core.view(NOW), &plan), expected, "{plan:?}");
+        assert_eq!(core.check(NOW, &plan), expected, "{plan:?}");
     };
     let wrong = || Violation::Accelerators { job };
     check(vec![on(2, 6), on(4, 0)], &[]);

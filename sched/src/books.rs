@@ -1,0 +1,260 @@
+//! What is taken and drawn, counted beside the index and by simpler means: what the checker goes by.
+//!
+//! Told of each change by the events that make it, like the index, and sharing nothing with it. A debug build compares the
+//! books with a recount before each plan of a small cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitSpec};
+
+use crate::state::{Assignment, Job, Node, Sleep, State};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Books {
+    /// By node: those with equal units and memory are of the same kind.
+    kinds: Vec<u32>,
+    /// The units of each kind with their cores, and the memory.
+    units: Vec<(Vec<UnitSpec>, Memory)>,
+    /// Where the units of each node begin in `taken`; not kept while all nodes have equally many.
+    first: Option<Vec<u32>>,
+    /// Cores that jobs have, by unit.
+    taken: Vec<u32>,
+    /// Memory that jobs have, of nodes on which any has.
+    memory: BTreeMap<NodeId, Memory>,
+    reach: Vec<Reach>,
+    /// Nodes to which a job cannot be put at once.
+    out_of_reach: u32,
+    /// Nodes of which a unit is capped.
+    pub capped: BTreeSet<NodeId>,
+    /// Idle draw of all nodes.
+    pub idle: Power,
+    /// Sum of the estimates of all active jobs, and of what is held for lost nodes.
+    pub active: Power,
+    /// When running jobs end at the latest, and what they are expected to draw; kept for policies that plan with it.
+    pub sure: Option<BTreeMap<(Time, JobId), Power>>,
+}
+
+/// Whether a job can be put on a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Reach {
+    #[default]
+    Away,
+    AtOnce,
+    /// It could be woken for a job, where none is on it.
+    Asleep,
+}
+
+impl Books {
+    /// Counted from the record alone.
+    pub fn of(state: &State, now: Time) -> Self {
+        let mut books = Self::default();
+        for node in &state.nodes {
+            books.enter(node, now);
+            books.active += node.held_draw();
+        }
+        let active = || state.active.iter().filter_map(|id| state.jobs.get(id));
+        active().filter_map(|job| job.assignment()).for_each(|assignment| books.take(assignment));
+        books.count_ends(state);
+        books
+    }
+
+    /// A node that is new, and has the next number.
+    pub fn enter(&mut self, node: &Node, now: Time) {
+        let spec = &node.spec;
+        let same = |(units, memory): &(Vec<UnitSpec>, Memory)| *units == spec.units && *memory == spec.memory;
+        let kind = self.units.iter().position(same).unwrap_or_else(|| {
+            self.units.push((spec.units.clone(), spec.memory));
+            self.units.len() - 1
+        });
+        let others = self.units.first().map_or(0, |(units, _)| units.len());
+        if self.first.is_none() && others != spec.units.len() {
+            self.first = Some((0..self.kinds.len()).map(|node| (node * others) as u32).collect());
+        }
+        if let Some(first) = &mut self.first {
+            first.push(self.taken.len() as u32);
+        }
+        self.taken.resize(self.taken.len() + spec.units.len(), 0);
+        self.kinds.push(kind as u32);
+        self.reach.push(Reach::Away);
+        self.out_of_reach += 1;
+        self.idle += spec.idle;
+        self.look_at(node, now);
+    }
+
+    /// Something has changed about a node, apart from its jobs.
+    pub fn look_at(&mut self, node: &Node, now: Time) {
+        let Some(reach) = self.reach.get_mut(node.id.0 as usize) else { return };
+        self.out_of_reach -= u32::from(*reach != Reach::AtOnce);
+        *reach = match node.sleep {
+            _ if !node.is_available(now) => Reach::Away,
+            Sleep::Awake => Reach::AtOnce,
+            Sleep::Asleep => Reach::Asleep,
+            Sleep::GoingDown | Sleep::Waking => Reach::Away,
+        };
+        self.out_of_reach += u32::from(*reach != Reach::AtOnce);
+        match node.caps.limits.iter().any(Option::is_some) {
+            true => self.capped.insert(node.id),
+            false => self.capped.remove(&node.id),
+        };
+    }
+
+    /// A job has these resources from now on.
+    pub fn take(&mut self, assignment: &Assignment) {
+        self.active += assignment.estimate.power;
+        self.change(assignment, u32::saturating_add, Memory::saturating_add);
+    }
+
+    /// It has them no more.
+    pub fn give(&mut self, assignment: &Assignment) {
+        self.active -= assignment.estimate.power;
+        self.change(assignment, u32::saturating_sub, Memory::saturating_sub);
+    }
+
+    fn change(&mut self, of: &Assignment, cores: fn(u32, u32) -> u32, memory: fn(Memory, Memory) -> Memory) {
+        for part in &of.placement {
+            if part.memory > Memory::ZERO {
+                for node in part.nodes() {
+                    let used = memory(self.memory_used(node), part.memory);
+                    match used > Memory::ZERO {
+                        true => self.memory.insert(node, used),
+                        false => self.memory.remove(&node),
+                    };
+                }
+            }
+            let (unit, nodes) = (usize::from(part.unit.unit), self.nodes(part));
+            match self.stride() {
+                _ if of.alone => {}
+                // Alike units in a row: the compiler makes a few at a time of them.
+                Some(1) if unit == 0 => {
+                    self.taken[nodes].iter_mut().for_each(|taken| *taken = cores(*taken, part.cores));
+                }
+                _ => nodes.for_each(|node| {
+                    let units = self.units(node);
+                    if let Some(taken) = self.taken[units].get_mut(unit) {
+                        *taken = cores(*taken, part.cores);
+                    }
+                }),
+            }
+        }
+        if of.alone {
+            // All cores of all units, once for each node.
+            for node in
+                limo_model::nodes(&of.placement).map(|node| node.0 as usize).filter(|node| *node < self.kinds.len())
+            {
+                let (all, units) = (&self.units[self.kinds[node] as usize].0, self.units(node));
+                self.taken[units].iter_mut().zip(all).for_each(|(taken, unit)| *taken = cores(*taken, unit.cores));
+            }
+        }
+    }
+
+    /// Begins, or ceases, to note when jobs end: the policy may be another one.
+    pub fn count_ends(&mut self, state: &State) {
+        self.sure = state.settings.preset.parts().keeps_budget().then(BTreeMap::new);
+        if self.sure.is_some() {
+            let active = state.active.iter().filter_map(|id| Some((id, state.jobs.get(id)?)));
+            active.for_each(|(id, job)| self.note_end(id, job));
+        }
+    }
+
+    /// When a job ends that does not end by itself.
+    pub fn note_end(&mut self, id: JobId, job: &Job) {
+        if let (Some(sure), Some((end, power))) = (&mut self.sure, sure_end(job)) {
+            sure.insert((end, id), power);
+        }
+    }
+
+    /// A job is over, or ends at another time.
+    pub fn forget_end(&mut self, id: JobId, job: &Job) {
+        if let (Some(sure), Some((end, _))) = (&mut self.sure, sure_end(job)) {
+            sure.remove(&(end, id));
+        }
+    }
+
+    /// The nodes of a part, as far as there are so many.
+    fn nodes(&self, part: &Part) -> Range<usize> {
+        let (first, all) = (part.unit.node.0 as usize, self.kinds.len());
+        first.min(all)..first.saturating_add(part.count as usize).min(all)
+    }
+
+    /// How many units each node has, where all have equally many.
+    fn stride(&self) -> Option<usize> {
+        if self.first.is_some() { None } else { self.units.first().map(|(units, _)| units.len()) }
+    }
+
+    /// The units of a node; none where there is no such node.
+    fn units(&self, node: usize) -> Range<usize> {
+        if node >= self.kinds.len() {
+            return 0..0;
+        }
+        let Some(first) = &self.first else {
+            let stride = self.stride().unwrap_or(0);
+            return node * stride..(node + 1) * stride;
+        };
+        let at = |node: usize| first.get(node).map_or(self.taken.len(), |first| *first as usize);
+        at(node)..at(node + 1)
+    }
+
+    /// Returns true if the nodes of a part exist, and their units and memory are equal.
+    pub fn are_alike(&self, part: &Part) -> bool {
+        let nodes = self.nodes(part);
+        let kinds = &self.kinds[nodes.clone()];
+        nodes.len() == part.count as usize && (self.units.len() == 1 || kinds.iter().all(|kind| *kind == kinds[0]))
+    }
+
+    /// Returns true if jobs can be put on all nodes of a part, at once or after waking them.
+    pub fn can_be_reached(&self, part: &Part) -> bool {
+        let nodes = self.nodes(part);
+        let can_be = |node: usize| match self.reach[node] {
+            Reach::Away => false,
+            Reach::AtOnce => true,
+            Reach::Asleep => self.is_free(NodeId(node as u32)),
+        };
+        nodes.len() == part.count as usize && (self.out_of_reach == 0 || nodes.into_iter().all(can_be))
+    }
+
+    /// Returns true if the cores of a part are free on all of its nodes.
+    pub fn has_room(&self, part: &Part) -> bool {
+        let (unit, nodes) = (usize::from(part.unit.unit), self.nodes(part));
+        let cores = |kind: u32| self.units[kind as usize].0.get(unit).map(|unit| unit.cores);
+        if nodes.len() != part.count as usize {
+            return false;
+        }
+        if let (Some(1), 1, 0) = (self.stride(), self.units.len(), unit) {
+            let most = cores(0).and_then(|cores| cores.checked_sub(part.cores));
+            return most.is_some_and(|most| self.taken[nodes].iter().all(|taken| *taken <= most));
+        }
+        nodes.into_iter().all(|node| {
+            let taken = self.taken[self.units(node)].get(unit).copied().unwrap_or(0);
+            cores(self.kinds[node]).is_some_and(|cores| taken.saturating_add(part.cores) <= cores)
+        })
+    }
+
+    /// Returns true if no job is on a node.
+    pub fn is_free(&self, node: NodeId) -> bool {
+        self.taken[self.units(node.0 as usize)].iter().all(|taken| *taken == 0)
+    }
+
+    /// Cores of a unit that jobs have.
+    pub fn used(&self, unit: UnitId) -> u32 {
+        let units = &self.taken[self.units(unit.node.0 as usize)];
+        units.get(usize::from(unit.unit)).copied().unwrap_or(0)
+    }
+
+    /// Memory of a node that jobs have.
+    pub fn memory_used(&self, node: NodeId) -> Memory {
+        self.memory.get(&node).copied().unwrap_or_default()
+    }
+
+    /// What is estimated to be drawn: idle nodes, active jobs, and what is held for lost nodes.
+    pub fn draw(&self) -> Power {
+        self.idle + self.active
+    }
+}
+
+/// When an active job is ended if it does not end by itself, and what it is expected to draw until then.
+fn sure_end(job: &Job) -> Option<(Time, Power)> {
+    let assignment = job.assignment()?;
+    let is_sure = job.request.time_limit.is_some_and(|limit| limit <= assignment.estimate.duration);
+    job.estimated_end().filter(|_| is_sure).map(|end| (end, assignment.estimate.power))
+}

@@ -1,0 +1,41 @@
+//! Whether a waiting job may run at all, found from the record alone. What runs with every event asks the index instead, which
+//! knows the earlier jobs of a name.
+
+use limo_model::{Dependency, JobId, OverQuota, Request, Time, Wait};
+
+use crate::state::{Clock, Phase, State};
+
+/// Why a waiting job may not run yet; `None` for one that a policy may look at. Costs a look at every job where the job wants
+/// to be the only one of its name.
+pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> {
+    let job = state.jobs.get(id)?;
+    if let Some(by) = &job.held {
+        return Some(Wait::Held { by: by.clone() });
+    }
+    if let Some(at) = begin_of(&job.request, &state.clock).filter(|at| *at > now) {
+        return Some(Wait::Begin { at });
+    }
+    if let Some(Dependency { condition, job }) = job.after.first().copied() {
+        return Some(Wait::Dependency { job, condition });
+    }
+    if wants_to_be_alone(&job.request) {
+        let of = |request: &Request| request.user == job.request.user && request.name == job.request.name;
+        let others = state.jobs.iter().filter(|(other, _)| *other < id && state.array_of(*other).is_none());
+        if let Some((before, _)) = others.filter(|(_, other)| of(&other.request)).last() {
+            return Some(Wait::Singleton { job: before });
+        }
+    }
+    state.over_quota.contains(id).then(|| match &job.phase {
+        Phase::Waiting(Some(told)) => told.clone(),
+        _ => Wait::Quota(OverQuota::Turn { job: id }),
+    })
+}
+
+/// When a job may begin, in cluster time.
+pub(crate) fn begin_of(request: &Request, clock: &Clock) -> Option<Time> {
+    Some(clock.cluster(request.conditions.as_ref()?.begin?))
+}
+
+pub(crate) fn wants_to_be_alone(request: &Request) -> bool {
+    request.conditions.as_ref().is_some_and(|conditions| conditions.singleton)
+}
