@@ -14,6 +14,8 @@ pub fn give_back() {
 mod tests {
     use std::fs;
 
+    use limo_requirements::{Requirement, skip};
+
     use super::*;
 
     /// Pages in memory.
@@ -25,7 +27,7 @@ mod tests {
     #[test]
     fn what_was_freed_between_pieces_that_stay_is_given_back() {
         if !cfg!(target_env = "gnu") {
-            return eprintln!("skipped: this is not glibc");
+            return skip(Requirement::Platform, "the memory allocator is not that of glibc");
         }
         // 32 MiB in pieces that are no mappings of their own; one of a hundred stays.
         let mut pieces: Vec<Option<Vec<u8>>> = (0..32 << 10).map(|_| Some(vec![1; 1 << 10])).collect();

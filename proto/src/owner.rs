@@ -49,6 +49,8 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
+    use limo_requirements::{Requirement, skip};
+
     type Way = fn(SocketAddr, SocketAddr) -> io::Result<Option<u32>>;
     const WAYS: [(&str, Way); 3] = [("netlink", diag::owner), ("table", table::owner), ("either", owner)];
 
@@ -80,8 +82,7 @@ mod tests {
     #[test]
     fn a_child_of_another_user_is_that_user() {
         if own_uid() != 0 {
-            eprintln!("skipped: only root can start a process of another user");
-            return;
+            return skip(Requirement::Root, "only root can start a process of another user");
         }
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use limo_requirements::{Requirement, skip};
 use nix::unistd::User;
 use tempfile::TempDir;
 
@@ -31,7 +32,7 @@ impl Person {
     /// Where there is no such user.
     pub fn of(submitter: &Submitter, name: &str, wanted: &[&str]) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: only root can be somebody else");
+            skip(Requirement::Root, "only root can become another user");
             return None;
         }
         let user = User::from_name(name).expect("readable").expect("a user of every Linux");

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use limo_requirements::{Requirement, skip};
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::until::until;
@@ -91,5 +92,9 @@ fn done(command: &mut Command) -> Result<(), String> {
 
 /// `None`, after saying so, if the command fails.
 fn mounted(command: &mut Command) -> Option<()> {
-    done(command).inspect_err(|reason| println!("skipped: {command:?} fails here: {reason}")).ok()
+    let failed = done(command).err();
+    if let Some(reason) = &failed {
+        skip(Requirement::SmallDisk, &format!("{command:?} fails: {reason}"));
+    }
+    failed.is_none().then_some(())
 }

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use limo_requirements::{Requirement, skip};
 use tempfile::TempDir;
 
 use crate::programs;
@@ -31,7 +32,7 @@ impl Stranger {
     /// `None` if this test cannot be another user; it has said so then.
     pub fn new() -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: only root can be another user");
+            skip(Requirement::Root, "only root can become another user");
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use limo_model::{Span, Time};
+use limo_requirements::{Requirement, skip};
 use limo_trace::swf::{self, Options, Reader};
 use limo_trace::{Job, Workload, batsim, curve};
 
@@ -13,7 +14,7 @@ fn folder(set: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: ../shared/traces/{set} is not here");
+    skip(Requirement::Traces, &format!("../shared/traces has no {set}"));
     None
 }
 

@@ -1,10 +1,13 @@
 //! `cargo xtask test`: everything that CI runs, in order, up to the first failure. The tests come last, so that the
 //! runner's own summary closes the output.
 
+use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use limo_requirements::SKIPS;
 
+use crate::skips;
 use crate::workspace::{cargo, has_cargo};
 
 /// One command of cargo.
@@ -12,6 +15,9 @@ struct Step {
     name: &'static str,
     arguments: &'static [&'static str],
 }
+
+/// The name of the step that runs the tests.
+const TESTS: &str = "tests";
 
 /// What is run, and what is not and why.
 struct Plan {
@@ -35,11 +41,17 @@ pub fn run() -> Result<()> {
     for reason in &plan.skipped {
         eprintln!("xtask: skipped: {reason}");
     }
+    let skips = tempfile::NamedTempFile::new().context("cannot make a file for the tests that skip")?;
     for step in &plan.steps {
         eprintln!("xtask: {}: cargo {}", step.name, step.arguments.join(" "));
         let begin = Instant::now();
-        let status = cargo(step.arguments)?.status().with_context(|| format!("cannot run {}", step.name))?;
+        let mut command = cargo(step.arguments)?;
+        let status = command.env(SKIPS, skips.path()).status().with_context(|| format!("cannot run {}", step.name))?;
         let elapsed = begin.elapsed().as_secs_f64();
+        if step.name == TESTS {
+            let record = fs::read_to_string(skips.path()).context("cannot read which tests skipped something")?;
+            skips::summary(&record).iter().for_each(|line| eprintln!("xtask: skipped: {line}"));
+        }
         if !status.success() {
             bail!("{} failed after {elapsed:.1} s ({status}): cargo {}", step.name, step.arguments.join(" "));
         }
@@ -62,9 +74,9 @@ fn plan(tools: Tools) -> Plan {
     // End-to-end tests run the programs that this puts into the target directory.
     step("programs", &["build", "--workspace", "--bins"]);
     if tools.nextest {
-        step("tests", &["nextest", "run", "--workspace"]);
+        step(TESTS, &["nextest", "run", "--workspace"]);
     } else {
-        step("tests", &["test", "--workspace"]);
+        step(TESTS, &["test", "--workspace"]);
     }
     plan
 }

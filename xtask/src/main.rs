@@ -7,6 +7,7 @@ mod bench;
 mod checks;
 mod demo;
 mod response;
+mod skips;
 mod workspace;
 
 use std::process::ExitCode;

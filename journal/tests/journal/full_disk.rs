@@ -10,6 +10,7 @@ use limo_journal::{
 };
 
 use limo_model::JobId;
+use limo_requirements::{Requirement, skip};
 
 use crate::{accepted, entry, finished, reopen, run, submission};
 
@@ -24,12 +25,8 @@ impl SmallDisk {
         let output = mount.arg(dir.path()).output();
         match output {
             Ok(output) if output.status.success() => Some(Self(dir)),
-            Ok(output) => {
-                eprintln!("skipped: cannot mount a tmpfs: {}", String::from_utf8_lossy(&output.stderr).trim());
-                None
-            }
-            Err(error) => {
-                eprintln!("skipped: cannot run mount: {error}");
+            other => {
+                skip(Requirement::SmallDisk, &format!("cannot mount a tmpfs: {other:?}"));
                 None
             }
         }

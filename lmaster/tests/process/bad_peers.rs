@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::harness::{Client, Master, Node, slave};
 use limo_proto::{MasterToNode, Query, Role};
+use limo_requirements::{Requirement, skip};
 
 /// A greeting of a client that speaks versions `oldest` to `newest`.
 fn greeting(oldest: u8, newest: u8) -> Vec<u8> {
@@ -87,8 +88,7 @@ async fn a_name_in_use_is_refused() {
 #[test]
 fn other_users_run_no_nodes() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can start a process of another user");
-        return;
+        return skip(Requirement::Root, "only root can start a process of another user");
     }
     let dir = tempfile::tempdir().expect("a directory");
     let master = Master::start(dir.path());

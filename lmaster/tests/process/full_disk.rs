@@ -8,6 +8,7 @@ use std::process::Command;
 use crate::harness::{Client, Master, Node};
 use limo_model::{Outcome, Usage};
 use limo_proto::{Answer, JobState, MasterToNode, NodeToMaster, Query};
+use limo_requirements::{Requirement, skip};
 
 /// A small file system of its own; gone when dropped.
 struct SmallDisk(PathBuf);
@@ -46,7 +47,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let dir = tempfile::tempdir().expect("a directory");
     let disk = match SmallDisk::mount(dir.path()) {
         Ok(disk) => disk,
-        Err(reason) => return eprintln!("skipped: a tmpfs cannot be mounted here: {reason}"),
+        Err(reason) => return skip(Requirement::SmallDisk, &format!("cannot mount a tmpfs: {reason}")),
     };
     let state = dir.path().join("state");
     let master = Master::start(&state);
@@ -104,7 +105,7 @@ async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room
     let dir = tempfile::tempdir().expect("a directory");
     let disk = match SmallDisk::mount(dir.path()) {
         Ok(disk) => disk,
-        Err(reason) => return eprintln!("skipped: a tmpfs cannot be mounted here: {reason}"),
+        Err(reason) => return skip(Requirement::SmallDisk, &format!("cannot mount a tmpfs: {reason}")),
     };
     let state = dir.path().join("state");
     let master = Master::start(&state);

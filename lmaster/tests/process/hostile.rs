@@ -12,6 +12,7 @@ use limo_model::JobId;
 use limo_proto::{
     Answer, Change, ClientToMaster, Frame, Io, JobFilter, MasterToClient, Query, Selection, Selector, SendExec,
 };
+use limo_requirements::{Requirement, skip};
 use nix::libc;
 
 use crate::harness::{Client, Master, exec};
@@ -47,7 +48,7 @@ fn as_user<T: Send>(uid: libc::uid_t, work: impl AsyncFnOnce() -> T + Send) -> T
 fn is_root() -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root {
-        println!("skipped: only root can be somebody else");
+        skip(Requirement::Root, "only root can become another user");
     }
     is_root
 }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::harness::{Client, Master, lmaster};
 use limo_proto::{Answer, Query};
+use limo_requirements::{Requirement, skip};
 use nix::sys::signal::{SIGHUP, SIGTERM};
 
 /// Exit code, stdout and stderr with `options`.
@@ -102,7 +103,7 @@ fn a_state_directory_of_others_is_refused() {
     assert!(!target.exists(), "nothing was written through the link");
     std::fs::remove_file(state.join("address.tmp")).expect("own link");
     if std::os::unix::fs::chown(&state, Some(65_533), None).is_err() {
-        return println!("skipped: only root can give a directory away");
+        return skip(Requirement::Root, "only root can give a directory away");
     }
     refused("belongs to uid 65533");
     assert!(std::fs::read_dir(&state).expect("readable").next().is_none(), "nothing was made there");

@@ -50,14 +50,15 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
+    use limo_requirements::{Requirement, skip};
+
     use super::*;
 
     #[test]
     fn a_full_disk_is_named_with_its_file() {
         let full = Path::new("/dev/full");
         if !full.exists() {
-            println!("skipped: this system has no /dev/full");
-            return;
+            return skip(Requirement::Platform, "there is no /dev/full");
         }
         let mut sheet = Sheet::create(full, "a,b").expect("opens");
         let error = sheet.flush().expect_err("no space").to_string();
@@ -68,8 +69,7 @@ mod tests {
     fn a_full_disk_is_met_before_the_end() {
         let full = Path::new("/dev/full");
         if !full.exists() {
-            println!("skipped: this system has no /dev/full");
-            return;
+            return skip(Requirement::Platform, "there is no /dev/full");
         }
         let mut sheet = Sheet::create(full, "a,b").expect("opens");
         let row = [b'x'; 1000];

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
+use limo_requirements::{Requirement, skip};
+
 use super::{SMALL, column, folder, lsim, read, refused};
 
 /// Columns of a published row come out with the digits that were printed.
 fn check(trace: &str, algorithm: &str, percent: &str, run: &str) {
     let traces = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/energy-budget-2017");
     let Ok(published) = std::fs::read_to_string(traces.join("published_rows.csv")) else {
-        println!("skipped: energy-budget-2017 is not among the traces beside the project");
-        return;
+        return skip(Requirement::Traces, "../shared/traces has no energy-budget-2017");
     };
     let rows: Vec<&str> = published.lines().filter(|line| !line.starts_with('#')).collect();
     let key = format!("{trace},{algorithm},{percent},");

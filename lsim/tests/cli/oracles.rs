@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
+use limo_requirements::{Requirement, skip};
+
 use super::{column, folder, lsim, read};
 
 /// `jobs` waits of the trace of that name agree.
@@ -11,8 +13,7 @@ fn check(name: &str, jobs: usize) {
     let folder = folder(&[]);
     let trace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/easy-oracles").join(name);
     let Ok(packed) = std::fs::File::open(&trace) else {
-        println!("skipped: {name} is not among the traces beside the project");
-        return;
+        return skip(Requirement::Traces, "../shared/traces has no easy-oracles");
     };
     let mut text = String::new();
     flate2::read::MultiGzDecoder::new(packed).read_to_string(&mut text).expect("a whole file");

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
 use limo_proto::MasterToNode;
+use limo_requirements::{Requirement, skip};
 
 use crate::master::{Daemon, Master, command};
 
@@ -185,7 +186,7 @@ fn a_state_directory_of_others_is_refused() {
     refused("instance is a symbolic link");
     fs::remove_file(state.join("instance")).expect("own link");
     if std::os::unix::fs::chown(&state, Some(65_533), None).is_err() {
-        return println!("skipped: only root can give a directory away");
+        return skip(Requirement::Root, "only root can give a directory away");
     }
     refused("belongs to uid 65533");
     assert!(fs::read_dir(&state).expect("readable").next().is_none(), "nothing was made there");

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 
 use limo_model::{Outcome, Span};
 use limo_proto::Channel;
+use limo_requirements::{Requirement, skip};
 use nix::unistd::geteuid;
 
 use crate::master::{Daemon, Master, Session, detached, exec, shell};
@@ -180,7 +181,7 @@ async fn detached_jobs_write_files_with_the_umask() {
 #[tokio::test]
 async fn jobs_run_as_their_submitter() {
     if !geteuid().is_root() {
-        return println!("skipped: only root can become somebody else");
+        return skip(Requirement::Root, "only root can become another user");
     }
     let nobody = nix::unistd::User::from_name("nobody").expect("a lookup").expect("nobody is known");
     let master = Master::new().await;

@@ -5,6 +5,7 @@ use std::fs;
 use limo_model::{Outcome, Usage};
 use limo_proto::{AttemptState, Channel, MasterToNode};
 use limo_proto::{decode_stored, encode_stored, encode_stored_as};
+use limo_requirements::{Requirement, skip};
 
 use crate::master::{Daemon, Master, command, is_running, shell};
 
@@ -147,7 +148,10 @@ async fn a_full_disk_refuses_new_jobs() {
         .output()
         .expect("mount runs");
     if !mount.status.success() {
-        return println!("skipped: no small file system: {}", String::from_utf8_lossy(&mount.stderr));
+        return skip(
+            Requirement::SmallDisk,
+            &format!("cannot mount a tmpfs: {}", String::from_utf8_lossy(&mount.stderr)),
+        );
     }
     let mut child = command(dir.path(), &master, &[]).spawn().expect("lslave starts");
     let (mut node, _) = master.welcome().await;

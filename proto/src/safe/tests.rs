@@ -3,6 +3,8 @@
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
+use limo_requirements::{Requirement, skip};
+
 use super::*;
 
 const STRANGER: u32 = 65_533;
@@ -19,7 +21,7 @@ fn mode(path: &Path, mode: u32) {
 fn given_away(path: &Path) -> bool {
     let given = chown(path, Some(STRANGER), None).is_ok();
     if !given {
-        println!("skipped: only root can give a file away");
+        skip(Requirement::Root, "only root can give a file away");
     }
     given
 }
@@ -108,8 +110,7 @@ fn a_link_of_another_user_is_not_followed() {
     own_directory(&state).expect("a private place");
     symlink(&state, &way).expect("a link");
     if std::os::unix::fs::lchown(&way, Some(STRANGER), None).is_err() {
-        println!("skipped: only root can give a link away");
-        return;
+        return skip(Requirement::Root, "only root can give a link away");
     }
     mode(dir.path(), 0o1777);
     assert!(refused(&way).contains(&format!("way belongs to uid {STRANGER}")), "{}", refused(&way));

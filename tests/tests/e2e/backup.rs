@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, until};
 
 fn names_of(archive: &Path) -> Option<Vec<String>> {
@@ -33,7 +34,7 @@ fn a_queue_is_restored_from_a_backup() {
     assert!(!submitter.path("limo.tar.part").exists());
     assert!(!cluster.state_dir().join("backup").exists(), "the master keeps nothing of it");
     let Some(names) = names_of(&archive) else {
-        return eprintln!("skipped: there is no tar to restore the backup with");
+        return skip(Requirement::Platform, "there is no tar to restore the backup with");
     };
     assert_eq!(names, ["journal.db", "profiles.db"]);
     // What comes after the backup is not in it.

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, Ran, Setup, Submitter, programs, until};
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -66,7 +67,7 @@ fn run(submitter: &Submitter, command: &str) -> Ran {
 
 fn type_all(page: &str) {
     if !Path::new("/usr/bin/script").exists() {
-        return println!("skipped: there is no `script` (bsdutils) that gives commands a terminal");
+        return skip(Requirement::Platform, "there is no `script` (bsdutils) that gives commands a terminal");
     }
     let cluster = cluster();
     let submitter = cluster.submitter();

@@ -4,6 +4,7 @@
 use std::fs;
 use std::process::Command;
 
+use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, finish, until};
 
 /// Says who it is about ten times a second.
@@ -56,7 +57,7 @@ fn a_restored_backup_ends_what_it_does_not_know_and_numbers_go_on_above_it() {
     let archive = submitter.path("limo.tar");
     let tar = Command::new("tar").arg("-xpf").arg(archive).arg("-C").arg(cluster.state_dir()).status();
     if !tar.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: there is no tar to restore the backup with");
+        return skip(Requirement::Platform, "there is no tar to restore the backup with");
     }
     cluster.start_master();
     cluster.await_node("n1");

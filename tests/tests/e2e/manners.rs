@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use limo_requirements::{Requirement, skip};
 use limo_tests::{Ran, Submitter, finish};
 
 const PROGRAMS: [&str; 3] = ["lrun", "lq", "lconf"];
@@ -27,7 +28,7 @@ fn shell_takes(shell: &str, script: &str) -> Option<Ran> {
     match command.spawn() {
         Ok(child) => Some(finish(child)),
         Err(error) => {
-            println!("skipped: {shell}: {error}");
+            skip(Requirement::Program, &format!("cannot run {shell}: {error}"));
             None
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, and those that each may use outside its tests. Neither clients nor nodes reach
 /// `sched`.
-const HOUSE: [(&str, &[&str]); 19] = [
+const HOUSE: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("sched", &["model"]),
     ("proto", &["model"]),
@@ -26,8 +26,9 @@ const HOUSE: [(&str, &[&str]); 19] = [
     ("lconf", &["model", "proto", "profiles", "client"]),
     ("lsim", &["model", "sched", "trace", "journal", "profiles"]),
     // No part of the house, but its workshop.
-    ("tests", &["model", "sched", "proto", "journal", "power"]),
-    ("xtask", &["model", "sched", "proto", "profiles", "journal", "power"]),
+    ("requirements", &[]),
+    ("tests", &["model", "sched", "proto", "journal", "power", "requirements"]),
+    ("xtask", &["model", "sched", "proto", "profiles", "journal", "power", "requirements"]),
 ];
 
 /// Crates that `model` and `sched` may use.

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use limo_model::{Energy, Money, Power, Price, Span, Time};
+use limo_requirements::{Requirement, skip};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -251,8 +252,7 @@ impl Drop for Tiny {
 #[test]
 fn a_full_disk_names_the_file_and_leaves_nothing() {
     let Some(tiny) = Tiny::mount() else {
-        println!("skipped: a small file system can be mounted by root only");
-        return;
+        return skip(Requirement::SmallDisk, "cannot mount a tmpfs");
     };
     let out = tiny.0.path().join("out");
     let mut output = Output::create(&out, false, heading()).expect("prepared");

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use limo_requirements::{Requirement, skip};
 use limo_trace::swf;
 
 use super::super::*;
@@ -79,8 +80,7 @@ fn config(expected: &Expected) -> Config {
 fn check(rows: &[Expected]) {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/energy-budget-2017");
     let Ok(published) = fs::read_to_string(dir.join("published_rows.csv")) else {
-        println!("skipped: {} is not there", dir.display());
-        return;
+        return skip(Requirement::Traces, "../shared/traces has no energy-budget-2017");
     };
     for expected in rows {
         let start = format!("{},{},{},", expected.trace, expected.algorithm, expected.percent);

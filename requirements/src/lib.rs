@@ -1,0 +1,116 @@
+//! What tests need of the machine that they run on. A test that cannot run says why, and is counted.
+//!
+//! For tests only: a skip that is not allowed panics, as a failed assertion does.
+
+use std::env;
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::thread;
+
+/// The variable that makes a skip a failure if its requirement is one that CI provides. Set to `1` in CI.
+pub const NO_SKIP: &str = "LIMO_TESTS_NO_SKIP";
+
+/// The variable with the path of the file that gets a line for each skip: test, requirement and reason, with tabs between.
+pub const SKIPS: &str = "LIMO_TESTS_SKIPS";
+
+/// Something that a machine may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    /// The rights of root.
+    Root,
+    /// The right to mount a small file system, and the programs for it.
+    SmallDisk,
+    /// Linux with glibc and what its distributions install: `/dev/full`, `tar`, `script`.
+    Platform,
+    /// A program that few machines have, such as `fish`.
+    Program,
+    /// The traces in the directory `shared` beside the repository.
+    Traces,
+    /// A released version of the protocol.
+    Release,
+}
+
+impl Requirement {
+    /// Returns true if CI provides it.
+    pub fn is_in_ci(self) -> bool {
+        matches!(self, Self::Root | Self::SmallDisk | Self::Platform)
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Root => "root",
+            Self::SmallDisk => "a small file system",
+            Self::Platform => "Linux with glibc and its usual programs",
+            Self::Program => "an optional program",
+            Self::Traces => "the shared traces",
+            Self::Release => "a released protocol",
+        })
+    }
+}
+
+/// Prints that the rest of the test does not run, and records it in the file of [`SKIPS`].
+///
+/// # Panics
+/// If [`NO_SKIP`] is `1` and CI provides the requirement, or if the record cannot be written.
+pub fn skip(requirement: Requirement, reason: &str) {
+    println!("skipped: {reason}");
+    let is_strict = env::var_os(NO_SKIP).is_some_and(|value| value == "1");
+    assert!(!(is_strict && requirement.is_in_ci()), "{NO_SKIP} is set, and CI provides {requirement}: {reason}");
+    if let Some(path) = env::var_os(SKIPS) {
+        record(Path::new(&path), requirement, reason);
+    }
+}
+
+fn record(path: &Path, requirement: Requirement, reason: &str) {
+    let program = env::args_os().next().unwrap_or_default();
+    let program = Path::new(&program).file_name().unwrap_or_default().display();
+    let thread = thread::current();
+    let reason = reason.replace(['\n', '\t'], " ");
+    let line = format!("{program} {}\t{requirement}\t{reason}\n", thread.name().unwrap_or_default());
+    // One write: several tests append at a time.
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    assert!(written.is_ok(), "cannot write {}, the value of {SKIPS}: {written:?}", path.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Selects what the test [`skips_when_told`] skips, in a process of its own.
+    const TOLD: &str = "LIMO_TESTS_TOLD";
+
+    #[test]
+    fn skips_when_told() {
+        match env::var(TOLD).as_deref() {
+            Ok("root") => skip(Requirement::Root, "only root\ncan do it"),
+            Ok(_) => skip(Requirement::Traces, "no traces"),
+            Err(_) => {}
+        }
+    }
+
+    /// Returns true if the skip passes, and what it recorded.
+    fn skipped(told: &str, no_skip: &str) -> (bool, String) {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut test = Command::new(env::current_exe().expect("its path"));
+        test.args(["--exact", "tests::skips_when_told"]).env(TOLD, told).env(NO_SKIP, no_skip).env(SKIPS, file.path());
+        let has_passed = test.output().expect("the test runs").status.success();
+        (has_passed, fs::read_to_string(file.path()).expect("the record"))
+    }
+
+    #[test]
+    fn skips_are_recorded_and_fail_where_ci_provides_what_they_need() {
+        let (has_passed, record) = skipped("root", "");
+        assert!(has_passed && record.ends_with(" tests::skips_when_told\troot\tonly root can do it\n"), "{record}");
+        assert_eq!(skipped("root", "1"), (false, String::new()));
+        let (has_passed, record) = skipped("traces", "1");
+        assert!(has_passed && record.ends_with("\tthe shared traces\tno traces\n"), "{record}");
+    }
+}
