@@ -5,6 +5,8 @@
 //! be, the longest, a digest of all that the rounds said, whether that is the one in `tests/golden/bench.txt`, and the memory
 //! that the process has then. Not a test: nothing here fails because a machine is slow.
 
+#![expect(clippy::disallowed_macros, reason = "a program that prints its figures")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -87,8 +87,8 @@ fn sources_are_short() {
 }
 
 #[test]
-fn nothing_is_a_placeholder() {
-    check_sources("no ignored test, no placeholder", sources::placeholders);
+fn no_test_is_ignored() {
+    check_sources("no test is ignored", sources::ignored_tests);
 }
 
 #[test]
