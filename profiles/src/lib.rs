@@ -4,6 +4,8 @@
 //! (with the feature of that name) keeps both learned and imported profiles. Does not estimate for keys that it has
 //! never seen, and does not decide which runs are worth learning from.
 
+#![warn(missing_docs)]
+
 pub mod statistics;
 #[cfg(feature = "store")]
 pub mod store;

@@ -75,8 +75,11 @@ PRAGMA foreign_keys = ON;
 /// What a finished job teaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
+    /// Takes its place among the runs of its key once, however often it is recorded.
     pub job: JobId,
+    /// Of what the job ran on, its cap included.
     pub key: ProfileKey,
+    /// From the start of the command to its end.
     pub duration: Span,
     /// Mean draw above idle.
     pub power: Power,
@@ -88,6 +91,7 @@ pub struct Run {
 
 /// Why the profile database did not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum StoreError {
     #[error("cannot open the profile database {path}: {detail}")]
     Open { path: PathBuf, detail: String },

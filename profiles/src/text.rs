@@ -27,6 +27,7 @@ const OPTIONAL: &str = "cores";
 
 /// Why a file of profiles was refused. Lines count from 1; the header is usually line 1.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TextError {
     #[error("the file is empty: its first line must be `{}`", COLUMNS.join(","))]
     Empty,

@@ -2,6 +2,8 @@
 //!
 //! For tests only: a skip that is not allowed panics, as a failed assertion does.
 
+#![warn(missing_docs)]
+
 use std::env;
 use std::fmt;
 use std::fs::OpenOptions;

@@ -29,10 +29,13 @@ pub struct Ended {
     pub system_cpu: u64,
     /// Bytes.
     pub max_rss: u64,
+    /// What sent the first signal, if the job did not end by itself.
     pub why: Why,
 }
 
+/// Something that happened to a launch, or to `lshepherd` itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Answer {
     /// `lshepherd` is ready.
     Hello { pid: i32 },
@@ -105,6 +108,7 @@ fn signed(tag: u16, number: u64) -> Result<i32, DecodeError> {
 }
 
 impl Answer {
+    /// The answer as bytes, for [`crate::send`].
     pub fn encode(&self) -> Vec<u8> {
         let of = |kind: u16, handle: &Handle| {
             let mut writer = Writer::new(kind);

@@ -23,7 +23,9 @@ const PACKET: usize = 64 << 10;
 /// With one message: a plan, stdin, stdout, stderr, and those that the job inherits.
 pub const MAX_DESCRIPTORS: usize = 4 + crate::MOST_INHERITED;
 
+/// A failure of the socket, or of what arrived on it.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ChannelError {
     #[error("cannot {what}: {source}")]
     Io { what: &'static str, source: io::Error },
@@ -62,7 +64,9 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
 /// One message.
 #[derive(Debug)]
 pub struct Received {
+    /// As [`crate::Order::encode`] or [`crate::Answer::encode`] made them.
     pub bytes: Vec<u8>,
+    /// At most [`MAX_DESCRIPTORS`].
     pub descriptors: Vec<OwnedFd>,
 }
 

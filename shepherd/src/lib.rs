@@ -4,6 +4,8 @@
 //! A message is a kind and a list of tagged fields. A receiver ignores tags and kinds that it does not know, and a sender
 //! never gives an old tag another meaning, so that programs of different releases understand each other.
 
+#![warn(missing_docs)]
+
 mod answer;
 mod boottime;
 mod channel;

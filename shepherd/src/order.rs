@@ -16,6 +16,7 @@ impl std::fmt::Display for Handle {
 /// The part of a launch besides its plan. Times are milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Launch {
+    /// Repeated by every order and answer about this launch.
     pub handle: Handle,
     /// How long the command may run, time while it is frozen excluded. `None` for as long as it likes.
     pub time_limit: Option<u64>,
@@ -29,7 +30,9 @@ pub struct Launch {
     pub launch_deadline: u64,
 }
 
+/// Something that `lshepherd` is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Order {
     /// The first message. It comes with one descriptor, which is kept open until `lshepherd` ends: the lock of the state
     /// directory, so that the next daemon waits until nothing is launched any more.

@@ -5,7 +5,9 @@ use crate::fields::{DecodeError, Fields, Writer, narrow};
 /// The user that a job runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
+    /// Real, effective and saved.
     pub uid: u32,
+    /// Real, effective and saved.
     pub gid: u32,
     /// All groups, the primary one included.
     pub groups: Vec<u32>,
@@ -14,6 +16,7 @@ pub struct Identity {
 /// A file for stdout or stderr, relative to the job's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
+    /// Made if it is not there.
     pub name: Vec<u8>,
     /// Whether the present content of the file stays.
     pub keep: bool,
@@ -26,6 +29,7 @@ pub struct Carried {
     pub directory: Vec<u8>,
     /// Without a directory.
     pub name: Vec<u8>,
+    /// All of it: a plan that does not fit a packet travels in a file of its own.
     pub content: Vec<u8>,
 }
 
@@ -35,16 +39,27 @@ pub struct Carried {
 pub enum Step {
     /// The reason names it.
     Other = 0,
+    /// `setsid(2)`.
     Session = 1,
+    /// Groups, then the group, then the user.
     Identity = 2,
+    /// `chdir(2)`, as the user.
     Directory = 3,
+    /// Opened as the user, and read once for nothing: a directory can be opened, but not read.
     Stdin = 4,
+    /// Opened as the user.
     Stdout = 5,
+    /// Opened as the user.
     Stderr = 6,
+    /// Stdin becomes the terminal of the session.
     Terminal = 7,
+    /// Descriptors take their numbers.
     Inherited = 8,
+    /// Each path of the program failed.
     Exec = 9,
+    /// The file that came with the job is written, as the user.
     Carried = 10,
+    /// The number of open files.
     Limits = 11,
     /// The process could not be made.
     Spawn = 12,
@@ -80,9 +95,11 @@ impl Step {
 pub struct Plan {
     /// Paths of the program, tried in order.
     pub paths: Vec<Vec<u8>>,
+    /// With the name of the program as the first.
     pub argv: Vec<Vec<u8>>,
     /// As `NAME=VALUE`.
     pub env: Vec<Vec<u8>>,
+    /// Entered as the user.
     pub directory: Vec<u8>,
     /// At most 0o777.
     pub umask: u32,
@@ -92,7 +109,9 @@ pub struct Plan {
     pub uid: u32,
     /// Relative to `directory`.
     pub stdin: Option<Vec<u8>>,
+    /// `None` for the descriptor that comes with the plan.
     pub stdout: Option<Output>,
+    /// `None` for the descriptor that comes with the plan.
     pub stderr: Option<Output>,
     /// Whether stdin is a terminal that becomes the job's own.
     pub terminal: bool,
@@ -100,6 +119,7 @@ pub struct Plan {
     pub blocked: bool,
     /// The value of `LIMO_ATTEMPT`, by which the job's processes are found.
     pub cookie: String,
+    /// Written before the launch, removed after the end.
     pub carried: Option<Carried>,
     /// How many descriptors the job inherits from [`crate::FIRST_INHERITED`] on.
     pub inherited: usize,
@@ -135,6 +155,7 @@ mod tag {
 }
 
 impl Plan {
+    /// The plan as bytes; [`crate::send_launch`] sends them.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new(PLAN);
         for (tag, list) in [(tag::PATH, &self.paths), (tag::ARGUMENT, &self.argv), (tag::VARIABLE, &self.env)] {

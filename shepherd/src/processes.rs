@@ -33,7 +33,9 @@ pub fn group(leader: Pid, signal: i32) -> bool {
 /// The processes of one job: those that carry the cookie and belong to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
+    /// The value of `LIMO_ATTEMPT` in their environment.
     pub cookie: String,
+    /// Their user: real, effective, saved or of the file system.
     pub uid: u32,
 }
 
