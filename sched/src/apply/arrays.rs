@@ -9,7 +9,7 @@ use super::{eligible, jobs, quota};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::round::Finished;
-use crate::state::{Array, Job, State};
+use crate::state::{Array, Job, Phase, State};
 
 /// Tasks of one array that wait as jobs at a time. As many can start in one plan; where there is room for more, the next
 /// plan of the same round starts those. What waits behind them is not looked at, like jobs beyond the depth.
@@ -87,6 +87,21 @@ pub(super) fn queued(state: &mut State, id: JobId) {
     if let Some((_, array)) = state.array_of_mut(id) {
         array.waiting += 1;
     }
+}
+
+/// A task starts: where the next one has no room in its user's quota, that is why the array waits from now on.
+pub(crate) fn started(cluster: &mut Cluster, id: JobId) {
+    let Some((own, array)) = cluster.state.array_of(id) else { return };
+    let next = Array::job_at(own, array.made.saturating_sub(1));
+    if !cluster.state.over_quota.contains(next) || cluster.state.blocked.contains(own) {
+        return;
+    }
+    for job in [own, next] {
+        if let Some(job) = cluster.state.jobs.get_mut(job) {
+            job.phase = Phase::Waiting(None);
+        }
+    }
+    cluster.index.blocked.untold.insert(next);
 }
 
 /// A task no longer waits: the next one may.

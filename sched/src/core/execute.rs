@@ -230,6 +230,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         lease,
     };
     cluster.state.active.insert(start.job);
+    apply::task_started(cluster, start.job);
     apply::take(cluster, now, start.job, &assignment);
     apply::placed(cluster, now, start.job, &assignment);
     let sleeping = apply::wake(cluster, now, &assignment.placement);

@@ -316,8 +316,13 @@ impl<'a> Desk<'a> {
         };
         match (against, self.reserved.first()) {
             (Against::Band { needs, left }, _) => Wait::Band { needs, left, until },
+            (Against::Room, _) => Wait::Resources { until },
             (Against::Others, Some(first)) => Wait::Behind { job: first.job, until: Some(first.at) },
-            (Against::Room | Against::Others, _) => Wait::Resources { until },
+            // Suspended jobs are planned before all that wait.
+            (Against::Others, None) => match self.view.index().suspended.first() {
+                Some(job) => Wait::Behind { job: *job, until: None },
+                None => Wait::Resources { until },
+            },
         }
     }
 

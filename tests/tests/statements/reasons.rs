@@ -34,7 +34,9 @@ pub fn check(verdict: &mut Verdict<'_>, of: While, (id, job): (u64, &JobHistory)
         }
         "behind" => (
             "behind",
-            named(text, "delay job ").is_some_and(|other| is(world, of, other, |state| state == JobState::Waiting)),
+            named(text, "delay job ").is_some_and(|other| {
+                is(world, of, other, |state| matches!(state, JobState::Waiting | JobState::Suspended))
+            }),
         ),
         "quota" => ("quota", quota(world, of, job, text)),
         "resources" => ("resources", is_taken(world, of, job)),

@@ -10,6 +10,9 @@ use limo_sched::{Command, Event, Finished, Round};
 
 use crate::timeline::{Timeline, While};
 
+/// From the note of a kill to the master's end, at most.
+const KILLED_MS: i64 = 500;
+
 /// What became of a job, or of an array.
 pub struct JobHistory {
     pub request: Request,
@@ -200,8 +203,9 @@ impl World {
         if node == NodeId(0) {
             self.died = at;
         }
-        let died = self.kills.iter().find(|kill| at == self.died && **kill >= at);
-        died.copied().unwrap_or(at)
+        // It may write until a moment after the time of its kill was noted.
+        let died = self.kills.iter().find(|kill| at == self.died && **kill + KILLED_MS >= at);
+        died.map_or(at, |kill| at.max(*kill))
     }
 
     /// # Panics
