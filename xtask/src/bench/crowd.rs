@@ -172,9 +172,8 @@ async fn watch_idle(site: &Site, (master, address): (u32, &str), count: usize) -
     for (turn, line) in (0_u32..).zip(lines) {
         beating.spawn(give_signs(line, alive.clone(), Instant::now() + pause * turn, Arc::clone(&answered)));
     }
-    // What follows the last registration is no part of being idle. And the nodes ask one by one at first, and together only
-    // once they were answered together.
-    tokio::time::sleep(HEARTBEAT * 4).await;
+    // What follows the last registration is no part of being idle, and each node is to have asked.
+    tokio::time::sleep(HEARTBEAT * 2).await;
     let resident = resident_bytes(master)? - before;
     let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
     let (cpu, begin, beats) = (cpu_s(master)?, Instant::now(), answered.load(Ordering::Relaxed));
