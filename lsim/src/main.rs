@@ -1,31 +1,34 @@
 //! `lsim`: runs policies over traces, in simulated time, on the scheduling core of the master.
 
-mod bench;
-mod commands;
-mod engine;
-mod history;
-mod output;
-mod record;
-mod reproduce;
-mod setup;
-mod sweep;
-mod y2017;
-
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use limo_model::{WRONG_USAGE, plain_words, with_causes};
+use lsim::commands::Command;
 
 /// Runs scheduling policies over workload traces, in simulated time.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
     #[command(subcommand)]
-    command: commands::Command,
+    command: Command,
+}
+
+impl Arguments {
+    /// # Errors
+    /// A wrong command line, and a command that is in another program now.
+    fn parsed() -> Result<Self, clap::Error> {
+        let arguments = Self::try_parse()?;
+        match arguments.command.moved() {
+            Some(told) => Err(clap::Error::raw(ErrorKind::InvalidSubcommand, told)),
+            None => Ok(arguments),
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::parsed() {
         Ok(arguments) => arguments,
         Err(error) => {
             if !error.use_stderr() {

@@ -1,6 +1,6 @@
 //! What tests need of the machine that they run on. A test that cannot run says why, and is counted.
 //!
-//! For tests only: a skip that is not allowed panics, as a failed assertion does.
+//! For what is not installed, most of all tests: a skip that is not allowed panics, as a failed assertion does.
 
 #![warn(missing_docs)]
 
@@ -8,7 +8,7 @@ use std::env;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// The variable that makes a skip a failure if its requirement is one that CI provides. Set to `1` in CI.
@@ -16,6 +16,28 @@ pub const NO_SKIP: &str = "LIMO_TESTS_NO_SKIP";
 
 /// The variable with the path of the file that gets a line for each skip: test, requirement and reason, with tabs between.
 pub const SKIPS: &str = "LIMO_TESTS_SKIPS";
+
+/// The variable with the path of the folder of traces.
+pub const TRACES: &str = "LIMO_TRACES";
+
+/// Returns the folder of traces: the value of [`TRACES`], otherwise `shared/traces` beside the workspace. It may be missing.
+pub fn traces() -> PathBuf {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
+    env::var_os(TRACES).map_or_else(beside, PathBuf::from)
+}
+
+/// Returns the folder of one set of traces, such as `easy-oracles`. Skips the rest of the test if it is missing.
+///
+/// # Panics
+/// As [`skip`].
+pub fn trace_set(name: &str) -> Option<PathBuf> {
+    let folder = traces().join(name);
+    if !folder.is_dir() {
+        skip(Requirement::Traces, &format!("{} is missing", folder.display()));
+        return None;
+    }
+    Some(folder)
+}
 
 /// Something that a machine may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

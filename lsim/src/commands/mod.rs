@@ -1,19 +1,18 @@
 //! The subcommands, each in a file of its own.
 
-mod bench;
 mod compare;
 mod generate;
 mod import;
 mod policies;
 mod replay;
-mod reproduce;
-mod run;
+pub mod run;
 mod sweep;
 mod what_if;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -27,16 +26,23 @@ pub enum Command {
     Generate(generate::Arguments),
     /// Clean a workload and write it in the Standard Workload Format
     Import(import::Arguments),
-    /// Run the campaign of a paper again, beside its figures
-    Reproduce(reproduce::Arguments),
-    /// Measure speed and memory, beside limits and other simulators
-    Bench(bench::Arguments),
     /// The policies, each with its source and options
     Policies(policies::Arguments),
     /// Run a master's journal again: every round must be the recorded one
     Replay(replay::Arguments),
     /// Simulate a cluster's own history under something else
     WhatIf(what_if::Arguments),
+    #[command(hide = true, disable_help_flag = true)]
+    Reproduce(Moved),
+    #[command(hide = true, disable_help_flag = true)]
+    Bench(Moved),
+}
+
+/// The arguments of a command that `lab` has now.
+#[derive(Debug, clap::Args)]
+pub struct Moved {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 impl Command {
@@ -47,11 +53,25 @@ impl Command {
             Self::Compare(arguments) => compare::run(&arguments),
             Self::Generate(arguments) => generate::run(&arguments),
             Self::Import(arguments) => import::run(&arguments),
-            Self::Reproduce(arguments) => reproduce::run_command(&arguments),
-            Self::Bench(arguments) => bench::run(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
             Self::Replay(arguments) => replay::run(&arguments),
             Self::WhatIf(arguments) => what_if::run(&arguments),
+            Self::Reproduce(_) | Self::Bench(_) => bail!(self.moved().unwrap_or_default()),
         }
+    }
+
+    /// What to type instead, if `lab` has the command now.
+    pub fn moved(&self) -> Option<String> {
+        let (name, Moved { arguments }) = match self {
+            Self::Reproduce(moved) => ("reproduce", moved),
+            Self::Bench(moved) => ("bench", moved),
+            _ => return None,
+        };
+        let given: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+        let typed = ["cargo lab", name].into_iter().chain(given.iter().map(|argument| &**argument)).collect::<Vec<_>>();
+        Some(format!(
+            "`lsim {name}` is `lab {name}` now, which is not installed: in Limo's sources, type `{}`\n",
+            typed.join(" ")
+        ))
     }
 }

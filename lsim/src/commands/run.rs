@@ -2,21 +2,18 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use anyhow::Result;
-use limo_model::Span;
 
-use crate::engine::{peak_rss, simulate};
+use crate::engine::simulate;
 use crate::output::{Metrics, Output};
-use crate::record::{Heading, HostUse, JobRow, Sample, Sink, Steering, Summary, Window, WriteError};
+use crate::record::{Heading, Steering, Summary, Window};
 use crate::setup::Setup;
-use crate::y2017;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
-    setup: Setup,
+    pub setup: Setup,
     /// The folder that gets jobs.csv, draw.csv, schedule.json and report.html
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -25,62 +22,43 @@ pub struct Arguments {
     replace: bool,
     /// Print schedule.json instead of the summary
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// # Errors
 /// What cannot be read, simulated or written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let loaded = arguments.setup.load()?;
-    for note in &loaded.notes {
-        eprintln!("lsim: note: {note}");
-    }
     let heading = loaded.heading();
-    let mut output = Output::create(&arguments.out, arguments.replace, heading.clone())?;
-    let (summary, row) = match &loaded.compat {
-        None => (simulate(&loaded.scenario(), &mut output)?, None),
-        Some(config) => {
-            let mut timed = Timed { output: &mut output, begun: Instant::now(), host: HostUse::default() };
-            let outcome = y2017::simulate(&loaded.workload, config, &mut timed)?;
-            (Summary { host: timed.host, ..outcome.summary }, Some(outcome.row))
-        }
-    };
-    if summary.violations > 0 {
-        eprintln!("lsim: warning: the checker refused {} plans: please report this", summary.violations);
-    }
-    match output.schedule() {
-        Some(schedule) if arguments.json => print!("{schedule}"),
-        _ => {
-            print!("{}", table(&heading, output.metrics(), &summary));
-            if let Some(row) = row {
-                println!("{:<16}{}\n{:<16}{row}", "as published", y2017::COLUMNS, "");
-            }
-        }
-    }
-    eprintln!("lsim: simulated in {}; the results are in {}", summary.host.wall, arguments.out.display());
+    arguments.write(&loaded.notes, &heading, |output| Ok(simulate(&loaded.scenario(), output)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds to the summary what the simulation took, which [`simulate`] does by itself.
-struct Timed<'o> {
-    output: &'o mut Output,
-    begun: Instant,
-    host: HostUse,
-}
-
-impl Sink for Timed<'_> {
-    fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError> {
-        self.output.job(job)
-    }
-
-    fn sample(&mut self, sample: &Sample) -> Result<(), WriteError> {
-        self.output.sample(sample)
-    }
-
-    fn finish(&mut self, summary: &Summary) -> Result<(), WriteError> {
-        let ms = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-        self.host = HostUse { wall: Span::from_ms(ms), peak_rss_bytes: peak_rss() };
-        self.output.finish(&Summary { host: self.host, ..summary.clone() })
+impl Arguments {
+    /// Prints `notes`, writes the folder of what `simulate` hands over, and prints the summary that it returns.
+    ///
+    /// # Errors
+    /// What cannot be written, and errors of `simulate`.
+    pub fn write(
+        &self,
+        notes: &[String],
+        heading: &Heading,
+        simulate: impl FnOnce(&mut Output) -> Result<Summary>,
+    ) -> Result<()> {
+        for note in notes {
+            eprintln!("lsim: note: {note}");
+        }
+        let mut output = Output::create(&self.out, self.replace, heading.clone())?;
+        let summary = simulate(&mut output)?;
+        if summary.violations > 0 {
+            eprintln!("lsim: warning: the checker refused {} plans: please report this", summary.violations);
+        }
+        match output.schedule() {
+            Some(schedule) if self.json => print!("{schedule}"),
+            _ => print!("{}", table(heading, output.metrics(), &summary)),
+        }
+        eprintln!("lsim: simulated in {}; the results are in {}", summary.host.wall, self.out.display());
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::history::figures::{Figures, as_json, table};
 use crate::history::past::Past;
 use crate::output::{Metrics, Output};
 use crate::record::{Heading, Summary, Window};
-use crate::setup::options::{Choices, choose_from};
+use crate::setup::options::choose_from;
 use crate::setup::{Amount, Extent, Setting, files};
 
 #[derive(Debug, clap::Args)]
@@ -126,13 +126,9 @@ fn heading(past: &Past, otherwise: &Otherwise) -> Heading {
 fn otherwise(arguments: &Arguments, past: &Past, notes: &mut Vec<String>) -> Result<Otherwise> {
     let policy = if arguments.policy.is_some() || !arguments.set.is_empty() {
         let preset = arguments.policy.unwrap_or(past.preset);
-        let base = Choices { options: past.options, compat_2017: false };
-        let (choices, more) = choose_from(base, preset, &arguments.set)?;
-        if choices.compat_2017 {
-            bail!("--set compat=2017: what was published then knows no cluster with a history; leave it out");
-        }
+        let (options, more) = choose_from(past.options, preset, &arguments.set)?;
         notes.extend(more);
-        Some((preset, choices.options))
+        Some((preset, options))
     } else {
         None
     };

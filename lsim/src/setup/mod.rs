@@ -2,7 +2,6 @@
 //! at and every value is checked before the first event; nothing is simulated and nothing is written here.
 
 mod check;
-mod compat;
 pub mod files;
 pub mod options;
 mod values;
@@ -19,8 +18,7 @@ use serde::Deserialize;
 
 use crate::engine::Scenario;
 use crate::record::{Heading, Window};
-use crate::y2017;
-use options::{Choices, choose};
+use options::choose;
 use values::exact_span;
 pub use values::{Amount, Date, Extent, Ratio, Setting, Share};
 
@@ -119,8 +117,6 @@ pub struct Loaded {
     pub platform: Platform,
     pub preset: Preset,
     pub options: Options,
-    /// With `compat=2017`: what to simulate in place of [`Loaded::scenario`].
-    pub compat: Option<y2017::Config>,
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     /// Whether the policy is told of each limit only when it comes into force.
@@ -156,11 +152,18 @@ impl Setup {
     /// # Errors
     /// As [`Setup::load`].
     pub fn workload(&self) -> Result<Workload> {
+        self.workload_by(swf::Options::default())
+    }
+
+    /// The same as [`Setup::workload`], by these rules for the Standard Workload Format.
+    ///
+    /// # Errors
+    /// As [`Setup::load`].
+    pub fn workload_by(&self, rules: swf::Options) -> Result<Workload> {
         let trace = self.trace.as_ref().ok_or_else(|| anyhow!("no trace is given: name one with --trace"))?;
         // Only a SimGrid platform says how fast its hosts are, which some of Batsim's profiles need.
         let speed = self.platform.as_deref().map(files::platform).transpose()?.and_then(|cluster| cluster.speed);
-        let (choices, _) = self.choices()?;
-        let rules = if choices.compat_2017 { swf::Options::COMPAT_2017 } else { swf::Options::default() };
+        self.options()?;
         let workload = files::workload(trace, rules, speed)?;
         Ok(self.part(workload))
     }
@@ -198,22 +201,27 @@ impl Setup {
     /// # Errors
     /// As [`Setup::load`].
     pub fn over(&self, workload: Arc<Workload>) -> Result<Loaded> {
+        let loaded = self.over_unchecked(workload)?;
+        check::budgets(loaded.preset, loaded.options.rest, &loaded.platform, &loaded.budgets)?;
+        Ok(loaded)
+    }
+
+    /// The same as [`Setup::over`], for schedulers that do not keep budgets: also with budgets that no policy can keep.
+    ///
+    /// # Errors
+    /// As [`Setup::load`].
+    pub fn over_unchecked(&self, workload: Arc<Workload>) -> Result<Loaded> {
         let preset = self.policy.ok_or_else(|| anyhow!("no policy is given: name one with --policy"))?;
-        let (choices, mut notes) = self.choices()?;
+        let (options, mut notes) = self.options()?;
         if workload.jobs.is_empty() {
             bail!("no job is left to simulate: widen --window, --users or --first");
         }
         let (platform, platform_name, platform_notes) = self.cluster(&workload)?;
-        let Choices { options, compat_2017 } = choices;
-        let compat = compat_2017.then(|| compat::config(self, preset, &options, &platform)).transpose()?;
         let clock = files::clock(workload.start);
         let prices = self.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
         let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
         let budgets = self.periods(&workload, &platform)?;
         let profiles = self.profiles.as_deref().map(files::profiles).transpose()?.unwrap_or_default();
-        if compat.is_none() {
-            check::budgets(preset, options.rest, &platform, &budgets)?;
-        }
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
@@ -229,7 +237,6 @@ impl Setup {
             platform,
             preset,
             options,
-            compat,
             budgets,
             limits,
             unwarned: self.unwarned,
@@ -241,7 +248,7 @@ impl Setup {
         })
     }
 
-    fn choices(&self) -> Result<(Choices, Vec<String>)> {
+    fn options(&self) -> Result<(Options, Vec<String>)> {
         let preset = self.policy.ok_or_else(|| anyhow!("no policy is given: name one with --policy"))?;
         choose(preset, &self.set)
     }

@@ -15,15 +15,7 @@ pub struct Key {
     pub meaning: &'static str,
     /// Returns true for policies that look at it.
     pub counts: fn(Parts) -> bool,
-    read: fn(&mut Choices, &str) -> Result<(), String>,
-}
-
-/// What the settings of a run choose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Choices {
-    pub options: Options,
-    /// Whether to simulate as the published code of energy-budget-2017 did, its errors included.
-    pub compat_2017: bool,
+    read: fn(&mut Options, &str) -> Result<(), String>,
 }
 
 const BACKFILL: fn(Parts) -> bool = |parts| parts.order == OrderRule::Easy;
@@ -32,14 +24,14 @@ const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
 const LIMO: fn(Parts) -> bool = Parts::steers;
 const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
-pub const KEYS: [Key; 22] = [
+pub const KEYS: [Key; 21] = [
     Key {
         name: "allocation",
         values: "any | contiguous",
         default: "any",
         meaning: "which free nodes a job gets: any, or neighbours only",
         counts: BACKFILL,
-        read: |choices, value| set(&mut choices.options.allocation, value),
+        read: |options, value| set(&mut options.allocation, value),
     },
     Key {
         name: "band-weight",
@@ -47,7 +39,7 @@ pub const KEYS: [Key; 22] = [
         default: "100EUR/MWh",
         meaning: "what each MWh is worth that lifts the draw from below the lower limit towards it",
         counts: LIMO,
-        read: |choices, value| set(&mut choices.options.band_weight, value),
+        read: |options, value| set(&mut options.band_weight, value),
     },
     Key {
         name: "cap-factor-permille",
@@ -55,18 +47,7 @@ pub const KEYS: [Key; 22] = [
         default: "750",
         meaning: "how a cap of which there is no profile is expected to slow a job down; at 1000 as much as it takes power",
         counts: LIMO,
-        read: |choices, value| number(&mut choices.options.cap_factor_permille, value, 1, 1_000),
-    },
-    Key {
-        name: "compat",
-        values: "2017",
-        default: "off",
-        meaning: "simulate as the published code of energy-budget-2017 did, its sign error included",
-        counts: BACKFILL,
-        read: |choices, value| {
-            choices.compat_2017 = value == "2017";
-            if choices.compat_2017 { Ok(()) } else { Err(format!("`{value}` is no such mode: 2017")) }
-        },
+        read: |options, value| number(&mut options.cap_factor_permille, value, 1, 1_000),
     },
     Key {
         name: "default-duration",
@@ -74,7 +55,7 @@ pub const KEYS: [Key; 22] = [
         default: "1h",
         meaning: "how long a job without a requested time is expected to run",
         counts: ESTIMATED,
-        read: |choices, value| span(&mut choices.options.default_duration, value, Span::from_ms(1)),
+        read: |options, value| span(&mut options.default_duration, value, Span::from_ms(1)),
     },
     Key {
         name: "depth",
@@ -82,7 +63,7 @@ pub const KEYS: [Key; 22] = [
         default: "512",
         meaning: "how many waiting jobs one round looks at",
         counts: ESTIMATED,
-        read: |choices, value| number(&mut choices.options.depth, value, 1, u32::MAX),
+        read: |options, value| number(&mut options.depth, value, 1, u32::MAX),
     },
     Key {
         name: "hold-after",
@@ -90,7 +71,7 @@ pub const KEYS: [Key; 22] = [
         default: "7d",
         meaning: "how long the first job has waited when later ones may no longer use the energy that it will need",
         counts: |parts| parts.admission == AdmissionRule::Ledger,
-        read: |choices, value| span(&mut choices.options.hold_after, value, Span::ZERO),
+        read: |options, value| span(&mut options.hold_after, value, Span::ZERO),
     },
     Key {
         name: "lead",
@@ -98,7 +79,7 @@ pub const KEYS: [Key; 22] = [
         default: "1s",
         meaning: "how long ahead of an end the lower limit is held",
         counts: LIMO,
-        read: |choices, value| span(&mut choices.options.lead, value, Span::ZERO),
+        read: |options, value| span(&mut options.lead, value, Span::ZERO),
     },
     Key {
         name: "least-off",
@@ -106,7 +87,7 @@ pub const KEYS: [Key; 22] = [
         default: "5s",
         meaning: "how long a suspended job stays so and a lowered cap stays low at least",
         counts: LIMO,
-        read: |choices, value| span(&mut choices.options.least_off, value, Span::ZERO),
+        read: |options, value| span(&mut options.least_off, value, Span::ZERO),
     },
     Key {
         name: "least-on",
@@ -114,7 +95,7 @@ pub const KEYS: [Key; 22] = [
         default: "30s",
         meaning: "for how long there must be room for a job that goes on again",
         counts: LIMO,
-        read: |choices, value| span(&mut choices.options.least_on, value, Span::ZERO),
+        read: |options, value| span(&mut options.least_on, value, Span::ZERO),
     },
     Key {
         name: "max-delay",
@@ -122,7 +103,7 @@ pub const KEYS: [Key; 22] = [
         default: "1d",
         meaning: "how long a job waits for a better price at most",
         counts: LIMO,
-        read: |choices, value| span(&mut choices.options.max_delay, value, Span::ZERO),
+        read: |options, value| span(&mut options.max_delay, value, Span::ZERO),
     },
     Key {
         name: "monitor-every",
@@ -130,7 +111,7 @@ pub const KEYS: [Key; 22] = [
         default: "10min",
         meaning: "how often consumption is read while a budget's period runs",
         counts: BUDGET,
-        read: |choices, value| span(&mut choices.options.monitor_every, value, Span::from_ms(1)),
+        read: |options, value| span(&mut options.monitor_every, value, Span::from_ms(1)),
     },
     Key {
         name: "preempt",
@@ -138,7 +119,7 @@ pub const KEYS: [Key; 22] = [
         default: "requeue",
         meaning: "what may be done to running jobs above the upper limit; each includes those before it",
         counts: LIMO,
-        read: |choices, value| set(&mut choices.options.preempt, value),
+        read: |options, value| set(&mut options.preempt, value),
     },
     Key {
         name: "price-hysteresis",
@@ -146,7 +127,7 @@ pub const KEYS: [Key; 22] = [
         default: "2EUR/MWh",
         meaning: "how far the price passes the turning point before the mode turns again",
         counts: PRICED,
-        read: |choices, value| set(&mut choices.options.price_hysteresis, value),
+        read: |options, value| set(&mut options.price_hysteresis, value),
     },
     Key {
         name: "price-quantile-permille",
@@ -154,10 +135,10 @@ pub const KEYS: [Key; 22] = [
         default: "500",
         meaning: "the mode is low above this quantile of the known prices",
         counts: PRICED,
-        read: |choices, value| {
+        read: |options, value| {
             let mut quantile = 0;
             number(&mut quantile, value, 0, 1_000)?;
-            choices.options.price_rule = PriceRule::QuantilePermille(quantile);
+            options.price_rule = PriceRule::QuantilePermille(quantile);
             Ok(())
         },
     },
@@ -167,9 +148,9 @@ pub const KEYS: [Key; 22] = [
         default: "none",
         meaning: "the mode is low above this price, in place of a quantile",
         counts: PRICED,
-        read: |choices, value| {
+        read: |options, value| {
             let price = value.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
-            choices.options.price_rule = PriceRule::Threshold(price);
+            options.price_rule = PriceRule::Threshold(price);
             Ok(())
         },
     },
@@ -179,7 +160,7 @@ pub const KEYS: [Key; 22] = [
         default: "10",
         meaning: "share of the upper limit that is kept free",
         counts: LIMO,
-        read: |choices, value| number(&mut choices.options.reserve_permille, value, 0, 1_000),
+        read: |options, value| number(&mut options.reserve_permille, value, 0, 1_000),
     },
     Key {
         name: "rest",
@@ -187,7 +168,7 @@ pub const KEYS: [Key; 22] = [
         default: "never",
         meaning: "when idle nodes that can sleep do so: at once or after that long, always or in budget periods",
         counts: BACKFILL,
-        read: |choices, value| rest(&mut choices.options.rest, value),
+        read: |options, value| rest(&mut options.rest, value),
     },
     Key {
         name: "sparing",
@@ -195,7 +176,7 @@ pub const KEYS: [Key; 22] = [
         default: "1h",
         meaning: "jobs are spared that would not last to hold the lower limit for so long",
         counts: LIMO,
-        read: |choices, value| span(&mut choices.options.sparing, value, Span::ZERO),
+        read: |options, value| span(&mut options.sparing, value, Span::ZERO),
     },
     Key {
         name: "steer-lead",
@@ -203,7 +184,7 @@ pub const KEYS: [Key; 22] = [
         default: "1s",
         meaning: "how long before a limit falls running jobs give way",
         counts: LIMO,
-        read: |choices, value| span(&mut choices.options.steer_lead, value, Span::ZERO),
+        read: |options, value| span(&mut options.steer_lead, value, Span::ZERO),
     },
     Key {
         name: "steer-margin-permille",
@@ -211,7 +192,7 @@ pub const KEYS: [Key; 22] = [
         default: "20",
         meaning: "share of the upper limit that must stay free where running jobs get power back",
         counts: LIMO,
-        read: |choices, value| number(&mut choices.options.steer_margin_permille, value, 0, 1_000),
+        read: |options, value| number(&mut options.steer_margin_permille, value, 0, 1_000),
     },
     Key {
         name: "waiting-weight",
@@ -219,7 +200,7 @@ pub const KEYS: [Key; 22] = [
         default: "1EUR/MWh",
         meaning: "what an hour until its end is worth for each MWh of a job that waits for a better price",
         counts: LIMO,
-        read: |choices, value| set(&mut choices.options.waiting_weight, value),
+        read: |options, value| set(&mut options.waiting_weight, value),
     },
 ];
 
@@ -257,15 +238,15 @@ fn rest(place: &mut RestRule, value: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// An unknown key, a key given twice, or a value that is not understood.
-pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Choices, Vec<String>)> {
-    choose_from(Choices::default(), preset, settings)
+pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<String>)> {
+    choose_from(Options::default(), preset, settings)
 }
 
-/// The same where what is not set is as in `choices`.
+/// The same where what is not set is as in `options`.
 ///
 /// # Errors
 /// As [`choose`].
-pub fn choose_from(mut choices: Choices, preset: Preset, settings: &[Setting]) -> Result<(Choices, Vec<String>)> {
+pub fn choose_from(mut options: Options, preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<String>)> {
     let mut notes = Vec::new();
     for (index, Setting { key, value }) in settings.iter().enumerate() {
         let known = KEYS.iter().find(|known| known.name == key).ok_or_else(|| unknown(key))?;
@@ -277,12 +258,17 @@ pub fn choose_from(mut choices: Choices, preset: Preset, settings: &[Setting]) -
         if settings[..index].iter().any(|earlier| earlier.key == *key) {
             bail!("--set {key}={value}: `{key}` is set twice");
         }
-        (known.read)(&mut choices, value).map_err(|error| anyhow!("--set {key}={value}: {error}"))?;
+        (known.read)(&mut options, value).map_err(|error| anyhow!("--set {key}={value}: {error}"))?;
     }
-    Ok((choices, notes))
+    Ok((options, notes))
 }
 
 fn unknown(key: &str) -> anyhow::Error {
+    if key == "compat" {
+        return anyhow!(
+            "--set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options"
+        );
+    }
     let known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     anyhow!("--set: no key is named `{key}` (known: {}); `lsim policies` tells what they mean", known.join(", "))
 }
@@ -294,9 +280,9 @@ mod tests {
 
     use super::*;
 
-    fn chosen(preset: Preset, texts: &[&str]) -> Result<Choices, String> {
+    fn chosen(preset: Preset, texts: &[&str]) -> Result<Options, String> {
         let settings: Vec<Setting> = texts.iter().map(|text| text.parse().expect("a setting")).collect();
-        choose(preset, &settings).map(|(choices, _)| choices).map_err(|error| error.to_string())
+        choose(preset, &settings).map(|(options, _)| options).map_err(|error| error.to_string())
     }
 
     fn refused(preset: Preset, texts: &[&str], expected: &str) {
@@ -315,9 +301,8 @@ mod tests {
             default_duration: Span::from_secs(7200),
             ..Options::default()
         };
-        let compat_2017 = false;
-        assert_eq!(chosen(Preset::Energybud, &texts), Ok(Choices { options: expected, compat_2017 }));
-        let options = |preset, text: &str| chosen(preset, &[text]).map(|choices| choices.options);
+        assert_eq!(chosen(Preset::Energybud, &texts), Ok(expected));
+        let options = |preset, text: &str| chosen(preset, &[text]);
         let rest = |rule| Ok(Options { rest: rule, ..Options::default() });
         assert_eq!(options(Preset::Easy, "rest=idle"), rest(RestRule::Idle(Span::ZERO)));
         assert_eq!(options(Preset::Easy, "rest=idle-in-budget"), rest(RestRule::IdleInBudget(Span::ZERO)));
@@ -327,16 +312,15 @@ mod tests {
             options(Preset::Limo, "price-threshold=40EUR/MWh"),
             Ok(Options { price_rule, ..Options::default() })
         );
-        assert!(chosen(Preset::Easy, &["compat=2017"]).is_ok_and(|choices| choices.compat_2017));
     }
 
     /// The defaults that are shown are those that are used.
     #[test]
     fn defaults() {
         for key in KEYS.iter().filter(|key| !matches!(key.default, "off" | "none")) {
-            let mut choices = Choices::default();
-            (key.read)(&mut choices, key.default).expect(key.name);
-            assert_eq!(choices, Choices::default(), "{}", key.name);
+            let mut options = Options::default();
+            (key.read)(&mut options, key.default).expect(key.name);
+            assert_eq!(options, Options::default(), "{}", key.name);
         }
         assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
     }
@@ -353,7 +337,7 @@ mod tests {
         refused(
             Preset::Easy,
             &["depht=3"],
-            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
         );
         refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
         refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");
@@ -368,6 +352,10 @@ mod tests {
             "--set monitor-every=600: `600` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)",
         );
         refused(Preset::Powercap, &["monitor-every=0s"], "--set monitor-every=0s: `0s` is below 1ms");
-        refused(Preset::Easy, &["compat=2018"], "--set compat=2018: `2018` is no such mode: 2017");
+        refused(
+            Preset::Easy,
+            &["compat=2017"],
+            "--set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
+        );
     }
 }

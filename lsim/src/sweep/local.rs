@@ -14,11 +14,9 @@ use super::measures::{Values, values};
 use super::workers::{locked, spread};
 use crate::engine::simulate;
 use crate::output::Metrics;
-use crate::record::Summary;
 use crate::setup::Loaded;
-use crate::y2017;
 
-/// Configurations of one source that read it by the same rules.
+/// Configurations of one source.
 #[derive(Debug)]
 struct Shared {
     left: usize,
@@ -36,28 +34,23 @@ pub struct Checked {
 #[derive(Debug)]
 pub struct Local<'p> {
     plan: &'p Plan,
-    /// Two for each source: with the rules of this program, and with those of `compat=2017`.
+    /// One for each source.
     shared: Vec<Mutex<Shared>>,
-}
-
-fn slot(configuration: &Configuration) -> usize {
-    let compat = configuration.setup.set.iter().any(|setting| setting.key == "compat");
-    2 * configuration.source + usize::from(compat)
 }
 
 impl<'p> Local<'p> {
     /// For `configurations`, each of which will be run once.
     pub fn new<'c>(plan: &'p Plan, configurations: impl IntoIterator<Item = &'c Configuration>) -> Self {
-        let mut left = vec![0; 2 * plan.sources.len()];
+        let mut left = vec![0; plan.sources.len()];
         for configuration in configurations {
-            left[slot(configuration)] += 1;
+            left[configuration.source] += 1;
         }
         let shared = left.into_iter().map(|left| Mutex::new(Shared { left, workload: None })).collect();
         Self { plan, shared }
     }
 
     fn load(&self, configuration: &Configuration) -> Result<Loaded> {
-        let mut shared = locked(&self.shared[slot(configuration)]);
+        let mut shared = locked(&self.shared[configuration.source]);
         let workload = match &shared.workload {
             Some(workload) => Arc::clone(workload),
             None => Arc::new(self.plan.sources[configuration.source].workload(&configuration.setup)?),
@@ -81,10 +74,7 @@ impl<'p> Local<'p> {
 fn simulated(loaded: &Loaded) -> Result<Values> {
     let heading = loaded.heading();
     let mut metrics = Metrics::new(&heading);
-    let summary: Summary = match &loaded.compat {
-        None => simulate(&loaded.scenario(), &mut metrics)?,
-        Some(config) => y2017::simulate(&loaded.workload, config, &mut metrics)?.summary,
-    };
+    let summary = simulate(&loaded.scenario(), &mut metrics)?;
     Ok(values(&metrics, &summary, heading.start))
 }
 

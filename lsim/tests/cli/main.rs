@@ -1,9 +1,7 @@
 //! The real `lsim` in a folder of its own: exit code, stdout and stderr of each command, and the files that it leaves.
 
 mod compare;
-mod compat;
 mod equal;
-mod oracles;
 mod refusals;
 mod replay;
 mod run;

@@ -150,11 +150,15 @@ fn settings() {
     };
     run(
         "depht=3",
-        "lsim: --set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, compat, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+        "lsim: --set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
     );
     run(
         "monitor-every=600",
         "lsim: --set monitor-every=600: `600` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)",
+    );
+    run(
+        "compat=2017",
+        "lsim: --set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
     );
     run("allocation=best", "lsim: --set allocation=best: `best` is not an allocation: any, contiguous");
 }
@@ -191,13 +195,23 @@ fn usage() {
         "error: the argument '--nodes <N>' cannot be used with '--platform <FILE>'\n\nUsage: lsim run --trace <FILE> --policy <NAME> --out <DIR> --nodes <N>",
     );
     usage(
-        "reproduce energy-budget-2017 --compat 2017 --hold-after 0s",
-        "error: the argument '--compat <YEAR>' cannot be used with '--hold-after <SPAN>'\n\nUsage: lsim reproduce --compat <YEAR> <PAPER>",
-    );
-    usage(
         "run --trace a.swf --policy easy --out out --load 0",
         "error: invalid value '0' for '--load <FACTOR>': `0` is no positive number with up to 6 digits behind the point: write for example 1.2",
     );
+}
+
+#[test]
+fn commands_that_lab_has_now() {
+    let folder = folder(&[]);
+    let moved = |name: &str, more: &str| {
+        let stderr = format!(
+            "error: `lsim {name}` is `lab {name}` now, which is not installed: in Limo's sources, type `cargo lab {name}{more}`"
+        );
+        refused(folder.path(), &format!("{name}{more}"), 125, &stderr);
+    };
+    moved("reproduce", " energy-budget-2017 --compat 2017");
+    moved("bench", "");
+    moved("bench", " --help");
 }
 
 /// What is there stays as it was.

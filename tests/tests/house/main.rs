@@ -116,6 +116,15 @@ fn nothing_knows_the_machine_it_was_made_on() {
 }
 
 #[test]
+fn only_the_laboratory_knows_a_place_outside() {
+    let tree = Tree::read(root());
+    check(
+        "what is installed names no path outside the repository",
+        &tree.texts().flat_map(|(path, text)| tree::outside(path, text)).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
 fn the_documents_are_there() {
     let missing = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"]
         .into_iter()

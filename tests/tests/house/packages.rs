@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, and those that each may use outside its tests. Neither clients nor nodes reach
 /// `sched`.
-const HOUSE: [(&str, &[&str]); 20] = [
+const HOUSE: [(&str, &[&str]); 21] = [
     ("model", &[]),
     ("sched", &["model"]),
     ("proto", &["model"]),
@@ -25,7 +25,8 @@ const HOUSE: [(&str, &[&str]); 20] = [
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "proto", "profiles", "client"]),
     ("lsim", &["model", "sched", "trace", "journal", "profiles"]),
-    // No part of the house, but its workshop.
+    // Not installed: the laboratory, the only user of a program, and the workshop.
+    ("lab", &["model", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "sched", "proto", "journal", "power", "requirements"]),
     ("xtask", &["model", "sched", "proto", "profiles", "journal", "power", "requirements"]),
@@ -39,8 +40,8 @@ pub struct Package {
     name: String,
     /// Below the root.
     dir: String,
-    /// Whether other crates can use it.
-    is_library: bool,
+    /// Whether it has a program of its directory's name.
+    is_program: bool,
     /// Names; of other kinds than for tests.
     uses: Vec<String>,
     /// For tests only.
@@ -74,14 +75,10 @@ fn parse(package: &Value, root: &Path) -> Package {
         let dependencies = list(&package["dependencies"]);
         dependencies.filter(move |d| (d["kind"] == "dev") == for_tests).map(|d| text(&d["name"])).collect()
     };
-    let is_library = list(&package["targets"]).any(|target| list(&target["kind"]).any(|kind| kind == "lib"));
-    Package {
-        name: text(&package["name"]),
-        dir: dir.unwrap_or(Path::new("elsewhere")).display().to_string(),
-        is_library,
-        uses: of_kind(false),
-        test_uses: of_kind(true),
-    }
+    let dir = dir.unwrap_or(Path::new("elsewhere")).display().to_string();
+    let is_bin = |target: &Value| list(&target["kind"]).any(|kind| kind == "bin");
+    let is_program = list(&package["targets"]).any(|target| is_bin(target) && target["name"] == *dir);
+    Package { name: text(&package["name"]), dir, is_program, uses: of_kind(false), test_uses: of_kind(true) }
 }
 
 pub fn impure(packages: &[Package]) -> Vec<String> {
@@ -123,7 +120,7 @@ fn is_program(dir: &str) -> bool {
 
 pub fn misnamed(packages: &[Package]) -> Vec<String> {
     let right = |package: &&Package| {
-        package.name == if package.is_library { format!("limo-{}", package.dir) } else { package.dir.clone() }
+        package.name == if package.is_program { package.dir.clone() } else { format!("limo-{}", package.dir) }
     };
     let wrong = packages.iter().filter(|package| !right(package));
     wrong.map(|package| format!("{} lies in {}", package.name, package.dir)).collect()
@@ -134,10 +131,10 @@ mod tests {
     use super::*;
 
     fn package(dir: &str, uses: &[&str]) -> Package {
-        let is_library = !is_program(dir);
-        let name = if is_library { format!("limo-{dir}") } else { dir.to_owned() };
+        let is_program = is_program(dir);
+        let name = if is_program { dir.to_owned() } else { format!("limo-{dir}") };
         let uses = uses.iter().map(|used| (*used).to_owned()).collect();
-        Package { name, dir: dir.into(), is_library, uses, test_uses: Vec::new() }
+        Package { name, dir: dir.into(), is_program, uses, test_uses: Vec::new() }
     }
 
     #[test]
@@ -155,6 +152,8 @@ mod tests {
         check(package("lslave", &["limo-sched"]), &["lslave uses sched"]);
         check(package("journal", &["limo-profiles"]), &["limo-journal uses profiles"]);
         check(package("lmaster", &["lslave", "limo-client"]), &["lmaster uses lslave", "lmaster uses client"]);
+        check(package("lab", &["lsim", "limo-sched"]), &[]);
+        check(package("lconf", &["lsim"]), &["lconf uses lsim"]);
         check(package("weather", &[]), &["limo-weather in weather has no place in the house: give it one here"]);
         let tested = Package { test_uses: vec!["limo-client".into(), "lmaster".into()], ..package("lq", &[]) };
         check(tested, &["the tests of lq use lmaster"]);

@@ -77,9 +77,30 @@ pub fn traces(path: &str, text: &str) -> Vec<String> {
     found
 }
 
+/// Where what is not installed finds the traces of other people.
+const LABORATORY: &str = "requirements/src/lib.rs";
+
+/// Lines of a source or a configuration that name the folder beside the repository.
+pub fn outside(path: &str, text: &str) -> Vec<String> {
+    if path == LABORATORY || path.ends_with(".md") {
+        return Vec::new();
+    }
+    // In two parts, as above.
+    let place = ["../", "shared"].concat();
+    let lines = text.lines().enumerate().filter(|(_, line)| line.contains(&place));
+    lines.map(|(index, _)| format!("{path}:{}: {place}", index + 1)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_outside_are_found() {
+        let text = format!("good\nlet a = \"../{}/traces\";\n", "shared");
+        assert_eq!(outside("lsim/src/a.rs", &text), [format!("lsim/src/a.rs:2: ../{}", "shared")]);
+        assert!(outside(LABORATORY, &text).is_empty() && outside("docs/a.md", &text).is_empty());
+    }
 
     #[test]
     fn traces_are_found() {

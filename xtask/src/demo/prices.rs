@@ -1,12 +1,12 @@
 //! The prices of the four days that limo-2018 projects its hour into (Figure 4.15), from a file where there is one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use limo_model::{Curve, Price, Span, Time};
+use limo_requirements::{TRACES, traces};
 
 use super::workload;
-use crate::workspace;
 
 /// The hours into which limo-2018 projects its hour: 26 to 29 October 2017.
 pub const HOURS: i64 = 96;
@@ -15,7 +15,7 @@ const FIRST_DAY: &str = "2017-10-26";
 /// Hours of prices for the hour and the rest of its day.
 const HOURS_NEEDED: usize = HOURS as usize * workload::HOURS_OF_DAY;
 
-/// Below the traces, which `LIMO_TRACES` names and which otherwise are looked for beside the workspace.
+/// Below the folder of traces.
 const FILE: &str = "prices/de-day-ahead-2015-2017.csv";
 
 /// All prices that there are, in hours.
@@ -42,12 +42,8 @@ impl Market {
     /// # Errors
     /// Where the file is there and cannot be read, naming line and column.
     pub fn find() -> Result<Self> {
-        let traces = std::env::var_os("LIMO_TRACES").map(PathBuf::from);
-        let is_asked_for = traces.is_some();
-        let path = match traces {
-            Some(traces) => traces.join(FILE),
-            None => workspace::root()?.join("../shared/traces").join(FILE),
-        };
+        let is_asked_for = std::env::var_os(TRACES).is_some();
+        let path = traces().join(FILE);
         if !is_asked_for && !path.exists() {
             return Ok(Self::synthetic());
         }

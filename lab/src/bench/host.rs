@@ -1,6 +1,5 @@
 //! What the machine says of itself and of processes: cores, load, CPU time and memory.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -86,32 +85,8 @@ pub fn child(arguments: &[&str]) -> Result<Taken> {
     let wall_s = begun.elapsed().as_secs_f64();
     if !run.status.success() {
         let said = String::from_utf8_lossy(&run.stderr);
-        bail!("`lsim {}` ends with {}: {}", arguments.join(" "), run.status, said.trim());
+        bail!("`lab {}` ends with {}: {}", arguments.join(" "), run.status, said.trim());
     }
     let after = used(UsageWho::RUSAGE_CHILDREN)?;
     Ok(Taken { wall_s, cpu_s: after.cpu_s - before.cpu_s, ..after })
-}
-
-/// A folder for results, which is taken away in the end.
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    /// # Errors
-    /// The folder cannot be made.
-    pub fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("lsim-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("{}: the folder cannot be made", path.display()))?;
-        Ok(Self(path))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nobody can be told any more.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

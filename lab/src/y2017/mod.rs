@@ -32,11 +32,11 @@ mod tests;
 use limo_model::{Energy, Power, Span, Time};
 use limo_trace::Workload;
 
-use crate::record::{
-    BudgetPeriod, BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Steering, Summary, Window, WriteError,
-};
 use account::Account;
 pub use counter::Algorithm;
+use lsim::record::{
+    BudgetPeriod, BudgetSample, Fate, HostUse, JobRow, Sample, Sink, Steering, Summary, Window, WriteError,
+};
 use platform::Platform;
 pub use published::{COLUMNS, PublishedRow};
 use queue::Request;

@@ -9,11 +9,11 @@ use limo_trace::Platform;
 use limo_trace::generate::{Recipe, generate};
 
 use super::figure::{Figure, Limit};
-use super::host::{Scratch, Watch};
+use super::host::Watch;
 use super::part::Report;
-use crate::engine::{Scenario, simulate};
-use crate::output::Output;
-use crate::record::Heading;
+use lsim::engine::{Scenario, simulate};
+use lsim::output::Output;
+use lsim::record::Heading;
 
 /// As many jobs as the growth is measured over.
 pub const COUNTS: [u32; 3] = [100_000, 600_000, 6_000_000];
@@ -61,7 +61,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         start: Time::from_unix_ms(0),
         window: None,
     };
-    let scratch = Scratch::new()?;
+    let scratch = tempfile::tempdir().context("a folder for the results")?;
     let out: PathBuf = scratch.path().join("out");
     let mut output = Output::create(&out, false, heading).context("the results")?;
     let summary = simulate(&scenario, &mut output)?;

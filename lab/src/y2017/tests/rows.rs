@@ -4,9 +4,8 @@
 //! for good, and the order of the published runs is not recorded.
 
 use std::fs;
-use std::path::PathBuf;
 
-use limo_requirements::{Requirement, skip};
+use limo_requirements::trace_set;
 use limo_trace::swf;
 
 use super::super::*;
@@ -78,10 +77,8 @@ fn config(expected: &Expected) -> Config {
 }
 
 fn check(rows: &[Expected]) {
-    let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/energy-budget-2017");
-    let Ok(published) = fs::read_to_string(dir.join("published_rows.csv")) else {
-        return skip(Requirement::Traces, "../shared/traces has no energy-budget-2017");
-    };
+    let Some(dir) = trace_set("energy-budget-2017") else { return };
+    let published = fs::read_to_string(dir.join("published_rows.csv")).expect("the published rows");
     for expected in rows {
         let start = format!("{},{},{},", expected.trace, expected.algorithm, expected.percent);
         let printed = published.lines().find_map(|line| line.strip_prefix(&start)).expect("a published row");

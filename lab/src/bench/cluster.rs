@@ -141,7 +141,7 @@ impl Loaded {
             }
         }
         let band = Band::new(Power::ZERO, idle + full.scaled(LIMIT_PERCENT, 100)).context("the limit of the draw")?;
-        loaded.apply(&Event::LimitsSet { limits: Curve::constant(band), by: "lsim".to_owned() })?;
+        loaded.apply(&Event::LimitsSet { limits: Curve::constant(band), by: "lab".to_owned() })?;
         while loaded.waiting() < size.waiting {
             loaded.arrive(FILL_GAP)?;
         }

@@ -1,27 +1,28 @@
-//! `--set compat=2017`: rows that the authors of energy-budget-2017 printed, through the program.
+//! `lab run --compat 2017`: rows that the authors of energy-budget-2017 printed, through the program.
 
-use std::path::PathBuf;
+use limo_requirements::trace_set;
 
-use limo_requirements::{Requirement, skip};
+use super::{column, printed, read, refused};
 
-use super::{SMALL, column, folder, lsim, read, refused};
+/// Two jobs on a machine of four processors.
+const SMALL: &str = "; MaxProcs: 4\n\
+    1 0 -1 100 2 -1 -1 2 200 -1 1 1 -1 1 -1 -1 -1 -1\n\
+    2 10 -1 100 4 -1 -1 4 100 -1 1 2 -1 1 -1 -1 -1 -1\n";
 
 /// Columns of a published row come out with the digits that were printed.
 fn check(trace: &str, algorithm: &str, percent: &str, run: &str) {
-    let traces = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/energy-budget-2017");
-    let Ok(published) = std::fs::read_to_string(traces.join("published_rows.csv")) else {
-        return skip(Requirement::Traces, "../shared/traces has no energy-budget-2017");
-    };
+    let Some(traces) = trace_set("energy-budget-2017") else { return };
+    let published = read(&traces, "published_rows.csv");
     let rows: Vec<&str> = published.lines().filter(|line| !line.starts_with('#')).collect();
     let key = format!("{trace},{algorithm},{percent},");
     let row = rows.iter().find_map(|row| row.strip_prefix(&key)).expect("a published row");
     let names = rows[0].strip_prefix("trace,algo_shut,budget_percent,").expect("the header");
-    let folder = folder(&[]);
+    let folder = tempfile::tempdir().expect("a folder");
     let path = traces.join(format!("{trace}.swf.gz"));
     let budget = format!("--budget {percent}% --from 2d --until 5d");
-    let printed = lsim(
+    let printed = printed(
         folder.path(),
-        &format!("run --trace {} --set compat=2017 {budget} --out out --replace {run}", path.display()),
+        &format!("run --trace {} --compat 2017 {budget} --out out --replace {run}", path.display()),
     );
     let line = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name)).expect(name).trim().to_owned();
     assert_eq!(line("as published"), names);
@@ -51,10 +52,11 @@ fn reducepc() {
 
 #[test]
 fn what_was_not_published() {
-    let folder = folder(&[("a.swf", SMALL)]);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.swf"), SMALL).expect("written");
     let run = |more: &str, stderr: &str| {
-        let stderr = format!("lsim: --set compat=2017: {stderr}");
-        refused(folder.path(), &format!("run --trace a.swf --set compat=2017 --out out {more}"), 1, &stderr);
+        let stderr = format!("lab: --compat 2017: {stderr}");
+        refused(folder.path(), &format!("run --trace a.swf --compat 2017 --out out {more}"), 1, &stderr);
     };
     let budgets = "budgets were whole percents of days 2 to 5: write for example --budget 80% --from 2d --until 5d";
     run("--policy powercap", budgets);

@@ -2,25 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::PathBuf;
 
-use limo_requirements::{Requirement, skip};
+use limo_requirements::trace_set;
 
-use super::{column, folder, lsim, read};
+use super::{column, printed, read};
 
 /// `jobs` waits of the trace of that name agree.
 fn check(name: &str, jobs: usize) {
-    let folder = folder(&[]);
-    let trace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/easy-oracles").join(name);
-    let Ok(packed) = std::fs::File::open(&trace) else {
-        return skip(Requirement::Traces, "../shared/traces has no easy-oracles");
-    };
+    let Some(traces) = trace_set("easy-oracles") else { return };
+    let (folder, trace) = (tempfile::tempdir().expect("a folder"), traces.join(name));
+    let packed = std::fs::File::open(&trace).expect("a trace");
     let mut text = String::new();
     flate2::read::MultiGzDecoder::new(packed).read_to_string(&mut text).expect("a whole file");
     let expected: BTreeMap<i64, i64> = text.lines().filter(|line| !line.starts_with(';')).map(wait).collect();
     assert_eq!(expected.len(), jobs);
-    let printed = lsim(folder.path(), &format!("run --trace {} --policy easy --out out", trace.display()));
-    assert!(printed.starts_with("exit 0"), "{printed}");
+    printed(folder.path(), &format!("run --trace {} --policy easy --out out", trace.display()));
     let rows = read(folder.path(), "out/jobs.csv");
     let number = |cell: &&str| cell.parse::<i64>().expect("a whole number");
     let (ids, waits) = (column(&rows, "job_id"), column(&rows, "waiting_time"));

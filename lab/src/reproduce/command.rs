@@ -1,4 +1,4 @@
-//! `lsim reproduce`: runs the campaign of a paper again and prints what came out beside what it says.
+//! `lab reproduce`: runs the campaign of a paper again and prints what came out beside what it says.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write as _};
@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use limo_model::Span;
+use limo_requirements::{TRACES, traces};
 use limo_sched::Horizon;
 use serde_json::{Value, json};
 
-use crate::reproduce::{
+use super::{
     Averaged, BUDGETS, Claim, Compared, Condition, EASY, Means, Outcome, Scheduler, TABLE_II, TableII, Test, Variant,
-    WAYS, claims, compare, means, negative_slowdowns, rows, run, table_ii, weeks,
+    WAYS, claims, compare, means, negative_slowdowns, rows, run as run_all, table_ii, weeks,
 };
 use crate::y2017::Faults;
 
@@ -42,9 +43,9 @@ enum Until {
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     paper: Paper,
-    /// Folder that holds `energy-budget-2017/` with the weeks
-    #[arg(long, value_name = "DIR", default_value = "../shared/traces")]
-    traces: PathBuf,
+    /// Folder that holds `energy-budget-2017/` with the weeks [default: the one beside the workspace]
+    #[arg(long, value_name = "DIR", env = TRACES)]
+    traces: Option<PathBuf>,
     /// Simulations at a time; as many as the machine has cores unless given
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -82,9 +83,12 @@ struct Found {
     scheduler: Scheduler,
 }
 
-pub fn run_command(arguments: &Arguments) -> Result<ExitCode> {
+/// # Errors
+/// Traces that cannot be read, and simulations that fail.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Paper::EnergyBudget2017 = arguments.paper;
-    let all = weeks(&arguments.traces)?;
+    let traces = arguments.traces.clone().unwrap_or_else(traces);
+    let all = weeks(&traces)?;
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|prefix| name.starts_with(prefix));
     let chosen: Vec<_> = all.iter().filter(|week| wanted(&week.name)).cloned().collect();
     anyhow::ensure!(!chosen.is_empty(), "no week begins with {}", arguments.only.join(" or "));
@@ -92,10 +96,10 @@ pub fn run_command(arguments: &Arguments) -> Result<ExitCode> {
     let workers = arguments.jobs.unwrap_or(cores);
     let begun = Instant::now();
     let scheduler = arguments.scheduler();
-    let outcomes = run(&chosen, scheduler, workers, |done, of| progress(done, of, begun))?;
+    let outcomes = run_all(&chosen, scheduler, workers, |done, of| progress(done, of, begun))?;
     let wall_s = begun.elapsed().as_secs_f64();
     let means = means(&outcomes);
-    let rows = rows(&arguments.traces)?.into_iter().filter(|row| wanted(&row.trace));
+    let rows = rows(&traces)?.into_iter().filter(|row| wanted(&row.trace));
     let own = match scheduler {
         Scheduler::Core(..) => scheduler,
         Scheduler::Published(_) => Scheduler::Core(Variant::default()),

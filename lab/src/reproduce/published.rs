@@ -9,8 +9,8 @@ use limo_trace::Workload;
 
 use super::campaign::simulated;
 use super::{Condition, MACHINES, Scheduler, Way, Week};
-use crate::record::{JobRow, Sample, Sink, Summary, WriteError};
 use crate::y2017::{self, Algorithm, COLUMNS, Config};
+use lsim::record::{JobRow, Sample, Sink, Summary, WriteError};
 
 /// One row of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,17 +1,16 @@
-//! `lsim bench`: figures of speed and memory, printed beside what is asked for and what others reach.
+//! `lab bench`: figures of speed and memory, printed beside what is asked for and what others reach.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-
-use crate::bench;
+use limo_requirements::{TRACES, traces};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The folder of the traces; parts whose traces are missing are skipped
-    #[arg(long, value_name = "DIR", env = "LIMO_TRACES", default_value = "../shared/traces")]
-    traces: PathBuf,
+    /// The folder of the traces; parts whose traces are missing are skipped [default: the one beside the workspace]
+    #[arg(long, value_name = "DIR", env = TRACES)]
+    traces: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -29,12 +28,13 @@ pub struct Arguments {
 /// # Errors
 /// What cannot be read, simulated or written. A limit that is missed is no error: the machine may be busy.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let traces = arguments.traces.clone().unwrap_or_else(traces);
     if let Some(part) = &arguments.part {
-        println!("{}", bench::measure(part, &arguments.traces, arguments.quick)?);
+        println!("{}", super::measure(part, &traces, arguments.quick)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let tell = |title: &str| eprintln!("lsim: measuring {title}");
-    let findings = bench::run(arguments.only.as_deref(), &arguments.traces, arguments.quick, tell)?;
+    let tell = |title: &str| eprintln!("lab: measuring {title}");
+    let findings = super::run(arguments.only.as_deref(), &traces, arguments.quick, tell)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&findings)?);
     } else {
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     match findings.missed().count() {
         0 => {}
-        missed => eprintln!("lsim: {missed} figures are not within their limits"),
+        missed => eprintln!("lab: {missed} figures are not within their limits"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,22 +1,12 @@
-//! Reads every trace of `../shared/traces`, where that folder is, and compares with what is known of them.
+//! Reads every trace, where the folder of traces is, and compares with what is known of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use limo_model::{Span, Time};
-use limo_requirements::{Requirement, skip};
+use limo_requirements::trace_set;
 use limo_trace::swf::{self, Options, Reader};
 use limo_trace::{Job, Workload, batsim, curve};
-
-/// The folder of a set of traces; `None` where there is none on this machine.
-fn folder(set: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces").join(set);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    skip(Requirement::Traces, &format!("../shared/traces has no {set}"));
-    None
-}
 
 /// Files of `folder` with that ending, by name without it.
 fn files(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
@@ -34,7 +24,7 @@ fn load(path: &Path, options: Options) -> Workload {
 
 #[test]
 fn the_weeks_of_energy_budget_2017() {
-    let Some(folder) = folder("energy-budget-2017") else { return };
+    let Some(folder) = trace_set("energy-budget-2017") else { return };
     let weeks = files(&folder, ".swf.gz");
     assert_eq!(weeks.len(), 30);
     let (mut lines, mut cleaned) = (0, 0);
@@ -60,7 +50,7 @@ fn the_weeks_of_energy_budget_2017() {
 /// Batsim's reading of the same files by the paper's authors: all jobs, their processors, times and requests.
 #[test]
 fn the_rules_of_2017_give_the_authors_inputs() {
-    let Some(folder) = folder("energy-budget-2017") else { return };
+    let Some(folder) = trace_set("energy-budget-2017") else { return };
     let documents = files(&folder, ".json.gz");
     assert_eq!(documents.len(), 3);
     for (name, path) in &documents {
@@ -80,7 +70,7 @@ fn the_rules_of_2017_give_the_authors_inputs() {
 
 #[test]
 fn the_oracles() {
-    let Some(folder) = folder("easy-oracles") else { return };
+    let Some(folder) = trace_set("easy-oracles") else { return };
     let check = |name: &str, jobs: usize, processors: u32| {
         let workload = load(&folder.join(name), Options::default());
         assert_eq!((workload.jobs.len(), workload.processors), (jobs, Some(processors)), "{name}");
@@ -99,7 +89,7 @@ fn the_oracles() {
 
 #[test]
 fn a_trace_survives_being_written() {
-    let Some(folder) = folder("easy-oracles") else { return };
+    let Some(folder) = trace_set("easy-oracles") else { return };
     let read = load(&folder.join("KTH-SP2_pwa_log.swf.gz"), Options::default());
     let scratch = tempfile::tempdir().expect("a folder");
     let path = scratch.path().join("again.swf.gz");
@@ -112,7 +102,7 @@ fn a_trace_survives_being_written() {
 
 #[test]
 fn german_prices() {
-    let Some(folder) = folder("prices") else { return };
+    let Some(folder) = trace_set("prices") else { return };
     let table = curve::Table::open(&folder.join("de-day-ahead-2015-2017.csv")).expect("a table");
     let start: jiff::Timestamp = "2017-10-28T00:00:00+02:00".parse().expect("a date");
     let start = Time::from_unix_ms(start.as_millisecond());

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::figure::{Figure, Limit};
-use super::host::{Machine, Scratch, child};
+use super::host::{Machine, child};
 use super::part::Report;
 
 /// One week of each of the three traces, of middling length to simulate.
@@ -21,7 +21,7 @@ const CAMPAIGN_S: f64 = 600.0;
 /// # Errors
 /// A run that fails.
 pub fn measure(traces: &Path, quick: bool) -> Result<Report> {
-    let scratch = Scratch::new()?;
+    let scratch = tempfile::tempdir().context("a folder for the results")?;
     let out = scratch.path().join("out").display().to_string();
     let weeks = if quick { &WEEKS[..1] } else { &WEEKS[..] };
     let mut figures = Vec::new();

@@ -7,7 +7,7 @@ use limo_model::{Energy, Power};
 
 use super::counter::Window;
 use super::intervals::Interval;
-use crate::record::{ByState, Switches};
+use lsim::record::{ByState, Switches};
 
 /// energy-budget-2017, table I: a node's draws, in mW. A switch draws its energy by its time: 616.08 J in 6.1 s and
 /// 18,966.42 J in 151.52 s.

@@ -9,10 +9,10 @@ use limo_sched::{Horizon, Options};
 use limo_trace::{Platform, Workload, swf};
 
 use super::{Condition, WEEK, Week, budgets, conditions};
-use crate::engine::{Scenario, simulate};
-use crate::output::Metrics;
-use crate::record::{Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
 use crate::y2017::{self, Algorithm, Config, Faults};
+use lsim::engine::{Scenario, simulate};
+use lsim::output::Metrics;
+use lsim::record::{Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
 
 /// What one simulation came to.
 #[derive(Debug, Clone, PartialEq)]

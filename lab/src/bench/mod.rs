@@ -1,10 +1,11 @@
-//! `lsim bench`: how fast the simulator and the core are, beside what is asked of them and what others reach.
+//! `lab bench`: how fast the simulator and the core are, beside what is asked of them and what others reach.
 //!
 //! Measures what users do: whole runs with their files, and rounds of a loaded core. Nothing here is a test: a figure
 //! depends on the machine and on what else it does, so both are printed with it.
 
 mod campaign;
 mod cluster;
+pub mod command;
 mod easy;
 mod figure;
 mod host;

@@ -7,6 +7,7 @@
 
 mod campaign;
 mod claims;
+pub mod command;
 mod figures;
 mod published;
 

@@ -1,0 +1,75 @@
+//! What a setup means to the scheduler that was published in 2017, and which of its options that one has nothing for. Reads
+//! and simulates nothing.
+
+use anyhow::{Result, bail};
+use limo_model::{Preset, Span};
+use limo_sched::RestRule;
+use lsim::setup::{Amount, Loaded, Setup};
+
+use crate::y2017::{Algorithm, Config};
+
+/// The days of the budget of energy-budget-2017, section V-C.
+const FROM: Span = Span::from_secs(2 * 86_400);
+const UNTIL: Span = Span::from_secs(5 * 86_400);
+
+/// # Errors
+/// No policy, or one that was not published, and options that the published code has nothing for.
+pub fn algorithm(setup: &Setup) -> Result<Algorithm> {
+    let algorithm = match setup.policy {
+        Some(Preset::Easy) => Algorithm::Easy,
+        Some(Preset::Powercap) => Algorithm::PowerCap,
+        Some(Preset::Reducepc) => Algorithm::ReducePc,
+        Some(Preset::Energybud) => Algorithm::EnergyBud,
+        Some(other) => {
+            bail!("--compat 2017: `{other}` was not published then (easy, powercap, reducepc, energybud were)")
+        }
+        None => bail!("no policy is given: name one with --policy"),
+    };
+    let given = [
+        ("--platform", setup.platform.is_some()),
+        ("--budgets", setup.budgets.is_some()),
+        ("--release", setup.release.is_some()),
+        ("--prices", setup.prices.is_some()),
+        ("--limits", setup.limits.is_some()),
+        ("--profiles", setup.profiles.is_some()),
+        ("--suspendable", setup.suspendable.is_some()),
+        ("--requeueable", setup.requeueable.is_some()),
+        ("--fillers", setup.fillers.is_some()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+        bail!("--compat 2017: the published code has nothing for {option}; leave it out");
+    }
+    if let Some(other) = setup.set.iter().find(|setting| setting.key != "rest") {
+        bail!("--compat 2017: the published code has nothing for --set {}; leave it out", other.key);
+    }
+    Ok(algorithm)
+}
+
+/// # Errors
+/// Rules for idle nodes, and budgets, that the published code has nothing for.
+pub fn config(setup: &Setup, algorithm: Algorithm, loaded: &Loaded) -> Result<Config> {
+    let shutdown = match loaded.options.rest {
+        RestRule::Never => false,
+        RestRule::IdleInBudget(Span::ZERO) => true,
+        _ => {
+            bail!("--compat 2017: nodes slept at once and in the budget's period only: write --set rest=idle-in-budget")
+        }
+    };
+    // A node has one processor here, and there are at most a million.
+    let processors = u32::try_from(loaded.platform.cores()).unwrap_or(u32::MAX);
+    Ok(Config::published(processors, algorithm, shutdown, percent(setup, algorithm)?))
+}
+
+fn percent(setup: &Setup, algorithm: Algorithm) -> Result<u32> {
+    let whole = match setup.budget {
+        None if algorithm == Algorithm::Easy => return Ok(100),
+        Some(Amount::Percent(ratio)) if ratio.numerator % ratio.denominator == 0 => ratio.numerator / ratio.denominator,
+        _ => 0,
+    };
+    match u32::try_from(whole) {
+        Ok(percent @ 1..=100) if setup.from == Some(FROM) && setup.until == Some(UNTIL) => Ok(percent),
+        _ => bail!(
+            "--compat 2017: budgets were whole percents of days 2 to 5: write for example --budget 80% --from 2d --until 5d"
+        ),
+    }
+}

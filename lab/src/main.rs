@@ -1,0 +1,57 @@
+//! `lab`: runs the campaigns of papers again, simulates with schedulers that papers published, and measures speed. It uses the
+//! simulator as a library. Not part of what is installed: `cargo lab` builds and runs it.
+
+mod bench;
+mod compat;
+mod reproduce;
+mod run;
+mod y2017;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use limo_model::{WRONG_USAGE, plain_words, with_causes};
+
+/// Reproduces papers and measures speed, in simulated time.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Simulate one workload as `lsim run` does, or as a published scheduler did
+    Run(Box<run::Arguments>),
+    /// Run the campaign of a paper again, beside its figures
+    Reproduce(reproduce::command::Arguments),
+    /// Measure speed and memory, beside limits and other simulators
+    Bench(bench::command::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            if !error.use_stderr() {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
+            }
+            eprint!("{}", plain_words(&error.render().to_string()));
+            return ExitCode::from(WRONG_USAGE);
+        }
+    };
+    let done = match arguments.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::command::run(&arguments),
+        Command::Bench(arguments) => bench::command::run(&arguments),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("lab: {}", with_causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
