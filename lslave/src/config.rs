@@ -12,14 +12,13 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::{Parser, ValueEnum};
 use limo_model::{Power, Span, check_name};
+use limo_node::{Rhythm, duration};
 use limo_power::{Access, CapChoice, MeterChoice, Site};
 use limo_proto::{Endpoint, SYSTEM_SOCKET, Trusted, default_socket, default_state_dir};
 use serde::Deserialize;
 
 pub use caps::{CapArguments, GpuSource};
 use caps::{DEFAULT_CAP_LEASE, Written, merged};
-
-use crate::node::{Rhythm, duration};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 /// Often enough to draw a curve of the cluster, and nothing beside a job's own traffic.

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use limo_proto::{
-    Alive, Beat, Connection, ConnectionError, Data, Endpoint, Frame, Heartbeat, MasterToNode, NodeToMaster, Pulse,
-    Reader, Received, Role, Sign, StreamId, Trusted, Writer, connect,
+    Alive, Beat, Connection, ConnectionError, Endpoint, Frame, Heartbeat, MasterToNode, NodeToMaster, Pulse, Reader,
+    Received, Role, Sign, Trusted, Writer, connect,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 use tracing::{debug, info, warn};
 
-use crate::node::Input;
+use crate::shell::Event;
 
 /// A master that was restarted is back in far less than a second, and one that is gone is not worth more than a packet
 /// every few seconds.
@@ -44,18 +43,10 @@ impl Outgoing {
         (Self { frames, waiting: Arc::default() }, outbound)
     }
 
-    fn put(&self, frame: Outbound) {
+    pub fn put(&self, frame: Outbound) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         // A connection that broke in the meantime is reported by itself.
         let _ = self.frames.send(frame);
-    }
-
-    pub fn send(&self, message: NodeToMaster) {
-        self.put(Frame::Message(message));
-    }
-
-    pub fn send_data(&self, stream: StreamId, offset: u64, bytes: Bytes) {
-        self.put(Frame::Data(Data { stream, offset, bytes }));
     }
 
     /// Whether the master is slow to take what it is sent.
@@ -64,17 +55,17 @@ impl Outgoing {
     }
 }
 
-/// Keeps a connection to `master` for as long as `inputs` is listened to. Somebody who is not `trusted` and listens in its
+/// Keeps a connection to `master` for as long as `events` is listened to. Somebody who is not `trusted` and listens in its
 /// place is sent nothing and not obeyed.
-pub async fn keep(master: Endpoint, trusted: Trusted, inputs: mpsc::Sender<Input>, alive: Alive) {
+pub async fn keep(master: Endpoint, trusted: Trusted, events: mpsc::Sender<Event>, alive: Alive) {
     let mut pause = FIRST_PAUSE;
     // The last reason that was logged.
     let mut told = None;
-    while !inputs.is_closed() {
+    while !events.is_closed() {
         match connect(&master, Role::Node, &trusted).await {
             Ok(connection) => {
                 told = None;
-                let (registered, error) = serve(connection, &inputs, &alive).await;
+                let (registered, error) = serve(connection, &events, &alive).await;
                 if registered {
                     pause = FIRST_PAUSE;
                 }
@@ -82,7 +73,7 @@ pub async fn keep(master: Endpoint, trusted: Trusted, inputs: mpsc::Sender<Input
                     Some(error) => warn!(%master, %error, "the connection to the master ended"),
                     None => info!(%master, "the connection to the master ended"),
                 }
-                if inputs.send(Input::Disconnected).await.is_err() {
+                if events.send(Event::Disconnected).await.is_err() {
                     return;
                 }
             }
@@ -108,7 +99,7 @@ fn jittered(pause: Duration) -> Duration {
 /// Passes frames until the connection ends; whether the node was registered on it, and why it ended.
 async fn serve(
     connection: Connection<MasterToNode, NodeToMaster>,
-    inputs: &mpsc::Sender<Input>,
+    events: &mpsc::Sender<Event>,
     alive: &Alive,
 ) -> (bool, Option<ConnectionError>) {
     let Connection { reader, writer, identity } = connection;
@@ -117,12 +108,12 @@ async fn serve(
     let mut heard = Heard { reader, beats, pulse: alive.pulse.clone(), sign };
     let (outgoing, outbound) = Outgoing::new();
     let waiting = Arc::clone(&outgoing.waiting);
-    if inputs.send(Input::Connected(outgoing, identity)).await.is_err() {
+    if events.send(Event::Connected(outgoing, identity)).await.is_err() {
         return (false, None);
     }
     let mut registered = false;
     let result = tokio::select! {
-        result = receive(&mut heard, inputs, &mut registered) => result,
+        result = receive(&mut heard, events, &mut registered) => result,
         result = send(writer, (outbound, signs), &waiting) => result,
     };
     (registered, result.err())
@@ -145,7 +136,7 @@ impl Heard {
     }
 
     /// The next frame, or the time of a ping that was answered. Safe to cancel.
-    async fn next(&mut self, mut timer: Pin<&mut Sleep>) -> Result<Option<Input>, ConnectionError> {
+    async fn next(&mut self, mut timer: Pin<&mut Sleep>) -> Result<Option<Event>, ConnectionError> {
         loop {
             // What arrived is looked at before the master is called dead: this process may have been stopped.
             tokio::select! {
@@ -154,10 +145,10 @@ impl Heard {
                     let now = Instant::now();
                     self.beats.heard(now);
                     match received? {
-                        Some(Received::Frame(frame)) => return Ok(Some(Input::FromMaster(frame))),
+                        Some(Received::Frame(frame)) => return Ok(Some(Event::FromMaster(frame))),
                         Some(Received::Sign(Sign::Ping(number))) => self.say(Sign::Pong(number)),
                         Some(Received::Sign(Sign::Pong(number))) => {
-                            return Ok(Some(Input::Answered(self.beats.answered(number, now))));
+                            return Ok(Some(Event::Answered(self.beats.answered(number, now))));
                         }
                         None => return Ok(None),
                     }
@@ -178,13 +169,13 @@ impl Heard {
 
 async fn receive(
     heard: &mut Heard,
-    inputs: &mpsc::Sender<Input>,
+    events: &mpsc::Sender<Event>,
     registered: &mut bool,
 ) -> Result<(), ConnectionError> {
     let mut timer = pin!(tokio::time::sleep_until(heard.beats.due()));
-    while let Some(input) = heard.next(timer.as_mut()).await? {
-        *registered |= matches!(input, Input::FromMaster(Frame::Message(MasterToNode::Registered)));
-        if inputs.send(input).await.is_err() {
+    while let Some(event) = heard.next(timer.as_mut()).await? {
+        *registered |= matches!(event, Event::FromMaster(Frame::Message(MasterToNode::Registered)));
+        if events.send(event).await.is_err() {
             break;
         }
     }

@@ -1,9 +1,8 @@
 //! `lslave`: the daemon of one node. Registers with a master, runs the jobs that it is given and reports their ends.
 //!
-//! One loop takes every event (`node`); everything that waits does so in a task of its own and sends an event. Decides
-//! nothing about which job runs where.
+//! One loop takes every event and hands it to the node (the crate `limo-node`), which decides; the shell (`shell`) does what
+//! the node wants, and everything that waits does so in a task of its own. Decides nothing about which job runs where.
 
-mod attempt;
 mod caps;
 mod config;
 mod hardware;
@@ -11,9 +10,9 @@ mod io;
 mod launch;
 mod link;
 mod log;
-mod node;
 mod probe;
 mod reap;
+mod shell;
 mod shepherd;
 mod spool;
 mod tasks;
@@ -26,6 +25,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use limo_model::{WRONG_USAGE, plain_words, with_causes};
+use limo_node::{Input, Parts, Rhythm};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -33,12 +33,12 @@ use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::config::{Arguments, Settings};
-use crate::node::{Input, Node, Rhythm};
+use crate::shell::{Event, Shell, Tools};
 use crate::shepherd::Shepherd;
 use crate::spool::Spool;
 
 /// Events that wait for the loop; whoever sends one more waits.
-const INPUTS: usize = 64;
+const EVENTS: usize = 64;
 
 /// How long what was begun beside the loop may take when the daemon ends: a meter's command has 5 s.
 const UNFINISHED: Duration = Duration::from_secs(6);
@@ -107,7 +107,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let keeper = caps::open(&settings, &site, &mut spec);
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
     let result = runtime.block_on(async {
-        let (sender, inputs) = mpsc::channel(INPUTS);
+        let (sender, events) = mpsc::channel(EVENTS);
         let (rhythm, heartbeat) = (settings.rhythm(), settings.heartbeat());
         let (master, trusted) = (settings.master, settings.trusted);
         let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
@@ -120,9 +120,23 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             site: site.clone(),
         };
         let shepherd = Shepherd::start(spool.lock(), &sender)?;
-        let parts = node::Parts { spec, machine, meter, caps, cap_lease, spool, shepherd, boot, rhythm, running };
-        let node = Node::open(parts, &sender)?;
-        info!(node = node.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
+        let own = nix::unistd::geteuid();
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))?;
+        let parts = Parts {
+            spec,
+            machine,
+            has_meter: meter.is_some(),
+            may_cap: caps.is_some(),
+            cap_lease,
+            own_uid: (!own.is_root()).then_some(own.as_raw()),
+            seed,
+            instance: spool.instance.clone(),
+            boot,
+            rhythm,
+        };
+        let shell = Shell::open(parts, Tools { spool, shepherd, meter, caps, running }, &sender)?;
+        info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
         tokio::spawn(link::keep(master, trusted, sender, alive));
@@ -131,7 +145,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             relevel(&settings.log)?;
             Ok(settings.rhythm())
         };
-        serve(node, inputs, reload, &pulse).await
+        serve(shell, events, reload, &pulse).await
     });
     // A command that measures ends before that; a read that the kernel holds keeps no daemon.
     runtime.shutdown_timeout(UNFINISHED);
@@ -141,10 +155,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     result
 }
 
-/// The loop: turns every source into an [`Input`] and hands it to the node, until the node is finished.
+/// The loop: hands what every source tells to the shell, until the node is finished.
 async fn serve(
-    mut node: Node,
-    mut inputs: mpsc::Receiver<Input>,
+    mut shell: Shell,
+    mut events: mpsc::Receiver<Event>,
     reload: impl Fn() -> anyhow::Result<Rhythm>,
     pulse: &Pulse,
 ) -> anyhow::Result<()> {
@@ -152,13 +166,19 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
-    while !node.is_finished() {
+    loop {
+        if let Some(result) = shell.result.take() {
+            return result.map_err(|reason| anyhow::anyhow!(reason));
+        }
         let now = Instant::now();
         pulse.step(now);
-        let deadline = node.deadline();
+        let deadline = shell.deadline();
         let next = deadline.unwrap_or(now + PULSE_EVERY).min(now + PULSE_EVERY);
         let input = tokio::select! {
-            Some(input) = inputs.recv() => input,
+            Some(event) = events.recv() => {
+                shell.take(event);
+                continue;
+            }
             _ = children.recv() => {
                 reap::collect();
                 continue;
@@ -177,7 +197,6 @@ async fn serve(
                 _ => continue,
             },
         };
-        node.handle(input);
+        shell.feed(input);
     }
-    node.result()
 }

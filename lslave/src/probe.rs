@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use limo_node::line;
 use limo_power::{
     Access, AccessError, Chip, Hwmon, Ipmi, Mcp39f511, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, Site,
     Wattmeter, sensors, wattmeters,
@@ -83,11 +84,6 @@ fn given(choice: &MeterChoice, site: Result<Site, AccessError>) -> String {
         MeterChoice::Command(command) => line("command", &format!("`{command}`: {reading}")),
         _ => line("meter", &format!("as `--meter` says: {reading}")),
     }
-}
-
-/// One line of a report.
-pub fn line(what: &str, value: &str) -> String {
-    format!("{what:<11} {value}\n")
 }
 
 fn powercap(sysfs: &Path) -> String {

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use limo_shepherd::{Answer, Handle, Launch, Order, Plan, pair, receive, send, send_launch};
+use limo_shepherd::{Answer, Launch, Order, Plan, pair, receive, send, send_launch};
 use thiserror::Error;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tracing::{debug, error};
 
-use crate::node::Input;
+use crate::shell::Event;
 
 /// The name of the program, which lies beside this one.
 const PROGRAM: &str = "lshepherd";
@@ -40,7 +40,6 @@ struct Outgoing {
 #[derive(Debug)]
 pub struct Shepherd {
     orders: mpsc::UnboundedSender<Outgoing>,
-    next: Handle,
 }
 
 impl Shepherd {
@@ -48,7 +47,7 @@ impl Shepherd {
     ///
     /// # Errors
     /// [`ShepherdError`].
-    pub fn start(lock: &File, inputs: &mpsc::Sender<Input>) -> Result<Self, ShepherdError> {
+    pub fn start(lock: &File, events: &mpsc::Sender<Event>) -> Result<Self, ShepherdError> {
         let own = std::env::current_exe().map_err(ShepherdError::Place)?;
         let path = own.with_file_name(PROGRAM);
         let (ours, theirs) = pair()?;
@@ -61,8 +60,8 @@ impl Shepherd {
         let socket = Arc::new(socket);
         let (orders, queue) = mpsc::unbounded_channel();
         tokio::spawn(write(Arc::clone(&socket), queue));
-        tokio::spawn(read(socket, inputs.clone()));
-        let shepherd = Self { orders, next: Handle(1) };
+        tokio::spawn(read(socket, events.clone()));
+        let shepherd = Self { orders };
         let lock = lock.try_clone().map_err(ShepherdError::Watch)?;
         shepherd.put(Order::Hello.encode(), vec![lock.into()]);
         Ok(shepherd)
@@ -76,13 +75,6 @@ impl Shepherd {
     /// Gives an order other than a launch.
     pub fn order(&self, order: &Order) {
         self.put(order.encode(), Vec::new());
-    }
-
-    /// A handle that was not used before.
-    pub fn handle(&mut self) -> Handle {
-        let handle = self.next;
-        self.next = Handle(handle.0 + 1);
-        handle
     }
 
     /// Orders a launch.
@@ -109,7 +101,7 @@ async fn write(socket: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::UnboundedReceiver
         nix::sys::socket::shutdown(std::os::fd::AsRawFd::as_raw_fd(socket.get_ref()), nix::sys::socket::Shutdown::Both);
 }
 
-async fn read(socket: Arc<AsyncFd<OwnedFd>>, inputs: mpsc::Sender<Input>) {
+async fn read(socket: Arc<AsyncFd<OwnedFd>>, events: mpsc::Sender<Event>) {
     loop {
         let received = socket.async_io(Interest::READABLE, |fd| match receive(fd.as_fd()) {
             Err(limo_shepherd::ChannelError::Io { source, .. }) => Err(source),
@@ -129,7 +121,7 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, inputs: mpsc::Sender<Input>) {
         };
         match answer {
             Ok(answer) => {
-                if inputs.send(Input::Shepherd(answer)).await.is_err() {
+                if events.send(Event::Shepherd(answer)).await.is_err() {
                     return;
                 }
             }
@@ -138,5 +130,5 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, inputs: mpsc::Sender<Input>) {
         }
     }
     // A loop that is gone has ended with the daemon.
-    let _ = inputs.send(Input::ShepherdLost).await;
+    let _ = events.send(Event::ShepherdLost).await;
 }

@@ -2,7 +2,7 @@
 //!
 //! A record has to survive the daemon, not the machine: a file is complete before it gets its name, and nothing is
 //! flushed to the disk. After a power loss records may be missing or empty, but then the kernel's boot id has changed and
-//! nothing runs; [`crate::attempt::recovered`] believes no record that another boot left unfinished.
+//! nothing runs; the node believes no record that another boot left unfinished.
 
 mod first;
 
@@ -14,41 +14,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use limo_model::{Attempt, JobId, Outcome, Usage};
-use limo_proto::{DoExec, EncodeError, decode_stored_as, encode_stored_as};
+use limo_model::{Attempt, JobId};
+use limo_node::{End, Found, Intent, Record};
+use limo_proto::{EncodeError, decode_stored_as, encode_stored_as};
 use nix::fcntl::{Flock, FlockArg};
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Of an [`Intent`] and an [`End`] on disk. Format 1 is read, too: see [`first`].
 const FORMAT: u8 = 2;
-
-/// That an attempt will run here when the master says so.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Intent {
-    pub exec: DoExec,
-    /// The value of `LIMO_ATTEMPT` in the environment of its processes.
-    pub cookie: String,
-    /// The boot id of the kernel under which it was written.
-    pub boot: String,
-}
-
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
-    pub outcome: Outcome,
-    pub usage: Usage,
-}
-
-/// What the records say of one attempt.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// `None` where the record cannot be read.
-    pub intent: Option<Intent>,
-    /// Whether the command was about to be started.
-    pub going: bool,
-    pub end: Option<End>,
-}
 
 #[derive(Debug, Error)]
 pub enum SpoolError {
@@ -94,7 +67,7 @@ fn lock(mut file: File) -> Option<Flock<File>> {
 }
 
 /// 128 random bits in hexadecimal.
-pub fn random_name() -> Result<String, SpoolError> {
+fn random_name() -> Result<String, SpoolError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(SpoolError::Random)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -147,11 +120,24 @@ impl Spool {
         self.attempts.join(format!("{job}.{attempt}.{kind}"))
     }
 
+    /// Keeps a record.
+    ///
+    /// # Errors
+    /// If it cannot be written, or those of a forgotten attempt cannot be removed.
+    pub fn keep(&self, record: &Record) -> Result<(), SpoolError> {
+        match record {
+            Record::Intent(intent) => self.hold(intent),
+            Record::Going { job, attempt } => self.going(*job, *attempt),
+            Record::End { job, attempt, end } => self.end(*job, *attempt, end),
+            Record::Forget { job, attempt } => self.forget(*job, *attempt),
+        }
+    }
+
     /// Records that an attempt will run here.
     ///
     /// # Errors
     /// Where it cannot be written; nothing is left of it then.
-    pub fn hold(&self, intent: &Intent) -> Result<(), SpoolError> {
+    fn hold(&self, intent: &Intent) -> Result<(), SpoolError> {
         let path = self.path(intent.exec.job, intent.exec.attempt, "intent");
         write_whole(&path, &encode_stored_as(FORMAT, intent)?)
     }
@@ -160,7 +146,7 @@ impl Spool {
     ///
     /// # Errors
     /// Where it cannot be written.
-    pub fn going(&self, job: JobId, attempt: Attempt) -> Result<(), SpoolError> {
+    fn going(&self, job: JobId, attempt: Attempt) -> Result<(), SpoolError> {
         let path = self.path(job, attempt, "going");
         File::create(&path).map(drop).map_err(failed("write", &path))
     }
@@ -169,7 +155,7 @@ impl Spool {
     ///
     /// # Errors
     /// Where it cannot be written.
-    pub fn end(&self, job: JobId, attempt: Attempt, end: &End) -> Result<(), SpoolError> {
+    fn end(&self, job: JobId, attempt: Attempt, end: &End) -> Result<(), SpoolError> {
         write_whole(&self.path(job, attempt, "end"), &encode_stored_as(FORMAT, end)?)
     }
 
@@ -177,7 +163,7 @@ impl Spool {
     ///
     /// # Errors
     /// Where the intent cannot be removed.
-    pub fn forget(&self, job: JobId, attempt: Attempt) -> Result<(), SpoolError> {
+    fn forget(&self, job: JobId, attempt: Attempt) -> Result<(), SpoolError> {
         // The intent first: what is left without it counts for nothing.
         for kind in ["intent", "going", "end"] {
             let path = self.path(job, attempt, kind);
@@ -261,6 +247,8 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
 
 #[cfg(test)]
 mod tests {
+    use limo_model::{Outcome, Usage};
+
     use super::*;
 
     #[test]

@@ -20,14 +20,6 @@ pub enum LaunchError {
     NoInterpreter { file: String },
     #[error("cannot execute {command}: {source}")]
     NotExecutable { command: String, source: io::Error },
-    #[error("the user id {uid} is not known on this node")]
-    UnknownUser { uid: u32 },
-    #[error("this node runs as user id {own} and cannot run a job of user id {uid}")]
-    OtherUser { own: u32, uid: u32 },
-    #[error("cannot look up user id {uid}: {source}")]
-    LookUp { uid: u32, source: nix::Error },
-    #[error("cannot look up user id {uid}: the name service of this node does not answer within {limit_s} s")]
-    LookUpLate { uid: u32, limit_s: u64 },
     #[error("cannot {what}: {source}")]
     Step { what: String, source: io::Error },
     #[error("cannot {what}: {reason}")]

@@ -4,8 +4,8 @@
 
 use limo_power::{CapChoice, CapError, Gpu, Gpus, HwmonCap, Kept, Originals, Site};
 
-use super::line;
 use crate::hardware::{self, gpu_name};
+use limo_node::line;
 
 /// The lines of the report, but for what is `kept`.
 pub fn report(site: &Site, with_gpus: bool, kept: &[Kept]) -> String {

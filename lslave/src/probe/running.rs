@@ -7,7 +7,9 @@ use std::sync::PoisonError;
 use limo_power::{MeterChoice, Site};
 use limo_proto::PROBE_LIMIT;
 
-use super::{caps, line, machine, meters};
+use limo_node::line;
+
+use super::{caps, machine, meters};
 use crate::caps::Shared;
 
 /// What a daemon knows of its machine.

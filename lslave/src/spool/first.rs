@@ -5,7 +5,7 @@ use limo_model::{Attempt, Energy, JobId, JournalId, Memory, Outcome, Placement, 
 use limo_proto::{DecodeError, DoExec, Launch, Share, Task, decode_stored};
 use serde::Deserialize;
 
-use super::{End, Intent};
+use limo_node::{End, Intent};
 
 #[derive(Deserialize)]
 struct First {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, and those that each may use outside its tests. Neither clients nor nodes reach
 /// `sched`.
-const HOUSE: [(&str, &[&str]); 21] = [
+const HOUSE: [(&str, &[&str]); 22] = [
     ("model", &[]),
     ("sched", &["model"]),
     ("proto", &["model"]),
@@ -20,7 +20,8 @@ const HOUSE: [(&str, &[&str]); 21] = [
     ("lmaster", &["model", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("shepherd", &[]),
     ("lshepherd", &["shepherd"]),
-    ("lslave", &["model", "proto", "power", "shepherd"]),
+    ("node", &["model", "proto", "power", "shepherd"]),
+    ("lslave", &["model", "node", "proto", "power", "shepherd"]),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "proto", "profiles", "client"]),

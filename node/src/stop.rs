@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use limo_model::{Attempt as Number, JobId};
 use limo_shepherd::{Order, Why};
-use tokio::time::Instant;
 use tracing::info;
 
 use super::Node;
-use crate::attempt::{Attempt, Running, State};
+use crate::attempt::{Attempt, Running, Stage, State};
+use crate::exchange::Effect;
 
 /// What jobs get between TERM and KILL when the daemon ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(super) struct Closing {
     /// Set once nothing runs any more: when to go even if the master has not taken everything.
-    pub(super) until: Option<Instant>,
+    pub(super) until: Option<Duration>,
     done: bool,
 }
 
@@ -37,25 +37,25 @@ impl Node {
                 let suspended = matches!(attempt.state, State::Suspended(_));
                 info!(%job, ?grace, "stopping the job");
                 attempt.state = State::Stopping(running);
-                self.shepherd.order(&Order::Stop { handle: running.handle, grace: grace_ms });
+                self.order(Order::Stop { handle: running.handle, grace: grace_ms });
                 if suspended {
                     self.goes_on(job);
                 }
             }
             State::Stopping(Running { handle, .. }) => {
                 let handle = *handle;
-                self.shepherd.order(&Order::Stop { handle, grace: grace_ms });
+                self.order(Order::Stop { handle, grace: grace_ms });
             }
             State::Starting(starting) => {
                 starting.stopping = true;
-                match starting.ordered.as_ref().map(|(handle, _)| *handle) {
-                    Some(handle) => self.shepherd.order(&Order::Stop { handle, grace: grace_ms }),
-                    None => self.stopped_early(job, number),
+                match starting.stage {
+                    Stage::Ordered(handle) => self.order(Order::Stop { handle, grace: grace_ms }),
+                    Stage::Recording | Stage::LookingUp { .. } => self.stopped_early(job, number),
                 }
             }
             // It was never let go, and never will be.
-            State::Held(_) => self.stopped_early(job, number),
-            State::Sweeping(_) | State::Ended(_) => {}
+            State::Accepting(_) | State::Held(_) => self.stopped_early(job, number),
+            State::Sweeping(_) | State::Recording(_) | State::Ended(_) => {}
         }
     }
 
@@ -73,7 +73,12 @@ impl Node {
                 }
             }
             State::Starting(starting) => starting.stopping = true,
-            State::Held(_) | State::Stopping(_) | State::Sweeping(_) | State::Ended(_) => {}
+            State::Accepting(_)
+            | State::Held(_)
+            | State::Stopping(_)
+            | State::Sweeping(_)
+            | State::Recording(_)
+            | State::Ended(_) => {}
         }
     }
 
@@ -96,38 +101,29 @@ impl Node {
     pub(super) fn close_when_done(&mut self) {
         let alive = self.attempts.known.values().any(Attempt::is_alive);
         let untold = self.attempts.known.values().any(|attempt| matches!(attempt.state, State::Ended(_)));
-        let held = |job| matches!(self.attempts.known.get(job), Some(Attempt { state: State::Held(_), .. }));
+        let held = |job| {
+            let attempt = self.attempts.known.get(job);
+            matches!(attempt, Some(Attempt { state: State::Accepting(_) | State::Held(_), .. }))
+        };
         let undelivered = self.streams.keys().any(|job| !held(job));
         let registered = self.is_registered();
         let Some(closing) = &mut self.closing else { return };
         if alive || closing.done {
             return;
         }
-        let now = Instant::now();
+        let now = self.now.since;
         let until = *closing.until.get_or_insert(now + FAREWELL);
         if !registered || !(untold || undelivered) || now >= until {
             closing.done = true;
             closing.until = Some(now + FAREWELL);
-            // Without a sender the connection ends after everything has been written out.
             self.link = None;
+            self.effect(Effect::HangUp);
         }
     }
 
-    pub fn is_finished(&self) -> bool {
-        let late = |closing: &Closing| closing.until.is_some_and(|until| until <= Instant::now());
+    pub(super) fn is_finished(&self) -> bool {
+        let late = |closing: &Closing| closing.until.is_some_and(|until| until <= self.now.since);
         let gone = |closing: &Closing| closing.done && (!self.connected || late(closing));
         self.refused.is_some() || self.failed.is_some() || self.closing.as_ref().is_some_and(gone)
-    }
-
-    /// # Errors
-    /// If the master refused the node, or it cannot launch jobs any more.
-    pub fn result(self) -> anyhow::Result<()> {
-        if let Some(reason) = self.failed {
-            anyhow::bail!("{reason}");
-        }
-        match self.refused {
-            Some(reason) => anyhow::bail!("the master refuses this node: {reason}"),
-            None => Ok(()),
-        }
     }
 }

@@ -4,21 +4,17 @@
 //! that reads all of /proc. One such pass of a job runs at a time, and after it another where the job has changed
 //! meanwhile, so that the last word counts.
 
-use std::time::Duration;
-
 use limo_model::{Attempt as Number, JobId, Span};
 use limo_proto::{MasterToNode, NodeToMaster};
 use limo_shepherd::Order;
-use limo_shepherd::processes::{Mark, go_on, halt};
+use limo_shepherd::processes::Mark;
 use nix::libc;
-use tracing::{debug, info, warn};
+use tracing::{debug, info};
 
+use super::Node;
 use super::lease::ms;
-use super::{Input, Node};
 use crate::attempt::{Attempt, Running, State};
-
-/// How long processes get to stand still: only one that something else continues takes longer.
-const HALT: Duration = Duration::from_secs(2);
+use crate::exchange::Effect;
 
 impl Node {
     /// Stops the job's processes. Twice is once.
@@ -36,8 +32,8 @@ impl Node {
         };
         info!(%job, "suspending the job");
         attempt.state = State::Suspended(running);
-        self.to_group(&running, libc::SIGSTOP);
-        self.shepherd.order(&Order::Frozen { handle: running.handle, on: true });
+        self.signal_group(&running, libc::SIGSTOP);
+        self.order(Order::Frozen { handle: running.handle, on: true });
         self.reach_all(job);
         self.confirm(job, number, Some(true));
         self.energy_paused(job, true);
@@ -45,7 +41,7 @@ impl Node {
     }
 
     /// The readings that follow show it.
-    fn confirm(&self, job: JobId, attempt: Number, paused: Option<bool>) {
+    fn confirm(&mut self, job: JobId, attempt: Number, paused: Option<bool>) {
         if let Some(paused) = paused {
             self.send(NodeToMaster::Paused { job, attempt, paused });
         }
@@ -66,10 +62,10 @@ impl Node {
         };
         info!(%job, "resuming the job");
         attempt.state = State::Running(running);
-        self.shepherd.order(&Order::Frozen { handle: running.handle, on: false });
+        self.order(Order::Frozen { handle: running.handle, on: false });
         // A shell that goes on while its foreground still stands would take the terminal back: it goes on last.
         if !running.halted && !running.terminal {
-            self.to_group(&running, libc::SIGCONT);
+            self.signal_group(&running, libc::SIGCONT);
         }
         self.confirm(job, number, Some(false));
         self.goes_on(job);
@@ -81,7 +77,7 @@ impl Node {
             return;
         }
         if let Some(handle) = self.attempts.find(job, number).and_then(|attempt| attempt.handle()) {
-            self.shepherd.order(&Order::Extend { handle, limit: ms(limit) });
+            self.order(Order::Extend { handle, limit: ms(limit) });
         }
     }
 
@@ -100,19 +96,10 @@ impl Node {
         }
         let Some(attempt) = self.attempts.known.get(&job) else { return };
         let Some(Running { leader, uid, .. }) = attempt.running() else { return };
-        let suspended = matches!(attempt.state, State::Suspended(_));
-        let Some(inputs) = self.inputs.upgrade() else { return };
+        let stop = matches!(attempt.state, State::Suspended(_));
         let mark = Mark { cookie: attempt.cookie.clone(), uid };
         self.reaching.insert(job, false);
-        tokio::task::spawn_blocking(move || {
-            if !suspended {
-                go_on(&mark, leader);
-            } else if let left @ 1.. = halt(&mark, leader, HALT) {
-                warn!(%job, left, "processes of the suspended job have not stopped yet");
-            }
-            // A loop that is gone has ended with the daemon.
-            let _ = inputs.blocking_send(Input::Reached { job });
-        });
+        self.effect(Effect::Reach { job, mark, leader, stop });
     }
 
     /// A pass over the processes of a job is over.
@@ -125,7 +112,7 @@ impl Node {
             && !running.halted
         {
             let running = *running;
-            self.to_group(&running, libc::SIGCONT);
+            self.signal_group(&running, libc::SIGCONT);
         }
     }
 }

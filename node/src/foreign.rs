@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use limo_model::{Attempt as Number, JobId, JournalId};
 use limo_proto::{AttemptReport, Identity, NewSlave, Registration};
-use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::{Link, Node};
+use super::Node;
 use crate::attempt::State;
+use crate::exchange::Effect;
 use crate::io::JobIo;
-use crate::link::Outgoing;
 
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -20,16 +19,26 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long the registration waits for the ends.
 const PATIENCE: Duration = Duration::from_secs(12);
 
+/// A connection to a master.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// When the registration was sent.
+    pub(super) since: Duration,
+    pub(super) registered: bool,
+    /// When the node says who it is at the latest; `None` once it has.
+    pub(super) introduce_by: Option<Duration>,
+}
+
 impl Node {
-    pub(super) fn connected(&mut self, outgoing: Outgoing, identity: Identity) {
+    pub(super) fn connected(&mut self, identity: Identity) {
         let Identity { journal, epoch } = identity;
         if self.journal.replace(journal).is_some_and(|before| before != journal) {
             warn!(%journal, %epoch, "the master works from another journal than the one before");
             self.attempts.forget_gone();
         }
         self.end_foreign(journal);
-        let introduce_by = Some(Instant::now() + PATIENCE);
-        self.link = Some(Link { outgoing, since: Instant::now(), registered: false, introduce_by });
+        let since = self.now.since;
+        self.link = Some(Link { since, registered: false, introduce_by: Some(since + PATIENCE) });
         self.connected = true;
     }
 
@@ -55,20 +64,23 @@ impl Node {
     }
 
     /// When the node registers even with foreign jobs.
-    pub(super) fn introduction_due(&self) -> Option<Instant> {
+    pub(super) fn introduction_due(&self) -> Option<Duration> {
         self.link.as_ref().and_then(|link| link.introduce_by)
     }
 
-    /// Registers once nothing foreign is left to be ended.
+    /// Registers once nothing foreign and nothing of an earlier daemon is left to be ended, and every record is durable.
     pub(super) fn introduce(&mut self) {
         let Some(by) = self.introduction_due() else { return };
-        if self.has_foreign() && Instant::now() < by {
+        let is_unsettled = self.has_foreign() || !self.clearing.is_empty() || !self.writing.is_empty();
+        if is_unsettled && self.now.since < by {
             return;
         }
         let (Some(journal), Some(link)) = (self.journal, &mut self.link) else { return };
         link.introduce_by = None;
-        link.since = Instant::now();
-        let attempts = self.attempts.known.iter().map(|(&job, attempt)| AttemptReport {
+        link.since = self.now.since;
+        // An attempt whose intent is still being recorded is acknowledged later.
+        let known = self.attempts.known.iter().filter(|(_, attempt)| !matches!(attempt.state, State::Accepting(_)));
+        let attempts = known.map(|(&job, attempt)| AttemptReport {
             journal: attempt.journal,
             job,
             attempt: attempt.number,
@@ -76,15 +88,10 @@ impl Node {
             stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
             kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
         });
-        let slave = NewSlave {
-            journal,
-            spec: self.spec.clone(),
-            instance: self.spool.instance.clone(),
-            boot: self.boot.clone(),
-        };
-        for message in (Registration { slave, attempts: attempts.collect() }).into_messages() {
-            link.outgoing.send(message);
-        }
+        let slave =
+            NewSlave { journal, spec: self.spec.clone(), instance: self.instance.clone(), boot: self.boot.clone() };
+        let registration = Registration { slave, attempts: attempts.collect() };
+        self.effects.extend(registration.into_messages().into_iter().map(Effect::Send));
     }
 
     /// The master took the registration: what was foreign in it was reported.
@@ -99,7 +106,7 @@ impl Node {
         }
         for job in jobs {
             let Some(number) = self.attempts.known.get(&job).map(|attempt| attempt.number) else { continue };
-            self.streams.remove(&job);
+            self.drop_streams(job);
             self.forget(job, number);
         }
         // Their numbers mean other jobs here.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use limo_model::{JobId, Power, Span};
 use limo_power::Attributed;
-use tokio::time::Instant;
 
 use super::Node;
 use super::meter::Measured;
@@ -21,7 +20,7 @@ const SHORTEST: Span = Span::from_secs(1);
 impl Node {
     /// The job runs, and is expected to draw so much.
     pub(super) fn energy_begins(&mut self, job: JobId, expected: Power) {
-        let at = self.begin.elapsed();
+        let at = self.now.since;
         if let Some(measured) = self.measured() {
             measured.energy.start(job.0, expected, at);
             self.look_now();
@@ -30,7 +29,7 @@ impl Node {
 
     /// The job stands still, or goes on.
     pub(super) fn energy_paused(&mut self, job: JobId, paused: bool) {
-        let at = self.begin.elapsed();
+        let at = self.now.since;
         if let Some(measured) = self.measured() {
             measured.energy.set_paused(job.0, paused, at);
             self.look_now();
@@ -39,7 +38,7 @@ impl Node {
 
     /// The job's process is gone after so long, if that is known.
     pub(super) fn energy_ends(&mut self, job: JobId, elapsed: Option<Span>) {
-        let at = self.begin.elapsed();
+        let at = self.now.since;
         let Some(measured) = self.measured() else { return };
         measured.energy.end(job.0, at);
         if elapsed.is_some_and(|elapsed| elapsed >= SHORTEST) {
@@ -49,7 +48,7 @@ impl Node {
 
     /// Whether the meter is still to tell about a job of which nothing is left.
     pub(super) fn awaits_look(&mut self, job: JobId, elapsed: Span) -> bool {
-        let now = Instant::now();
+        let now = self.now.since;
         let Some(measured) = self.measured() else { return false };
         if elapsed < SHORTEST || !measured.energy.awaits_look(job.0) {
             return false;
@@ -64,14 +63,14 @@ impl Node {
 
     /// What a job used that is over.
     pub(super) fn energy_used(&mut self, job: JobId) -> Option<Attributed> {
-        let at = self.begin.elapsed();
+        let at = self.now.since;
         let measured = self.measured()?;
         measured.ending.remove(&job);
         measured.energy.take(job.0, at)
     }
 
     /// When the first end is told that waits for a look.
-    pub(super) fn endings_due(&self) -> Option<Instant> {
+    pub(super) fn endings_due(&self) -> Option<Duration> {
         self.as_measured()?.ending.values().min().copied()
     }
 
@@ -86,11 +85,12 @@ impl Node {
 
     /// Asks the meter beside its rhythm.
     fn look_now(&mut self) {
-        let (now, begin) = (Instant::now(), self.begin);
-        let Some(inputs) = self.inputs.upgrade() else { return };
+        let now = self.now.since;
+        let mut effects = std::mem::take(&mut self.effects);
         if let Some(measured) = self.measured() {
-            measured.ask(now, begin, inputs);
+            measured.ask(now, &mut effects);
         }
+        self.effects = effects;
     }
 
     /// Asks once more if the look that was under way began before a job ended.

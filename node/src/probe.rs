@@ -5,8 +5,8 @@ use limo_model::UnitKind;
 use limo_power::Emulated;
 use limo_proto::{NodeToMaster, Text};
 
-use super::{Input, Node};
-use crate::probe::line;
+use super::Node;
+use crate::exchange::Effect;
 
 /// Most probes that wait for one look at the machine.
 const WAITING_LIMIT: usize = 1_000;
@@ -25,13 +25,9 @@ impl Node {
             Some(waiting) => return waiting.push(ticket),
             None => {}
         }
-        let Some(inputs) = self.inputs.upgrade() else { return };
         self.probing = Some(vec![ticket]);
-        let (running, shown) = (self.running.clone(), self.meter_in_words());
-        tokio::task::spawn_blocking(move || {
-            // A loop that is gone has ended with the daemon.
-            let _ = inputs.blocking_send(Input::Probed(running.report(shown)));
-        });
+        let shown = self.meter_in_words();
+        self.effect(Effect::Probe { shown });
     }
 
     pub(super) fn probed(&mut self, report: String) {
@@ -40,6 +36,11 @@ impl Node {
             self.send(NodeToMaster::Probed { ticket, report: report.clone() });
         }
     }
+}
+
+/// A line of a report: what it is about, and what there is to say.
+pub fn line(what: &str, value: &str) -> String {
+    format!("{what:<11} {value}\n")
 }
 
 /// In the form of the report of a real machine.

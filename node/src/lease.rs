@@ -2,13 +2,14 @@
 //! then run them elsewhere. The node counts from the moment at which it sent the newest ping that was answered.
 //! `lshepherd` has the timer, so that it runs out even while this daemon is stopped.
 
+use std::time::Duration;
+
 use limo_model::{Attempt as Number, JobId, Lease, Outcome};
 use limo_shepherd::{BootTime, Order, Why};
-use tokio::time::Instant;
 use tracing::warn;
 
 use super::Node;
-use crate::spool::End;
+use crate::records::End;
 
 /// An attempt with a lease, from its start to its end.
 #[derive(Debug, Clone, Copy)]
@@ -31,16 +32,16 @@ pub(super) fn ms(span: limo_model::Span) -> u64 {
 
 impl Node {
     /// The master answered a ping that was sent at `sent`, or the registration that was.
-    pub(super) fn master_answered(&mut self, sent: Instant) {
+    pub(super) fn master_answered(&mut self, sent: Duration) {
         if !self.is_registered() {
             return;
         }
-        let age = u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.confirmed = self.confirmed.max(Some(BootTime(BootTime::now().0.saturating_sub(age))));
+        let age = u64::try_from(self.now.since.saturating_sub(sent).as_millis()).unwrap_or(u64::MAX);
+        self.confirmed = self.confirmed.max(Some(BootTime(self.now.boot.0.saturating_sub(age))));
         // All leases end at one time: that of the shortest.
         let ends = self.leases.values().filter_map(|leased| self.lease_end(leased.lease));
         if let Some(until) = ends.min() {
-            self.shepherd.order(&Order::Lease { until });
+            self.order(Order::Lease { until });
         }
     }
 
@@ -53,7 +54,7 @@ impl Node {
     /// permission to start was under way for too long.
     pub(super) fn begin_lease(&mut self, job: JobId, number: Number, lease: Option<Lease>) -> bool {
         let Some(lease) = lease else { return true };
-        if self.lease_end(lease).is_none_or(|end| end <= BootTime::now()) {
+        if self.lease_end(lease).is_none_or(|end| end <= self.now.boot) {
             warn!(%job, attempt = %number, lease = %lease.span, "job not started: its lease is over");
             self.never_runs(job, number, outcome(lease));
             return false;

@@ -7,6 +7,7 @@ use tracing::{debug, warn};
 
 use super::Node;
 use crate::attempt::Attempt;
+use crate::exchange::{Connected, Effect};
 use crate::io;
 
 impl Node {
@@ -16,7 +17,7 @@ impl Node {
             return warn!(%job, ?channel, "the master sends data of a stream that only a job writes");
         }
         if let Some(streams) = self.streams.get_mut(&job)
-            && let Err(error) = streams.receive(offset, bytes)
+            && let Err(error) = streams.receive(offset, bytes, &mut self.effects)
         {
             debug!(%job, %error, "stdin is not taken; its sender will go on from where it was");
         }
@@ -34,23 +35,21 @@ impl Node {
             return;
         }
         let runs = self.attempts.find(job, number).is_some_and(|attempt| attempt.running().is_some());
-        if let Some(streams) = self.streams.get(&job).filter(|_| runs)
-            && let Err(error) = streams.resize(size)
-        {
-            warn!(%job, %error, "the job's terminal keeps its size");
+        if runs && self.streams.contains_key(&job) {
+            self.effect(Effect::Resize { job, size });
         }
     }
 
     pub(super) fn output_read(&mut self, stream: StreamId, bytes: Bytes) {
         if let Some(streams) = self.streams.get_mut(&stream.job) {
-            streams.read(stream.channel, bytes);
+            streams.read(stream.channel, bytes, &mut self.effects);
             self.send_output(stream.job);
         }
     }
 
     pub(super) fn output_taken(&mut self, stream: StreamId, offset: u64) {
         let Some(streams) = self.streams.get_mut(&stream.job) else { return };
-        if let Err(error) = streams.acknowledge(stream.channel, offset) {
+        if let Err(error) = streams.acknowledge(stream.channel, offset, &mut self.effects) {
             warn!(job = %stream.job, %error, "acknowledgement ignored");
         }
         self.tidy(stream.job);
@@ -58,33 +57,58 @@ impl Node {
 
     /// A client reads from these offsets on.
     pub(super) fn resume(&mut self, job: JobId, stdout: u64, stderr: u64) {
+        let registered = self.is_registered();
         match self.streams.get_mut(&job) {
             Some(streams) => {
-                if let Err(error) = streams.resume(stdout, stderr) {
+                if let Err(error) = streams.resume(stdout, stderr, &mut self.effects) {
                     warn!(%job, %error, "the output cannot go on from there");
                 }
                 self.send_output(job);
             }
             // Output that is not here does not come any more: of a job whose daemon was killed, for example.
-            None => {
-                if let Some(outgoing) = self.outgoing() {
-                    io::send_end(job, Channel::Stdout, stdout, outgoing);
-                    io::send_end(job, Channel::Stderr, stderr, outgoing);
-                }
+            None if registered => {
+                self.effect(io::stream_end(job, Channel::Stdout, stdout));
+                self.effect(io::stream_end(job, Channel::Stderr, stderr));
             }
+            None => {}
         }
     }
 
     /// Nobody will read the output: the job runs on with an empty stdin, and what it writes is dropped.
     pub(super) fn discard(&mut self, job: JobId) {
-        self.streams.remove(&job);
+        self.drop_streams(job);
+    }
+
+    /// Nothing of the job's streams is kept or taken any more.
+    pub(super) fn drop_streams(&mut self, job: JobId) {
+        if self.streams.remove(&job).is_some() {
+            self.effect(Effect::DropStreams { job });
+        }
+    }
+
+    /// The job runs, and these of its streams have pipes.
+    pub(super) fn connect_streams(&mut self, job: JobId, connected: Connected) {
+        match self.streams.get_mut(&job) {
+            Some(streams) => streams.start(connected, &mut self.effects),
+            // Nobody wants them any more.
+            None => self.effect(Effect::DropStreams { job }),
+        }
+        // The ends of the streams that go to files.
+        self.send_output(job);
+    }
+
+    /// The job's command is over.
+    pub(super) fn end_streams(&mut self, job: JobId) {
+        if self.streams.contains_key(&job) {
+            self.effect(Effect::EndStreams { job });
+        }
     }
 
     pub(super) fn send_output(&mut self, job: JobId) {
-        // Not `self.outgoing()`: the streams are borrowed beside it.
-        let link = self.link.as_ref().filter(|link| link.registered);
-        if let (Some(link), Some(streams)) = (link, self.streams.get_mut(&job)) {
-            streams.send(job, &link.outgoing);
+        if self.is_registered()
+            && let Some(streams) = self.streams.get_mut(&job)
+        {
+            streams.send(&mut self.effects);
         }
     }
 
@@ -92,7 +116,7 @@ impl Node {
     pub(super) fn tidy(&mut self, job: JobId) {
         let over = !self.attempts.known.get(&job).is_some_and(Attempt::is_open);
         if over && self.streams.get(&job).is_some_and(io::JobIo::is_delivered) {
-            self.streams.remove(&job);
+            self.drop_streams(job);
         }
     }
 }

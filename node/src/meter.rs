@@ -10,22 +10,19 @@ use std::time::Duration;
 use limo_model::{JobId, Power};
 use limo_power::{Attribution, Batch, Emulated, Machine, MeterError, Reading, Summary};
 use limo_proto::{NodeToMaster, Sample};
-use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::{Input, Node};
+use super::Node;
+use crate::exchange::Effect;
 
 /// A meter that has not answered for this long fails: its last reading is stale by then.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-type Device = Box<dyn limo_power::Meter>;
 
 pub(super) struct Meter {
     source: Source,
     rhythm: Rhythm,
     /// When it is to be looked at.
-    next: Instant,
+    next: Duration,
 }
 
 /// How often something is done.
@@ -44,61 +41,49 @@ enum Source {
 
 /// A meter with what it has shown since the last reading that was sent.
 pub(super) struct Measured {
-    state: DeviceState,
+    /// Since when it is being read.
+    asked: Option<Duration>,
     failing: bool,
     /// What it showed last, and when, or why it did not.
-    shown: Option<(Instant, Result<Power, String>)>,
+    shown: Option<(Duration, Result<Power, String>)>,
     batch: Batch,
     /// When the next reading is due.
-    report: Instant,
+    report: Duration,
     /// Of the jobs.
     pub energy: Attribution,
     /// Jobs of which nothing is left and the meter is still to tell, and how long that is waited for.
-    pub ending: BTreeMap<JobId, Instant>,
-}
-
-enum DeviceState {
-    Idle(Device),
-    /// It is being read elsewhere, since then.
-    Reading(Instant),
-}
-
-/// A meter that was read, and what it said.
-pub struct Answer {
-    device: Device,
-    /// When it was asked, since the daemon began.
-    at: Duration,
-    reading: Result<Reading, MeterError>,
+    pub ending: BTreeMap<JobId, Duration>,
 }
 
 impl Meter {
     /// `None` where the node has neither.
     pub(super) fn new(
         machine: Option<Machine>,
-        device: Option<Device>,
+        has_meter: bool,
         idle: Power,
-        (now, rhythm): (Instant, Rhythm),
+        (now, rhythm): (Duration, Rhythm),
     ) -> Option<Self> {
-        let (source, next) = match (machine, device) {
+        let (source, next) = match (machine, has_meter) {
             (Some(machine), _) => (Source::Model(Emulated::new(machine)), now + rhythm.readings),
-            (None, Some(device)) => {
-                let (state, batch) = (DeviceState::Idle(device), Batch::new(rhythm.looks));
+            (None, true) => {
+                let batch = Batch::new(rhythm.looks);
                 // The first reading is sent as soon as there is one.
                 let (energy, ending) = (Attribution::new(idle), BTreeMap::new());
-                let measured = Measured { state, failing: false, shown: None, batch, report: now, energy, ending };
+                let measured =
+                    Measured { asked: None, failing: false, shown: None, batch, report: now, energy, ending };
                 (Source::Device(measured), now)
             }
-            (None, None) => return None,
+            (None, false) => return None,
         };
         Some(Self { source, rhythm, next })
     }
 
     /// When it is to be read. A meter is read without a master, too: its trouble is logged, and its counters stay in view.
-    pub(super) fn due(&self, registered: bool) -> Option<Instant> {
+    pub(super) fn due(&self, registered: bool) -> Option<Duration> {
         (registered || matches!(self.source, Source::Device { .. })).then_some(self.next)
     }
 
-    pub(super) fn set_rhythm(&mut self, now: Instant, rhythm: Rhythm) {
+    pub(super) fn set_rhythm(&mut self, now: Duration, rhythm: Rhythm) {
         if let Source::Device(measured) = &mut self.source {
             measured.report = measured.report.min(now + rhythm.readings);
             measured.batch.set_interval(rhythm.looks);
@@ -108,7 +93,7 @@ impl Meter {
     }
 
     /// In step with the times before, unless that one is over.
-    fn schedule_next(&mut self, now: Instant) {
+    fn schedule_next(&mut self, now: Duration) {
         let interval = match self.source {
             Source::Model(_) => self.rhythm.readings,
             Source::Device(_) => self.rhythm.looks,
@@ -121,17 +106,14 @@ impl Meter {
 }
 
 impl Measured {
-    /// Takes what the meter said; whether it works.
-    fn take(&mut self, answer: Answer) {
-        self.state = DeviceState::Idle(answer.device);
-        match &answer.reading {
-            Ok(reading) => self.shown = reading.draw().map(|draw| (Instant::now(), Ok(draw))).or(self.shown.take()),
-            Err(error) => self.shown = Some((Instant::now(), Err(error.to_string()))),
-        }
-        match answer.reading {
+    /// Takes what the meter said when it was asked at `at`.
+    fn take(&mut self, now: Duration, at: Duration, reading: Result<Reading, MeterError>) {
+        self.asked = None;
+        match reading {
             Ok(reading) => {
-                if let Some((draw, over)) = self.batch.look(answer.at, reading) {
-                    self.energy.look(answer.at, draw, over);
+                self.shown = reading.draw().map(|draw| (now, Ok(draw))).or(self.shown.take());
+                if let Some((draw, over)) = self.batch.look(at, reading) {
+                    self.energy.look(at, draw, over);
                 }
                 if let Some(draw) = reading.draw()
                     && std::mem::take(&mut self.failing)
@@ -140,6 +122,7 @@ impl Measured {
                 }
             }
             Err(error) => {
+                self.shown = Some((now, Err(error.to_string())));
                 self.batch.interrupt();
                 if std::mem::replace(&mut self.failing, true) {
                     debug!(%error, "the meter still fails");
@@ -150,26 +133,20 @@ impl Measured {
         }
     }
 
-    /// Asks the meter elsewhere, unless it still has to answer.
-    pub fn ask(&mut self, now: Instant, begin: Instant, inputs: mpsc::Sender<Input>) {
-        match std::mem::replace(&mut self.state, DeviceState::Reading(now)) {
-            DeviceState::Idle(mut device) => {
-                tokio::task::spawn_blocking(move || {
-                    let at = begin.elapsed();
-                    let reading = device.read(at);
-                    // A loop that is gone has ended with the daemon.
-                    let _ = inputs.blocking_send(Input::Metered(Answer { device, at, reading }));
-                });
+    /// Has the meter read, unless it still has to answer.
+    pub fn ask(&mut self, now: Duration, effects: &mut Vec<Effect>) {
+        match self.asked {
+            None => {
+                self.asked = Some(now);
+                effects.push(Effect::ReadMeter);
             }
-            DeviceState::Reading(since) => {
-                self.state = DeviceState::Reading(since);
-                if now - since >= PATIENCE && !self.failing {
-                    self.failing = true;
-                    let reason = format!("it has not answered for {} s", PATIENCE.as_secs());
-                    warn!("the meter fails: {reason}");
-                    self.shown = Some((now, Err(reason)));
-                }
+            Some(since) if now - since >= PATIENCE && !self.failing => {
+                self.failing = true;
+                let reason = format!("it has not answered for {} s", PATIENCE.as_secs());
+                warn!("the meter fails: {reason}");
+                self.shown = Some((now, Err(reason)));
             }
+            Some(_) => {}
         }
     }
 }
@@ -211,49 +188,45 @@ impl Node {
     pub(super) fn meter_in_words(&self) -> Option<String> {
         let measured = self.as_measured()?;
         Some(match &measured.shown {
-            Some((at, Ok(draw))) => format!("{draw}, {} ms ago", at.elapsed().as_millis()),
+            Some((at, Ok(draw))) => format!("{draw}, {} ms ago", self.now.since.saturating_sub(*at).as_millis()),
             Some((_, Err(reason))) => format!("no reading: {reason}"),
             None => "it has not shown anything yet".to_owned(),
         })
     }
 
     /// On emulated hardware, what it draws now.
-    pub(super) fn send_reading(&self) {
+    pub(super) fn send_reading(&mut self) {
+        let now = self.model_time();
         if let Some(model) = self.as_model()
-            && let Some(outgoing) = self.outgoing().filter(|outgoing| !outgoing.is_behind())
+            && !self.is_behind
         {
-            outgoing.send(NodeToMaster::Reading(Sample::once(model.reading(self.now()))));
+            let sample = Sample::once(model.reading(now));
+            self.send(NodeToMaster::Reading(sample));
         }
     }
 
     /// Where it is time, sends a reading or asks for one.
-    pub(super) fn read_meter(&mut self, now: Instant) {
+    pub(super) fn read_meter(&mut self) {
+        let now = self.now.since;
         let Some(meter) = self.meter.as_mut().filter(|meter| meter.next <= now) else { return };
         meter.schedule_next(now);
         match &mut meter.source {
             Source::Model(_) => self.send_reading(),
-            Source::Device(measured) => {
-                let Some(inputs) = self.inputs.upgrade() else { return };
-                measured.ask(now, self.begin, inputs);
-            }
+            Source::Device(measured) => measured.ask(now, &mut self.effects),
         }
     }
 
     /// The meter was read: where it is time, sends what it has shown since the reading before.
-    pub(super) fn metered(&mut self, answer: Answer) {
-        self.take_reading(answer);
+    pub(super) fn metered(&mut self, at: Duration, reading: Result<Reading, MeterError>) {
+        self.take_reading(at, reading);
         self.tell_endings();
         self.look_again();
     }
 
-    fn take_reading(&mut self, answer: Answer) {
-        let (registered, behind) = match self.outgoing() {
-            Some(outgoing) => (true, outgoing.is_behind()),
-            None => (false, false),
-        };
+    fn take_reading(&mut self, at: Duration, reading: Result<Reading, MeterError>) {
+        let (registered, behind, now) = (self.is_registered(), self.is_behind, self.now.since);
         let Some(Meter { source: Source::Device(measured), rhythm, .. }) = &mut self.meter else { return };
-        measured.take(answer);
-        let now = Instant::now();
+        measured.take(now, at, reading);
         // Half a look early is in time: otherwise a look that is early by a hair would wait for the next one. While the
         // way to the master is full, the looks go on.
         if behind || now + rhythm.looks / 2 < measured.report {

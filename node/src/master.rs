@@ -7,8 +7,9 @@ use tracing::{debug, error, info, warn};
 
 use super::Node;
 use crate::attempt::{Attempt, State, Verdict, lost};
+use crate::exchange::Effect;
 use crate::io::JobIo;
-use crate::spool::{Intent, random_name};
+use crate::records::{Intent, Record};
 
 impl Node {
     pub(super) fn asked(&mut self, message: MasterToNode) {
@@ -40,34 +41,40 @@ impl Node {
             self.refused = Some(reason);
         }
         self.link = None;
+        self.effect(Effect::HangUp);
     }
 
     fn assigned(&mut self, exec: DoExec) {
         let (job, attempt) = (exec.job, exec.attempt);
-        let refuse = |reason: String| NodeToMaster::JobRefused { job, attempt, reason: reason.into() };
-        let answer = match self.attempts.weigh(exec.journal, job, attempt) {
-            Verdict::Refuse(reason) => refuse(reason),
-            Verdict::Acknowledge => NodeToMaster::JobAck { job, attempt },
+        let held = match self.attempts.weigh(exec.journal, job, attempt) {
+            Verdict::Refuse(reason) => Err(reason),
+            Verdict::Acknowledge => return self.send(NodeToMaster::JobAck { job, attempt }),
+            Verdict::Wait => Ok(()),
             Verdict::Repeat => return self.tell_end_again(job),
             Verdict::Replace(older) => {
                 self.drop_held(job, older);
-                self.hold(exec).map_or_else(refuse, |()| NodeToMaster::JobAck { job, attempt })
+                self.hold(exec)
             }
-            Verdict::Hold => self.hold(exec).map_or_else(refuse, |()| NodeToMaster::JobAck { job, attempt }),
+            Verdict::Hold => self.hold(exec),
         };
-        if let NodeToMaster::JobRefused { reason, .. } = &answer {
-            warn!(%job, %attempt, %reason, "assignment refused");
+        if let Err(reason) = held {
+            self.refuse(job, attempt, reason);
         }
-        self.send(answer);
     }
 
-    fn tell_end_again(&self, job: JobId) {
+    fn refuse(&mut self, job: JobId, attempt: Number, reason: String) {
+        warn!(%job, %attempt, %reason, "assignment refused");
+        self.send(NodeToMaster::JobRefused { job, attempt, reason: reason.into() });
+    }
+
+    fn tell_end_again(&mut self, job: JobId) {
         if let Some(Attempt { number, state: State::Ended(end), .. }) = self.attempts.known.get(&job) {
-            self.send_end(job, *number, end.clone());
+            let (number, end) = (*number, end.clone());
+            self.send_end(job, number, end);
         }
     }
 
-    /// Records the intent to run an attempt.
+    /// Has the intent to run an attempt recorded; the acknowledgement follows.
     fn hold(&mut self, exec: DoExec) -> Result<(), String> {
         if self.closing.is_some() {
             return Err("the node is shutting down".to_owned());
@@ -76,15 +83,30 @@ impl Node {
             return Err(format!("the order is of the journal {}, which is not this master's", exec.journal));
         }
         self.check_placement(&exec)?;
-        let cookie = random_name().map_err(|error| error.to_string())?;
+        let cookie = self.cookies.next();
         let (journal, job, number) = (exec.journal, exec.job, exec.attempt);
-        let intent = Intent { exec, cookie: cookie.clone(), boot: self.boot.clone() };
-        self.spool.hold(&intent).map_err(|error| error.to_string())?;
-        self.expect_streams(&intent.exec);
-        let state = State::Held(Box::new(intent.exec));
+        let intent = Intent { exec: exec.clone(), cookie: cookie.clone(), boot: self.boot.clone() };
+        let state = State::Accepting(Box::new(exec));
         self.attempts.known.insert(job, Attempt { journal, number, cookie, state });
-        debug!(%job, attempt = %number, "assignment held");
+        self.record(Record::Intent(Box::new(intent)));
         Ok(())
+    }
+
+    pub(super) fn intent_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
+        let Some(attempt) = self.attempts.find(job, number) else { return };
+        let State::Accepting(exec) = &attempt.state else { return };
+        if let Err(reason) = result {
+            // Not remembered either: it may be assigned again.
+            self.attempts.known.remove(&job);
+            return self.refuse(job, number, reason);
+        }
+        let exec = exec.clone();
+        self.expect_streams(&exec);
+        if let Some(attempt) = self.attempts.find(job, number) {
+            attempt.state = State::Held(exec);
+        }
+        debug!(%job, attempt = %number, "assignment held");
+        self.send(NodeToMaster::JobAck { job, attempt: number });
     }
 
     /// Every part of the placement is taken to be on this node; its number is the master's business.
@@ -110,7 +132,7 @@ impl Node {
 
     pub(super) fn expect_streams(&mut self, exec: &DoExec) {
         if exec.launch.io == Io::Attached {
-            self.streams.insert(exec.job, JobIo::new());
+            self.streams.insert(exec.job, JobIo::new(exec.job));
         }
     }
 
@@ -120,11 +142,11 @@ impl Node {
         };
         match &attempt.state {
             State::Held(exec) => {
-                let exec = DoExec::clone(exec);
+                let exec = exec.clone();
                 self.start(exec, expected);
             }
-            // `Started` or the end follows.
-            State::Starting(_) => {}
+            // The acknowledgement, `Started` or the end follows.
+            State::Accepting(_) | State::Starting(_) | State::Recording(_) => {}
             // Said twice: the answer may have been lost with a connection.
             State::Running(_) | State::Suspended(_) | State::Stopping(_) | State::Sweeping(_) => {
                 self.send(NodeToMaster::Started { job, attempt: number });
@@ -134,7 +156,7 @@ impl Node {
     }
 
     /// The master believes in an attempt that this node does not have. It may have run, so it is lost, not new.
-    pub(super) fn not_here(&self, job: JobId, number: Number) {
+    pub(super) fn not_here(&mut self, job: JobId, number: Number) {
         if self.attempts.is_gone(job, number) || self.attempts.known.contains_key(&job) {
             return debug!(%job, attempt = %number, "a late message about an attempt that is gone");
         }
@@ -143,17 +165,15 @@ impl Node {
     }
 
     fn drop_held(&mut self, job: JobId, number: Number) {
-        if let Some(Attempt { state: State::Held(_), .. }) = self.attempts.find(job, number) {
+        if let Some(Attempt { state: State::Accepting(_) | State::Held(_), .. }) = self.attempts.find(job, number) {
             debug!(%job, attempt = %number, "assignment dropped");
-            self.streams.remove(&job);
+            self.drop_streams(job);
             self.forget(job, number);
         }
     }
 
     pub(super) fn forget(&mut self, job: JobId, number: Number) {
-        if let Err(error) = self.spool.forget(job, number) {
-            warn!(%job, attempt = %number, %error, "the records of the job stay");
-        }
+        self.record(Record::Forget { job, attempt: number });
         self.attempts.remove(job);
     }
 
@@ -178,7 +198,7 @@ impl Node {
         }
         let running = *running;
         info!(%job, signal, "signal");
-        self.to_group(&running, signal);
+        self.signal_group(&running, signal);
     }
 
     fn end_acknowledged(&mut self, job: JobId, number: Number) {

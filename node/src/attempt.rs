@@ -1,14 +1,13 @@
 //! What a node knows of its attempts and what follows from that, without doing any of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use limo_model::{Attempt as Number, JobId, JournalId, Outcome, Usage};
 use limo_proto::{AttemptState, DoExec, MasterToNode};
 use limo_shepherd::Handle;
-use nix::unistd::Pid;
 
-use crate::launch::Ours;
-use crate::spool::{End, Found};
+use crate::records::{End, Found};
 
 /// How many jobs that were here are remembered after their end, to answer a message that comes late. A master sends
 /// none after `EndedAck` or `Drop`, so this is a second line of defence and may be short.
@@ -26,6 +25,8 @@ pub struct Attempt {
 
 #[derive(Debug)]
 pub enum State {
+    /// The intent is being recorded.
+    Accepting(Box<DoExec>),
     /// The intent is recorded; waits for `Go`.
     Held(Box<DoExec>),
     /// `Go` came; its command does not run yet.
@@ -37,6 +38,8 @@ pub enum State {
     Stopping(Running),
     /// The command is over; what it left behind is being killed.
     Sweeping(Swept),
+    /// Over; the end is being recorded.
+    Recording(Recording),
     /// Over, and recorded; waits for `EndedAck`.
     Ended(End),
 }
@@ -49,20 +52,43 @@ pub struct Swept {
     pub handle: Option<Handle>,
 }
 
+/// An end that is told once it is recorded.
+#[derive(Debug)]
+pub struct Recording {
+    pub end: End,
+    /// Whether the command ran, so that the draw changes with its end.
+    pub ran: bool,
+}
+
 /// Between `Go` and the start of the command.
 #[derive(Debug)]
 pub struct Starting {
-    pub exec: DoExec,
+    /// Until the launch is ordered.
+    pub exec: Option<Box<DoExec>>,
+    /// Of the job.
+    pub uid: u32,
+    /// Whether the job has a terminal.
+    pub terminal: bool,
     /// What the master expects it to draw.
     pub expected: limo_model::Power,
     /// What emulated hardware says of the run.
     pub work: Option<limo_power::Plan>,
-    /// Once `lshepherd` has the order. Before that, the user is being looked up.
-    pub ordered: Option<(Handle, Ours)>,
+    pub stage: Stage,
     /// Whether the job is to end.
     pub stopping: bool,
     /// Messages that need the command to run, in order.
     pub deferred: Vec<MasterToNode>,
+}
+
+/// How far a start has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The start is being recorded.
+    Recording,
+    /// The user is being looked up, until then at the latest.
+    LookingUp { by: Duration },
+    /// `lshepherd` has the order.
+    Ordered(Handle),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +97,7 @@ pub struct Running {
     pub handle: Handle,
     /// Leader of the job's session and process group. Its number may be another process's by the time that it is used, so
     /// that signals go through `lshepherd`.
-    pub leader: Pid,
+    pub leader: i32,
     /// Of the job's processes.
     pub uid: u32,
     /// Its submitter has stopped it, and has not let it go on: nobody else does.
@@ -85,7 +111,12 @@ impl Attempt {
     pub fn running(&self) -> Option<Running> {
         match &self.state {
             State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(*running),
-            State::Held(_) | State::Starting(_) | State::Sweeping(_) | State::Ended(_) => None,
+            State::Accepting(_)
+            | State::Held(_)
+            | State::Starting(_)
+            | State::Sweeping(_)
+            | State::Recording(_)
+            | State::Ended(_) => None,
         }
     }
 
@@ -93,7 +124,12 @@ impl Attempt {
     pub fn running_mut(&mut self) -> Option<&mut Running> {
         match &mut self.state {
             State::Running(running) | State::Suspended(running) | State::Stopping(running) => Some(running),
-            State::Held(_) | State::Starting(_) | State::Sweeping(_) | State::Ended(_) => None,
+            State::Accepting(_)
+            | State::Held(_)
+            | State::Starting(_)
+            | State::Sweeping(_)
+            | State::Recording(_)
+            | State::Ended(_) => None,
         }
     }
 
@@ -110,7 +146,10 @@ impl Attempt {
     /// The name at `lshepherd`, while that has to do with it.
     pub fn handle(&self) -> Option<Handle> {
         match &self.state {
-            State::Starting(starting) => starting.ordered.as_ref().map(|(handle, _)| *handle),
+            State::Starting(starting) => match starting.stage {
+                Stage::Ordered(handle) => Some(handle),
+                Stage::Recording | Stage::LookingUp { .. } => None,
+            },
             State::Sweeping(swept) => swept.handle,
             _ => self.running().map(|running| running.handle),
         }
@@ -118,16 +157,19 @@ impl Attempt {
 
     /// Whether the command or something that it left behind may still run.
     pub fn is_alive(&self) -> bool {
-        !matches!(self.state, State::Held(_) | State::Ended(_))
+        !matches!(self.state, State::Accepting(_) | State::Held(_) | State::Ended(_))
     }
 
     /// As the master sees it. An end counts once it is recorded and nothing of the job is left.
     pub fn report(&self) -> AttemptState {
         match &self.state {
-            State::Held(_) => AttemptState::Held,
-            State::Starting(_) | State::Running(_) | State::Suspended(_) | State::Stopping(_) | State::Sweeping(_) => {
-                AttemptState::Running
-            }
+            State::Accepting(_) | State::Held(_) => AttemptState::Held,
+            State::Starting(_)
+            | State::Running(_)
+            | State::Suspended(_)
+            | State::Stopping(_)
+            | State::Sweeping(_)
+            | State::Recording(_) => AttemptState::Running,
             State::Ended(end) => AttemptState::Ended { outcome: end.outcome.clone(), usage: end.usage },
         }
     }
@@ -142,6 +184,8 @@ pub enum Verdict {
     Replace(Number),
     /// Known: acknowledge again.
     Acknowledge,
+    /// Known, and being recorded: the answer follows.
+    Wait,
     /// Known and over: tell the end again.
     Repeat,
     Refuse(String),
@@ -194,8 +238,9 @@ impl Attempts {
                 Verdict::Refuse(format!("attempt {offered} of job {job} is older than attempt {}", known.number))
             }
             State::Ended(_) if offered == known.number => Verdict::Repeat,
+            State::Accepting(_) if offered == known.number => Verdict::Wait,
             _ if offered == known.number => Verdict::Acknowledge,
-            State::Held(_) => Verdict::Replace(known.number),
+            State::Accepting(_) | State::Held(_) => Verdict::Replace(known.number),
             // Two attempts of a job never run: whatever the master believes, this one was let go.
             _ => Verdict::Refuse(format!("attempt {} of job {job} was started here", known.number)),
         }
@@ -236,7 +281,7 @@ pub fn lost(reason: &str) -> End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spool::Intent;
+    use crate::records::Intent;
     use limo_proto::{Io, Launch};
 
     const JOB: JobId = JobId(7);
@@ -282,9 +327,11 @@ mod tests {
 
     #[test]
     fn assignments() {
-        let (handle, leader) = (Handle(1), Pid::from_raw(1));
+        let (handle, leader) = (Handle(1), 1);
         let running = || State::Running(Running { handle, leader, uid: 0, halted: false, terminal: false });
         check(&Attempts::default(), 1, Verdict::Hold);
+        check(&with(2, State::Accepting(Box::new(exec(2)))), 2, Verdict::Wait);
+        check(&with(2, State::Accepting(Box::new(exec(2)))), 3, Verdict::Replace(Number(2)));
         check(&with(2, State::Held(Box::new(exec(2)))), 2, Verdict::Acknowledge);
         check(&with(2, State::Held(Box::new(exec(2)))), 3, Verdict::Replace(Number(2)));
         check(&with(2, running()), 2, Verdict::Acknowledge);

@@ -1,0 +1,103 @@
+//! What is done beside the loop: look-ups, passes over all processes, meters, caps and reports of the machine.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use limo_model::{JobId, Power};
+use limo_node::{FailedCaps, Input};
+use limo_power::Keeper;
+use limo_shepherd::processes::{Mark, go_on, halt, sweep};
+use tracing::warn;
+
+use super::{Event, Shell};
+use crate::caps::tell;
+use crate::users::look_up;
+
+/// How long processes get to stand still: only one that something else continues takes longer.
+const HALT: Duration = Duration::from_secs(2);
+
+impl Shell {
+    /// Does something that blocks in a thread, and tells the node what came of it.
+    fn beside(&self, work: impl FnOnce() -> Event + Send + 'static) {
+        let Some(events) = self.events.upgrade() else { return };
+        tokio::task::spawn_blocking(move || {
+            // A loop that is gone has ended with the daemon.
+            let _ = events.blocking_send(work());
+        });
+    }
+
+    pub(super) fn look_up(&self, uid: u32) {
+        self.beside(move || {
+            let result = look_up(uid).map_err(|error| error.to_string());
+            Event::Node(Input::UserFound { uid, result })
+        });
+    }
+
+    /// Kills what carries the mark: this reads all of /proc.
+    pub(super) fn sweep(&self, job: JobId, mark: Mark, patience: Duration) {
+        self.beside(move || Event::Node(Input::Swept { job, left: sweep(&mark, patience) }));
+    }
+
+    /// Stops or continues the processes of a job outside the group of its leader: this reads all of /proc, too.
+    pub(super) fn reach(&self, job: JobId, (mark, leader): (Mark, i32), stop: bool) {
+        let leader = nix::unistd::Pid::from_raw(leader);
+        self.beside(move || {
+            if !stop {
+                go_on(&mark, leader);
+            } else if let left @ 1.. = halt(&mark, leader, HALT) {
+                warn!(%job, left, "processes of the suspended job have not stopped yet");
+            }
+            Event::Node(Input::Reached { job })
+        });
+    }
+
+    pub(super) fn read_meter(&mut self) {
+        let (Some(mut device), begin) = (self.tools.meter.take(), self.begin) else { return };
+        self.beside(move || {
+            let at = begin.elapsed();
+            let reading = device.read(at);
+            Event::Metered { device, at, reading }
+        });
+    }
+
+    pub(super) fn set_caps(&self, generation: u64, caps: Vec<Option<Power>>) {
+        let Some(keeper) = self.tools.caps.clone() else { return };
+        let units: Vec<String> = self.spec.units.iter().map(|unit| unit.name.clone()).collect();
+        self.beside(move || {
+            // What a panic left in it is still what is to be put back.
+            let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
+            let failed = cap_all(&mut keeper, &units, &caps);
+            Event::Node(Input::Capped { generation, failed })
+        });
+    }
+
+    pub(super) fn put_caps_back(&self) {
+        let Some(keeper) = self.tools.caps.clone() else { return };
+        self.beside(move || {
+            let failures = keeper.lock().unwrap_or_else(PoisonError::into_inner).restore();
+            tell(&failures);
+            Event::Node(Input::CapsPutBack { complete: failures.is_empty() })
+        });
+    }
+
+    pub(super) fn probe(&self, shown: Option<String>) {
+        let running = self.tools.running.clone();
+        self.beside(move || Event::Node(Input::Probed(running.report(shown))));
+    }
+}
+
+/// A unit that is not mentioned has no cap.
+fn cap_all(keeper: &mut Keeper, units: &[String], caps: &[Option<Power>]) -> FailedCaps {
+    let mut failed = FailedCaps::new();
+    for (index, unit) in (0_u16..).zip(units) {
+        if let Err(error) = keeper.set(unit, caps.get(usize::from(index)).copied().flatten()) {
+            failed.push((index, error.to_string().into()));
+        }
+    }
+    for (index, cap) in (0_u16..).zip(caps).skip(units.len()) {
+        if cap.is_some() {
+            failed.push((index, format!("the node has no unit {index}: it has {}", units.len()).into()));
+        }
+    }
+    failed
+}

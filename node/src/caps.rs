@@ -1,0 +1,133 @@
+//! Caps: what the master asks is done by the shell, the newest of it only, and answered. Without a master for longer
+//! than the lease, what was there before any cap is put back.
+
+use std::time::Duration;
+
+use limo_model::Power;
+use limo_proto::{List, NodeToMaster};
+use tracing::{debug, info, warn};
+
+use super::Node;
+use crate::exchange::{Effect, FailedCaps};
+
+pub(super) struct Caps {
+    /// Whether anything may be capped.
+    may_cap: bool,
+    lease: Duration,
+    /// When the lease ends; set while anything may be capped and no master is there.
+    lease_end: Option<Duration>,
+    /// The highest generation of this connection. The next one begins anew: it may be another master's.
+    newest: Option<u64>,
+    /// Whether anything was capped since it was put back.
+    capping: bool,
+    working: bool,
+    /// What is to be done next; what was to be done before it is not.
+    next: Option<Work>,
+    /// What failed last, so that the log says it once.
+    failed: FailedCaps,
+}
+
+enum Work {
+    Cap { generation: u64, caps: Vec<Option<Power>> },
+    PutBack,
+}
+
+impl Caps {
+    pub(super) fn new(may_cap: bool, lease: Duration) -> Self {
+        let (lease_end, newest, next) = (None, None, None);
+        Self { may_cap, lease, lease_end, newest, capping: false, working: false, next, failed: FailedCaps::new() }
+    }
+
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.lease_end
+    }
+
+    /// The master is there; it tells all caps again.
+    pub(super) fn registered(&mut self) {
+        self.lease_end = None;
+        self.newest = None;
+    }
+
+    pub(super) fn disconnected(&mut self, now: Duration) {
+        if self.capping {
+            self.lease_end.get_or_insert(now + self.lease);
+        }
+    }
+}
+
+impl Node {
+    /// The master says what each unit may draw.
+    pub(super) fn caps(&mut self, generation: u64, caps: Vec<Option<Power>>) {
+        if self.caps.newest.is_some_and(|newest| generation < newest) {
+            return debug!(generation, "older caps than those that are known");
+        }
+        self.caps.newest = Some(generation);
+        if self.model().is_some() {
+            return self.emulated_caps(generation, &caps);
+        }
+        self.caps.capping = true;
+        self.work(Work::Cap { generation, caps });
+    }
+
+    fn work(&mut self, work: Work) {
+        if !self.caps.may_cap {
+            return self.cannot(work);
+        }
+        if self.caps.working {
+            self.caps.next = Some(work);
+            return;
+        }
+        self.caps.working = true;
+        self.effect(match work {
+            Work::Cap { generation, caps } => Effect::SetCaps { generation, caps },
+            Work::PutBack => Effect::PutCapsBack,
+        });
+    }
+
+    /// Nothing is capped here, so nothing is put back either.
+    fn cannot(&mut self, work: Work) {
+        self.caps.capping = false;
+        let Work::Cap { generation, caps } = work else { return };
+        let reason = "the node does not know what was there before its caps; its log says why";
+        let capped = (0..).zip(&caps).filter(|(_, cap)| cap.is_some());
+        let failed = capped.map(|(unit, _)| (unit, reason.into())).collect();
+        self.send(NodeToMaster::Capped { generation, failed: List::clipped(failed) });
+    }
+
+    pub(super) fn capped(&mut self, generation: u64, failed: FailedCaps) {
+        if failed != self.caps.failed {
+            failed.iter().for_each(|(unit, reason)| warn!(unit, %reason, "the unit does not hold its cap"));
+            self.caps.failed.clone_from(&failed);
+        }
+        debug!(generation, failures = failed.len(), "caps are set");
+        self.send(NodeToMaster::Capped { generation, failed: List::clipped(failed) });
+        self.next_work();
+    }
+
+    pub(super) fn caps_put_back(&mut self, complete: bool) {
+        info!(complete, "what was there before the caps is put back");
+        // Caps that came meanwhile follow now, and their lease goes by what came after them.
+        if self.caps.next.is_none() {
+            // Tried again, unless the master is back and says what it wants.
+            let again = (!complete && !self.is_registered()).then(|| self.now.since + self.caps.lease);
+            self.caps.capping = !complete;
+            self.caps.lease_end = again;
+        }
+        self.next_work();
+    }
+
+    fn next_work(&mut self) {
+        self.caps.working = false;
+        if let Some(work) = self.caps.next.take() {
+            self.work(work);
+        }
+    }
+
+    pub(super) fn end_cap_lease(&mut self) {
+        if self.caps.lease_end.is_some_and(|end| end <= self.now.since) {
+            self.caps.lease_end = None;
+            warn!("no master for {} s: caps are lifted", self.caps.lease.as_secs());
+            self.work(Work::PutBack);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The cookies of jobs: names that nobody can guess, from a secret seed and a counter.
+
+use sha2::{Digest, Sha256};
+
+/// Gives each cookie once.
+pub struct Cookies {
+    seed: [u8; 32],
+    count: u64,
+}
+
+impl Cookies {
+    /// `seed` is random, and known to this daemon alone.
+    pub fn new(seed: [u8; 32]) -> Self {
+        Self { seed, count: 0 }
+    }
+
+    /// 128 bits in hexadecimal.
+    pub fn next(&mut self) -> String {
+        self.count += 1;
+        let digest = Sha256::new().chain_update(self.seed).chain_update(self.count.to_le_bytes()).finalize();
+        digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_differ_by_seed_and_count() {
+        let (mut one, mut other) = (Cookies::new([1; 32]), Cookies::new([2; 32]));
+        let cookies = [one.next(), one.next(), other.next(), other.next()];
+        assert!(cookies.iter().all(|cookie| cookie.len() == 32), "{cookies:?}");
+        let different: std::collections::BTreeSet<&String> = cookies.iter().collect();
+        assert_eq!(different.len(), 4, "{cookies:?}");
+    }
+}

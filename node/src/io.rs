@@ -1,0 +1,222 @@
+//! A job's stdio as streams with credit. Knows nothing of attempts, the master or the pipes.
+//!
+//! A pipe is read only as far as its stream has room, so a job whose output nobody takes stops in its own `write`, and
+//! the daemon keeps at most a window of each stream.
+
+use bytes::Bytes;
+use limo_model::JobId;
+use limo_proto::{CHUNK, Channel, Data, Inbox, Kept, NodeToMaster, Outbox, StreamError, StreamId, WINDOW};
+
+use crate::exchange::{Connected, Effect};
+
+/// The ends of one job's streams, from its assignment until its output is delivered or dropped.
+pub struct JobIo {
+    job: JobId,
+    stdin: Stdin,
+    stdout: Output,
+    stderr: Output,
+}
+
+struct Stdin {
+    inbox: Inbox,
+    /// Bytes that the job has taken; the end counts as one.
+    taken: u64,
+    pipe: Pipe,
+}
+
+/// Where bytes for stdin go.
+enum Pipe {
+    /// They wait for the command to run, at most a window of them.
+    Later(Vec<Bytes>),
+    Open,
+    /// The command takes none, and no sender misses them.
+    Absent,
+}
+
+#[derive(Default)]
+struct Output {
+    outbox: Outbox,
+    /// Taken by the receiver, so that everything from here on is kept.
+    acknowledged: u64,
+    /// Whether there is a pipe to be read.
+    connected: bool,
+    /// Whether it is being read.
+    asked: bool,
+}
+
+impl JobIo {
+    pub fn new(job: JobId) -> Self {
+        let stdin = Stdin { inbox: Inbox::new(), taken: 0, pipe: Pipe::Later(Vec::new()) };
+        Self { job, stdin, stdout: Output::default(), stderr: Output::default() }
+    }
+
+    /// The job runs, and these of its streams have pipes. Any other output is empty, and bytes for a stdin without one are
+    /// dropped.
+    pub fn start(&mut self, connected: Connected, effects: &mut Vec<Effect>) {
+        let job = self.job;
+        let pipe = if connected.stdin { Pipe::Open } else { Pipe::Absent };
+        if let Pipe::Later(waiting) = std::mem::replace(&mut self.stdin.pipe, pipe)
+            && connected.stdin
+        {
+            effects.extend(waiting.into_iter().map(|bytes| Effect::Stdin { job, bytes }));
+        }
+        for (channel, connected) in [(Channel::Stdout, connected.stdout), (Channel::Stderr, connected.stderr)] {
+            let Some(output) = self.output(channel) else { continue };
+            output.connected = connected;
+            if connected {
+                output.ask_more(StreamId::new(job, channel), effects);
+            } else {
+                output.outbox.close();
+            }
+        }
+    }
+
+    /// The job will never run: its output is empty.
+    pub fn close(&mut self) {
+        self.stdout.outbox.close();
+        self.stderr.outbox.close();
+    }
+
+    /// The job is over: streams without a pipe are empty.
+    pub fn close_unused(&mut self) {
+        for output in [&mut self.stdout, &mut self.stderr] {
+            if !output.connected {
+                output.outbox.close();
+            }
+        }
+    }
+
+    /// Whether the receiver has all output, the ends included.
+    pub fn is_delivered(&self) -> bool {
+        self.stdout.outbox.is_done() && self.stderr.outbox.is_done()
+    }
+
+    /// Bytes of stdin that the job has taken.
+    pub fn stdin_offset(&self) -> u64 {
+        self.stdin.taken
+    }
+
+    /// Where this end of the streams is.
+    pub fn kept(&self) -> Kept {
+        let stdin = &self.stdin.inbox;
+        let (stdout, stderr) = (self.stdout.acknowledged, self.stderr.acknowledged);
+        Kept { stdin: stdin.offset(), stdin_ended: stdin.has_ended(), stdout, stderr }
+    }
+
+    /// Bytes for stdin arrived.
+    ///
+    /// # Errors
+    /// Where they leave a gap, which a new connection may cause and its sender repairs by sending again.
+    pub fn receive(&mut self, offset: u64, bytes: Bytes, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
+        let stdin = &mut self.stdin;
+        let pending = stdin.inbox.offset() - stdin.taken;
+        if pending.saturating_add(bytes.len() as u64) > WINDOW + CHUNK as u64 {
+            // A sender that overruns its credit; what is not taken in is not acknowledged, so an honest one sends it again.
+            return Err(StreamError::Gap { offset, expected: stdin.taken });
+        }
+        if let Some(bytes) = stdin.inbox.accept(offset, bytes)? {
+            match &mut stdin.pipe {
+                Pipe::Later(waiting) => waiting.push(bytes),
+                Pipe::Open => effects.push(Effect::Stdin { job: self.job, bytes }),
+                Pipe::Absent => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The job took `count` more bytes of stdin; returns an acknowledgement that is due.
+    pub fn stdin_taken(&mut self, count: u64) -> Option<u64> {
+        self.stdin.taken += count;
+        self.stdin.inbox.consume_bytes(count);
+        self.stdin.inbox.due_ack()
+    }
+
+    fn output(&mut self, channel: Channel) -> Option<&mut Output> {
+        match channel {
+            Channel::Stdin => None,
+            Channel::Stdout => Some(&mut self.stdout),
+            Channel::Stderr => Some(&mut self.stderr),
+        }
+    }
+
+    /// The pipe gave these bytes; none is its end.
+    pub fn read(&mut self, channel: Channel, bytes: Bytes, effects: &mut Vec<Effect>) {
+        let stream = StreamId::new(self.job, channel);
+        let Some(output) = self.output(channel) else { return };
+        output.asked = false;
+        if bytes.is_empty() {
+            output.outbox.close();
+        } else {
+            output.outbox.push(bytes);
+        }
+        output.ask_more(stream, effects);
+    }
+
+    /// The receiver has taken everything below `offset`.
+    ///
+    /// # Errors
+    /// Where that was never sent.
+    pub fn acknowledge(&mut self, channel: Channel, offset: u64, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
+        let stream = StreamId::new(self.job, channel);
+        let Some(output) = self.output(channel) else { return Ok(()) };
+        output.outbox.acknowledge(offset)?;
+        output.acknowledged = output.acknowledged.max(offset);
+        output.ask_more(stream, effects);
+        Ok(())
+    }
+
+    /// A receiver goes on from these offsets.
+    ///
+    /// # Errors
+    /// Where one is not kept any more, or does not exist yet.
+    pub fn resume(&mut self, stdout: u64, stderr: u64, effects: &mut Vec<Effect>) -> Result<(), StreamError> {
+        for (channel, offset) in [(Channel::Stdout, stdout), (Channel::Stderr, stderr)] {
+            let stream = StreamId::new(self.job, channel);
+            let Some(output) = self.output(channel) else { continue };
+            output.outbox.resume(offset)?;
+            output.acknowledged = output.acknowledged.max(offset);
+            output.ask_more(stream, effects);
+        }
+        Ok(())
+    }
+
+    /// What was sent may be lost: everything that is not acknowledged goes out again.
+    pub fn rewind(&mut self) {
+        for output in [&mut self.stdout, &mut self.stderr] {
+            // The outbox keeps everything from there on.
+            let _ = output.outbox.resume(output.acknowledged);
+        }
+    }
+
+    /// Sends what has not been sent.
+    pub fn send(&mut self, effects: &mut Vec<Effect>) {
+        for channel in [Channel::Stdout, Channel::Stderr] {
+            let stream = StreamId::new(self.job, channel);
+            let Some(output) = self.output(channel) else { continue };
+            while let Some((offset, bytes)) = output.outbox.next_chunk() {
+                effects.push(Effect::SendData(Data { stream, offset, bytes }));
+            }
+        }
+    }
+}
+
+impl Output {
+    /// Has the pipe read as far as there is room.
+    fn ask_more(&mut self, stream: StreamId, effects: &mut Vec<Effect>) {
+        let most = self.outbox.room().min(CHUNK);
+        if self.connected && !self.asked && most > 0 && !self.outbox.is_closed() {
+            self.asked = true;
+            effects.push(Effect::Read { stream, most });
+        }
+    }
+}
+
+/// The end of a stream of which nothing is kept: nothing follows `offset`.
+pub fn stream_end(job: JobId, channel: Channel, offset: u64) -> Effect {
+    Effect::SendData(Data { stream: StreamId::new(job, channel), offset, bytes: Bytes::new() })
+}
+
+/// The message that acknowledges stdin.
+pub fn stdin_ack(job: JobId, offset: u64) -> NodeToMaster {
+    NodeToMaster::StreamAck { stream: StreamId::new(job, Channel::Stdin), offset }
+}

@@ -1,0 +1,298 @@
+//! The node: what `lslave` knows and decides, as a state machine without I/O. [`Node::step`] takes one thing that happened and
+//! returns what is to be done; `lslave` is the shell that does it, and the random worlds of `lmaster`'s tests are another.
+//!
+//! It reads no clock, starts no task and no process, and touches no file and no socket. It tells the master nothing that
+//! depends on a record before that record is durable.
+//!
+//! Split by where inputs come from: `master` (orders), `process` (jobs that start and end), `stream` (stdio), `stop`
+//! (requested ends), `suspend` (stopped jobs), `lease` (jobs that end without the master), `meter` (watts), `energy` (of
+//! jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the machine).
+
+mod attempt;
+mod caps;
+mod cookies;
+mod emulated;
+mod energy;
+mod exchange;
+mod foreign;
+mod io;
+mod lease;
+mod master;
+mod meter;
+mod probe;
+mod process;
+mod records;
+mod recover;
+mod stop;
+mod stream;
+mod suspend;
+mod users;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use limo_model::{Attempt as Number, JobId, JournalId, NodeSpec, Span, Time};
+use limo_proto::{Frame, NodeToMaster};
+use limo_shepherd::{BootTime, Handle, Order};
+use tracing::info;
+
+use attempt::{Attempts, State};
+use caps::Caps;
+use cookies::Cookies;
+pub use exchange::{Connected, Effect, FailedCaps, Input, LaunchOrder, Moment, Parts, Ticket};
+use foreign::Link;
+use io::JobIo;
+use lease::Leased;
+use meter::Meter;
+pub use meter::Rhythm;
+pub use probe::line;
+pub use process::LAUNCH_DEADLINE_S;
+use process::Writing;
+pub use records::{End, Found, Intent, Record};
+use recover::Leftover;
+use stop::Closing;
+use users::Users;
+
+/// One node, from the start of its daemon to the end.
+pub struct Node {
+    spec: NodeSpec,
+    instance: String,
+    boot: String,
+    meter: Option<Meter>,
+    caps: Caps,
+    /// Tickets of those who ask what the machine has, while it is looked at.
+    probing: Option<Vec<u64>>,
+    users: Users,
+    cookies: Cookies,
+    attempts: Attempts,
+    /// Records that are being written.
+    writing: BTreeMap<Ticket, Writing>,
+    /// Jobs of an earlier daemon whose processes are being killed, with what is left to remove.
+    clearing: BTreeMap<JobId, Option<Leftover>>,
+    next_ticket: Ticket,
+    next_handle: Handle,
+    /// Whether `lshepherd` has answered since it was started.
+    shepherd_ready: bool,
+    /// Jobs whose processes are being stopped or continued, and whether that must be done once more.
+    reaching: BTreeMap<JobId, bool>,
+    /// Of attached jobs, from the assignment until the output is delivered.
+    streams: BTreeMap<JobId, JobIo>,
+    /// Of the master that was greeted last.
+    journal: Option<JournalId>,
+    link: Option<Link>,
+    /// Whether the master is slow to take what it is sent.
+    is_behind: bool,
+    /// When the newest message was sent that the master answered while the node was registered.
+    confirmed: Option<BootTime>,
+    /// Of requeueable jobs that run.
+    leases: BTreeMap<JobId, Leased>,
+    /// Whether there is a connection, even one on which nothing is sent any more.
+    connected: bool,
+    closing: Option<Closing>,
+    /// Whether the master ever took this node.
+    welcomed: bool,
+    refused: Option<String>,
+    /// Why no job can be launched any more.
+    failed: Option<String>,
+    /// Whether the daemon was told to end.
+    exited: bool,
+    /// Of the step under way.
+    now: Moment,
+    effects: Vec<Effect>,
+}
+
+/// Nothing where it is negative.
+pub fn duration(span: Span) -> Duration {
+    Duration::from_millis(u64::try_from(span.ms()).unwrap_or(0))
+}
+
+impl Node {
+    /// A node without attempts. The first input is [`Input::Recovered`].
+    pub fn new(parts: Parts, now: Moment) -> Self {
+        let Parts { spec, machine, has_meter, may_cap, cap_lease, own_uid, seed, instance, boot, rhythm } = parts;
+        let meter = Meter::new(machine, has_meter, spec.idle, (now.since, rhythm));
+        Self {
+            spec,
+            instance,
+            boot,
+            meter,
+            caps: Caps::new(may_cap, duration(cap_lease)),
+            probing: None,
+            users: Users::new(own_uid),
+            cookies: Cookies::new(seed),
+            attempts: Attempts::default(),
+            writing: BTreeMap::new(),
+            clearing: BTreeMap::new(),
+            next_ticket: Ticket(1),
+            next_handle: Handle(1),
+            shepherd_ready: false,
+            reaching: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            journal: None,
+            link: None,
+            is_behind: false,
+            confirmed: None,
+            leases: BTreeMap::new(),
+            connected: false,
+            closing: None,
+            welcomed: false,
+            refused: None,
+            failed: None,
+            exited: false,
+            now,
+            effects: Vec::new(),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// Takes one input and returns what is to be done, in order. `now` is not earlier than in the step before.
+    pub fn step(&mut self, now: Moment, input: Input) -> Vec<Effect> {
+        self.now = now;
+        self.take(input);
+        self.introduce();
+        self.close_when_done();
+        self.exit_when_finished();
+        std::mem::take(&mut self.effects)
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Recovered(found) => self.recover(found),
+            Input::Connected(identity) => self.connected(identity),
+            Input::Disconnected => self.disconnected(),
+            Input::Behind(is_behind) => self.is_behind = is_behind,
+            Input::FromMaster(Frame::Message(message)) => self.asked(message),
+            Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
+            Input::Answered { sent } => self.master_answered(sent),
+            Input::Recorded { ticket, result } => self.recorded(ticket, result),
+            Input::UserFound { uid, result } => self.user_found(uid, result),
+            Input::ShepherdReady => self.shepherd_ready = true,
+            Input::ShepherdLost => self.shepherd_lost(),
+            Input::ShepherdFailed(reason) => self.failed = Some(reason),
+            Input::Started { handle, leader, connected } => self.started(handle, leader, connected),
+            Input::NotStarted { handle, code, reason } => self.launch_failed(handle, code, reason),
+            Input::Stopping { handle, why } => self.timer_stops(handle, why),
+            Input::Exited { handle, ended } => self.exited(handle, &ended),
+            Input::Emptied { handle, left } => self.emptied(handle, left),
+            Input::Reached { job } => self.reached(job),
+            Input::Swept { job, left } => self.swept_away(job, left),
+            Input::Output { stream, bytes } => self.output_read(stream, bytes),
+            Input::StdinTaken { job, count } => self.stdin_taken(job, count),
+            Input::Metered { at, reading } => self.metered(at, reading),
+            Input::Capped { generation, failed } => self.capped(generation, failed),
+            Input::CapsPutBack { complete } => self.caps_put_back(complete),
+            Input::Probed(report) => self.probed(report),
+            Input::Reconfigured(rhythm) => self.reconfigured(rhythm),
+            Input::Deadline => self.deadline_passed(),
+            Input::Terminate => self.terminate(),
+        }
+    }
+
+    fn disconnected(&mut self) {
+        self.link = None;
+        self.connected = false;
+        self.is_behind = false;
+        self.probing.iter_mut().for_each(Vec::clear);
+        self.caps.disconnected(self.now.since);
+    }
+
+    fn reconfigured(&mut self, rhythm: Rhythm) {
+        info!(reading_interval = ?rhythm.readings, meter_interval = ?rhythm.looks, "settings re-read");
+        if let Some(meter) = &mut self.meter {
+            meter.set_rhythm(self.now.since, rhythm);
+        }
+    }
+
+    /// When to come back with [`Input::Deadline`], as time since the daemon began.
+    pub fn deadline(&self) -> Option<Duration> {
+        let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
+        let closing = self.closing.as_ref().and_then(|closing| closing.until);
+        let work = self.work_due();
+        let due =
+            [reading, work, self.endings_due(), closing, self.caps.due(), self.introduction_due(), self.users_due()];
+        due.into_iter().flatten().min()
+    }
+
+    fn deadline_passed(&mut self) {
+        self.end_work();
+        self.tell_endings();
+        self.read_meter();
+        self.end_cap_lease();
+        self.users_late();
+    }
+
+    /// The master took the node: says again what may not have reached it.
+    fn registered(&mut self) {
+        let Some(link) = &mut self.link else { return };
+        link.registered = true;
+        let since = link.since;
+        self.master_answered(since);
+        self.caps.registered();
+        self.welcomed = true;
+        info!(node = self.spec.name, "registered with the master");
+        self.forget_foreign();
+        let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
+            State::Ended(end) => Some((job, attempt.number, end.clone())),
+            _ => None,
+        });
+        let ended: Vec<_> = ended.collect();
+        for (job, number, end) in ended {
+            self.send_end(job, number, end);
+        }
+        for io in self.streams.values_mut() {
+            io.rewind();
+            io.send(&mut self.effects);
+        }
+        self.send_reading();
+    }
+
+    fn is_registered(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.registered)
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// An order to `lshepherd` other than a launch.
+    fn order(&mut self, order: Order) {
+        self.effects.push(Effect::Order(order));
+    }
+
+    /// To the master, if it has taken the node. What cannot be sent now is said again after registering.
+    fn send(&mut self, message: NodeToMaster) {
+        if self.is_registered() {
+            self.effects.push(Effect::Send(message));
+        }
+    }
+
+    fn send_end(&mut self, job: JobId, attempt: Number, end: End) {
+        if self.is_foreign(job) {
+            // The next registration says it: the master has another job of this number.
+            return;
+        }
+        self.send(NodeToMaster::Ended { job, attempt, outcome: end.outcome, usage: end.usage });
+    }
+
+    /// For the model, which only needs differences: milliseconds since the daemon began.
+    fn model_time(&self) -> Time {
+        Time::from_unix_ms(i64::try_from(self.now.since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Tells the daemon to end, once.
+    fn exit_when_finished(&mut self) {
+        if self.exited || !self.is_finished() {
+            return;
+        }
+        self.exited = true;
+        let result = match (&self.failed, &self.refused) {
+            (Some(reason), _) => Err(reason.clone()),
+            (None, Some(reason)) => Err(format!("the master refuses this node: {reason}")),
+            (None, None) => Ok(()),
+        };
+        self.effects.push(Effect::Exit(result));
+    }
+}

@@ -1,0 +1,384 @@
+//! Jobs that start and end, and what is left after an end.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use limo_model::{Attempt as Number, JobId, Memory, Outcome, Power, Span, Usage};
+use limo_power::Attributed;
+use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
+use limo_shepherd::processes::Mark;
+use limo_shepherd::{Ended, Handle, Identity, Launch, Order, Why};
+use nix::libc;
+use tracing::{debug, error, info, warn};
+
+use super::Node;
+use super::lease::ms;
+use crate::attempt::{Attempt, Recording, Running, Stage, Starting, State, Swept, lost};
+use crate::exchange::{Connected, Effect, LaunchOrder, Ticket};
+use crate::records::{End, Record};
+use crate::users::{self, Known, PATIENCE_S, UserError};
+
+/// How long what a job left behind gets to be gone after KILL: only a process in an uninterruptible wait takes longer.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// How long entering a job's directory, opening its files and executing its program may take, in seconds.
+pub const LAUNCH_DEADLINE_S: u64 = 30;
+
+/// Messages that wait for a command to run; more are dropped.
+const DEFERRED: usize = 64;
+
+/// The reason of jobs whose `lshepherd` was killed.
+const SHEPHERD_KILLED: &str = "lshepherd, which ran the job on its node, was killed";
+
+/// A record that is being written, and whose attempt waits for it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writing {
+    job: JobId,
+    number: Number,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Intent,
+    Going,
+    End,
+    Forget,
+}
+
+impl Node {
+    /// Has a record written. What depends on it follows when it is durable.
+    pub(super) fn record(&mut self, record: Record) {
+        let kind = match &record {
+            Record::Intent(_) => Kind::Intent,
+            Record::Going { .. } => Kind::Going,
+            Record::End { .. } => Kind::End,
+            Record::Forget { .. } => Kind::Forget,
+        };
+        let (job, number) = record.key();
+        let ticket = self.next_ticket;
+        self.next_ticket = Ticket(ticket.0 + 1);
+        self.writing.insert(ticket, Writing { job, number, kind });
+        self.effect(Effect::Record { ticket, record });
+    }
+
+    pub(super) fn recorded(&mut self, ticket: Ticket, result: Result<(), String>) {
+        let Some(Writing { job, number, kind }) = self.writing.remove(&ticket) else {
+            return debug!(ticket = ticket.0, "a record that nobody waits for");
+        };
+        match kind {
+            Kind::Intent => self.intent_recorded(job, number, result),
+            Kind::Going => self.going_recorded(job, number, result),
+            Kind::End => self.end_recorded(job, number, result),
+            Kind::Forget => {
+                if let Err(error) = result {
+                    warn!(%job, attempt = %number, error, "the records of the job stay");
+                }
+            }
+        }
+    }
+
+    /// The master let a held attempt go.
+    pub(super) fn start(&mut self, exec: Box<DoExec>, expected: Power) {
+        let (job, number, uid) = (exec.job, exec.attempt, exec.launch.uid);
+        if !self.begin_lease(job, number, exec.lease) {
+            return;
+        }
+        let work = self.plan(&exec);
+        let terminal = exec.launch.terminal.is_some() && exec.launch.io == Io::Attached;
+        let Some(attempt) = self.attempts.find(job, number) else { return };
+        attempt.state = State::Starting(Box::new(Starting {
+            exec: Some(exec),
+            uid,
+            terminal,
+            expected,
+            work,
+            stage: Stage::Recording,
+            stopping: false,
+            deferred: Vec::new(),
+        }));
+        // From here on a daemon that comes after this one believes that the command has run.
+        self.record(Record::Going { job, attempt: number });
+    }
+
+    fn going_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
+        let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else { return };
+        if starting.stage != Stage::Recording {
+            return;
+        }
+        let uid = starting.uid;
+        if let Err(error) = result {
+            return self.not_started(job, number, 126, error);
+        }
+        match self.users.find(uid, self.now.since) {
+            Ok(Known::Here(identity)) => self.launch(job, number, identity),
+            Ok(Known::Awaited { begin }) => {
+                let by = self.now.since + Duration::from_secs(PATIENCE_S);
+                if let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) {
+                    starting.stage = Stage::LookingUp { by };
+                }
+                if begin {
+                    self.effect(Effect::LookUp { uid });
+                }
+            }
+            Err(error) => self.not_started(job, number, users::CODE, error.to_string()),
+        }
+    }
+
+    /// The jobs whose user is being looked up, with their users and until when.
+    fn awaiting_users(&self) -> impl Iterator<Item = (JobId, Number, u32, Duration)> {
+        self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
+            State::Starting(starting) => match starting.stage {
+                Stage::LookingUp { by } => Some((job, attempt.number, starting.uid, by)),
+                Stage::Recording | Stage::Ordered(_) => None,
+            },
+            _ => None,
+        })
+    }
+
+    pub(super) fn user_found(&mut self, uid: u32, result: Result<Identity, String>) {
+        self.users.found(uid, result.as_ref().ok(), self.now.since);
+        let waiting: Vec<_> = self.awaiting_users().filter(|(_, _, own, _)| *own == uid).collect();
+        for (job, number, ..) in waiting {
+            match &result {
+                Ok(identity) => self.launch(job, number, Some(identity.clone())),
+                Err(reason) => self.not_started(job, number, users::CODE, reason.clone()),
+            }
+        }
+    }
+
+    /// When the first look-up of a user takes too long.
+    pub(super) fn users_due(&self) -> Option<Duration> {
+        self.awaiting_users().map(|(.., by)| by).min()
+    }
+
+    /// Gives up the launches whose users are not found in time.
+    pub(super) fn users_late(&mut self) {
+        let now = self.now.since;
+        let late: Vec<_> = self.awaiting_users().filter(|(.., by)| *by <= now).collect();
+        for (job, number, uid, _) in late {
+            let error = UserError::Late { uid, limit_s: PATIENCE_S };
+            self.not_started(job, number, users::CODE, error.to_string());
+        }
+    }
+
+    /// Orders the launch.
+    fn launch(&mut self, job: JobId, number: Number, identity: Option<Identity>) {
+        let lease = self.leases.get(&job).map(|leased| leased.lease);
+        let lease = lease.and_then(|lease| self.lease_end(lease));
+        let handle = self.next_handle;
+        self.next_handle = Handle(handle.0 + 1);
+        let Some(Attempt { cookie, state: State::Starting(starting), .. }) = self.attempts.find(job, number) else {
+            return;
+        };
+        let Some(exec) = starting.exec.take() else { return };
+        starting.stage = Stage::Ordered(handle);
+        let launch = Launch {
+            handle,
+            time_limit: exec.time_limit.map(ms),
+            warning: exec.warning.map(|warning| (warning.signal, ms(warning.before))),
+            // The master counts on the grace of a lease, which none exceeds.
+            kill_grace: ms(exec.kill_grace),
+            lease,
+            launch_deadline: LAUNCH_DEADLINE_S * 1000,
+        };
+        let emulated_work = starting.work.as_ref().is_some_and(|plan| plan.work.is_some());
+        let order = LaunchOrder { launch, exec, cookie: cookie.clone(), identity, emulated_work };
+        self.effect(Effect::Launch(Box::new(order)));
+    }
+
+    /// Keeps a message until the command runs. Whether it does not run yet.
+    pub(super) fn deferred(&mut self, job: JobId, number: Number, message: MasterToNode) -> bool {
+        let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else {
+            return false;
+        };
+        if starting.deferred.len() < DEFERRED {
+            starting.deferred.push(message);
+        }
+        true
+    }
+
+    /// The job that `lshepherd` means.
+    fn job_of(&self, handle: Handle) -> Option<(JobId, Number)> {
+        let mut known = self.attempts.known.iter();
+        let found = known.find(|(_, attempt)| attempt.handle() == Some(handle));
+        if found.is_none() {
+            debug!(%handle, "an answer about a job that is gone");
+        }
+        found.map(|(&job, attempt)| (job, attempt.number))
+    }
+
+    pub(super) fn started(&mut self, handle: Handle, leader: i32, connected: Connected) {
+        let Some((job, number)) = self.job_of(handle) else { return };
+        let Some(attempt) = self.attempts.find(job, number) else { return };
+        let State::Starting(starting) = &mut attempt.state else { return };
+        info!(%job, attempt = %number, pid = leader, "job started");
+        let running = Running { handle, leader, uid: starting.uid, halted: false, terminal: starting.terminal };
+        let (work, deferred) = (starting.work.take(), std::mem::take(&mut starting.deferred));
+        let expected = starting.expected;
+        attempt.state = if starting.stopping { State::Stopping(running) } else { State::Running(running) };
+        self.connect_streams(job, connected);
+        if let Some(work) = work {
+            self.work_begins(job, work);
+        }
+        self.energy_begins(job, expected);
+        self.send(NodeToMaster::Started { job, attempt: number });
+        self.send_reading();
+        deferred.into_iter().for_each(|message| self.asked(message));
+    }
+
+    pub(super) fn launch_failed(&mut self, handle: Handle, code: u8, reason: String) {
+        let Some((job, number)) = self.job_of(handle) else { return };
+        let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else { return };
+        if starting.stopping {
+            return self.stopped_early(job, number);
+        }
+        self.not_started(job, number, code, reason);
+    }
+
+    fn not_started(&mut self, job: JobId, number: Number, code: u8, reason: String) {
+        warn!(%job, attempt = %number, code, reason, "job not started");
+        self.never_runs(job, number, Outcome::NotStarted { code, reason });
+    }
+
+    /// The job was stopped before its command ran.
+    pub(super) fn stopped_early(&mut self, job: JobId, number: Number) {
+        self.never_runs(job, number, Outcome::Signaled(libc::SIGTERM));
+    }
+
+    pub(super) fn never_runs(&mut self, job: JobId, number: Number, outcome: Outcome) {
+        if let Some(streams) = self.streams.get_mut(&job) {
+            streams.close();
+        }
+        self.send_output(job);
+        self.ended(job, number, End { outcome, usage: Usage::default() });
+    }
+
+    /// The attempt is over for good: its end is recorded, and then told.
+    pub(super) fn ended(&mut self, job: JobId, number: Number, end: End) {
+        let end = self.without_lease(job, number, end);
+        let end = End { outcome: end.outcome.clipped(), ..end };
+        let Some(attempt) = self.attempts.find(job, number) else { return };
+        let ran = matches!(attempt.state, State::Sweeping(_));
+        attempt.state = State::Recording(Recording { end: end.clone(), ran });
+        self.record(Record::End { job, attempt: number, end: Box::new(end) });
+    }
+
+    fn end_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
+        if let Err(error) = result {
+            // It is still told; only a daemon killed before that reaches the master would report it lost.
+            warn!(%job, attempt = %number, error, "the end of the job is not recorded");
+        }
+        let Some(attempt) = self.attempts.find(job, number) else { return };
+        let State::Recording(Recording { end, ran }) = &attempt.state else { return };
+        let (end, ran) = (end.clone(), *ran);
+        attempt.state = State::Ended(end.clone());
+        self.send_end(job, number, end);
+        self.tidy(job);
+        if ran {
+            self.send_reading();
+        }
+    }
+
+    /// A timer of `lshepherd` has begun to end a job.
+    pub(super) fn timer_stops(&mut self, handle: Handle, why: Why) {
+        let Some((job, _)) = self.job_of(handle) else { return };
+        self.lease_ends(job, why);
+        self.stopping(job, why);
+    }
+
+    pub(super) fn exited(&mut self, handle: Handle, ended: &Ended) {
+        let Some((job, _)) = self.job_of(handle) else { return };
+        self.lease_ends(job, ended.why);
+        let span = |ms: u64| Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX));
+        let elapsed = span(ended.elapsed);
+        self.energy_ends(job, Some(elapsed));
+        let energy = self.work_ends(job, Some(elapsed));
+        let usage = Usage {
+            elapsed,
+            user_cpu: span(ended.user_cpu),
+            system_cpu: span(ended.system_cpu),
+            max_rss: Memory::from_bytes(ended.max_rss),
+            energy,
+            confidence: energy.map_or(0, |_| 1_000),
+        };
+        let status = ExitStatus::from_raw(ended.status);
+        let outcome = match (status.code(), status.signal()) {
+            (Some(code), _) => Outcome::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, signal) => Outcome::Signaled(signal.unwrap_or(libc::SIGKILL)),
+        };
+        let outcome = if ended.why == Why::Limit { outcome.at_limit() } else { outcome };
+        info!(%job, ?outcome, elapsed = %usage.elapsed, "job ended");
+        self.end_streams(job);
+        let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
+        attempt.state = State::Sweeping(Swept { end: End { outcome, usage }, handle: Some(handle) });
+    }
+
+    pub(super) fn emptied(&mut self, handle: Handle, left: u32) {
+        let Some((job, _)) = self.job_of(handle) else { return };
+        if left > 0 {
+            error!(%job, left, "processes of the job cannot be killed");
+        }
+        self.swept(job);
+    }
+
+    /// What no `lshepherd` had was killed.
+    pub(super) fn swept_away(&mut self, job: JobId, left: usize) {
+        if left > 0 {
+            error!(%job, left, "processes of the job cannot be killed");
+        }
+        self.cleared(job);
+        self.swept(job);
+    }
+
+    pub(super) fn swept(&mut self, job: JobId) {
+        let Some(Attempt { number, state: State::Sweeping(swept), .. }) = self.attempts.known.get(&job) else { return };
+        let (number, mut end) = (*number, swept.end.clone());
+        if self.awaits_look(job, end.usage.elapsed) {
+            return;
+        }
+        if let Some(Attributed { energy, confidence }) = self.energy_used(job) {
+            (end.usage.energy, end.usage.confidence) = (Some(energy), confidence);
+        }
+        self.ended(job, number, end);
+    }
+
+    /// `lshepherd` was killed: nothing of its jobs may be left, and nobody knows how they would have ended.
+    pub(super) fn shepherd_lost(&mut self) {
+        error!("lshepherd was killed; the jobs of this node are lost");
+        let mut sweeps = Vec::new();
+        for (&job, attempt) in self.attempts.known.iter_mut().filter(|(_, attempt)| attempt.handle().is_some()) {
+            let uid = match &attempt.state {
+                State::Starting(starting) => starting.uid,
+                _ => attempt.running().map_or(0, |running| running.uid),
+            };
+            sweeps.push((job, Mark { cookie: attempt.cookie.clone(), uid }));
+            attempt.state = match &attempt.state {
+                State::Sweeping(swept) => State::Sweeping(Swept { handle: None, ..swept.clone() }),
+                _ => State::Sweeping(Swept { end: lost(SHEPHERD_KILLED), handle: None }),
+            };
+        }
+        self.effect(Effect::KillOrphans);
+        for (job, mark) in sweeps {
+            self.energy_ends(job, None);
+            self.work_ends(job, None);
+            self.end_streams(job);
+            if let Some(streams) = self.streams.get_mut(&job) {
+                // Those of a command that never ran end here.
+                streams.close_unused();
+            }
+            self.effect(Effect::Sweep { job, mark, patience: SWEEP });
+        }
+        if std::mem::take(&mut self.shepherd_ready) {
+            self.effect(Effect::RestartShepherd);
+        } else {
+            self.failed = Some("lshepherd ends as soon as it is started".to_owned());
+        }
+    }
+
+    /// Sends a signal to the job's process group.
+    pub(super) fn signal_group(&mut self, running: &Running, signal: i32) {
+        self.order(Order::Signal { handle: running.handle, signal });
+    }
+}

@@ -1,0 +1,73 @@
+//! The attempts of an earlier daemon, from its records. What still runs of them is killed before the node registers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use limo_model::{Attempt as Number, JobId};
+use limo_shepherd::processes::Mark;
+use tracing::{info, warn};
+
+use super::Node;
+use crate::attempt::{Attempt, Recovered, State, Swept, lost, recovered};
+use crate::exchange::Effect;
+use crate::records::{Found, Intent};
+
+/// How long processes that a killed daemon left behind get to be gone.
+const LEFTOVERS: Duration = Duration::from_secs(2);
+
+/// A file that came with a job, to be removed after its processes are gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Leftover {
+    cookie: String,
+    uid: u32,
+}
+
+impl Node {
+    /// Takes up what an earlier daemon left, and has what still runs of it killed. Usually its `lshepherd` has done so.
+    pub(super) fn recover(&mut self, found: BTreeMap<(JobId, Number), Found>) {
+        let mut without_trace = Vec::new();
+        for ((job, number), found) in found {
+            let cookie = found.intent.as_ref().map(|intent| intent.cookie.clone()).unwrap_or_default();
+            let journal = found.intent.as_ref().map(|intent| intent.exec.journal).unwrap_or_default();
+            let state = match (recovered(&found, &self.boot), found.intent) {
+                (Recovered::Ended(end), _) => State::Ended(end),
+                (Recovered::Held, Some(intent)) => {
+                    self.expect_streams(&intent.exec);
+                    State::Held(Box::new(intent.exec))
+                }
+                // Without a readable intent it is lost.
+                (Recovered::Held, None) => continue,
+                (Recovered::Lost { reason }, intent) => {
+                    warn!(%job, attempt = %number, reason, "the job is lost");
+                    let end = lost(reason);
+                    match intent {
+                        Some(intent) => self.clear_away(&intent),
+                        None => without_trace.push((job, number, end.clone())),
+                    }
+                    State::Sweeping(Swept { end, handle: None })
+                }
+            };
+            info!(%job, attempt = %number, "the job is known from before");
+            self.attempts.known.insert(job, Attempt { journal, number, cookie, state });
+        }
+        // Nobody knows what to look for.
+        for (job, number, end) in without_trace {
+            self.ended(job, number, end);
+        }
+    }
+
+    /// Has what a killed daemon left of a job killed and removed. Its end follows.
+    fn clear_away(&mut self, Intent { exec, cookie, .. }: &Intent) {
+        let (job, uid) = (exec.job, exec.launch.uid);
+        let leftover = exec.launch.carried.is_some().then(|| Leftover { cookie: cookie.clone(), uid });
+        self.clearing.insert(job, leftover);
+        self.effect(Effect::Sweep { job, mark: Mark { cookie: cookie.clone(), uid }, patience: LEFTOVERS });
+    }
+
+    /// Nothing runs any more of a job of an earlier daemon.
+    pub(super) fn cleared(&mut self, job: JobId) {
+        if let Some(Some(Leftover { cookie, uid })) = self.clearing.remove(&job) {
+            self.effect(Effect::RemoveCarried { cookie, uid });
+        }
+    }
+}
