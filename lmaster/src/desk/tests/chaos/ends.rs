@@ -12,6 +12,9 @@ impl World {
         for peer in std::mem::take(&mut self.dead) {
             self.bench.input(Input::Gone(peer));
         }
+        for host in &mut self.hosts {
+            (host.is_stuck, host.doomed) = (false, None);
+        }
         for turn in 0..2_000 {
             if self.busy && turn % 20 == 0 {
                 self.clear_the_way();
@@ -35,14 +38,14 @@ impl World {
             }
         }
         let jobs: Vec<_> = self.bench.desk.core.jobs().map(|(id, job)| (id, &job.phase)).collect();
-        let records: Vec<_> = self.nodes.iter().map(|node| (&node.name, node.link, &node.records)).collect();
+        let records: Vec<_> = self.hosts.iter().map(|host| (&host.name, host.link, &host.records)).collect();
         let Desk { gathered, awaited, .. } = &self.bench.desk;
         panic!("it does not come to an end: {jobs:?}\n{records:?}\n{gathered:?} {awaited:?}");
     }
 
     fn is_over(&self) -> bool {
         let Bench { desk, disk, answers, committing, .. } = &self.bench;
-        let quiet = self.nodes.iter().all(|node| node.records.is_empty() && node.link.is_some());
+        let quiet = self.hosts.iter().all(|host| host.records.is_empty() && host.link.is_some());
         let all = self.accepted.iter().all(|job| disk.finished.contains_key(job)) && disk.live.is_empty();
         let told = desk.is_quiet() && desk.commits.trouble.is_none() && answers.is_empty() && committing.is_empty();
         quiet && all && told && desk.core.jobs().next().is_none() && desk.connected.len() == NODES
@@ -125,7 +128,7 @@ impl World {
         let starts = self.starts.get(&job);
         match end {
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => {
-                assert!(self.rebooted, "job {job} was lost without need");
+                assert!(self.rebooted || self.cut_down.contains(&job), "job {job} was lost without need");
             }
             JobEnd::Ran { outcome: Outcome::NodeFailed { .. }, .. } => {
                 assert!(self.lost || self.rebooted, "job {job} failed without need");

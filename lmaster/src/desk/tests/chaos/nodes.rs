@@ -1,30 +1,16 @@
-//! The nodes of a world: what they do with what they are told, which of it they never hear, and what they say twice, late or
-//! without reason.
+//! The nodes of a world and their connections: what they hear, what they say, which of it is lost, and what they say without
+//! reason. What a node decides is the step of `limo-node`; `host` has the machine around it.
 
 use limo_model::JobEnd;
-use limo_proto::AttemptState;
+use limo_node::Input as Happened;
+use limo_proto::{AttemptState, Identity};
+use limo_shepherd::Why;
 
+use super::host::{Host, Key, node_moment};
 use super::*;
 
-/// A node as far as the master can tell: records on its disk, and a connection.
-pub struct SimNode {
-    pub name: String,
-    boot: u32,
-    pub records: BTreeMap<(JobId, Attempt), AttemptState>,
-    pub link: Option<PeerId>,
-    /// Since when the master does not answer it.
-    silent_since: Option<Time>,
-    /// The leases of attempts that have one.
-    leases: BTreeMap<(JobId, Attempt), Span>,
-    /// The newest attempt of each job that it has had and forgotten, until it is rebooted.
-    gone: BTreeMap<JobId, Attempt>,
-    out: VecDeque<NodeToMaster>,
-    /// What of it has reached the master.
-    said: Vec<NodeToMaster>,
-}
-
 /// Which attempt of which job a message is about.
-fn about(message: &NodeToMaster) -> Option<(JobId, Attempt)> {
+fn about(message: &NodeToMaster) -> Option<Key> {
     match message {
         NodeToMaster::JobAck { job, attempt }
         | NodeToMaster::JobRefused { job, attempt, .. }
@@ -35,76 +21,97 @@ fn about(message: &NodeToMaster) -> Option<(JobId, Attempt)> {
     }
 }
 
-impl SimNode {
-    pub fn new(index: usize) -> Self {
-        let (records, gone, out) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
-        let (silent_since, leases) = (None, BTreeMap::new());
-        let name = format!("n{index}");
-        Self { name, boot: 0, records, link: None, silent_since, leases, gone, out, said: Vec::new() }
-    }
-
-    /// Its connection is no more, and what was under way on it is gone.
-    pub fn hang_up(&mut self, now: Time) -> Option<PeerId> {
-        self.silent_since.get_or_insert(now);
-        self.out.clear();
-        self.link.take()
-    }
-
-    fn forget(&mut self, (job, attempt): (JobId, Attempt)) -> Option<AttemptState> {
-        let record = self.records.remove(&(job, attempt))?;
-        self.leases.remove(&(job, attempt));
-        let gone = self.gone.entry(job).or_insert(attempt);
-        *gone = attempt.max(*gone);
-        Some(record)
-    }
-
-    fn drop_held(&mut self, key: (JobId, Attempt)) {
-        if self.records.get(&key) == Some(&AttemptState::Held) {
-            self.forget(key);
-        }
-    }
-
-    fn end(&mut self, (job, attempt): (JobId, Attempt), outcome: Outcome) {
-        let usage = Usage::default();
-        let state = AttemptState::Ended { outcome: outcome.clone(), usage };
-        self.records.insert((job, attempt), state);
-        self.out.push_back(NodeToMaster::Ended { job, attempt, outcome, usage });
-    }
+/// Whether an outcome is that of a process.
+fn is_of_process(outcome: &Outcome) -> bool {
+    let node = matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. } | Outcome::NotStarted { .. });
+    !node
 }
 
 impl World {
     pub fn connect(&mut self, node: usize) {
-        if self.nodes[node].link.is_some() {
+        if self.hosts[node].link.is_some() {
             return;
         }
         let peer = self.bench.peer();
         self.bench.input(Input::NodeConnected(peer));
-        let node = &mut self.nodes[node];
-        node.link = Some(peer);
-        let report = |((job, attempt), state): (&(JobId, Attempt), &AttemptState)| AttemptReport {
-            journal: Default::default(),
-            job: *job,
-            attempt: *attempt,
-            state: state.clone(),
-            stdin_offset: 0,
-            kept: Default::default(),
-        };
-        let attempts = node.records.iter().map(report).collect();
-        let slave = slave(&node.name, &node.boot.to_string(), attempts);
-        node.out = slave.into_messages().into();
+        self.hosts[node].link = Some(peer);
+        let (journal, epoch) = (self.bench.disk.journal, limo_model::Epoch(self.bench.disk.generation));
+        self.happens(node, Happened::Connected(Identity { journal, epoch }));
+    }
+
+    /// The connection of a node is no more, and what was under way on it is gone.
+    pub fn hang_up(&mut self, node: usize) -> Option<PeerId> {
+        let host = &mut self.hosts[node];
+        let peer = host.link.take()?;
+        host.silent_since.get_or_insert(self.bench.now);
+        host.out.clear();
+        (host.introduced, host.is_stuck) = (false, false);
+        self.happens(node, Happened::Disconnected);
+        Some(peer)
+    }
+
+    /// A node says something: nothing that is not on its disk.
+    pub fn says(&mut self, node: usize, message: NodeToMaster) {
+        let Host { name, records, capped, .. } = &self.hosts[node];
+        match &message {
+            NodeToMaster::JobAck { job, attempt } => {
+                let is_kept = records.get(&(*job, *attempt)).is_some_and(|found| found.intent.is_some());
+                assert!(is_kept, "{name} acknowledges attempt {attempt} of job {job} before it is recorded");
+            }
+            NodeToMaster::Capped { generation, .. } => {
+                assert_eq!(*capped, Some(*generation), "{name} confirms caps that are not set");
+            }
+            NodeToMaster::Ended { job, attempt, outcome, .. } => self.tells(node, (*job, *attempt), outcome),
+            NodeToMaster::Attempts(reports) => {
+                let journal = self.bench.disk.journal;
+                for report in reports.iter().filter(|report| journal.owns(report.journal)) {
+                    if let AttemptState::Ended { outcome, .. } = &report.state {
+                        self.tells(node, (report.job, report.attempt), outcome);
+                    }
+                }
+            }
+            _ => {}
+        }
+        let host = &mut self.hosts[node];
+        if host.link.is_some() {
+            host.out.push_back(message);
+        }
+    }
+
+    /// A node tells how an attempt ended: as its process did, and as its records say.
+    fn tells(&mut self, node: usize, key: Key, outcome: &Outcome) {
+        let (job, attempt) = key;
+        let Host { name, records, .. } = &self.hosts[node];
+        if matches!(outcome, Outcome::Lost { reason } if reason == "the node does not know the job") {
+            return;
+        }
+        let recorded = records.get(&key).and_then(|found| found.end.as_ref()).map(|end| &end.outcome);
+        assert!(recorded == Some(outcome), "{name} tells {outcome:?} of job {job}, recorded: {recorded:?}");
+        let exit = self.exits.get(&(job, attempt, name.clone())).filter(|_| is_of_process(outcome));
+        assert!(exit.is_none_or(|exit| exit == outcome), "{name} tells {outcome:?} of job {job}, which ended {exit:?}");
+        self.lost |= matches!(outcome, Outcome::NodeFailed { .. });
+        if matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. }) {
+            self.failed.insert(job);
+        }
+        if *outcome != Outcome::Exited(0) {
+            self.spoiled.insert(job);
+        }
+        self.told.entry(key).or_default().push(outcome.clone().split_limit().0);
     }
 
     /// A message from a node reaches the master.
     pub fn hear(&mut self, node: usize) {
-        let node = &mut self.nodes[node];
-        let Some(peer) = node.link else { return };
-        let Some(message) = node.out.pop_front() else { return };
+        self.settle(node);
+        let host = &mut self.hosts[node];
+        let Some(peer) = host.link else { return };
+        let Some(message) = host.out.pop_front() else { return };
         if about(&message).is_some() {
-            node.said.push(message.clone());
+            host.said.push(message.clone());
         }
         // A registration arrives whole, so that the worlds are about what follows it.
         let registers = matches!(message, NodeToMaster::NewSlave(_));
-        let rest = if registers { std::mem::take(&mut node.out) } else { VecDeque::new() };
+        host.introduced |= registers;
+        let rest = if registers { std::mem::take(&mut host.out) } else { VecDeque::new() };
         if let NodeToMaster::JobAck { job, attempt } = message {
             self.acknowledges(peer, (job, attempt));
         }
@@ -114,7 +121,7 @@ impl World {
         }
     }
 
-    fn acknowledges(&mut self, peer: PeerId, (job, attempt): (JobId, Attempt)) {
+    fn acknowledges(&mut self, peer: PeerId, (job, attempt): Key) {
         let desk = &self.bench.desk;
         let asked = desk.awaited.get(&job).filter(|asked| asked.attempt == attempt);
         if !asked.is_some_and(|asked| asked.peers.values().any(|asked| *asked == peer)) {
@@ -131,48 +138,44 @@ impl World {
 
     /// A message from the master reaches a node.
     pub fn deliver(&mut self, node: usize) {
-        let Some(peer) = self.nodes[node].link else { return };
+        let Some(peer) = self.hosts[node].link else { return };
         let Some(index) = self.bench.to_nodes.iter().position(|(to, _)| *to == peer) else { return };
         let (_, message) = self.bench.to_nodes.remove(index);
-        match message {
-            MasterToNode::Registered => self.nodes[node].silent_since = None,
-            MasterToNode::DoExec(exec) => {
-                let key = (exec.job, exec.attempt);
-                self.nodes[node].leases.extend(exec.lease.map(|lease| (key, lease.span)));
-                self.assigned(node, key);
-            }
-            MasterToNode::Go { job, attempt, .. } => self.go(node, (job, attempt)),
-            MasterToNode::Drop { job, attempt } => self.nodes[node].drop_held((job, attempt)),
-            MasterToNode::EndedAck { job, attempt } => {
-                let record = self.nodes[node].forget((job, attempt));
-                let is_over = record.as_ref().is_none_or(|state| matches!(state, AttemptState::Ended { .. }));
-                assert!(is_over, "the end of attempt {attempt} of job {job} is acknowledged: {record:?}");
-            }
-            MasterToNode::Stop { job, attempt, .. } => self.stop(node, (job, attempt)),
-            MasterToNode::Suspend { job, attempt } => self.pause(node, (job, attempt), true),
-            MasterToNode::Resume { job, attempt } => self.pause(node, (job, attempt), false),
-            MasterToNode::Caps { generation, .. } => {
-                let failed = if self.rarely(4) { vec![(0, "no such file".into())] } else { Vec::new() };
-                let failed = limo_proto::List::clipped(failed);
-                self.seen.saw("capped");
-                self.nodes[node].out.push_back(NodeToMaster::Capped { generation, failed });
-            }
-            MasterToNode::Refused { reason } => panic!("{reason}"),
-            _ => {}
-        }
+        self.ordered_by_master(node, &message);
+        self.happens(node, Happened::FromMaster(Frame::Message(message)));
     }
 
-    fn assigned(&mut self, node: usize, (job, attempt): (JobId, Attempt)) {
-        self.at_a_time(job);
-        if self.rarely(16) {
-            self.seen.saw("refused by a node");
-            let reason = "no room".into();
-            self.nodes[node].out.push_back(NodeToMaster::JobRefused { job, attempt, reason });
-        } else if self.rarely(16) {
-            self.seen.saw("never acknowledged");
-        } else {
-            self.nodes[node].records.insert((job, attempt), AttemptState::Held);
-            self.nodes[node].out.push_back(NodeToMaster::JobAck { job, attempt });
+    /// What the master may ask, and what the world remembers of it.
+    fn ordered_by_master(&mut self, node: usize, message: &MasterToNode) {
+        match message {
+            MasterToNode::Registered => self.hosts[node].silent_since = None,
+            MasterToNode::DoExec(exec) => {
+                self.at_a_time(exec.job);
+                let key = (exec.job, exec.attempt);
+                let host = &mut self.hosts[node];
+                host.leases.extend(exec.lease.map(|lease| (key, lease.span)));
+                host.limits.extend(exec.time_limit.map(|limit| (key, limit)));
+            }
+            MasterToNode::Extend { job, attempt, limit } => {
+                let known = self.hosts[node].limits.get_mut(&(*job, *attempt));
+                known.into_iter().for_each(|known| *known = *limit);
+            }
+            MasterToNode::EndedAck { job, attempt } => {
+                let record = self.hosts[node].records.get(&(*job, *attempt));
+                let is_over = record.is_none_or(|found| found.end.is_some());
+                assert!(is_over, "the end of attempt {attempt} of job {job} is acknowledged: {record:?}");
+            }
+            MasterToNode::Stop { job, attempt, .. } => {
+                let record = self.hosts[node].records.get(&(*job, *attempt));
+                let is_open = record.is_some_and(|found| found.end.is_none());
+                let is_wanted = is_open && !self.may_be_stopped(*job);
+                assert!(!is_wanted, "nobody wants attempt {attempt} of job {job} to stop");
+            }
+            MasterToNode::Suspend { .. } => self.seen.saw("suspended"),
+            MasterToNode::Resume { .. } => self.seen.saw("resumed"),
+            MasterToNode::Caps { .. } => self.seen.saw("capped"),
+            MasterToNode::Refused { reason } => panic!("{reason}"),
+            _ => {}
         }
     }
 
@@ -186,78 +189,29 @@ impl World {
         assert!(active <= limit.get() as usize, "{active} tasks of array {own} at a time, {limit} are allowed");
     }
 
-    fn go(&mut self, node: usize, (job, attempt): (JobId, Attempt)) {
-        if self.nodes[node].records.get(&(job, attempt)) != Some(&AttemptState::Held) {
-            return;
-        }
-        let other = |((other, number), state): (&(JobId, Attempt), &AttemptState)| {
-            *other == job && *number != attempt && *state == AttemptState::Running
-        };
-        let runs = self.nodes.iter().find(|node| node.records.iter().any(other));
-        assert!(runs.is_none(), "attempt {attempt} of job {job} is let go while another one runs");
-        if self.rarely(24) {
-            self.seen.saw("not started");
-            let outcome = Outcome::NotStarted { code: 127, reason: "not found".into() };
-            return self.ends(node, (job, attempt), outcome);
-        }
-        let node = &mut self.nodes[node];
-        node.records.insert((job, attempt), AttemptState::Running);
-        *self.starts.entry(job).or_default().entry((attempt, node.name.clone())).or_default() += 1;
-        node.out.push_back(NodeToMaster::Started { job, attempt });
-    }
-
-    fn stop(&mut self, node: usize, (job, attempt): (JobId, Attempt)) {
-        let held = match self.nodes[node].records.get(&(job, attempt)) {
-            None => return self.not_here(node, (job, attempt)),
-            Some(AttemptState::Ended { .. }) => return,
-            Some(state) => *state == AttemptState::Held,
-        };
-        assert!(self.may_be_stopped(job), "nobody wants attempt {attempt} of job {job} to stop");
-        // One that runs may take its time.
-        if held || self.dice.roll(2) == 0 {
-            self.ends(node, (job, attempt), Outcome::Signaled(15));
-        }
-    }
-
-    /// The master believes in an attempt that a node never had: as far as the node knows it may have run.
-    fn not_here(&mut self, node: usize, (job, attempt): (JobId, Attempt)) {
-        let node = &mut self.nodes[node];
-        let is_known = node.records.keys().any(|(known, _)| *known == job);
-        if !is_known && node.gone.get(&job).is_none_or(|gone| attempt > *gone) {
-            let (outcome, usage) = (Outcome::Lost { reason: "not known here".into() }, Usage::default());
-            node.out.push_back(NodeToMaster::Ended { job, attempt, outcome, usage });
-        }
-    }
-
-    fn pause(&mut self, node: usize, (job, attempt): (JobId, Attempt), paused: bool) {
-        self.seen.saw(if paused { "suspended" } else { "resumed" });
-        let node = &mut self.nodes[node];
-        if node.records.get(&(job, attempt)) == Some(&AttemptState::Running) {
-            node.out.push_back(NodeToMaster::Paused { job, attempt, paused });
-        }
-    }
-
-    fn ends(&mut self, node: usize, (job, attempt): (JobId, Attempt), outcome: Outcome) {
-        if outcome != Outcome::Exited(0) {
-            self.spoiled.insert(job);
-        }
-        self.told.entry((job, attempt)).or_default().push(outcome.clone());
-        self.nodes[node].end((job, attempt), outcome);
-    }
-
+    /// A command ends by itself. In the end none does that the master wants to stop and has not told so: it waits for that.
     pub fn finish_one(&mut self, node: usize) {
-        let records = &self.nodes[node].records;
-        let running = records.iter().find(|(_, state)| **state == AttemptState::Running).map(|(key, _)| *key);
-        if let Some(key) = running {
+        self.settle(node);
+        let core = &self.bench.desk.core;
+        let is_unwanted = |job: JobId| {
+            let stop = core.job(job).and_then(|job| job.assignment()?.stop.as_ref());
+            stop.is_some_and(|(_, told)| *told)
+        };
+        let mut running = self.hosts[node].processes.iter();
+        let found = running.find(|(_, process)| {
+            let waits = self.healed && !process.is_told_to_stop && is_unwanted(process.key.0);
+            !process.is_frozen && !waits
+        });
+        if let Some(handle) = found.map(|(handle, _)| *handle) {
             let code = if self.rarely(4) { 3 } else { 0 };
-            self.ends(node, key, Outcome::Exited(code));
+            self.ends(node, handle, code << 8, Why::OfItself);
         }
     }
 
     /// A node says again what it said once, or what another one said, or something of a job that never was.
     pub fn babble(&mut self, node: usize) {
         let whose = if self.wide { node } else { self.dice.roll(NODES) };
-        let message = match (self.nodes[whose].said.len(), self.dice.roll(8)) {
+        let message = match (self.hosts[whose].said.len(), self.dice.roll(8)) {
             (_, 0 | 2) | (0, _) => {
                 // Of an attempt that never was, of a job that never was or of any other.
                 let job = if self.dice.roll(2) == 0 { JobId(5_000) } else { self.some_job() };
@@ -272,19 +226,38 @@ impl World {
             (_, 1) => {
                 NodeToMaster::Capped { generation: self.dice.roll(5) as u64, failed: limo_proto::List::default() }
             }
-            (len, _) => self.nodes[whose].said[self.dice.roll(len)].clone(),
+            (len, _) => self.hosts[whose].said[self.dice.roll(len)].clone(),
         };
-        let node = &mut self.nodes[node];
-        if node.link.is_some() && !node.out.iter().any(|own| matches!(own, NodeToMaster::RegisterEnd { .. })) {
+        let host = &mut self.hosts[node];
+        if host.introduced {
             self.seen.saw("said without reason");
-            node.out.push_back(message);
+            host.out.push_back(message);
         }
     }
 
     /// A connection breaks; both sides notice, what was under way is gone.
     pub fn cut(&mut self, node: usize) {
-        if let Some(peer) = self.nodes[node].hang_up(self.bench.now) {
+        if let Some(peer) = self.hang_up(node) {
             self.bench.input(Input::Gone(peer));
+        }
+    }
+
+    /// The connection of a node ends with its daemon, which the master may notice late. What was sent may arrive.
+    pub fn part(&mut self, node: usize) {
+        for _ in 0..self.dice.roll(4) {
+            let host = &mut self.hosts[node];
+            let Some((peer, message)) = host.link.zip(host.out.pop_front()) else { break };
+            self.bench.report(peer, message);
+        }
+        let host = &mut self.hosts[node];
+        host.silent_since.get_or_insert(self.bench.now);
+        host.out.clear();
+        host.introduced = false;
+        let Some(peer) = host.link.take() else { return };
+        if self.dice.roll(2) == 0 {
+            self.bench.input(Input::Gone(peer));
+        } else {
+            self.dead.push(peer);
         }
     }
 
@@ -300,52 +273,48 @@ impl World {
     pub fn reboot(&mut self, node: usize) {
         self.rebooted = true;
         // What of it the node never reports may run elsewhere when its lease is over.
-        self.failed.extend(self.nodes[node].leases.keys().map(|(job, _)| *job));
-        let node_at = &mut self.nodes[node];
-        node_at.boot += 1;
-        node_at.gone.clear();
-        // Nothing was flushed to its disk.
-        node_at.records.retain(|_, _| self.dice.roll(2) == 0);
-        let lost =
-            || AttemptState::Ended { outcome: Outcome::Lost { reason: "reboot".into() }, usage: Usage::default() };
-        for state in node_at.records.values_mut().filter(|state| !matches!(state, AttemptState::Ended { .. })) {
-            *state = lost();
-        }
-        if self.dice.roll(2) == 0 {
-            self.cut(node);
-            if self.dice.roll(2) == 0 {
-                self.declared_dead(node);
-            }
-        } else {
-            // The master has not noticed yet.
-            self.dead.extend(self.nodes[node].hang_up(self.bench.now));
+        self.failed.extend(self.hosts[node].leases.keys().map(|(job, _)| *job));
+        self.lose_power(node);
+        if self.dice.roll(4) == 0 {
+            self.declared_dead(node);
         }
     }
 
     /// An operator has seen that a node was restarted.
     fn declared_dead(&mut self, node: usize) {
-        let name = self.nodes[node].name.clone();
+        let name = self.hosts[node].name.clone();
         let core = &self.bench.desk.core;
         let jobs = core.node_named(&name).map(|node| core.jobs_on(node.id())).unwrap_or_default();
         self.failed.extend(jobs);
         self.operator(Change::NodesLost(vec![name]));
     }
 
-    /// Nodes that the master has not answered for so long end what may run elsewhere from then on.
-    pub fn leases_end(&mut self) {
-        for node in 0..NODES {
-            let Some(since) = self.nodes[node].silent_since else { continue };
-            let silent = self.bench.now - since;
+    /// Time has passed on a node: its master has answered it if it is there, and what is due happens.
+    pub fn time_passes(&mut self, node: usize, span: Span) {
+        let now = self.bench.now;
+        let host = &self.hosts[node];
+        let silent = host.silent_since.map(|since| now - since);
+        if host.link.is_some() && silent.is_none() {
+            self.happens(node, Happened::Answered { sent: node_moment(now).since });
+        }
+        // What the node never hears of may run elsewhere when its lease is over. So may one that is over: its end may be
+        // heard too late.
+        if let Some(silent) = silent {
             self.lost |= silent >= LEASE;
-            let SimNode { records, leases, .. } = &self.nodes[node];
-            let is_over = |key: &(JobId, Attempt)| leases.get(key).is_some_and(|lease| silent >= *lease);
-            // Also one that is over: its end may be heard too late.
-            self.failed.extend(leases.iter().filter(|(_, lease)| silent >= **lease).map(|((job, _), _)| *job));
-            let running = records.iter().filter(|(_, state)| **state == AttemptState::Running).map(|(key, _)| *key);
-            for key in running.filter(is_over).collect::<Vec<_>>() {
-                self.seen.saw("a lease ended");
-                self.ends(node, key, Outcome::NodeFailed { reason: "no answer".into() });
-            }
+            let leases = self.hosts[node].leases.iter();
+            self.failed.extend(leases.filter(|(_, lease)| silent >= **lease).map(|((job, _), _)| *job));
+        }
+        self.timers(node, span);
+        if self.hosts[node].due().is_some_and(|due| due <= node_moment(now).since) {
+            self.happens(node, Happened::Deadline);
+        }
+        let host = &self.hosts[node];
+        for process in host.processes.values() {
+            let (job, _) = process.key;
+            let limit = host.limits.get(&process.key);
+            assert!(limit.is_none_or(|limit| process.ran < *limit), "job {job} outlives its time limit: {process:?}");
+            let is_over = host.leases.get(&process.key).is_some_and(|lease| silent.is_some_and(|s| s >= *lease));
+            assert!(!is_over, "job {job} outlives its lease: {process:?}");
         }
     }
 

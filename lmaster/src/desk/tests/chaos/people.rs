@@ -50,7 +50,8 @@ impl World {
         (request.may_requeue, request.may_suspend) = (self.dice.roll(2) == 0, self.dice.roll(2) == 0);
         request.exclusive = self.dice.roll(8) == 0;
         request.priority = if self.dice.roll(4) == 0 { -(self.dice.roll(4) as i32) } else { 0 };
-        request.time_limit = (self.dice.roll(12) == 0).then_some(Span::from_secs(20));
+        request.time_limit =
+            (self.dice.roll(12) == 0).then_some([Span::from_secs(2), Span::from_secs(20)][self.dice.roll(2)]);
         request.immediate = self.dice.roll(16) == 0 && exec.launch.array.is_none() && request.conditions.is_none();
         if self.dice.roll(12) == 0 {
             let when_used = [WhenUsed::Stop, WhenUsed::Warn][self.dice.roll(2)];
