@@ -26,6 +26,8 @@ pub(crate) struct Class {
     pub asleep: Bits,
     /// On their way to sleep or to wake: jobs can be put on them soon.
     pub switching: Bits,
+    /// Nodes that take no new jobs: drained, away, or suspect.
+    pub closed: Bits,
     /// How long its nodes need to wake, where all of them need the same.
     wake: Option<Span>,
     /// Goes up whenever something of it is taken or given.
@@ -99,6 +101,7 @@ impl Classes {
             }
             class.asleep.remove(old.position);
             class.switching.remove(old.position);
+            class.closed.remove(old.position);
             class.version += 1;
         }
         let index = self.all.iter().position(|class| class.holds(node)).unwrap_or_else(|| {
@@ -111,6 +114,7 @@ impl Classes {
                 levels: node.spec.units.iter().map(|unit| Levels::new(unit.cores)).collect(),
                 asleep: Bits::new(0),
                 switching: Bits::new(0),
+                closed: Bits::new(0),
                 wake: Some(wake(node)),
                 version: 0,
             });
@@ -125,6 +129,7 @@ impl Classes {
         }
         class.asleep.grow(position + 1);
         class.switching.grow(position + 1);
+        class.closed.grow(position + 1);
         let place = Place { class: index as u32, position };
         match self.places.get_mut(node.id.0 as usize) {
             Some(old) => *old = place,
@@ -148,9 +153,15 @@ impl Classes {
             true => into(class).insert(position),
             false => into(class).remove(position),
         };
+        put(|class| &mut class.closed, !is_available);
         put(|class| &mut class.asleep, is_available && node.sleep == Sleep::Asleep);
         put(|class| &mut class.switching, is_available && matches!(node.sleep, Sleep::GoingDown | Sleep::Waking));
         class.version += 1;
+    }
+
+    /// Whether all nodes of a class take jobs.
+    pub fn is_open(&self, class: usize) -> bool {
+        self.all[class].closed.count() == 0
     }
 
     /// The positions of a part's nodes, run by run. Neighbours of one class in order of registration are one run.

@@ -76,6 +76,7 @@ impl Classes {
                 && kept.levels.iter().map(Levels::positions).eq(found.levels.iter().map(Levels::positions))
                 && kept.asleep.iter().eq(found.asleep.iter())
                 && kept.switching.iter().eq(found.switching.iter())
+                && kept.closed.iter().eq(found.closed.iter())
         };
         self.all().len() == found.all().len() && self.all().iter().zip(found.all()).all(same)
     }

@@ -19,7 +19,7 @@ use crate::structure::JobSet;
 
 pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
-pub(crate) use plan_cache::{HeadReservation, PlanCache};
+pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use shapes::{Shape, Shapes, Way};
 pub(crate) use users::Users;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use limo_model::{JobId, Power, Span, Time, UnitId, Wait};
+use limo_model::{JobId, Memory, NodeId, Part, Power, Span, Time, UnitId, Wait};
 
 /// Still holds while there is nothing but submissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,10 +38,46 @@ pub(crate) struct HeadReservation {
     pub shape: usize,
     /// With neighbours only: the positions of a class that it will have.
     pub run: Option<(usize, Range<u32>)>,
-    /// Cores given back by then on units that are taken in part.
-    pub gains: BTreeMap<UnitId, u32>,
-    /// Whether it wants its nodes alone.
-    pub alone: bool,
-    /// Whether it wants any of the accelerators of a type.
-    pub any: bool,
+    /// What is given back by then of nodes that are taken in part.
+    pub gains: Gains,
+    /// Whether a node has to be looked at as a whole: its memory, all of its units, or whether the job may have it at all.
+    pub by_node: bool,
+}
+
+/// What jobs give back by some time, of nodes that they do not have to themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Gains {
+    cores: BTreeMap<UnitId, u32>,
+    memory: BTreeMap<NodeId, Memory>,
+}
+
+impl Gains {
+    pub const NONE: Self = Self { cores: BTreeMap::new(), memory: BTreeMap::new() };
+
+    pub fn cores(&self, unit: UnitId) -> u32 {
+        self.cores.get(&unit).copied().unwrap_or(0)
+    }
+
+    pub fn memory(&self, node: NodeId) -> Memory {
+        self.memory.get(&node).copied().unwrap_or_default()
+    }
+
+    pub fn add_cores(&mut self, unit: UnitId, cores: u32) {
+        *self.cores.entry(unit).or_default() += cores;
+    }
+
+    /// `parts` of one job on a node.
+    pub fn add(&mut self, node: NodeId, parts: &[Part]) {
+        for part in parts {
+            self.add_cores(UnitId { node, unit: part.unit.unit }, part.cores);
+            self.add_memory(node, part.memory);
+        }
+    }
+
+    pub fn add_memory(&mut self, node: NodeId, memory: Memory) {
+        if memory > Memory::ZERO {
+            let sum = self.memory.entry(node).or_default();
+            *sum = sum.saturating_add(memory);
+        }
+    }
 }

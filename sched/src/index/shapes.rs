@@ -39,6 +39,8 @@ pub(crate) struct Shape {
     pub number: usize,
     /// Only some nodes of a class may do: each has to be asked.
     pub is_picky: bool,
+    /// Jobs of the shape name nodes or a reservation, or there are reservations.
+    pub is_named: bool,
     pub ways: Vec<Way>,
     /// By way, how many nodes a job of the shape could be put on now: free ones, and free ones that sleep.
     pub free: Vec<(u32, u32)>,
@@ -56,6 +58,8 @@ pub(crate) struct Shapes {
     counted: Vec<u64>,
     /// Each node has to be asked, whatever a job wants.
     all_picky: bool,
+    /// No job that was inserted wants more nodes.
+    pub widest: u32,
 }
 
 fn is_key(key: &Key, request: &Request) -> bool {
@@ -138,6 +142,7 @@ impl Shapes {
             self.all.push(Shape {
                 number: self.all.len(),
                 is_picky: self.all_picky || is_picky(request),
+                is_named: self.all_picky || may_be_denied(request),
                 ways: ways(classes, request),
                 free: Vec::new(),
                 waiting: Waiting::new(),
@@ -155,6 +160,7 @@ impl Shapes {
         if shape.free.len() != shape.ways.len() {
             shape.free = shape.ways.iter().map(|way| free_on(classes, way)).collect();
         }
+        self.widest = self.widest.max(request.nodes.get());
         shape.waiting.insert(place, need(known, classes, &shape.ways, request));
     }
 

@@ -54,7 +54,7 @@ impl Levels {
     /// The free cores at each position, and whether it is usable.
     #[cfg(debug_assertions)]
     pub(crate) fn positions(&self) -> Vec<(u32, bool)> {
-        (0..self.len()).map(|position| (self.free(position), self.is_usable(position))).collect()
+        (0..self.len()).map(|position| (self.free(position), self.usable.contains(position))).collect()
     }
 
     /// The free cores at a position, usable or not.
@@ -62,8 +62,9 @@ impl Levels {
         self.free[position as usize]
     }
 
-    pub(crate) fn is_usable(&self, position: u32) -> bool {
-        self.usable.contains(position)
+    /// The positions that are handed out.
+    pub(crate) fn usable(&self) -> &Bits {
+        &self.usable
     }
 
     /// Whether that changed anything.

@@ -6,6 +6,7 @@ mod brute;
 mod budgets;
 mod checker;
 mod checker_power;
+mod delays;
 mod easy;
 mod ends;
 mod golden;

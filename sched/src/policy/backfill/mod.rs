@@ -7,20 +7,26 @@
 //! Constraints: expectations are walltimes, and jobs are ended at them; a job without one is expected to take
 //! `default_duration`, and is never ended. All jobs that are expected to end at the instant of the reservation count for
 //! it. With neighbouring nodes only ([`crate::Allocation::Contiguous`]) the reservation is the first run of nodes that
-//! is long enough, and no other job may reach into it.
-//! Ignores: prices (but for the release of a budget), deadlines, how fast or frugal a node is. What a reservation needs
-//! of nodes that are partly taken is counted by node: memory that running jobs give back is not looked at.
+//! is long enough, and no other job may reach into it. The reservation counts everything that the first job asks of a node:
+//! cores, accelerators, memory, and whether it may have the node at all.
+//! Ignores: prices (but for the release of a budget), deadlines, how fast or frugal a node is.
 //! A plan starts one job at most; the core asks again until nothing more starts. What was found to be out of the
 //! question stays so until something else happens than a submission, so a round costs what changed.
 //! Where the paper is silent: nodes are taken from those with the least room, lowest first, nodes that sleep last.
 //! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
 //! `hold_after`, `monitor_every`, `rest`.
 
+mod chances;
+mod class_seats;
 mod conservative;
 mod gate;
 mod place;
+mod planned;
+mod profile;
 mod reservation;
 mod rest;
+mod seats;
+mod then;
 
 use limo_model::{Estimate, JobId, Placement, Power, Span, Time, Wait};
 
@@ -33,6 +39,7 @@ use crate::state::Job;
 use crate::structure::Need;
 use crate::view::View;
 use gate::Gate;
+use planned::Asker;
 
 pub(super) use conservative::CONSERVATIVE;
 
@@ -128,13 +135,14 @@ impl<'a> Desk<'a> {
         self.candidate(shape, (key, need))
     }
 
-    /// Starts the job now if there is room for it beside the reservation.
-    fn start(&mut self, candidate: &Candidate<'_>, reservation: Option<&HeadReservation>) -> Option<Start> {
+    /// Starts the job now if there is room for it beside what the first job has reserved.
+    fn start(&mut self, candidate: &Candidate<'_>, cache: Option<&PlanCache>) -> Option<Start> {
+        let reservation = cache.map(|cache| &cache.reservation);
         let placement = place::find(&self.view, candidate.shape, candidate.job, reservation)?;
         let estimate = estimate(&self.view, candidate.job, &placement);
         let end = self.view.now() + estimate.duration;
-        let alone = candidate.job.request.exclusive;
-        if reservation.is_some_and(|reservation| !reservation.leaves_room(&self.view, (&placement, alone), end)) {
+        let start = (&placement, candidate.job.request.exclusive);
+        if cache.is_some_and(|cache| !cache.reservation.leaves_room(&self.view, cache.head, start, end)) {
             return None;
         }
         let known_end = candidate.job.request.time_limit.map(|_| end);
@@ -160,8 +168,9 @@ impl<'a> Desk<'a> {
                 return Some(self.settle(cache, true));
             };
             cache.next = candidate.place + 1;
-            if let Some(start) = self.start(&candidate, Some(&cache.reservation)) {
-                cache.reservation.give(&self.view, &start, self.view.now() + start.estimate.duration);
+            if let Some(start) = self.start(&candidate, Some(&cache)) {
+                let end = self.view.now() + start.estimate.duration;
+                cache.reservation.give(&self.view, cache.head, &start, end);
                 cache.wait = None;
                 let cache = Some(cache).filter(|cache| self.outlives_a_start(cache));
                 return Some(started(start, cache));
@@ -279,7 +288,7 @@ impl<'a> Desk<'a> {
     fn obstacle(&mut self, job: &Job, until: Option<Time>) -> Option<Wait> {
         let shape = self.view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty());
         let Some(shape) = shape else { return Some(Wait::NoNode) };
-        if job.request.nodes.get() > shape.room() {
+        if !place::has_room(&self.view, Asker { job, shape }) {
             return Some(Wait::Resources { until });
         }
         let need = shape.need(Known::of(self.view.state()), &self.view.index().classes, &job.request);

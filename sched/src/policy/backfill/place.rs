@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use limo_model::{NodeId, Part, Placement, Span, UnitId};
 
+use super::planned::Asker;
+use super::then;
 use crate::facts::{units_like, units_wanted};
 use crate::index::HeadReservation;
 use crate::index::{Class, Shape, Way};
@@ -29,32 +31,56 @@ pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation
     }
     let longest = |free: &Bits| free.runs().map(|run| run.len() as u32).max().unwrap_or(0);
     shape.ways.iter().fold((0, 0), |(before, beside), way| {
-        let mut free = free(view, way, None);
+        let mut free = free(view, way);
         let all = longest(&free);
         reservation.remove_from(way.class, &mut free);
         (before.max(all), beside.max(longest(&free)))
     })
 }
 
-/// Free positions of a class, awake or asleep: those that have room for the job, where it asks for accelerators.
-pub(super) fn free(view: &View<'_>, way: &Way, job: Option<&Job>) -> Bits {
+/// Positions of a class with enough free cores, awake or asleep.
+pub(super) fn free(view: &View<'_>, way: &Way) -> Bits {
     let class = view.index().classes.class(way.class);
-    if let Some(job) = job.filter(|job| job.request.accelerators.is_some()) {
-        let mut free = class.asleep.clone();
-        free.grow(class.nodes.len() as u32);
-        let is_usable = |at: &u32| class.levels.first().is_some_and(|levels| levels.is_usable(*at));
-        let has_room = |at: &u32| free_units(view, job, (way, class.nodes[*at as usize]), |_| 0).is_some();
-        (0..class.nodes.len() as u32).filter(|at| is_usable(at) && has_room(at)).for_each(|at| {
-            free.insert(at);
-        });
-        return free;
-    }
     let mut scratch = Bits::new(class.nodes.len() as u32);
     let levels = class.levels.get(usize::from(way.unit));
     let mut free = levels.map(|levels| levels.members(way.cores, &mut scratch).clone()).unwrap_or_else(|| Bits::new(0));
     free.grow(class.nodes.len() as u32);
     free.union_with(&class.asleep);
     free
+}
+
+/// Those of them, or of all where the job asks for accelerators, that the job could have now: each of them is asked, if
+/// it must be.
+pub(super) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -> Bits {
+    if !asks_each(view, shape) {
+        return free(view, way);
+    }
+    let class = view.index().classes.class(way.class);
+    let looked_at = match (job.request.accelerators, class.levels.first()) {
+        (Some(_), Some(levels)) => {
+            let mut usable = class.asleep.clone();
+            usable.grow(class.nodes.len() as u32);
+            usable.union_with(levels.usable());
+            usable
+        }
+        _ => free(view, way),
+    };
+    let then = then::now(view);
+    let mut could = Bits::new(class.nodes.len() as u32);
+    for at in looked_at.iter().filter(|at| then.serves(job, (way, class.nodes[*at as usize]), &[])) {
+        could.insert(at);
+    }
+    could
+}
+
+/// Whether there are enough nodes for a job now, if nothing is held for others.
+pub(super) fn has_room(view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool {
+    let wanted = job.request.nodes.get();
+    if !asks_each(view, shape) {
+        return wanted <= shape.room();
+    }
+    let each = shape.ways.iter().map(|way| could_have(view, shape, way, job).count());
+    wanted <= each.sum()
 }
 
 /// Positions of a class on their way to sleep or to wake that will be free then.
@@ -105,28 +131,19 @@ pub(super) fn find(
     (missing == 0).then_some(placement)
 }
 
-fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Range<u32>) {
+/// Adds the job's part of a run of nodes.
+pub(super) fn add(placement: &mut Placement, class: &Class, way: &Way, job: &Job, run: Range<u32>) {
     class.node_runs(run, |node, count| {
         let unit = UnitId { node, unit: way.unit };
         placement.push(Part { unit, count, cores: way.takes, memory: job.request.memory, cap: None });
     });
 }
 
-/// The units of a way's type that are free on a node, as many as the job wants: `more` cores of each count as free, too.
-pub(super) fn free_units(
-    view: &View<'_>,
-    job: &Job,
-    (way, node): (&Way, NodeId),
-    more: impl Fn(UnitId) -> u32,
-) -> Option<Vec<u16>> {
-    let units = &view.node(node)?.spec.units;
-    let is_free = |unit: &u16| {
-        let id = UnitId { node, unit: *unit };
-        view.index().cores_used(id).saturating_sub(more(id)) == 0
-    };
-    let wanted = units_wanted(&job.request);
-    let free: Vec<u16> = units_like(units, way.unit).filter(is_free).take(wanted).collect();
-    (free.len() == wanted).then_some(free)
+/// The units of a way's type that are free on a node, as many as the job wants.
+fn free_units(view: &View<'_>, job: &Job, (way, node): (&Way, NodeId)) -> Vec<u16> {
+    let units = view.node(node).map_or(&[][..], |node| &node.spec.units);
+    let is_free = |unit: &u16| view.index().cores_used(UnitId { node, unit: *unit }) == 0;
+    units_like(units, way.unit).filter(is_free).take(units_wanted(&job.request)).collect()
 }
 
 /// For jobs that ask for accelerators: which of them are free is another question on each node.
@@ -136,10 +153,9 @@ fn accelerators(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Optio
     for asleep in [false, true] {
         for way in &shape.ways {
             let class = view.index().classes.class(way.class);
-            for at in free(view, way, Some(job)).iter().filter(|at| class.asleep.contains(*at) == asleep) {
-                let node = class.nodes[at as usize];
-                if missing > 0 && may_have(view, job, node) {
-                    add_units(view, &mut placement, job, (way, node));
+            for at in could_have(view, shape, way, job).iter().filter(|at| class.asleep.contains(*at) == asleep) {
+                if missing > 0 {
+                    add_units(view, &mut placement, job, (way, class.nodes[at as usize]));
                     missing -= 1;
                 }
             }
@@ -150,7 +166,7 @@ fn accelerators(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Optio
 
 /// The job's accelerators on a node that has room for it.
 fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node): (&Way, NodeId)) {
-    let units = free_units(view, job, (way, node), |_| 0).unwrap_or_default();
+    let units = free_units(view, job, (way, node));
     placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory)));
 }
 
@@ -158,12 +174,13 @@ fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node):
 fn picked(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Option<Placement> {
     let mut placement = Placement::new();
     let mut missing = wanted;
+    let then = then::now(view);
     for asleep in [false, true] {
         for way in &shape.ways {
             let class = view.index().classes.class(way.class);
             let mut each = |run: Range<u32>| {
                 for position in run {
-                    if missing > 0 && may_have(view, job, class.nodes[position as usize]) {
+                    if missing > 0 && then.serves(job, (way, class.nodes[position as usize]), &[]) {
                         add(&mut placement, class, way, job, position..position + 1);
                         missing -= 1;
                     }
@@ -179,43 +196,13 @@ fn picked(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Option<Plac
     (missing == 0).then_some(placement)
 }
 
-/// How many nodes a picky job could have now.
-pub(super) fn picked_count(view: &View<'_>, shape: &Shape, job: &Job) -> u32 {
-    let mut count = 0;
-    for way in &shape.ways {
-        let class = view.index().classes.class(way.class);
-        free(view, way, Some(job))
-            .iter()
-            .for_each(|at| count += u32::from(may_have(view, job, class.nodes[at as usize])));
-    }
-    count
-}
-
-pub(super) fn may_have(view: &View<'_>, job: &Job, node: NodeId) -> bool {
-    let Some(of) = view.node(node) else { return false };
-    let used = view.index().memory.get(node.0 as usize).copied().unwrap_or_default();
-    let is_free = |unit: UnitId| view.index().cores_used(unit) == 0;
-    // Jobs on one unit share its cap, and these policies set no caps.
-    let is_uncapped = of.units().all(|(unit, _)| of.cap(unit.unit).is_none() || is_free(unit));
-    is_uncapped
-        && (!job.request.exclusive || of.units().all(|(unit, _)| is_free(unit)))
-        && view.may_use(&job.request, of)
-        && used.saturating_add(job.request.memory) <= of.spec.memory
-}
-
 /// The first run of free neighbours in one class.
 fn neighbours(view: &View<'_>, shape: &Shape, job: &Job, reservation: Option<&HeadReservation>) -> Option<Placement> {
     let wanted = job.request.nodes.get();
     let walltime = job.request.time_limit.unwrap_or(view.options().default_duration);
     for way in &shape.ways {
         let class = view.index().classes.class(way.class);
-        let mut free = free(view, way, Some(job));
-        if asks_each(view, shape) {
-            let unfit: Vec<u32> = free.iter().filter(|at| !may_have(view, job, class.nodes[*at as usize])).collect();
-            unfit.into_iter().for_each(|at| {
-                free.remove(at);
-            });
-        }
+        let mut free = could_have(view, shape, way, job);
         if let Some(reservation) = reservation
             && view.now() + walltime > reservation.at
         {

@@ -1,15 +1,15 @@
 //! When the first job that waits can start, and what later jobs must leave it.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use limo_model::{JobId, Part, Placement, Power, Span, Time, UnitId};
+use limo_model::{JobId, NodeId, Part, Placement, Power, Span, Time, UnitId};
 
+use super::then::Then;
 use super::{Candidate, Desk, place};
-use crate::facts::units_like;
-use crate::index::{Freed, HeadReservation, Shape, Way};
+use crate::index::{Freed, Gains, HeadReservation, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
+use crate::state::Job;
 use crate::structure::Bits;
 use crate::view::View;
 
@@ -19,7 +19,9 @@ struct Walk<'a> {
     head: Candidate<'a>,
     count: u32,
     freed: Power,
-    gains: BTreeMap<UnitId, u32>,
+    gains: Gains,
+    /// As in [`HeadReservation`].
+    by_node: bool,
     /// With neighbours only: what is free, by way.
     free: Option<Vec<Bits>>,
     /// Whether a run of them is long enough, once there are enough of them at all. From then on it can only become so
@@ -73,8 +75,7 @@ impl HeadReservation {
             shape: head.shape.number,
             run: run.filter(|_| found),
             gains: walk.gains,
-            alone: head.job.request.exclusive,
-            any: head.job.request.accelerators.is_some(),
+            by_node: walk.by_node,
         }
     }
 
@@ -99,7 +100,7 @@ impl HeadReservation {
     /// The most nodes that a job of the shape can have which would not be over by then: a bound, exact where all units
     /// are taken whole.
     pub(super) fn spare(&self, view: &View<'_>, shape: &Shape) -> u32 {
-        if self.run.is_some() {
+        if self.run.is_some() || self.by_node {
             return u32::MAX;
         }
         let whole = |way: &Way| {
@@ -111,56 +112,59 @@ impl HeadReservation {
         if shape.ways.iter().all(whole) { self.extra } else { u32::MAX }
     }
 
-    /// Whether a job on `placement` until `end`, perhaps alone there, leaves the first one what it needs.
-    pub(super) fn leaves_room(&self, view: &View<'_>, (placement, alone): (&Placement, bool), end: Time) -> bool {
-        end <= self.at || self.run.is_some() || self.cost(view, (placement, alone)) <= self.extra
+    /// Whether a job on `placement` until `end`, perhaps alone there, leaves `head` what it needs.
+    pub(super) fn leaves_room(&self, view: &View<'_>, head: JobId, start: (&Placement, bool), end: Time) -> bool {
+        end <= self.at || self.run.is_some() || self.cost(view, head, start) <= self.extra
     }
 
-    /// A job starts beside the reservation.
-    pub(super) fn give(&mut self, view: &View<'_>, start: &Start, end: Time) {
+    /// A job starts beside the reservation of `head`.
+    pub(super) fn give(&mut self, view: &View<'_>, head: JobId, start: &Start, end: Time) {
         let alone = view.job(start.job).is_some_and(|job| job.request.exclusive);
         if end <= self.at {
             self.freed += start.estimate.power;
             self.gain(view, (&start.placement, alone));
-        }
-        if end > self.at && self.run.is_none() {
-            self.extra = self.extra.saturating_sub(self.cost(view, (&start.placement, alone)));
+        } else if self.run.is_none() {
+            self.extra = self.extra.saturating_sub(self.cost(view, head, (&start.placement, alone)));
         }
     }
 
-    /// Cores that it gives back by then, on units that it has in part.
+    /// What it gives back by then, of nodes that it has in part.
     fn gain(&mut self, view: &View<'_>, (placement, alone): (&Placement, bool)) {
+        if self.by_node {
+            return nodes(placement).for_each(|(node, parts)| gain_of(view, &mut self.gains, (node, parts, alone)));
+        }
         let cores = |unit| view.unit(unit).map(|(_, unit)| unit.cores);
-        if alone || self.alone || self.any {
-            return kept(view, placement, alone)
-                .for_each(|(unit, cores)| *self.gains.entry(unit).or_default() += cores);
-        }
-        for part in placement.iter().filter(|part| Some(part.cores) != cores(part.unit)) {
-            part.units().for_each(|unit| *self.gains.entry(unit).or_default() += part.cores);
+        for part in placement.iter().filter(|part| !alone && Some(part.cores) != cores(part.unit)) {
+            part.units().for_each(|unit| self.gains.add_cores(unit, part.cores));
         }
     }
 
-    /// How many nodes that the first job could have at that time it could not have beside `placement`.
-    fn cost(&self, view: &View<'_>, (placement, alone): (&Placement, bool)) -> u32 {
-        placement.iter().map(|part| self.cost_of(view, (part, alone))).sum()
+    /// How many nodes that `head` could have at that time it could not have beside `placement`.
+    fn cost(&self, view: &View<'_>, head: JobId, (placement, alone): (&Placement, bool)) -> u32 {
+        if self.by_node {
+            let Some(job) = view.job(head) else { return 0 };
+            return nodes(placement).filter(|(node, parts)| self.loses(view, job, (*node, parts, alone))).count()
+                as u32;
+        }
+        same_nodes(placement).map(|parts| self.cost_in_cores(view, (parts, alone))).sum()
     }
 
-    fn cost_of(&self, view: &View<'_>, (part, alone): (&Part, bool)) -> u32 {
+    /// Whether the first job could have a node then, and could not beside another job that has `parts` of it.
+    fn loses(&self, view: &View<'_>, head: &Job, (node, parts, alone): (NodeId, &[Part], bool)) -> bool {
+        let Some(way) = way_on(view, self.ways(view), node) else { return false };
+        let then = Then { view: *view, gains: &self.gains };
+        then.serves(head, (way, node), &[]) && (alone || !then.serves(head, (way, node), parts))
+    }
+
+    /// Where the first job asks for cores alone: the nodes of some parts of a job, which has them perhaps alone.
+    fn cost_in_cores(&self, view: &View<'_>, (parts, alone): (&[Part], bool)) -> u32 {
         let classes = &view.index().classes;
-        let Some((class, position)) = classes.place_of(part.unit.node) else { return 0 };
-        if alone || self.alone {
-            // All of a node is lost to whoever wants it alone, and by whoever has it alone.
-            return if self.ways(view).iter().any(|way| way.class == class) { part.count } else { 0 };
+        let Some((class, position)) = parts.first().and_then(|part| classes.place_of(part.unit.node)) else { return 0 };
+        let Some(way) = self.ways(view).iter().find(|way| way.class == class) else { return 0 };
+        if alone {
+            return parts[0].count;
         }
-        if self.any {
-            // Whichever it has of them, there may be too few left then.
-            let units = &classes.class(class).units;
-            let meet = |way: &Way| way.class == class && units_like(units, way.unit).any(|unit| unit == part.unit.unit);
-            return if self.ways(view).iter().any(meet) { part.count } else { 0 };
-        }
-        let Some(way) = self.ways(view).iter().find(|way| way.class == class && way.unit == part.unit.unit) else {
-            return 0;
-        };
+        let Some(part) = parts.iter().find(|part| part.unit.unit == way.unit) else { return 0 };
         let unit = usize::from(way.unit);
         let cores = classes.class(class).units.get(unit).map_or(0, |unit| unit.cores);
         if part.cores == cores {
@@ -168,11 +172,37 @@ impl HeadReservation {
         }
         let levels = &classes.class(class).levels[unit];
         let costs = |(position, unit): &(u32, UnitId)| {
-            let then = levels.free(*position) + self.gains.get(unit).copied().unwrap_or(0);
+            let then = levels.free(*position) + self.gains.cores(*unit);
             then >= way.cores && then.saturating_sub(part.cores) < way.cores
         };
         (position..position + part.count).zip(part.units()).filter(costs).count() as u32
     }
+}
+
+/// The parts of a job that are on the same nodes: those of several units of a node follow each other.
+fn same_nodes(placement: &Placement) -> impl Iterator<Item = &[Part]> {
+    placement.chunk_by(|one, other| (one.unit.node, one.count) == (other.unit.node, other.count))
+}
+
+/// Each node of a placement, with its parts.
+fn nodes(placement: &Placement) -> impl Iterator<Item = (NodeId, &[Part])> {
+    same_nodes(placement).flat_map(|parts| parts[0].nodes().map(move |node| (node, parts)))
+}
+
+/// The way in which a job could have a node.
+fn way_on<'a>(view: &View<'_>, ways: &'a [Way], node: NodeId) -> Option<&'a Way> {
+    let (class, _) = view.index().classes.place_of(node)?;
+    ways.iter().find(|way| way.class == class)
+}
+
+/// What a job gives back of a node on which it has `parts`, or which it has alone.
+fn gain_of(view: &View<'_>, gains: &mut Gains, (node, parts, alone): (NodeId, &[Part], bool)) {
+    if !alone {
+        return gains.add(node, parts);
+    }
+    let units = view.node(node).into_iter().flat_map(|node| node.units());
+    units.for_each(|(unit, spec)| gains.add_cores(unit, spec.cores));
+    parts.iter().for_each(|part| gains.add_memory(node, part.memory));
 }
 
 /// What the first job will draw. Where there are nodes already, what it would draw on them; else the least that it can.
@@ -196,15 +226,16 @@ fn first_run(ways: &[Way], free: &[Bits], wanted: u32) -> Option<(usize, Range<u
 
 impl<'a> Walk<'a> {
     fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
+        let by_node = place::asks_each(view, head.shape);
         let contiguous = view.options().allocation == Allocation::Contiguous;
-        let free: Option<Vec<Bits>> =
-            contiguous.then(|| head.shape.ways.iter().map(|way| place::free(view, way, Some(head.job))).collect());
-        let count = if place::asks_each(view, head.shape) {
-            place::picked_count(view, head.shape, head.job)
-        } else {
-            head.shape.room()
+        let free: Option<Vec<Bits>> = (by_node || contiguous)
+            .then(|| head.shape.ways.iter().map(|way| place::could_have(view, head.shape, way, head.job)).collect());
+        let count = match &free {
+            Some(free) if by_node => free.iter().map(Bits::count).sum(),
+            _ => head.shape.room(),
         };
-        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: BTreeMap::new(), free, has_run: None }
+        let free = free.filter(|_| contiguous);
+        Self { view: *view, head: *head, count, freed: Power::ZERO, gains: Gains::NONE, by_node, free, has_run: None }
     }
 
     /// Counts what is on its way to sleep or to wake, which takes some time; returns the first time to look at.
@@ -217,7 +248,7 @@ impl<'a> Walk<'a> {
             let class = self.view.index().classes.class(way.class);
             for at in place::soon(&self.view, way) {
                 let node = class.nodes[at as usize];
-                if self.head.shape.is_picky && !place::may_have(&self.view, self.head.job, node) {
+                if self.by_node && !self.serves(way, node) {
                     continue;
                 }
                 self.count += 1;
@@ -247,17 +278,17 @@ impl<'a> Walk<'a> {
 
     fn end(&mut self, id: JobId, release: &Freed) {
         self.freed += release.power;
-        if self.wants_several() {
+        if self.by_node {
             return self.end_by_node(id);
         }
         let way = |class, unit| self.head.shape.ways.iter().find(|way| way.class == class && way.unit == unit);
         match release.whole {
             Some((class, unit, _)) if way(class, unit).is_none() => {}
-            Some((class, unit, nodes)) if !self.head.shape.is_picky => {
+            Some((class, unit, nodes)) if self.view.index().classes.is_open(class) => {
                 self.count += nodes;
                 self.mark(id, release, (class, unit));
             }
-            _ => self.end_by_node(id),
+            _ => self.end_in_cores(id),
         }
     }
 
@@ -275,46 +306,50 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn end_by_node(&mut self, id: JobId) {
+    /// Where the first job asks for cores alone.
+    fn end_in_cores(&mut self, id: JobId) {
         let classes = &self.view.index().classes;
         let Some(assignment) = self.view.job(id).and_then(|job| job.assignment()) else { return };
         for (unit, cores) in kept(&self.view, &assignment.placement, assignment.alone) {
             let Some((class, position)) = classes.place_of(unit.node) else { continue };
-            let any = self.wants_several();
             let ways = &self.head.shape.ways;
-            let way = ways.iter().position(|way| way.class == class && (any || way.unit == unit.unit));
-            let Some(index) = way else { continue };
+            let way = ways.iter().position(|way| way.class == class && way.unit == unit.unit);
+            let Some(index) = way.filter(|_| !classes.class(class).closed.contains(position)) else { continue };
             let before = self.is_free(unit, &ways[index]);
-            *self.gains.entry(unit).or_default() += cores;
-            let allowed = !self.head.shape.is_picky
-                || self.view.node(unit.node).is_some_and(|node| self.view.may_use(&self.head.job.request, node));
-            if allowed && !before && self.is_free(unit, &ways[index]) {
+            self.gains.add_cores(unit, cores);
+            if !before && self.is_free(unit, &ways[index]) {
                 self.count += 1;
                 self.free_again(index, position..position + 1);
             }
         }
     }
 
-    /// Whether more than one unit of a node counts for the first job.
-    fn wants_several(&self) -> bool {
-        self.head.job.request.exclusive || self.head.job.request.accelerators.is_some()
-    }
-
     /// Whether the first job could have the node of a unit, as far as its cores go.
     fn is_free(&self, unit: UnitId, way: &Way) -> bool {
-        let free = |unit: UnitId, cores: u32| {
-            let then = cores.saturating_sub(self.view.index().cores_used(unit));
-            then + self.gains.get(&unit).copied().unwrap_or(0)
-        };
-        let Some((node, spec)) = self.view.unit(unit) else { return false };
-        if self.head.job.request.exclusive {
-            return node.units().all(|(unit, spec)| free(unit, spec.cores) >= spec.cores);
+        let cores = self.view.unit(unit).map_or(0, |(_, spec)| spec.cores);
+        let free = cores.saturating_sub(self.view.index().cores_used(unit));
+        free + self.gains.cores(unit) >= way.cores
+    }
+
+    fn end_by_node(&mut self, id: JobId) {
+        let classes = &self.view.index().classes;
+        let Some(assignment) = self.view.job(id).and_then(|job| job.assignment()) else { return };
+        for (node, parts) in nodes(&assignment.placement) {
+            let Some((class, position)) = classes.place_of(node) else { continue };
+            let ways = &self.head.shape.ways;
+            let Some(index) = ways.iter().position(|way| way.class == class) else { continue };
+            let before = self.serves(&ways[index], node);
+            gain_of(&self.view, &mut self.gains, (node, parts, assignment.alone));
+            if !before && self.serves(&ways[index], node) {
+                self.count += 1;
+                self.free_again(index, position..position + 1);
+            }
         }
-        if self.head.job.request.accelerators.is_some() {
-            let more = |unit: UnitId| self.gains.get(&unit).copied().unwrap_or(0);
-            return place::free_units(&self.view, self.head.job, (way, unit.node), more).is_some();
-        }
-        free(unit, spec.cores) >= way.cores
+    }
+
+    /// Whether the first job could have the node once what was seen to end has ended.
+    fn serves(&self, way: &Way, node: NodeId) -> bool {
+        Then { view: self.view, gains: &self.gains }.serves(self.head.job, (way, node), &[])
     }
 }
 

@@ -79,7 +79,7 @@ proptest! {
         let mut scratch = Bits::new(0);
         for step in steps {
             apply(step, &mut levels, &mut naive);
-            let free = (0..levels.len()).map(|at| (levels.free(at), levels.is_usable(at)));
+            let free = (0..levels.len()).map(|at| (levels.free(at), levels.usable().contains(at)));
             prop_assert!(free.eq(naive.iter().copied()));
             let fits = |at: &u32| naive[*at as usize].1 && naive[*at as usize].0 >= cores;
             let mut fitting: Vec<u32> = (0..naive.len() as u32).filter(fits).collect();

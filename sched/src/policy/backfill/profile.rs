@@ -1,0 +1,79 @@
+//! Free cores of a class of nodes from now on, in one sum: exact where every job takes whole nodes, else a bound.
+
+use limo_model::{Span, Time};
+
+/// From each time until the next; ascending.
+pub(super) struct Profile(Vec<(Time, i64)>);
+
+impl Profile {
+    pub fn new(now: Time, free: i64) -> Self {
+        Self(vec![(now, free)])
+    }
+
+    /// The index of the step that begins at `at`; made where there is none. `at` is not before now.
+    fn cut(&mut self, at: Time) -> usize {
+        match self.0.binary_search_by_key(&at, |(start, _)| *start) {
+            Ok(index) => index,
+            Err(index) => {
+                let before = self.0[index.saturating_sub(1)].1;
+                self.0.insert(index, (at, before));
+                index
+            }
+        }
+    }
+
+    pub fn give(&mut self, cores: i64, from: Time) {
+        let index = self.cut(from);
+        self.0[index..].iter_mut().for_each(|(_, free)| *free += cores);
+    }
+
+    pub fn take(&mut self, cores: i64, from: Time, until: Time) {
+        let (first, last) = (self.cut(from), self.cut(until));
+        self.0[first..last].iter_mut().for_each(|(_, free)| *free -= cores);
+    }
+
+    /// The first time from now on after which `cores` are free for all of `span`.
+    pub fn earliest(&self, cores: i64, span: Span) -> Option<Time> {
+        let mut start: Option<Time> = None;
+        for (index, (at, free)) in self.0.iter().enumerate() {
+            if *free < cores {
+                start = None;
+                continue;
+            }
+            let from = *start.get_or_insert(*at);
+            let until = self.0.get(index + 1).map_or(Time::MAX, |(next, _)| *next);
+            if until - from >= span {
+                return Some(from);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Time {
+        Time::from_unix_ms(secs * 1_000)
+    }
+
+    #[test]
+    fn the_earliest_start_in_a_profile() {
+        // 4 cores free now; 6 taken ones come back at 100 s.
+        let mut profile = Profile::new(at(0), 4);
+        profile.give(6, at(100));
+        let check = |profile: &Profile, cores, span, expected: Option<i64>| {
+            assert_eq!(profile.earliest(cores, Span::from_secs(span)), expected.map(at), "{cores} cores for {span} s");
+        };
+        check(&profile, 4, 1_000, Some(0));
+        check(&profile, 5, 10, Some(100));
+        check(&profile, 11, 10, None);
+        // Planned: 8 cores from 100 s to 200 s. A short narrow job still fits before, a long one beside.
+        profile.take(8, at(100), at(200));
+        check(&profile, 3, 100, Some(0));
+        check(&profile, 3, 101, Some(200));
+        check(&profile, 2, 1_000, Some(0));
+        check(&profile, 10, 1, Some(200));
+    }
+}
