@@ -7,6 +7,7 @@ use limo_model::{Attempt as Number, JobId, JournalId, Outcome, Usage};
 use limo_proto::{AttemptState, DoExec, MasterToNode};
 use limo_shepherd::Handle;
 
+use crate::faults::{self, Fault};
 use crate::records::{End, Found};
 
 /// How many jobs that were here are remembered after their end, to answer a message that comes late. A master sends
@@ -261,6 +262,9 @@ pub enum Recovered {
 /// `boot` is the kernel's boot id now. A command that may have been started is never started again.
 pub fn recovered(found: &Found, boot: &str) -> Recovered {
     if let Some(end) = &found.end {
+        if let (Outcome::Exited(code), true) = (&end.outcome, faults::has(Fault::CodeChanged)) {
+            return Recovered::Ended(End { outcome: Outcome::Exited(code ^ 1), usage: end.usage });
+        }
         // Daemons of before have recorded reasons of any length.
         return Recovered::Ended(End { outcome: end.outcome.clone().clipped(), usage: end.usage });
     }
@@ -268,7 +272,9 @@ pub fn recovered(found: &Found, boot: &str) -> Recovered {
         None => Recovered::Lost { reason: "the node cannot read its record of the job" },
         // Nothing was flushed to the disk, so the record of a start may be missing: the intent alone proves nothing.
         Some(intent) if intent.boot != boot => Recovered::Lost { reason: "the node was restarted" },
-        Some(_) if found.going => Recovered::Lost { reason: "the node daemon was killed while the job ran" },
+        Some(_) if found.going && !faults::has(Fault::StartedAgain) => {
+            Recovered::Lost { reason: "the node daemon was killed while the job ran" }
+        }
         Some(_) => Recovered::Held,
     }
 }

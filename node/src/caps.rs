@@ -9,6 +9,7 @@ use tracing::{debug, info, warn};
 
 use super::Node;
 use crate::exchange::{Effect, FailedCaps};
+use crate::faults::{self, Fault};
 
 pub(super) struct Caps {
     /// Whether anything may be capped.
@@ -78,6 +79,9 @@ impl Node {
             return;
         }
         self.caps.working = true;
+        if let (Work::Cap { generation, .. }, true) = (&work, faults::has(Fault::CapsConfirmedEarly)) {
+            self.send(NodeToMaster::Capped { generation: *generation, failed: List::default() });
+        }
         self.effect(match work {
             Work::Cap { generation, caps } => Effect::SetCaps { generation, caps },
             Work::PutBack => Effect::PutCapsBack,

@@ -14,6 +14,7 @@ mod cookies;
 mod emulated;
 mod energy;
 mod exchange;
+mod faults;
 mod foreign;
 mod io;
 mod lease;
@@ -40,6 +41,9 @@ use attempt::{Attempts, State};
 use caps::Caps;
 use cookies::Cookies;
 pub use exchange::{Connected, Effect, FailedCaps, Input, LaunchOrder, Moment, Parts, Ticket};
+pub use faults::Fault;
+#[cfg(feature = "faults")]
+pub use faults::inject;
 use foreign::Link;
 use io::JobIo;
 use lease::Leased;

@@ -16,6 +16,7 @@ use super::Node;
 use super::lease::ms;
 use crate::attempt::{Attempt, Recording, Running, Stage, Starting, State, Swept, lost};
 use crate::exchange::{Connected, Effect, LaunchOrder, Ticket};
+use crate::faults::{self, Fault};
 use crate::records::{End, Record};
 use crate::users::{self, Known, PATIENCE_S, UserError};
 
@@ -176,11 +177,11 @@ impl Node {
         starting.stage = Stage::Ordered(handle);
         let launch = Launch {
             handle,
-            time_limit: exec.time_limit.map(ms),
+            time_limit: exec.time_limit.map(ms).filter(|_| !faults::has(Fault::LimitForgotten)),
             warning: exec.warning.map(|warning| (warning.signal, ms(warning.before))),
             // The master counts on the grace of a lease, which none exceeds.
             kill_grace: ms(exec.kill_grace),
-            lease,
+            lease: lease.filter(|_| !faults::has(Fault::LeaseForgotten)),
             launch_deadline: LAUNCH_DEADLINE_S * 1000,
         };
         let emulated_work = starting.work.as_ref().is_some_and(|plan| plan.work.is_some());
@@ -262,6 +263,9 @@ impl Node {
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let ran = matches!(attempt.state, State::Sweeping(_));
         attempt.state = State::Recording(Recording { end: end.clone(), ran });
+        if faults::has(Fault::ToldBeforeDurable) {
+            self.send_end(job, number, end.clone());
+        }
         self.record(Record::End { job, attempt: number, end: Box::new(end) });
     }
 
@@ -275,6 +279,9 @@ impl Node {
         let (end, ran) = (end.clone(), *ran);
         attempt.state = State::Ended(end.clone());
         self.send_end(job, number, end);
+        if faults::has(Fault::ForgottenEarly) {
+            self.forget(job, number);
+        }
         self.tidy(job);
         if ran {
             self.send_reading();

@@ -10,6 +10,7 @@ use tracing::{info, warn};
 use super::Node;
 use crate::attempt::{Attempt, Recovered, State, Swept, lost, recovered};
 use crate::exchange::Effect;
+use crate::faults::{self, Fault};
 use crate::records::{Found, Intent};
 
 /// How long processes that a killed daemon left behind get to be gone.
@@ -28,7 +29,8 @@ impl Node {
         let mut without_trace = Vec::new();
         for ((job, number), found) in found {
             let cookie = found.intent.as_ref().map(|intent| intent.cookie.clone()).unwrap_or_default();
-            let journal = found.intent.as_ref().map(|intent| intent.exec.journal).unwrap_or_default();
+            let journal = found.intent.as_ref().map(|intent| intent.exec.journal);
+            let journal = journal.filter(|_| !faults::has(Fault::ForeignAdopted)).unwrap_or_default();
             let state = match (recovered(&found, &self.boot), found.intent) {
                 (Recovered::Ended(end), _) => State::Ended(end),
                 (Recovered::Held, Some(intent)) => {

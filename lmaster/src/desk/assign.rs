@@ -25,7 +25,7 @@ use limo_sched::{Assignment, Event, Phase};
 
 use super::commit::After;
 use super::wide::{nodes_of, place_of, placed_on};
-use super::{Desk, PeerId};
+use super::{Desk, Fault, PeerId, faults};
 
 /// Why an attempt is withdrawn whose job shall end.
 const UNWANTED: &str = "it shall not run any more";
@@ -244,7 +244,7 @@ impl Desk {
         }
     }
 
-    /// A job shall end, and that is durable.
+    /// A job must end, and that is durable. A node that is away is told when it is back.
     pub(super) fn halt(&mut self, job: JobId, attempt: Attempt) {
         if self.assignment(job, attempt).is_none() {
             return;
@@ -261,7 +261,6 @@ impl Desk {
                 self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
             }
         }
-        // A node that is away is told when it is back.
     }
 
     /// The attempts that the core has on a node.
@@ -357,7 +356,8 @@ impl Desk {
     /// The node may not have heard that the job shall end.
     fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
         let stopping = self.assignment(job, attempt)?.stop.as_ref().is_some_and(|(_, told)| *told);
-        (stopping || self.is_doomed(job)).then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })
+        let told = (stopping || self.is_doomed(job)) && !faults::has(Fault::StopNotRepeated);
+        told.then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })
     }
 }
 

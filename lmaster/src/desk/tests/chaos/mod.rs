@@ -5,6 +5,7 @@
 //! (`limo-node`), each with a disk and processes that its world makes up.
 
 mod ends;
+mod faults;
 mod host;
 mod nodes;
 mod people;
@@ -150,6 +151,17 @@ impl World {
             world.hosts[0].keep_foreign(2);
         }
         (0..NODES).for_each(|node| world.begin_daemon(node));
+        world
+    }
+
+    /// A whole world, from its beginning to its end.
+    fn run(seed: u64, kind: Kind, errors: Errors) -> Self {
+        let mut world = Self::new(seed, kind, errors);
+        for _ in 0..if kind.busy { BUSY_STEPS } else { STEPS } {
+            world.step();
+        }
+        world.heal();
+        world.check();
         world
     }
 
@@ -334,15 +346,7 @@ fn worlds(seeds: u64, kind: Kind) -> (usize, Seen) {
     let (errors, _guard) = Errors::listen();
     let (mut finished, mut seen) = (0, Seen::default());
     for seed in 1..=seeds {
-        let world = std::panic::catch_unwind(|| {
-            let mut world = World::new(seed, kind, errors.clone());
-            for _ in 0..if kind.busy { BUSY_STEPS } else { STEPS } {
-                world.step();
-            }
-            world.heal();
-            world.check();
-            world
-        });
+        let world = std::panic::catch_unwind(|| World::run(seed, kind, errors.clone()));
         let world = world.unwrap_or_else(|_| panic!("seed {seed}"));
         finished += world.accepted.len();
         seen.add(&world.seen);
