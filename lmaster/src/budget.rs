@@ -89,7 +89,7 @@ impl Metering {
 /// All that was used until `at`, with the draw as it was last known.
 fn energy_at(sums: Sums, at: Time) -> Energy {
     let mut bill = sums.bill;
-    bill.add(sums.draw, sums.since, at, None);
+    bill.add(sums.drawn(), sums.since, at, None);
     bill.energy()
 }
 

@@ -37,6 +37,7 @@ mod text;
 mod time;
 mod units;
 mod wait;
+mod wake;
 
 pub mod application;
 pub mod as_text;
@@ -77,3 +78,4 @@ pub use text::{clip, clip_lossy};
 pub use time::{Span, Time};
 pub use units::{Energy, Money, Power, Price};
 pub use wait::{ShownWait, Wait};
+pub use wake::{Mac, MacError, Wake};

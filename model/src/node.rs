@@ -7,6 +7,7 @@ use crate::id::{NameError, check_name};
 use crate::memory::Memory;
 use crate::time::Span;
 use crate::units::Power;
+use crate::wake::Wake;
 
 /// A machine with one `lslave`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Rest {
     pub down: Switch,
     /// On the way back.
     pub up: Switch,
+    /// `None` for simulated nodes.
+    #[serde(default)]
+    pub wake: Option<Wake>,
 }
 
 /// A change between awake and asleep.

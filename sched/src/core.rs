@@ -350,7 +350,7 @@ impl Core {
 
 /// What a job draws on a node that no reading shows, and since when.
 fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
-    let assignment = job.assignment()?;
+    let assignment = job.assignment().filter(|assignment| assignment.pending.is_zero())?;
     let seen = job.running().is_some_and(|running| running.seen_on.contains(&node));
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }

@@ -225,4 +225,10 @@ pub enum Event {
         kept: Vec<(JobId, Attempt)>,
         by: String,
     },
+    /// A node was told to sleep and did not: it is awake, and is not told again before `until`.
+    SleepFailed {
+        node: NodeId,
+        until: Time,
+        reason: String,
+    },
 }

@@ -47,6 +47,24 @@ pub enum RestRule {
     IdleInBudget(Span),
 }
 
+impl FromStr for RestRule {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (rule, delay) = text.split_once(':').map_or((text, None), |(rule, delay)| (rule, Some(delay)));
+        let span = |delay: &str| delay.parse::<Span>().map_err(|error| error.to_string());
+        let after = delay.map_or(Ok(Span::ZERO), span)?;
+        if after < Span::ZERO {
+            return Err(format!("`{text}`: nodes cannot sleep {after} after their last job, for example `idle:10min`"));
+        }
+        match rule {
+            "never" if delay.is_none() => Ok(Self::Never),
+            "idle" => Ok(Self::Idle(after)),
+            "idle-in-budget" => Ok(Self::IdleInBudget(after)),
+            _ => Err(format!("`{text}` is no rule for rest: never, idle, idle:10min, idle-in-budget")),
+        }
+    }
+}
+
 /// How far ahead a start is tested for debts (energy-budget-2017, IV-B, rule 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

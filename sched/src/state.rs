@@ -162,6 +162,16 @@ pub struct Sums {
     pub limited: Span,
     pub inside: Span,
     pub rejected_plans: u64,
+    /// Part of `draw` that is not drawn yet: of jobs that wait for their nodes to wake.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub pending: Power,
+}
+
+impl Sums {
+    /// What is believed to be drawn now; `draw` is what is spoken for.
+    pub fn drawn(&self) -> Power {
+        self.draw - self.pending
+    }
 }
 
 impl State {
@@ -172,6 +182,10 @@ impl State {
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.get_mut(id.0 as usize)
     }
+}
+
+pub(crate) fn is_nothing(power: &Power) -> bool {
+    power.is_zero()
 }
 
 /// Maps whose keys are structs, as lists of pairs: the keys of a JSON object are strings.

@@ -33,6 +33,7 @@ fn spec(group: &Group, index: u32) -> NodeSpec {
         draw: rest.draw,
         down: switch(rest.down_time, rest.down_draw),
         up: switch(rest.up_time, rest.up_draw),
+        wake: None,
     });
     NodeSpec {
         name: group.node_name(index),

@@ -349,7 +349,7 @@ pub fn row(job: &PastJob, fate: Fate) -> JobRow<'static> {
 fn sample(core: &Core, at: Time) -> Sample {
     let settings = core.settings();
     let band = settings.limits.band(at);
-    let draw = core.sums().draw;
+    let draw = core.sums().drawn();
     Sample {
         at,
         draw,

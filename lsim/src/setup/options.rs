@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use limo_model::{AdmissionRule, OrderRule, Parts, Preset, Span};
-use limo_sched::{Options, PriceRule, RestRule};
+use limo_sched::{Options, PriceRule};
 
 use super::values::Setting;
 
@@ -168,7 +168,7 @@ pub const KEYS: [Key; 21] = [
         default: "never",
         meaning: "when idle nodes that can sleep do so: at once or after that long, always or in budget periods",
         counts: BACKFILL,
-        read: |options, value| rest(&mut options.rest, value),
+        read: |options, value| set(&mut options.rest, value),
     },
     Key {
         name: "sparing",
@@ -220,20 +220,6 @@ fn number(place: &mut u32, value: &str, least: u32, most: u32) -> Result<(), Str
     Ok(())
 }
 
-fn rest(place: &mut RestRule, value: &str) -> Result<(), String> {
-    let (rule, delay) = value.split_once(':').unwrap_or((value, "0s"));
-    let mut after = Span::ZERO;
-    *place = match rule {
-        "never" if !value.contains(':') => RestRule::Never,
-        "idle" | "idle-in-budget" => {
-            span(&mut after, delay, Span::ZERO)?;
-            if rule == "idle" { RestRule::Idle(after) } else { RestRule::IdleInBudget(after) }
-        }
-        _ => return Err(format!("`{value}` is no rule for rest: never, idle, idle:10min, idle-in-budget")),
-    };
-    Ok(())
-}
-
 /// What the settings choose for `preset`, and a note for each key that it does not look at.
 ///
 /// # Errors
@@ -276,7 +262,7 @@ fn unknown(key: &str) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use limo_model::Price;
-    use limo_sched::Allocation;
+    use limo_sched::{Allocation, RestRule};
 
     use super::*;
 

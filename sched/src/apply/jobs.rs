@@ -6,7 +6,7 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 
 use super::nodes::{self, release};
 use super::possible::check_request;
-use super::{arrays, eligible, lost, quota, rank, reservations, runs};
+use super::{arrays, eligible, lost, quota, rank, reservations, runs, sleep};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::refused::Refused;
@@ -149,9 +149,14 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
     let job = attempt(&mut cluster.state, id, number)?;
     let Phase::Starting(assignment) = &job.phase else { return Err(Refused::AlreadyRunning { job: id }) };
     let as_assigned = assignment.assigned == now;
+    let mut pending = (!assignment.pending.is_zero()).then(|| assignment.clone());
+    if let Some(assignment) = &mut pending {
+        sleep::draws(cluster, now, assignment);
+    }
+    let job = attempt(&mut cluster.state, id, number)?;
     let begin = |job: &mut Job| {
         if let Phase::Starting(assignment) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            job.phase = Phase::Running(assignment, Running::from(now));
+            job.phase = Phase::Running(pending.unwrap_or(assignment), Running::from(now));
         }
     };
     if as_assigned {

@@ -66,6 +66,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.lost = None;
         node.suspect_until = None;
         node.sleep = Sleep::Awake;
+        node.awake_until = None;
         node.reading = None;
         node.caps = Default::default();
         node.unseen.clear();

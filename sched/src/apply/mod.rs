@@ -14,6 +14,7 @@ mod rank;
 mod reservations;
 mod runs;
 mod settings;
+mod sleep;
 mod steer;
 
 use std::sync::Arc;
@@ -29,11 +30,12 @@ pub(crate) use arrays::{count_tasks, make_tasks, started as task_started};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
-pub(crate) use nodes::{settle, switch, take, wake};
+pub(crate) use nodes::{settle, switch, take};
 pub(crate) use possible::check_request;
 pub(crate) use quota::{next_turn, placed, turn};
 pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
 pub(crate) use reservations::{bar, is_reserved, reason};
+pub(crate) use sleep::{await_waking, wake};
 pub(crate) use steer::{check_requeue, hold_at, requeue, resume, suspend};
 
 pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(), Refused> {
@@ -64,8 +66,8 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::Readings { draws } => nodes::readings(cluster, now, draws),
         Event::Capped { node, generation, failed } => steer::capped(cluster, now, (*node, *generation), failed),
         Event::Paused { job, attempt, paused } => steer::paused(&mut cluster.state, (*job, *attempt), *paused),
-        Event::Asleep { nodes } => nodes::switched(cluster, now, nodes, Sleep::Asleep),
-        Event::Awake { nodes } => nodes::switched(cluster, now, nodes, Sleep::Awake),
+        Event::Asleep { nodes } => sleep::switched(cluster, now, nodes, Sleep::Asleep),
+        Event::Awake { nodes } => sleep::switched(cluster, now, nodes, Sleep::Awake),
         Event::Metered { energy } => settings::metered(cluster, now, *energy),
         Event::BudgetsSet { budgets, .. } => settings::budgets(cluster, now, budgets),
         Event::LimitsSet { limits, .. } => settings::limits(cluster, now, limits),
@@ -96,6 +98,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
             cluster.state.settings.lease = Some(*lease);
             Ok(())
         }
+        Event::SleepFailed { node, until, .. } => sleep::sleep_failed(cluster, now, *node, *until),
         Event::NodeLost { node, .. } => lost::lost(cluster, now, *node),
         Event::DrawReleased { node, kept, .. } => lost::released(cluster, now, *node, kept),
         Event::UsersDenied { denied, .. } => {

@@ -41,13 +41,13 @@ pub(super) fn settle_cluster(cluster: &mut Cluster, now: Time) {
     let (budgets, prices) = (&cluster.state.settings.budgets, cluster.state.settings.prices.as_ref());
     let (idle, estimated) = (cluster.index.idle, cluster.index.idle + cluster.index.active_draw);
     cluster.state.spending.spend(budgets, (idle, estimated), prices, (sums.since, now));
-    sums.bill.add(sums.draw, sums.since, now, prices);
+    sums.bill.add(sums.drawn(), sums.since, now, prices);
     for (start, end, band) in cluster.state.settings.limits.pieces(sums.since, now) {
         if *band == limo_model::Band::UNLIMITED {
             continue;
         }
         sums.limited = sums.limited + (end - start);
-        if band.contains(sums.draw) {
+        if band.contains(sums.drawn()) {
             sums.inside = sums.inside + (end - start);
         }
     }
@@ -130,6 +130,7 @@ pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &As
     cluster.books.take(assignment);
     cluster.index.active_draw += assignment.estimate.power;
     cluster.state.sums.draw += assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
+    cluster.state.sums.pending += assignment.pending;
 }
 
 /// Gives them back. A reading that contains the job is lowered by its estimate until the next reading comes.
@@ -145,13 +146,16 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
             |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job),
         );
     }
+    cluster.state.sums.pending -= assignment.pending;
     let share = assignment.share();
+    // What has drawn nothing is nobody's to pay.
+    let since = if assignment.pending.is_zero() { assignment.hidden_since } else { now };
     for part in &assignment.placement {
         if seen.is_empty() {
             cluster.state.sums.draw -= share.scaled(i64::from(part.count), 1);
-            charge(&mut cluster.state, (part.unit.node, part.count), share, assignment.hidden_since, now);
+            charge(&mut cluster.state, (part.unit.node, part.count), share, since, now);
         } else {
-            part.nodes().for_each(|node| release_seen(cluster, now, (job, node, share), assignment.hidden_since, seen));
+            part.nodes().for_each(|node| release_seen(cluster, now, (job, node, share), since, seen));
         }
         note_idle(&mut cluster.state, part, now);
     }
@@ -258,6 +262,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         away_since: None,
         lost: None,
         held: Vec::new(),
+        awake_until: None,
     });
     cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
     cluster.state.job_energy.push();
@@ -337,38 +342,14 @@ pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
         node.idle_since = now;
     }
     node.sleep = to;
+    // It was measured as it was before.
+    if let Some(reading) = node.reading.take() {
+        cluster.index.readings.remove(&(reading.at, id));
+        hide_jobs(cluster, id, now);
+    }
     renew(cluster, id, now);
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
         cluster.index.classes.refresh(node, now);
         cluster.books.look_at(node, now);
     }
-}
-
-/// Begins to wake the nodes of a placement that sleep; returns their runs.
-pub(crate) fn wake(cluster: &mut Cluster, now: Time, placement: &[Part]) -> Vec<(NodeId, u32)> {
-    let mut runs: Vec<(NodeId, u32)> = Vec::new();
-    if cluster.state.settings.options.rest == crate::options::RestRule::Never && cluster.index.sleeping == 0 {
-        return runs;
-    }
-    for node in placement.iter().flat_map(|part| part.nodes()) {
-        if !cluster.state.node(node).is_some_and(|node| node.sleep == Sleep::Asleep) {
-            continue;
-        }
-        switch(cluster, now, node, Sleep::Waking);
-        match runs.last_mut() {
-            Some((first, count)) if first.0 + *count == node.0 => *count += 1,
-            _ => runs.push((node, 1)),
-        }
-    }
-    runs
-}
-
-/// The nodes of some runs are asleep, or awake again.
-pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)], to: Sleep) -> Result<(), Refused> {
-    let nodes = || runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId));
-    if let Some(node) = nodes().find(|node| cluster.state.node(*node).is_none()) {
-        return Err(Refused::NoSuchNode { node });
-    }
-    nodes().for_each(|node| switch(cluster, now, node, to));
-    Ok(())
 }

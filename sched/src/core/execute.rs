@@ -216,7 +216,7 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     let alone = job.request.exclusive;
     let lease = cluster.state.settings.lease.filter(|_| job.request.may_requeue);
     let lease = lease.map(|lease| Lease { grace: job.request.kill_grace.unwrap_or(lease.grace), ..lease });
-    let assignment = Assignment {
+    let mut assignment = Assignment {
         attempt,
         placement: start.placement.clone(),
         estimate: start.estimate,
@@ -228,7 +228,11 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
         ended: Vec::new(),
         alone,
         lease,
+        pending: Power::ZERO,
     };
+    if cluster.index.sleeping > 0 {
+        apply::await_waking(&cluster.state, &mut assignment);
+    }
     cluster.state.active.insert(start.job);
     apply::task_started(cluster, start.job);
     apply::take(cluster, now, start.job, &assignment);

@@ -6,7 +6,7 @@ use limo_model::{JobId, Power, Time, Wait};
 use super::Core;
 use crate::apply::obstacle;
 use crate::options::RestRule;
-use crate::state::{Array, Job, Phase};
+use crate::state::{Array, Job, Node, Phase};
 
 impl Core {
     /// Counts the jobs that wait, with the tasks of arrays in place of the arrays, also those that are not jobs yet.
@@ -39,6 +39,7 @@ impl Core {
                 Wait::Never { needs, most: self.most_left(now) }
             }
             Wait::Band { needs, left, until } => Wait::Band { needs, left, until: ahead(until) },
+            Wait::Resources { .. } if self.has_no_node(now, id) => Wait::NoNode,
             Wait::Resources { .. } if self.has_room(id) => self.behind_the_first(id),
             Wait::Resources { until } => Wait::Resources { until: ahead(until) },
             Wait::Budget { needs, left, until } => Wait::Budget { needs, left, until: ahead(until) },
@@ -65,6 +66,16 @@ impl Core {
     fn blocked_by(&self, now: Time, id: JobId) -> Option<Wait> {
         let last_task = || Some(Array::job_at(id, self.array(id)?.made.checked_sub(1)?));
         obstacle(&self.cluster, now, id).or_else(|| obstacle(&self.cluster, now, last_task()?))
+    }
+
+    /// Returns true if every node that the job names is away or drained; of one that names none, every node.
+    fn has_no_node(&self, now: Time, id: JobId) -> bool {
+        let Some(job) = self.job(id) else { return false };
+        let is_there = |node: &Node| node.is_available(now);
+        match job.request.include.as_slice() {
+            [] => !self.nodes().iter().any(is_there),
+            names => !names.iter().filter_map(|name| self.node_named(name)).any(is_there),
+        }
     }
 
     /// Returns true if by the last round as many nodes as the job needs have free what it needs; false if that is not counted.

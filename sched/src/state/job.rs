@@ -78,6 +78,9 @@ pub struct Assignment {
     /// How long its nodes may run it without the master. Only a requeueable job has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// What is expected of it and not drawn yet, because a node of it wakes.
+    #[serde(default, skip_serializing_if = "super::is_nothing")]
+    pub(crate) pending: Power,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

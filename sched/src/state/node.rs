@@ -35,6 +35,9 @@ pub struct Node {
     /// Attempts that were on it when it was lost and may still run there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) held: Vec<Held>,
+    /// Before then it is not put to sleep, because it did not sleep when it was told to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) awake_until: Option<Time>,
 }
 
 /// The draw of an attempt that was reported as ended although its node did not confirm it.
@@ -149,6 +152,10 @@ impl Node {
 
     pub fn sleep(&self) -> Sleep {
         self.sleep
+    }
+
+    pub fn is_awake(&self) -> bool {
+        self.sleep == Sleep::Awake
     }
 
     /// Whether a job could be put on it at once.

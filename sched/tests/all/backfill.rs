@@ -29,7 +29,8 @@ pub fn cluster(preset: Preset, options: Options, draws: [i64; 6]) -> World {
             units.push(unit("gpu", HARDWARE[2], UnitKind::Accelerator, 1));
         }
         let way = |draw, secs| Switch { span: Span::from_secs(secs), draw: Power::from_watts(draw) };
-        let rest = Rest { draw: Power::from_watts(1), down: way(draws[0], 6), up: way(draws[1], 40 + draws[2]) };
+        let rest =
+            Rest { draw: Power::from_watts(1), down: way(draws[0], 6), up: way(draws[1], 40 + draws[2]), wake: None };
         let spec = NodeSpec {
             name: format!("n{index}"),
             units,

@@ -67,7 +67,7 @@ fn cluster(case: &Case, preset: Preset) -> World {
     let mut world = World::new(preset, case.options);
     let (asleep, down, up, falls, wakes) = case.rest;
     let way = |draw, secs| Switch { span: Span::from_secs(secs), draw: Power::from_watts(draw) };
-    let rest = Rest { draw: Power::from_watts(asleep), down: way(down, falls), up: way(up, wakes) };
+    let rest = Rest { draw: Power::from_watts(asleep), down: way(down, falls), up: way(up, wakes), wake: None };
     for index in 0..6 {
         let sleeps = index > 1;
         let cpu = UnitSpec {

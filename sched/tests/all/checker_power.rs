@@ -30,7 +30,8 @@ fn core(preset: Preset, limit: Option<i64>) -> Core {
     };
     let switch = Switch { span: Span::from_secs(5), draw: watts(10) };
     for (name, sleeps) in [("n0", true), ("n1", true), ("n2", false)] {
-        let (memory, rest) = (Memory::ZERO, sleeps.then_some(Rest { draw: watts(1), down: switch, up: switch }));
+        let (memory, rest) =
+            (Memory::ZERO, sleeps.then_some(Rest { draw: watts(1), down: switch, up: switch, wake: None }));
         let idle = if sleeps { watts(10) } else { Power::ZERO };
         let spec = NodeSpec { name: name.into(), units: vec![cpu.clone()], memory, idle, meter: Meter::None, rest };
         core.apply(at(0), &Event::NodeUp { spec }).expect("a node");

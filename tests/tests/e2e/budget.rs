@@ -38,7 +38,7 @@ fn used(cluster: &Cluster) -> (Budget, f64) {
     let mut core = Core::new(entries[0].at, Preset::Limo, Options::default());
     let at = |core: &Core, time: Time| {
         let mut bill = core.sums().bill;
-        bill.add(core.sums().draw, core.sums().since, time, None);
+        bill.add(core.sums().drawn(), core.sums().since, time, None);
         bill.energy()
     };
     let (mut begin, mut end) = (None, None);

@@ -253,7 +253,7 @@ fn nodes_are_added_all_or_none_and_stay_awake() {
     let mut bench = Bench::new();
     let root = bench.client(0);
     let switch = limo_model::Switch { span: Span::from_secs(1), draw: Power::ZERO };
-    let rest = Some(limo_model::Rest { draw: Power::ZERO, down: switch, up: switch });
+    let rest = Some(limo_model::Rest { draw: Power::ZERO, down: switch, up: switch, wake: None });
     let spec = |name: &str| limo_model::NodeSpec { rest, ..slave(name, "boot", Vec::new()).slave.spec };
     let refused = change(&mut bench, root, Change::AddNodes(vec![spec("n1"), spec("n2"), spec("n1")]));
     assert_eq!(refusal(Some(&refused)), "there is a node `n1` already");

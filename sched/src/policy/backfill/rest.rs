@@ -57,7 +57,7 @@ pub(super) fn sleeps(view: &View<'_>) -> (Vec<(NodeId, u32)>, Option<Time>) {
     let now = view.now();
     let (mut runs, mut next): (Vec<(NodeId, u32)>, Option<Time>) = (Vec::new(), None);
     for node in view.index().classes.all().iter().flat_map(|class| idle(view, class)) {
-        let due = node.idle_since + after;
+        let due = (node.idle_since + after).max(node.awake_until.unwrap_or(node.idle_since));
         if due > now {
             next = Some(next.map_or(due, |next| next.min(due)));
             continue;

@@ -64,7 +64,7 @@ impl Run {
 
     fn go(&mut self, to: Time) {
         let span = (to - self.world.now).max(Span::ZERO);
-        self.work += i128::from(self.world.core.sums().draw.mw()) * i128::from(span.ms());
+        self.work += i128::from(self.world.core.sums().drawn().mw()) * i128::from(span.ms());
         self.world.advance(to);
     }
 
@@ -154,7 +154,7 @@ impl Run {
             assert_eq!(core.memory_used(node.id()).bytes(), taken);
             draw += core.node_draw(node.id());
         }
-        assert_eq!(core.sums().draw, draw, "the whole is the sum of its nodes");
+        assert_eq!(core.sums().drawn(), draw, "the whole is the sum of its nodes");
     }
 
     /// Where the believed draw is above the upper limit, nobody is left who could give anything.

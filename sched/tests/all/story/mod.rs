@@ -70,7 +70,7 @@ fn rest(draw: &str, given: &BTreeMap<&str, &str>) -> Rest {
         let (span, draw) = given[key].split_once('@').expect("time@draw");
         Switch { span: parse(span), draw: watts(draw) }
     };
-    Rest { draw: watts(draw), down: way("down"), up: way("up") }
+    Rest { draw: watts(draw), down: way("down"), up: way("up"), wake: None }
 }
 
 /// `00:00=80 01:00=20 EUR/MWh [until=02:00]`

@@ -1,0 +1,66 @@
+//! Nodes that go to sleep and wake, and the jobs that wait for them.
+
+use limo_model::{NodeId, Part, Power, Time, nodes, width};
+
+use super::nodes::{settle_cluster, switch};
+use crate::cluster::Cluster;
+use crate::refused::Refused;
+use crate::state::{Assignment, Node, Sleep, State};
+
+/// A node stays awake that was told to sleep.
+pub(super) fn sleep_failed(cluster: &mut Cluster, now: Time, id: NodeId, until: Time) -> Result<(), Refused> {
+    if cluster.state.node(id).is_none_or(Node::is_removed) {
+        return Err(Refused::NoSuchNode { node: id });
+    }
+    switch(cluster, now, id, Sleep::Awake);
+    if let Some(node) = cluster.state.node_mut(id) {
+        node.awake_until = Some(until);
+    }
+    Ok(())
+}
+
+/// Begins to wake the nodes of a placement that sleep; returns their runs.
+pub(crate) fn wake(cluster: &mut Cluster, now: Time, placement: &[Part]) -> Vec<(NodeId, u32)> {
+    let mut runs: Vec<(NodeId, u32)> = Vec::new();
+    if cluster.state.settings.options.rest == crate::options::RestRule::Never && cluster.index.sleeping == 0 {
+        return runs;
+    }
+    for node in placement.iter().flat_map(|part| part.nodes()) {
+        if !cluster.state.node(node).is_some_and(|node| node.sleep == Sleep::Asleep) {
+            continue;
+        }
+        switch(cluster, now, node, Sleep::Waking);
+        match runs.last_mut() {
+            Some((first, count)) if first.0 + *count == node.0 => *count += 1,
+            _ => runs.push((node, 1)),
+        }
+    }
+    runs
+}
+
+/// The nodes of some runs are asleep, or awake again.
+pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)], to: Sleep) -> Result<(), Refused> {
+    let nodes = || runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId));
+    if let Some(node) = nodes().find(|node| cluster.state.node(*node).is_none()) {
+        return Err(Refused::NoSuchNode { node });
+    }
+    nodes().for_each(|node| switch(cluster, now, node, to));
+    Ok(())
+}
+
+/// Marks an assignment whose nodes are not all awake: nothing of it is drawn before it starts.
+pub(crate) fn await_waking(state: &State, assignment: &mut Assignment) {
+    if nodes(&assignment.placement).any(|id| state.node(id).is_some_and(|node| !node.is_awake())) {
+        assignment.pending = assignment.share().scaled(i64::from(width(&assignment.placement)), 1);
+    }
+}
+
+/// A job that waited for its nodes has started: it draws from now on.
+pub(super) fn draws(cluster: &mut Cluster, now: Time, assignment: &mut Assignment) {
+    if assignment.pending.is_zero() {
+        return;
+    }
+    settle_cluster(cluster, now);
+    cluster.state.sums.pending -= std::mem::replace(&mut assignment.pending, Power::ZERO);
+    assignment.hidden_since = now;
+}
