@@ -28,6 +28,7 @@ struct StatusJson {
     waiting: u64,
     running: u64,
     nodes_up: u32,
+    nodes_asleep: u32,
     nodes: u32,
     energy_j: f64,
     /// `null` if no price was ever known, as the two below.
@@ -103,6 +104,7 @@ fn as_json(status: &Status) -> StatusJson {
         waiting: status.waiting,
         running: status.running,
         nodes_up: status.nodes_up,
+        nodes_asleep: status.nodes_asleep,
         nodes: status.nodes,
         energy_j: status.energy.joules(),
         cost_eur: status.cost.map(Money::eur),
@@ -215,7 +217,8 @@ fn as_text(status: &Status, clock: &Clock) -> String {
         fact(name, value);
     }
     fact("jobs", format!("{} running, {} waiting", status.running, status.waiting));
-    fact("nodes", format!("{} of {} up", status.nodes_up, status.nodes));
+    let asleep = if status.nodes_asleep > 0 { format!(", {} asleep", status.nodes_asleep) } else { String::new() };
+    fact("nodes", format!("{} of {} up{asleep}", status.nodes_up, status.nodes));
     for node in &status.unreachable {
         fact("MISSING", unreachable_in_words(node, clock));
     }

@@ -3,6 +3,8 @@
 
 mod connections;
 pub mod grid;
+mod idle;
+mod initial;
 mod limits;
 mod meters;
 mod policy;
@@ -14,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{Band, ModeSetting, Power, Preset, Span, as_text};
+use limo_model::{Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
@@ -22,6 +24,8 @@ use crate::desk;
 use crate::listen::Limits;
 use crate::readings::Kept;
 use connections::ConnectionLayer;
+use idle::IdleTable;
+use initial::InitialLayer;
 use limits::LimitsTable;
 use meters::MeterLayer;
 use policy::PolicyLayer;
@@ -116,6 +120,9 @@ struct Layer {
     /// Only in the file.
     #[arg(skip)]
     limits: LimitsTable,
+    /// Only in the file.
+    #[arg(skip)]
+    idle: IdleTable,
     #[command(flatten)]
     policy: PolicyLayer,
     /// Where the operator's own limits stand among the sources of `[[grid]]`: before higher numbers [default: 100]
@@ -131,26 +138,6 @@ struct Layer {
     /// Who may set limits from outside; in the file only: `[[grid]]`.
     #[arg(skip)]
     grid: Vec<grid::GridTable>,
-}
-
-/// What holds when the journal begins; from then on `lconf` changes it: `[initial]`.
-#[derive(Debug, Clone, Default, Args, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct InitialLayer {
-    /// Policy of a new cluster, one of those of `lconf set policy --help` [default: limo]
-    #[arg(id = "initial_policy", long = "initial-policy", value_name = "NAME", env = "LIMO_INITIAL_POLICY")]
-    policy: Option<Preset>,
-    /// Lower power limit of a new cluster [default: none]
-    #[arg(id = "initial_low", long = "initial-low", value_name = "POWER", env = "LIMO_INITIAL_LOW")]
-    #[serde(with = "as_text::option")]
-    low: Option<Power>,
-    /// Upper power limit of a new cluster [default: none]
-    #[arg(id = "initial_high", long = "initial-high", value_name = "POWER", env = "LIMO_INITIAL_HIGH")]
-    #[serde(with = "as_text::option")]
-    high: Option<Power>,
-    /// Mode of a new cluster: high, low or auto [default: auto]
-    #[arg(id = "initial_mode", long = "initial-mode", value_name = "MODE", env = "LIMO_INITIAL_MODE")]
-    mode: Option<ModeSetting>,
 }
 
 /// All settings, with defaults filled in.
@@ -207,13 +194,9 @@ impl Layer {
             readings_keep: self.readings_keep.or(below.readings_keep),
             meter: below.meter,
             limits: below.limits,
+            idle: below.idle,
             policy: self.policy.over(below.policy),
-            initial: InitialLayer {
-                policy: self.initial.policy.or(below.initial.policy),
-                low: self.initial.low.or(below.initial.low),
-                high: self.initial.high.or(below.initial.high),
-                mode: self.initial.mode.or(below.initial.mode),
-            },
+            initial: self.initial.over(below.initial),
             connections: self.connections.over(below.connections),
             feed: below.feed,
             operator_priority: self.operator_priority.or(below.operator_priority),
@@ -233,9 +216,7 @@ impl Layer {
         let connections = self.connections.resolve()?;
         let log = self.log.unwrap_or_else(|| "info".into());
         crate::logging::check(&log)?;
-        let low = self.initial.low.unwrap_or(Power::ZERO);
-        let band =
-            Band::new(low, self.initial.high.unwrap_or(Power::MAX)).context("the initial limits make no band")?;
+        let initial = self.initial.resolve()?;
         let feeds = self.feed.build()?;
         let options = self.policy.resolve()?;
         let desk = desk::Settings {
@@ -249,11 +230,8 @@ impl Layer {
             meters: meters::resolve(self.meter, options.stale_after)?,
             options,
             limits: self.limits.resolve()?,
-            initial: desk::Initial {
-                preset: self.initial.policy.unwrap_or(Preset::DEFAULT),
-                band,
-                mode: self.initial.mode.unwrap_or_default(),
-            },
+            initial,
+            idle: self.idle.resolve()?,
             has_feeds: !feeds.is_empty(),
         };
         let (every, stale_after) = (desk.readings_every, desk.options.stale_after);

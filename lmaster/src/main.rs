@@ -29,6 +29,7 @@ mod room;
 mod serve;
 mod signs;
 mod store;
+mod wake;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -8,9 +8,9 @@ use limo_feeds::grid::Mode;
 use limo_model::{Budgets, FileFacts, JobEnd, JobId, Meter, Placement, Request, Time, UnitId};
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
-    NodeReport, NodeState, Status, UnitReport,
+    NodeReport, NodeSleep, NodeState, Status, UnitReport,
 };
-use limo_sched::{Clock, Core, Finished, Job, Node, Phase, cost_of, possibilities};
+use limo_sched::{Clock, Core, Finished, Job, Node, Phase, Sleep, cost_of, possibilities};
 
 use crate::budget::account;
 use crate::desk::Live;
@@ -171,10 +171,17 @@ fn command(argv: &[Vec<u8>]) -> String {
 
 pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     let spec = node.spec();
+    let sleep = match node.sleep() {
+        Sleep::Awake => None,
+        Sleep::GoingDown => Some(NodeSleep::FallingAsleep),
+        Sleep::Asleep => Some(NodeSleep::Asleep),
+        Sleep::Waking => Some(NodeSleep::Waking),
+    };
     let state = match node.drained() {
         Some(_) => NodeState::Drained,
         None if node.lost_since().is_some() => NodeState::Lost,
         None if !node.is_connected() => NodeState::Unreachable,
+        None if let Some(sleep) = sleep => NodeState::Sleeps(sleep),
         None if node.is_suspect(now) => NodeState::Suspect,
         None => NodeState::Up,
     };
@@ -208,9 +215,10 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         meter: spec.meter,
         energy,
         cost,
-        connected: node.is_connected(),
+        connected: node.is_connected() && node.is_awake(),
         unreachable_since: node.away_since().map(|at| core.clock().shown(at)),
         held: node.held_draw(),
+        sleep,
     }
 }
 
@@ -221,9 +229,10 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
     let band = settings.limits.band(now);
     // Up to now, without changing the state.
     let mut bill = sums.bill;
-    bill.add(sums.draw, sums.since, now, core.prices());
+    bill.add(sums.drawn(), sums.since, now, core.prices());
     let permille = |part: i64, whole: i64| u32::try_from(i128::from(part) * 1000 / i128::from(whole)).unwrap_or(1000);
-    let up = core.nodes().iter().filter(|node| node.is_connected()).count();
+    let up = core.nodes().iter().filter(|node| node.is_connected() && node.is_awake()).count();
+    let asleep = core.nodes().iter().filter(|node| !node.is_awake()).count();
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Status {
         now: clock.shown(now),
@@ -238,7 +247,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         price: core.prices().and_then(|prices| prices.at(now).copied()),
         next_price: next_price.map(|(at, price)| (clock.shown(at), price.copied())),
         prices_ended: core.prices().and_then(|prices| prices.ended(now)).map(|at| clock.shown(at)),
-        draw: sums.draw,
+        draw: sums.drawn(),
         idle: core.idle(),
         waiting: core.waiting_tasks(),
         running: core.active() as u64,
@@ -257,6 +266,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         meters: Vec::new(),
         unreachable: missing::nodes(core),
         foreign: Vec::new(),
+        nodes_asleep: count(asleep),
         held: core.nodes().iter().map(Node::held_draw).sum(),
         own_band: own_band.filter(|own| *own != band),
         grid: grid.iter().map(source).collect(),

@@ -31,6 +31,7 @@ use crate::pace::Pace;
 use crate::recover;
 use crate::signs::Signs;
 use crate::store::Store;
+use crate::wake::Waker;
 
 /// Frames that are read ahead of the desk, of all connections together; each at most 1 MiB, mostly 64 KiB.
 const READ_AHEAD: usize = 256;
@@ -82,8 +83,22 @@ pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
     let (accounts, limits) = (Accounts::default(), settings.desk.limits);
     log_limits::configure(limits.log_lines);
     let (next_peer, to_write, pace) = (0, false, Pace::new(Instant::now()));
-    let mut shell =
-        Shell { clocks, desk, store, inputs, signs, nodes, clients, accounts, limits, next_peer, to_write, pace };
+    let waker = Waker::new(inputs.clone());
+    let mut shell = Shell {
+        clocks,
+        desk,
+        store,
+        inputs,
+        signs,
+        nodes,
+        clients,
+        accounts,
+        limits,
+        next_peer,
+        to_write,
+        pace,
+        waker,
+    };
     let sources = Sources {
         from_store,
         from_peers,
@@ -203,6 +218,7 @@ struct Shell {
     to_write: bool,
     /// Of queries.
     pace: Pace,
+    waker: Waker,
 }
 
 impl Shell {
@@ -358,6 +374,8 @@ impl Shell {
             Effect::Learn(lesson) => self.store.learn(*lesson),
             Effect::GiveBack => freed::give_back(),
             Effect::DropBackup => self.store.drop_backup(),
+            Effect::Part(peer) => self.hang_up(peer),
+            Effect::Wake(node, order) => self.waker.wake(node, order),
         }
         None
     }

@@ -1,6 +1,7 @@
 //! Settings of the daemon: flags, then `LIMO_*`, then the TOML file, then defaults. Reads the file; opens nothing else.
 
 mod caps;
+mod idle;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 
 pub use caps::{CapArguments, GpuSource};
 use caps::{DEFAULT_CAP_LEASE, Written, merged};
+use idle::{Idle, SleepSettings};
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 /// Often enough to draw a curve of the cluster, and nothing beside a job's own traffic.
@@ -129,8 +131,8 @@ struct File {
     hardware: Option<PathBuf>,
     machine: Option<String>,
     cpus: Option<NonZeroU32>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    idle: Option<Power>,
+    #[serde(default)]
+    idle: Idle,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     nameplate: Option<Power>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
@@ -167,6 +169,8 @@ pub struct Settings {
     pub machine: Option<String>,
     pub cpus: Option<NonZeroU32>,
     pub idle: Option<Power>,
+    /// `None` where the machine stays on.
+    pub sleep: Option<SleepSettings>,
     pub nameplate: Option<Power>,
     pub meter: Option<MeterChoice>,
     pub meter_access: Option<PathBuf>,
@@ -216,7 +220,8 @@ impl Settings {
             hardware: given.hardware.or(file.hardware),
             machine: given.machine.or(file.machine),
             cpus: given.cpus.or(file.cpus),
-            idle: given.idle.or(file.idle),
+            idle: given.idle.or(file.idle.draw()),
+            sleep: file.idle.sleep()?,
             nameplate: given.nameplate.or(file.nameplate),
             meter: given.meter.or(file.meter),
             meter_access: given.meter_access.or(file.meter_access),

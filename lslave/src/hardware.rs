@@ -38,7 +38,8 @@ pub fn describe(settings: &Settings) -> anyhow::Result<(NodeSpec, Option<Machine
     if let Some(cores) = settings.cpus {
         machine = machine.with_cores(cores.get());
     }
-    let spec = NodeSpec { name: settings.name.clone(), ..machine.spec.clone() };
+    let rest = settings.sleep.as_ref().map(|sleep| sleep.rest(machine.spec.idle));
+    let spec = NodeSpec { name: settings.name.clone(), rest, ..machine.spec.clone() };
     spec.check()?;
     Ok((spec, Some(machine)))
 }
@@ -64,14 +65,15 @@ fn discover(settings: &Settings) -> anyhow::Result<NodeSpec> {
             Err(error) => warn!(%error, "the node has no GPUs"),
         }
     }
+    // What a machine draws doing nothing cannot be guessed within a factor of ten, and draws anyway.
+    let idle = settings.idle.unwrap_or(Power::ZERO);
     Ok(NodeSpec {
         name: settings.name.clone(),
         units,
         memory: memory()?,
-        // What a machine draws doing nothing cannot be guessed within a factor of ten, and draws anyway.
-        idle: settings.idle.unwrap_or(Power::ZERO),
+        idle,
         meter: settings.meter.as_ref().map_or(Meter::None, MeterChoice::kind),
-        rest: None,
+        rest: settings.sleep.as_ref().map(|sleep| sleep.rest(idle)),
     })
 }
 

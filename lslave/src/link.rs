@@ -15,6 +15,8 @@ use tokio::time::{Instant, Sleep};
 use tracing::{debug, info, warn};
 
 use crate::shell::Event;
+use crate::sleep::Sleeper;
+use limo_node::Input;
 
 /// A master that was restarted is back in far less than a second, and one that is gone is not worth more than a packet
 /// every few seconds.
@@ -56,8 +58,14 @@ impl Outgoing {
 }
 
 /// Keeps a connection to `master` for as long as `events` is listened to. Somebody who is not `trusted` and listens in its
-/// place is sent nothing and not obeyed.
-pub async fn keep(master: Endpoint, trusted: Trusted, events: mpsc::Sender<Event>, alive: Alive) {
+/// place is sent nothing and not obeyed. While the machine is to sleep there is no connection.
+pub async fn keep(
+    master: Endpoint,
+    trusted: Trusted,
+    events: mpsc::Sender<Event>,
+    alive: Alive,
+    sleeper: Option<Sleeper>,
+) {
     let mut pause = FIRST_PAUSE;
     // The last reason that was logged.
     let mut told = None;
@@ -65,7 +73,7 @@ pub async fn keep(master: Endpoint, trusted: Trusted, events: mpsc::Sender<Event
         match connect(&master, Role::Node, &trusted).await {
             Ok(connection) => {
                 told = None;
-                let (registered, error) = serve(connection, &events, &alive).await;
+                let (registered, error) = serve(connection, &events, &alive, sleeper.as_ref()).await;
                 if registered {
                     pause = FIRST_PAUSE;
                 }
@@ -74,6 +82,12 @@ pub async fn keep(master: Endpoint, trusted: Trusted, events: mpsc::Sender<Event
                     None => info!(%master, "the connection to the master ended"),
                 }
                 if events.send(Event::Disconnected).await.is_err() {
+                    return;
+                }
+                if let Some(sleeper) = &sleeper
+                    && let Err(reason) = sleeper.sleep().await
+                    && events.send(Event::Node(Input::SleepFailed(reason))).await.is_err()
+                {
                     return;
                 }
             }
@@ -101,6 +115,7 @@ async fn serve(
     connection: Connection<MasterToNode, NodeToMaster>,
     events: &mpsc::Sender<Event>,
     alive: &Alive,
+    sleeper: Option<&Sleeper>,
 ) -> (bool, Option<ConnectionError>) {
     let Connection { reader, writer, identity } = connection;
     let (sign, signs) = mpsc::channel(SIGNS);
@@ -112,8 +127,15 @@ async fn serve(
         return (false, None);
     }
     let mut registered = false;
+    let farewell = async {
+        match sleeper {
+            Some(sleeper) => sleeper.farewell().await,
+            None => std::future::pending().await,
+        }
+    };
     let result = tokio::select! {
         result = receive(&mut heard, events, &mut registered) => result,
+        () = farewell => Ok(()),
         result = send(writer, (outbound, signs), &waiting) => result,
     };
     (registered, result.err())

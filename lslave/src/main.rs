@@ -14,6 +14,7 @@ mod probe;
 mod reap;
 mod shell;
 mod shepherd;
+mod sleep;
 mod spool;
 mod tasks;
 mod terminal;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Parser;
 use limo_model::{WRONG_USAGE, plain_words, with_causes};
-use limo_node::{Input, Parts, Rhythm};
+use limo_node::{Input, Parts, Rhythm, duration};
 use limo_proto::{Alive, PULSE_EVERY, Pulse, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -35,6 +36,7 @@ use tracing::{error, info, warn};
 use crate::config::{Arguments, Settings};
 use crate::shell::{Event, Shell, Tools};
 use crate::shepherd::Shepherd;
+use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
 /// Events that wait for the loop; whoever sends one more waits.
@@ -135,11 +137,13 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             boot,
             rhythm,
         };
-        let shell = Shell::open(parts, Tools { spool, shepherd, meter, caps, running }, &sender)?;
+        let sleeper = settings.sleep.map(|sleep| Sleeper::new(&sleep.off, duration(sleep.patience())));
+        let tools = Tools { spool, shepherd, meter, caps, running, sleeper: sleeper.clone() };
+        let shell = Shell::open(parts, tools, &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
-        tokio::spawn(link::keep(master, trusted, sender, alive));
+        tokio::spawn(link::keep(master, trusted, sender, alive, sleeper));
         let reload = || {
             let settings = Settings::load(arguments)?;
             relevel(&settings.log)?;

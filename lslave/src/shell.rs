@@ -25,6 +25,7 @@ use crate::launch::{LaunchError, Ours, Surroundings, carried_directory, prepare}
 use crate::link::Outgoing;
 use crate::probe::Running;
 use crate::shepherd::Shepherd;
+use crate::sleep::Sleeper;
 use crate::spool::Spool;
 
 type Device = Box<dyn limo_power::Meter>;
@@ -58,6 +59,8 @@ pub struct Tools {
     pub caps: Option<Shared>,
     /// For whoever asks what the machine has.
     pub running: Running,
+    /// Puts the machine to sleep; `None` if it stays on.
+    pub sleeper: Option<Sleeper>,
 }
 
 /// A node with the world around it.
@@ -246,6 +249,7 @@ impl Shell {
             Effect::SetCaps { generation, caps } => self.set_caps(generation, caps),
             Effect::PutCapsBack => self.put_caps_back(),
             Effect::Probe { shown } => self.probe(shown),
+            Effect::Sleep => drop(self.tools.sleeper.as_ref().map(Sleeper::want)),
             Effect::Exit(result) => self.result = Some(result),
         }
         None

@@ -155,6 +155,8 @@ pub enum Input {
     /// The time that [`crate::Node::deadline`] named has come.
     Deadline,
     Terminate,
+    /// The machine was to sleep and is awake, and why.
+    SleepFailed(String),
 }
 
 /// A launch, besides what only the shell can make: pipes, and the plan with its paths.
@@ -253,4 +255,6 @@ pub enum Effect {
     },
     /// The daemon ends, with the reason if that is a failure.
     Exit(Result<(), String>),
+    /// Puts the machine to sleep once the connection has ended. [`Input::SleepFailed`] follows if it does not sleep.
+    Sleep,
 }

@@ -93,6 +93,10 @@ pub struct Node {
     /// Whether there is a connection, even one on which nothing is sent any more.
     connected: bool,
     closing: Option<Closing>,
+    /// Whether the machine sleeps once the connection has ended.
+    sleepy: bool,
+    /// Why the machine did not sleep, until the master knows.
+    unslept: Option<String>,
     /// Whether the master ever took this node.
     welcomed: bool,
     refused: Option<String>,
@@ -139,6 +143,8 @@ impl Node {
             leases: BTreeMap::new(),
             connected: false,
             closing: None,
+            sleepy: false,
+            unslept: None,
             welcomed: false,
             refused: None,
             failed: None,
@@ -192,12 +198,14 @@ impl Node {
             Input::Reconfigured(rhythm) => self.reconfigured(rhythm),
             Input::Deadline => self.deadline_passed(),
             Input::Terminate => self.terminate(),
+            Input::SleepFailed(reason) => self.unslept = Some(reason),
         }
     }
 
     fn disconnected(&mut self) {
         self.link = None;
         self.connected = false;
+        self.sleepy = false;
         self.is_behind = false;
         self.probing.iter_mut().for_each(Vec::clear);
         self.caps.disconnected(self.now.since);
@@ -237,6 +245,9 @@ impl Node {
         self.caps.registered();
         self.welcomed = true;
         info!(node = self.spec.name, "registered with the master");
+        if let Some(reason) = self.unslept.take() {
+            self.send(NodeToMaster::SleepFailed { reason: reason.into() });
+        }
         self.forget_foreign();
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
             State::Ended(end) => Some((job, attempt.number, end.clone())),

@@ -31,6 +31,7 @@ impl Node {
             MasterToNode::Probe { ticket } => self.probe(ticket),
             MasterToNode::Extend { job, attempt, limit } => self.extend(job, attempt, limit),
             MasterToNode::Resize { job, attempt, size } => self.resize(job, attempt, size),
+            MasterToNode::Sleep => self.fall_asleep(),
         }
     }
 
@@ -67,6 +68,25 @@ impl Node {
         self.send(NodeToMaster::JobRefused { job, attempt, reason: reason.into() });
     }
 
+    /// Only a machine without jobs sleeps. It does once the connection has ended, which the master sees to.
+    fn fall_asleep(&mut self) {
+        let busy = self.attempts.known.keys().chain(self.streams.keys()).next();
+        let obstacle = match busy {
+            _ if self.closing.is_some() => Some("the node is shutting down".to_owned()),
+            _ if self.spec.rest.is_none() => {
+                Some("no command puts it to sleep: set `off` in the section [idle]".to_owned())
+            }
+            Some(job) => Some(format!("job {job} is on the node")),
+            None => None,
+        };
+        if let Some(reason) = obstacle {
+            return self.send(NodeToMaster::SleepFailed { reason: reason.into() });
+        }
+        self.sleepy = true;
+        self.send(NodeToMaster::FallingAsleep);
+        self.effect(Effect::Sleep);
+    }
+
     fn tell_end_again(&mut self, job: JobId) {
         if let Some(Attempt { number, state: State::Ended(end), .. }) = self.attempts.known.get(&job) {
             let (number, end) = (*number, end.clone());
@@ -78,6 +98,9 @@ impl Node {
     fn hold(&mut self, exec: DoExec) -> Result<(), String> {
         if self.closing.is_some() {
             return Err("the node is shutting down".to_owned());
+        }
+        if self.sleepy {
+            return Err("the node falls asleep".to_owned());
         }
         if self.journal != Some(exec.journal) {
             return Err(format!("the order is of the journal {}, which is not this master's", exec.journal));

@@ -63,13 +63,12 @@ pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, 
 pub use replace::Replace;
 pub use report::{
     ArrayReport, BudgetAccount, FOREIGN_LIMIT, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState,
-    JobReport, MeterReport, NodeDetail, NodeReport, NodeState, Status, UNREACHABLE_LIMIT, UnitReport,
-    UnreachableReport,
+    JobReport, MeterReport, NodeDetail, NodeReport, Status, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};
 pub use socket::{Principal, Socket, Via};
-pub use state::JobState;
+pub use state::{JobState, NodeSleep, NodeState};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
 pub use trust::{ServiceUserError, Trusted};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};

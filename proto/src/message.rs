@@ -61,6 +61,10 @@ pub enum NodeToMaster {
     Attempts(List<AttemptReport, ATTEMPTS_PIECE>),
     /// The registration is complete: so many attempts were reported.
     RegisterEnd { count: u32 },
+    /// The machine goes to sleep as soon as the connection has ended. It registers when it is awake again.
+    FallingAsleep,
+    /// The machine was told to sleep and does not; or did not, where it has registered again meanwhile.
+    SleepFailed { reason: Reason },
 }
 
 /// Why something is not done, for people.

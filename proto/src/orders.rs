@@ -92,6 +92,8 @@ pub enum MasterToNode {
         attempt: Attempt,
         limit: Span,
     },
+    /// Put the machine to sleep. Answered by `FallingAsleep`, after which the master ends the connection, or by `SleepFailed`.
+    Sleep,
 }
 
 /// A job for a node. Not yet the permission to run it.

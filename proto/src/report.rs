@@ -8,7 +8,7 @@ use limo_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{clip, clip_some};
-use crate::state::JobState;
+use crate::state::{JobState, NodeSleep, NodeState};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
@@ -106,31 +106,6 @@ impl ArrayReport {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NodeState {
-    Up,
-    /// It is not connected; its jobs are believed to go on.
-    Unreachable,
-    /// No new jobs, by an operator.
-    Drained,
-    /// Did not acknowledge an assignment; gets none for a while.
-    Suspect,
-    /// Unreachable for longer than its lease, or declared dead: its jobs ended without its word.
-    Lost,
-}
-
-impl NodeState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Unreachable => "unreachable",
-            Self::Lost => "lost",
-            Self::Drained => "drained",
-            Self::Suspect => "suspect",
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
     pub name: String,
@@ -156,13 +131,19 @@ pub struct NodeReport {
     pub unreachable_since: Option<Time>,
     /// What is held for jobs that ended when it was lost.
     pub held: Power,
+    /// Where it is not awake.
+    pub sleep: Option<NodeSleep>,
 }
 
 impl NodeReport {
     /// Its state in words, such as `up` or `drained, unreachable`.
     pub fn state_in_words(&self) -> String {
         match self.state {
+            NodeState::Drained if let Some(sleep) = self.sleep => {
+                format!("{}, {}", self.state.name(), sleep.in_words())
+            }
             NodeState::Drained if !self.connected => format!("{}, unreachable", self.state.name()),
+            NodeState::Sleeps(sleep) => sleep.in_words().to_owned(),
             state => state.name().to_owned(),
         }
     }
@@ -264,6 +245,8 @@ pub struct Status {
     pub held: Power,
     /// Nodes that had jobs of other journals, at most [`FOREIGN_LIMIT`].
     pub foreign: Vec<ForeignReport>,
+    /// Nodes that sleep, or are on their way to it or back. None of them is up.
+    pub nodes_asleep: u32,
 }
 
 /// Most unreachable nodes in a [`Status`].

@@ -1,4 +1,4 @@
-//! Where a job is in its life, as clients are told.
+//! The states of jobs and of nodes, as clients are told.
 
 use limo_model::{JobEnd, Outcome};
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,60 @@ impl JobState {
             JobEnd::Ran { stopped: Some(UsedUp { .. }), .. } => Self::UsedUp,
             JobEnd::Ran { outcome: Outcome::Exited(0), .. } => Self::Completed,
             JobEnd::Ran { .. } => Self::Failed,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeState {
+    Up,
+    /// It is not connected; its jobs are believed to go on.
+    Unreachable,
+    /// No new jobs, by an operator.
+    Drained,
+    /// Did not acknowledge an assignment; gets none for a while.
+    Suspect,
+    /// Unreachable for longer than its lease, or declared dead: its jobs ended without its word.
+    Lost,
+    /// Put to sleep by the policy. It is not connected, and is not missed.
+    Sleeps(NodeSleep),
+}
+
+/// How far a node is with sleeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeSleep {
+    FallingAsleep,
+    Asleep,
+    Waking,
+}
+
+impl NodeSleep {
+    /// The word of the JSON output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FallingAsleep => "falling_asleep",
+            Self::Asleep => "asleep",
+            Self::Waking => "waking",
+        }
+    }
+
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::FallingAsleep => "falling asleep",
+            other => other.name(),
+        }
+    }
+}
+
+impl NodeState {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Unreachable => "unreachable",
+            Self::Lost => "lost",
+            Self::Drained => "drained",
+            Self::Suspect => "suspect",
+            Self::Sleeps(sleep) => sleep.name(),
         }
     }
 }

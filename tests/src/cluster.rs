@@ -225,6 +225,11 @@ impl Cluster {
         self.master.kill();
     }
 
+    /// SIGHUP to the master, which reads its settings again.
+    pub fn reload_master(&self) {
+        self.master.signal(Signal::SIGHUP);
+    }
+
     /// SIGSTOP to the master.
     pub fn stop_master(&self) {
         self.master.signal(Signal::SIGSTOP);
@@ -266,6 +271,12 @@ impl Cluster {
     /// SIGKILL to the daemon; its jobs are left alone.
     pub fn kill_node(&mut self, name: &str) {
         self.daemon(name).kill();
+    }
+
+    /// Waits until the daemon has ended by itself; it may then be started again.
+    pub fn collect_node(&mut self, name: &str) {
+        let daemon = self.daemon(name);
+        until(&format!("the daemon of {name} ends"), || daemon.ended());
     }
 
     /// SIGSTOP to the daemon; its jobs are left alone.

@@ -159,6 +159,7 @@ pub fn node(name: &str) -> NodeReport {
         connected: true,
         unreachable_since: None,
         held: Power::ZERO,
+        sleep: None,
     }
 }
 
@@ -200,6 +201,7 @@ pub fn status() -> Status {
         unreachable: Vec::new(),
         held: Power::ZERO,
         foreign: Vec::new(),
+        nodes_asleep: 0,
     }
 }
 

@@ -62,6 +62,8 @@ pub struct NodeJson {
     pub unreachable_since_unix_ms: Option<i64>,
     /// Part of `draw_w`: what jobs that ended when the node was lost may still draw.
     pub held_w: f64,
+    /// `falling asleep`, `asleep` or `waking`; `null` of a node that is awake.
+    pub sleep: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,6 +100,7 @@ impl From<&NodeReport> for NodeJson {
             connected: node.connected,
             unreachable_since_unix_ms: node.unreachable_since.map(Time::unix_ms),
             held_w: node.held.watts(),
+            sleep: node.sleep.map(|sleep| sleep.name()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use limo_model::{Price, Span, as_text};
-use limo_sched::{Allocation, Options, Preempt, PriceRule};
+use limo_sched::{Allocation, Options, Preempt, PriceRule, RestRule};
 use serde::Deserialize;
 
 use super::{not_negative, permille, positive};
@@ -52,6 +52,10 @@ pub(super) struct PolicyLayer {
     /// Which free nodes a job on several nodes gets: any, or contiguous ones [default: any]
     #[arg(long, value_name = "WHICH", env = "LIMO_ALLOCATION")]
     allocation: Option<Allocation>,
+    /// When idle nodes that can sleep do so: never, idle:SPAN after the last job, or idle-in-budget:SPAN [default: never]
+    #[arg(long, value_name = "RULE", env = "LIMO_REST")]
+    #[serde(with = "as_text::option")]
+    rest: Option<RestRule>,
     /// How often the account of a budget is corrected by what was used, and the queue looked at again [default: 10min]
     #[arg(long, value_name = "SPAN", env = "LIMO_MONITOR_EVERY")]
     #[serde(with = "as_text::option")]
@@ -116,6 +120,7 @@ impl PolicyLayer {
             stale_after: self.stale_after.or(under.stale_after),
             suspect_for: self.suspect_for.or(under.suspect_for),
             allocation: self.allocation.or(under.allocation),
+            rest: self.rest.or(under.rest),
             monitor_every: self.monitor_every.or(under.monitor_every),
             hold_after: self.hold_after.or(under.hold_after),
             preempt: self.preempt.or(under.preempt),
@@ -157,6 +162,7 @@ impl PolicyLayer {
             stale_after: positive("stale_after", self.stale_after, default.stale_after)?,
             suspect_for: not_negative("suspect_for", self.suspect_for, default.suspect_for)?,
             allocation: self.allocation.unwrap_or(default.allocation),
+            rest: self.rest.unwrap_or(default.rest),
             monitor_every: positive("monitor_every", self.monitor_every, default.monitor_every)?,
             hold_after: not_negative("hold_after", self.hold_after, default.hold_after)?,
             preempt: self.preempt.unwrap_or(default.preempt),

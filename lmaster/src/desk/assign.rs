@@ -28,7 +28,7 @@ use super::wide::{nodes_of, place_of, placed_on};
 use super::{Desk, Fault, PeerId, faults};
 
 /// Why an attempt is withdrawn whose job shall end.
-const UNWANTED: &str = "it shall not run any more";
+pub(super) const UNWANTED: &str = "it shall not run any more";
 
 /// A `DoExec` without its `JobAck`, or several where the job is over several nodes.
 #[derive(Debug, Clone)]
@@ -112,6 +112,9 @@ impl Desk {
 
     /// The assignment is durable: its nodes may have it.
     pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
+        if self.awaits_waking(job, attempt) {
+            return;
+        }
         let Some(assignment) = self.assignment(job, attempt) else { return };
         let nodes = nodes_of(assignment);
         let peers = nodes.iter().map(|node| Some((*node, self.link(*node)?)));
@@ -161,6 +164,7 @@ impl Desk {
     /// is away hears it when it is back.
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
         self.awaited.remove(&job);
+        self.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
         let others = if self.is_wide(job) { self.open_nodes(job) } else { Vec::new() };
         self.gathered.remove(&job);
@@ -276,7 +280,10 @@ impl Desk {
         same_incarnation: bool,
         reports: &[AttemptReport],
     ) -> Vec<(JobId, Attempt, Verdict)> {
-        let open = |(job, _): &(JobId, Attempt)| self.open_nodes(*job).contains(&node);
+        // What no node was sent, no node can know.
+        let open = |(job, attempt): &(JobId, Attempt)| {
+            self.open_nodes(*job).contains(&node) && !self.sleepers.is_unsent(*job, *attempt)
+        };
         let verdict = |(job, attempt): (JobId, Attempt)| {
             let belief = Belief {
                 running: !self.is_starting(job),
@@ -325,36 +332,8 @@ impl Desk {
         order
     }
 
-    /// The same of a job over several nodes. What may go now is let go when the node has been told that it is registered.
-    fn follow_part(
-        &mut self,
-        (job, attempt): (JobId, Attempt),
-        node: NodeId,
-        verdict: Verdict,
-    ) -> Option<MasterToNode> {
-        match verdict {
-            Verdict::Forget if self.may_be_let_go(job, attempt) => {
-                // Others may have begun: this one ends as they do, without having begun.
-                return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
-            }
-            Verdict::Forget => self.take_back(job, attempt, UNWANTED),
-            // None of them has begun: a node that has no record was not let go, and `Go` follows the intent of all.
-            Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
-            Verdict::LetGo => self.part_held(job, attempt, node),
-            Verdict::Started => self.part_started(job, attempt, node),
-            Verdict::GoesOn => {}
-            Verdict::Ended(outcome, usage) => self.part_ended((job, attempt), node, (outcome, usage)),
-            Verdict::Lost(reason) => {
-                tracing::error!(%job, %attempt, reason, "a node's part of a job is lost");
-                let outcome = Outcome::Lost { reason: reason.to_owned() };
-                self.part_ended((job, attempt), node, (outcome, Usage::default()));
-            }
-        }
-        self.repeated_stop(job, attempt).filter(|_| self.open_nodes(job).contains(&node))
-    }
-
     /// The node may not have heard that the job shall end.
-    fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
+    pub(super) fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
         let stopping = self.assignment(job, attempt)?.stop.as_ref().is_some_and(|(_, told)| *told);
         let told = (stopping || self.is_doomed(job)) && !faults::has(Fault::StopNotRepeated);
         told.then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })

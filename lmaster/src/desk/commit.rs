@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 
 use limo_journal::{Batch, CommitError, FinishedRow, NoRoom, RecoverError, Recovered, Submission};
-use limo_model::{Attempt, JobEnd, JobId, NodeId, Span, StopReason, Time, UsedUp, Wait};
+use limo_model::{Attempt, JobId, NodeId, Span, StopReason, Time, UsedUp, Wait};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
-use limo_sched::{Command, Event, Finished, Refused, Round};
+use limo_sched::{Command, Event, Refused, Round};
 
 use super::commits::Phase;
+use super::finished::{lesson, row};
 use super::node_peer::Welcome;
 use super::submit::Attach;
 use super::{Desk, Effect, Fault, Lesson, PeerId, Question, Ticket, faults};
@@ -48,6 +49,10 @@ pub(super) enum After {
     Learn(Box<Lesson>),
     /// A job goes on that has used what it may.
     UsedUp(JobId, UsedUp),
+    /// These nodes are to sleep.
+    Sleep(Vec<(NodeId, u32)>),
+    /// These nodes are to wake.
+    Wake(Vec<(NodeId, u32)>),
     /// The next slice of what a client does to many jobs: a batch holds one, and others wait for no more than that.
     Slice(PeerId),
 }
@@ -149,6 +154,8 @@ impl Desk {
             After::Finished(report) => self.finished(report),
             After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
             After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
+            After::Sleep(nodes) => self.put_to_sleep(&nodes),
+            After::Wake(nodes) => self.wake_nodes(&nodes),
             After::Slice(peer) => self.sessions.slice_written(peer),
         }
     }
@@ -246,8 +253,10 @@ impl Desk {
             Command::Suspend { job, attempt } => Some(After::Pause(*job, *attempt, true)),
             Command::Resume { job, attempt } => Some(After::Pause(*job, *attempt, false)),
             Command::UsedUp { job, used_up, .. } => Some(After::UsedUp(*job, *used_up)),
-            // The node warns the job itself. No node registers as one that can be switched: see `NewSlave`.
-            Command::Signal { .. } | Command::Sleep { .. } | Command::Wake { .. } => None,
+            Command::Sleep { nodes } => Some(After::Sleep(nodes.clone())),
+            Command::Wake { nodes } => Some(After::Wake(nodes.clone())),
+            // The node warns the job itself.
+            Command::Signal { .. } => None,
         };
         for after in round.commands.iter().filter_map(command) {
             self.commits.open.gate(after);
@@ -329,6 +338,7 @@ impl Desk {
                         self.commits.phase = Phase::Idle;
                         self.begin(restored.fresh);
                         self.take_up_liveness();
+                        self.take_up_sleep();
                     }
                 }
                 self.waiters_of_lost_jobs();
@@ -352,48 +362,4 @@ pub(super) fn not_written(reason: &str) -> MasterToClient {
 
 pub(super) fn done(peer: PeerId) -> After {
     After::Answer(peer, MasterToClient::Answer(Box::new(Answer::Done)))
-}
-
-fn row(finished: &Finished, report: &JobReport, text: String) -> FinishedRow {
-    FinishedRow {
-        job: finished.job,
-        user: report.user.clone(),
-        name: report.name.clone(),
-        application: report.application.clone(),
-        state: report.state.name().to_owned(),
-        submitted: report.submitted,
-        // What its tasks used is in their rows: an array is in no sum.
-        started: report.started.filter(|_| finished.tasks.is_none()),
-        ended: report.ended.unwrap_or_default(),
-        energy: finished.account.energy,
-        cost: finished.account.cost,
-        start_now_cost: finished.account.start_now_cost,
-        emulated: report.emulated,
-        measured: report.measured,
-        report: text,
-    }
-}
-
-/// Returns the lesson of a run: only if its application is known, it was on one unit, under one cap and without a pause,
-/// ended well by itself, and its energy was measured.
-fn lesson(finished: &Finished, request: &limo_model::Request, nodes: &[limo_sched::Node]) -> Option<Lesson> {
-    let JobEnd::Ran { outcome: limo_model::Outcome::Exited(0), stopped: None::<StopReason> } = &finished.end else {
-        return None;
-    };
-    if !finished.steady || request.application == limo_model::application::UNKNOWN {
-        return None;
-    }
-    let [part @ limo_model::Part { count: 1, .. }] = finished.placement.as_slice() else { return None };
-    let node = nodes.get(part.unit.node.0 as usize)?;
-    let unit = node.spec().units.get(usize::from(part.unit.unit))?;
-    let key = limo_model::ProfileKey {
-        application: request.application.clone(),
-        size: request.size.clone(),
-        hardware: unit.hardware.clone(),
-        cores: Some(part.cores),
-        cap: part.cap,
-    };
-    let (duration, energy) = (finished.usage.elapsed, finished.usage.energy?);
-    let confidence = finished.usage.confidence;
-    (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, duration, energy, confidence })
 }

@@ -2,7 +2,7 @@
 
 use limo_feeds::grid::Word;
 use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, NoRoom, RecoverError, Recovered};
-use limo_model::{JobId, Power, Profile, ProfileKey, Time};
+use limo_model::{JobId, NodeId, Power, Profile, ProfileKey, Time};
 use limo_proto::{
     BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, JournalSizes, MasterToClient,
     MasterToNode, NodeToMaster, StreamId, SubmissionKey,
@@ -10,6 +10,7 @@ use limo_proto::{
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Caller, Found, Lesson, News, PeerId, Settings, Ticket};
+use crate::wake::WakeOrder;
 
 /// What happens to the master.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub enum Input {
     Turn,
     /// What a client sent, with its place among the frames that its user may have under way. The shell gives the place back.
     Placed(Box<Input>, OwnedSemaphorePermit),
+    /// [`Effect::Wake`] could not be done, and why.
+    WakeFailed(NodeId, String),
 }
 
 /// What the master wants done, in order.
@@ -69,6 +72,9 @@ pub enum Effect {
     GiveBack,
     /// Tell when everything that was sent to a client so far was taken.
     WhenDrained(PeerId),
+    /// Hang up on a node that falls asleep.
+    Part(PeerId),
+    Wake(NodeId, WakeOrder),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,6 +20,7 @@ mod drops;
 mod exchange;
 mod faults;
 mod feeds;
+mod finished;
 mod foreign;
 mod grid;
 mod history;
@@ -39,6 +40,7 @@ mod select;
 mod sessions;
 mod settings;
 mod sift;
+mod sleep;
 mod stdin;
 mod steer;
 mod streams;
@@ -84,6 +86,8 @@ use probes::Probe;
 pub use readings::READINGS_LIMIT;
 use sessions::Sessions;
 pub use settings::{Initial, Settings};
+pub use sleep::IdleSettings;
+use sleep::Sleepers;
 use streams::Routes;
 use wide::Gathered;
 
@@ -171,6 +175,7 @@ pub struct Desk {
     /// How far jobs over several nodes are with starting.
     gathered: BTreeMap<JobId, Gathered>,
     liveness: Liveness,
+    sleepers: Sleepers,
     foreign: Foreign,
     commits: Commits,
     asked: HashMap<Ticket, Asked>,
@@ -217,6 +222,7 @@ impl Desk {
             late_stops: BTreeMap::new(),
             gathered: BTreeMap::new(),
             liveness: Liveness::default(),
+            sleepers: Sleepers::default(),
             foreign: Foreign::default(),
             commits: Commits::new(restored.generation, restored.entries),
             asked: HashMap::new(),
@@ -252,6 +258,7 @@ impl Desk {
         if self.steps == 1 {
             // The time before that is the journal's: nodes and clients have had no time to come back.
             self.take_up_liveness();
+            self.take_up_sleep();
             self.routes.take_up(&self.live, self.now + self.settings.orphan_grace);
         }
         match input {
@@ -276,6 +283,7 @@ impl Desk {
             Input::Drained(peer) => self.drained(peer),
             Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
             Input::Turn => self.turn(),
+            Input::WakeFailed(node, reason) => self.wake_failed(node, reason),
             // The shell has taken it out of its place.
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
@@ -293,9 +301,10 @@ impl Desk {
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.commits.is_open());
         let leases = self.liveness.next().filter(|_| self.commits.is_open());
+        let sleepers = self.sleepers.next().filter(|_| self.commits.is_open());
         let probes = self.probes.values().map(|probe| probe.until).min();
         let readings = self.commits.deadline(self.rows_due());
-        [readings, self.stage_due(), self.late_stops_due(), awaited, orphans, leases, probes, self.grid_due()]
+        [readings, self.stage_due(), self.late_stops_due(), awaited, orphans, leases, sleepers, probes, self.grid_due()]
             .into_iter()
             .flatten()
             .min()
@@ -310,6 +319,7 @@ impl Desk {
         self.acks_missed();
         self.orphans_due();
         self.leases_due();
+        self.sleep_due();
         self.probes_due();
         self.stop_late();
         if self.stage_due().is_some_and(|due| due <= self.now) {
@@ -368,7 +378,7 @@ impl Desk {
         self.feeds_in_force();
         self.follow_grid();
         let away: BTreeSet<NodeId> =
-            self.core.nodes().iter().filter(|node| node.is_connected()).map(|n| n.id()).collect();
+            self.core.nodes().iter().filter(|node| node.is_connected() && node.is_awake()).map(|n| n.id()).collect();
         for node in away {
             self.must(Event::NodeAway { node });
         }

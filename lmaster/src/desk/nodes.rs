@@ -63,6 +63,7 @@ impl Desk {
                 self.part_away(job, node);
             }
         }
+        self.sleep_broke(node);
         self.must(Event::NodeAway { node });
         self.is_unreachable(node);
         self.report_unreachable(node);
@@ -119,6 +120,8 @@ impl Desk {
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
             NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
+            NodeToMaster::FallingAsleep => self.falls_asleep(peer, node),
+            NodeToMaster::SleepFailed { reason } => self.sleep_failed(node, &reason),
         }
     }
 
@@ -290,14 +293,15 @@ impl Desk {
         for (job, attempt, verdict) in withdrawn {
             orders.extend(node.and_then(|node| self.follow((job, attempt), node, verdict)));
         }
-        // Nothing here can switch a node on: one that says that it can sleep is kept awake.
-        let spec = self.with_meter(limo_model::NodeSpec { rest: None, ..spec });
+        let spec = self.with_meter(self.with_waking(spec));
+        let unasked = node.is_some_and(|node| self.was_to_sleep(node));
         if let Err(refused) = self.record(Event::NodeUp { spec }) {
             return self.refuse_node(peer, refused.to_string());
         }
         let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
         self.nodes.insert(peer, NodePeer::Registered(node));
         self.connected.insert(node, Link { peer, instance, welcome: false });
+        self.is_awake(node, unasked);
         for (job, attempt, verdict) in others {
             let wide = self.is_wide(job);
             let started = verdict == Verdict::Started && !wide;
@@ -325,6 +329,7 @@ impl Desk {
             self.tell_node(peer, order);
         }
         self.resume_streams(peer, node, &attempts);
+        self.start_woken(node);
         for (job, attempt) in self.attempts_on(node) {
             if self.is_starting(job) {
                 self.let_parts_go(job, attempt);

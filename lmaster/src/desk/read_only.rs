@@ -25,7 +25,9 @@ impl Desk {
         }
         self.commits.become_read_only(reason, self.now);
         self.close_unregistered();
-        let away = |node: &&limo_sched::Node| node.is_connected() && !self.connected.contains_key(&node.id());
+        let away = |node: &&limo_sched::Node| {
+            node.is_connected() && node.is_awake() && !self.connected.contains_key(&node.id())
+        };
         for node in self.core.nodes().iter().filter(away).map(limo_sched::Node::id).collect::<Vec<_>>() {
             self.show_away(node);
         }

@@ -15,7 +15,9 @@ pub const READINGS_LIMIT: u32 = 50_000;
 impl Desk {
     /// A node's own meter.
     pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
-        if self.own_reading(node, sample.draw) {
+        // On the way to sleep it does not draw what it did.
+        let is_awake = self.core.node(node).is_some_and(limo_sched::Node::is_awake);
+        if is_awake && self.own_reading(node, sample.draw) {
             self.keep_reading(node, sample);
         }
     }
@@ -53,7 +55,7 @@ impl Desk {
 
     /// Time has passed, and the believed draw was what it is.
     pub(super) fn draw_goes_on(&mut self) {
-        let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().draw);
+        let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
         self.ledger.pass(self.now, draw.map(Power::at_least_zero));
         if self.commits.trouble.is_some() {
             self.ledger.drop_rows();

@@ -3,7 +3,7 @@
 use limo_model::{Band, ModeSetting, Preset, Span};
 use limo_sched::Options;
 
-use super::{Desk, ReadingsKept};
+use super::{Desk, IdleSettings, ReadingsKept};
 use crate::changed::CONFIGURATION;
 use crate::limits::Limits;
 use crate::meters::Shared;
@@ -25,6 +25,7 @@ pub struct Settings {
     pub options: Options,
     pub limits: Limits,
     pub initial: Initial,
+    pub idle: IdleSettings,
     /// Whether feeds of prices are configured.
     pub has_feeds: bool,
 }

@@ -13,9 +13,10 @@
 use std::collections::BTreeSet;
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, nodes};
-use limo_proto::Share;
+use limo_proto::{MasterToNode, Share};
 use limo_sched::{Assignment, Event, PartEnd, Phase, joined};
 
+use super::assign::{UNWANTED, Verdict};
 use super::{Desk, Live, PeerId};
 
 /// The nodes of a job, each once, in the order of its tasks.
@@ -259,6 +260,34 @@ impl Desk {
             Outcome::Lost { .. } | Outcome::NodeFailed { .. } | Outcome::NotStarted { .. } => true,
             outcome => all_or_none && outcome.exit_code() != 0,
         })
+    }
+
+    /// Puts a verdict about a job over several nodes into force; returns what the node is told. What may go now is let go when the node has been told that it is registered.
+    pub(super) fn follow_part(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        node: NodeId,
+        verdict: Verdict,
+    ) -> Option<MasterToNode> {
+        match verdict {
+            Verdict::Forget if self.may_be_let_go(job, attempt) => {
+                // Others may have begun: this one ends as they do, without having begun.
+                return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
+            }
+            Verdict::Forget => self.take_back(job, attempt, UNWANTED),
+            // None of them has begun: a node that has no record was not let go, and `Go` follows the intent of all.
+            Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
+            Verdict::LetGo => self.part_held(job, attempt, node),
+            Verdict::Started => self.part_started(job, attempt, node),
+            Verdict::GoesOn => {}
+            Verdict::Ended(outcome, usage) => self.part_ended((job, attempt), node, (outcome, usage)),
+            Verdict::Lost(reason) => {
+                tracing::error!(%job, %attempt, reason, "a node's part of a job is lost");
+                let outcome = Outcome::Lost { reason: reason.to_owned() };
+                self.part_ended((job, attempt), node, (outcome, Usage::default()));
+            }
+        }
+        self.repeated_stop(job, attempt).filter(|_| self.open_nodes(job).contains(&node))
     }
 }
 

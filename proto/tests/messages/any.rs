@@ -2,8 +2,9 @@
 
 use limo_model::{
     Allowance, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Cores, Curve, Dependency, Energy,
-    Incarnation, JobId, JournalId, Lease, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part, Power, Preset,
-    Price, Release, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, Wait, Warning, WhenUsed,
+    Incarnation, JobId, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part, Power,
+    Preset, Price, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec, Usage, Wait, Wake, Warning,
+    WhenUsed,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
@@ -152,8 +153,11 @@ pub fn spec() -> impl Strategy<Value = NodeSpec> {
             nameplate,
             caps: cpu.then_some((nameplate, nameplate)),
         };
-        let units = units.into_iter().map(unit).collect();
-        NodeSpec { name, units, memory: Memory::from_bytes(1), idle, meter: Meter::Emulated, rest: None }
+        let units: Vec<UnitSpec> = units.into_iter().map(unit).collect();
+        let switch = Switch { span: Span::from_secs(30), draw: idle };
+        let wake = Some(Wake::Wol { mac: Mac([2, 4, 6, 8, 10, 12]), broadcast: Some([10, 0, 0, 255].into()) });
+        let rest = units.is_empty().then_some(Rest { draw: idle, down: switch, up: switch, wake });
+        NodeSpec { name, units, memory: Memory::from_bytes(1), idle, meter: Meter::Emulated, rest }
     })
 }
 
@@ -197,6 +201,8 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
             .prop_map(|(generation, failed)| NodeToMaster::Capped { generation, failed: List::clipped(failed) }),
         (ids(), any::<bool>()).prop_map(|((job, attempt), paused)| NodeToMaster::Paused { job, attempt, paused }),
         (any::<u64>(), text()).prop_map(|(ticket, report)| NodeToMaster::Probed { ticket, report: report.into() }),
+        Just(NodeToMaster::FallingAsleep),
+        text().prop_map(|reason| NodeToMaster::SleepFailed { reason: reason.into() }),
     ]
 }
 
@@ -210,6 +216,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
     });
     prop_oneof![
         Just(MasterToNode::Registered),
+        Just(MasterToNode::Sleep),
         text().prop_map(|reason| MasterToNode::Refused { reason: reason.into() }),
         (ids(), text(), vec(part, 0..3), launch()).prop_map(|((job, attempt), name, placement, launch)| {
             let (application, size, user) = (name.clone(), name.clone(), name.clone());

@@ -30,6 +30,7 @@ mod node_show;
 mod operator;
 mod oversized;
 mod placement;
+mod power_off;
 mod priority;
 mod pty;
 mod quota;

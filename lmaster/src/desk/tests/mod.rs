@@ -25,6 +25,7 @@ mod reasons;
 mod restarts;
 mod samples;
 mod select;
+mod sleep;
 mod slices;
 mod steer;
 mod streams;
@@ -49,12 +50,13 @@ use limo_proto::{
 use limo_sched::{Clock, Options};
 
 use super::{
-    Caller, Desk, Effect, Found, Initial, Input, KEPT_GRID, Known, Lesson, Outside, PeerId, Question, Reply, Settings,
-    Ticket,
+    Caller, Desk, Effect, Found, IdleSettings, Initial, Input, KEPT_GRID, Known, Lesson, Outside, PeerId, Question,
+    Reply, Settings, Ticket,
 };
 use crate::limits::Limits;
 use crate::readings::Kept as ReadingsKept;
 use crate::recover::restore;
+use crate::wake::WakeOrder;
 use samples::*;
 
 const START: i64 = 1_767_225_600_000; // 2026-01-01
@@ -210,6 +212,9 @@ struct Bench {
     data: Vec<(PeerId, limo_proto::Data)>,
     closed: Vec<(PeerId, String)>,
     lessons: Vec<Lesson>,
+    /// Nodes that fall asleep.
+    parted: Vec<PeerId>,
+    woken: Vec<WakeOrder>,
     dropped_backups: u32,
     next_peer: u64,
 }
@@ -246,6 +251,8 @@ impl Bench {
             data: Vec::new(),
             closed: Vec::new(),
             lessons: Vec::new(),
+            parted: Vec::new(),
+            woken: Vec::new(),
             dropped_backups: 0,
             next_peer: 0,
         };
@@ -293,27 +300,14 @@ impl Bench {
             Effect::WhenDrained(peer) => return Some(Input::Drained(peer)),
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
+            Effect::Part(peer) => self.parted.push(peer),
+            Effect::Wake(_, order) => self.woken.push(order),
         }
         None
     }
 
     fn answer(&self, ticket: Ticket, question: Question) -> Input {
         Input::Answered(ticket, Ok(self.disk.answer(question)))
-    }
-
-    /// The commit under way reaches the disk.
-    fn commit(&mut self) {
-        let batch = self.committing.pop_front().expect("a commit under way");
-        self.disk.write(batch);
-        self.input(Input::Committed(Ok(None)));
-    }
-
-    /// The commit under way does not.
-    fn fail(&mut self) {
-        self.committing.pop_front().expect("a commit under way");
-        let why =
-            limo_journal::Unwritable { blocked: limo_journal::Blocked::Full, detail: "no space left on device".into() };
-        self.input(Input::Committed(Err(why.into())));
     }
 
     /// The oldest question or recovery is answered.

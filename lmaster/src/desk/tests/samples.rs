@@ -93,7 +93,19 @@ pub fn settings() -> Settings {
         limits: Limits::default(),
         options: Options { suspect_for: Span::from_secs(30), ..Options::default() },
         initial: Initial { preset: Preset::Fifo, band: Band::UNLIMITED, mode: ModeSetting::Auto },
+        idle: idle(),
         has_feeds: true,
+    }
+}
+
+pub fn idle() -> IdleSettings {
+    IdleSettings {
+        sleep_timeout: Span::from_secs(60),
+        sleep_again_after: Span::from_secs(600),
+        wake_timeout: Span::from_secs(300),
+        wake_tries: 3,
+        wake_command: Some("wake-node".into()),
+        wol_port: 9,
     }
 }
 
@@ -103,6 +115,21 @@ pub fn moment(at: Time, ahead: Span) -> Now {
 }
 
 impl Bench {
+    /// The commit under way reaches the disk.
+    pub fn commit(&mut self) {
+        let batch = self.committing.pop_front().expect("a commit under way");
+        self.disk.write(batch);
+        self.input(Input::Committed(Ok(None)));
+    }
+
+    /// The commit under way does not.
+    pub fn fail(&mut self) {
+        self.committing.pop_front().expect("a commit under way");
+        let why =
+            limo_journal::Unwritable { blocked: limo_journal::Blocked::Full, detail: "no space left on device".into() };
+        self.input(Input::Committed(Err(why.into())));
+    }
+
     /// A job that runs on `node`.
     pub fn running(&mut self, client: PeerId, node: PeerId, key: u8) -> (JobId, Attempt) {
         let job = self.submit(client, key);
