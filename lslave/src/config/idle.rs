@@ -165,3 +165,73 @@ impl SleepSettings {
         self.sleep_time.scaled(4, 1).max(Span::from_secs(60))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<(Option<Power>, Option<SleepSettings>), String> {
+        #[derive(Deserialize)]
+        struct File {
+            #[serde(default)]
+            idle: Idle,
+        }
+        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let draw = file.idle.draw();
+        Ok((draw, file.idle.sleep().map_err(|error| error.to_string())?))
+    }
+
+    fn refused(text: &str, expected: &str) {
+        let error = read(text).expect_err("refused");
+        assert!(error.contains(expected), "`{expected}` is not in: {error}");
+    }
+
+    const OFF: &str = "[idle]\noff = \"systemctl suspend\"\n";
+
+    #[test]
+    fn a_draw_is_a_text_or_part_of_the_section() {
+        let watts = |watts| Some(Power::from_watts(watts));
+        assert_eq!(read(""), Ok((None, None)));
+        assert_eq!(read("idle = \"15 W\""), Ok((watts(15), None)));
+        assert_eq!(read("[idle]\ndraw = \"15 W\""), Ok((watts(15), None)));
+        refused("idle = 15", "W");
+        refused("idle = true", "a draw such as \"15 W\", or a section [idle]");
+    }
+
+    #[test]
+    fn a_machine_that_sleeps_says_how_it_is_woken() {
+        let mac = "52:54:00:12:34:56";
+        let (draw, sleep) = read(&format!("{OFF}draw = \"15 W\"\nwake = \"wol\"\nmac = \"{mac}\"")).expect("good");
+        let sleep = sleep.expect("it sleeps");
+        assert_eq!((sleep.off.as_str(), sleep.patience()), ("systemctl suspend", Span::from_secs(120)));
+        let idle = draw.expect("a draw");
+        let rest = sleep.rest(idle);
+        assert_eq!(rest.wake, Some(Wake::Wol { mac: mac.parse().expect("good"), broadcast: None }));
+        assert_eq!((rest.draw, rest.down.draw, rest.up.draw), (SLEEP_DRAW, idle, idle));
+        assert_eq!((rest.down.span, rest.up.span), (SLEEP_TIME, WAKE_TIME));
+        let said = "wake = \"command\"\nsleep_time = \"2s\"\nwake_time = \"3s\"\nsleep_draw = \"1W\"\ndown_draw = \"2W\"\nup_draw = \"3W\"";
+        let rest = read(&format!("{OFF}{said}")).expect("good").1.expect("it sleeps").rest(idle);
+        let switch = |seconds, watts| Switch { span: Span::from_secs(seconds), draw: Power::from_watts(watts) };
+        let expected =
+            Rest { draw: Power::from_watts(1), down: switch(2, 2), up: switch(3, 3), wake: Some(Wake::Command) };
+        assert_eq!(rest, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let with = |text: &str| format!("{OFF}{text}");
+        refused(OFF, "but not how it wakes: add `wake = \"wol\"`");
+        refused("[idle]\nwake = \"command\"", "but not by which command: add `off");
+        refused("[idle]\nsleep_time = \"1s\"", "but not by which command");
+        refused("[idle]\noff = \" \"\nwake = \"command\"", "[idle] off is empty");
+        refused(&with("wake = \"wol\""), "[idle] wake is `wol`: add the hardware address");
+        refused(&with("wake = \"smoke\""), "[idle] wake is `smoke`: `wol` and `command` are possible");
+        refused(&with("wake = \"command\"\nbroadcast = \"10.0.0.255\""), "leave out `mac` and `broadcast`");
+        refused(&with("wake = \"wol\"\nmac = \"52:54\""), "`52:54` is not a hardware address");
+        refused(&with("wake = \"wol\"\nmac = \"52:54:00:12:34:56\"\nbroadcast = \"here\""), "IP");
+        refused(&with("wake = \"command\"\nsleep_time = \"2h\""), "[idle] sleep_time is 2h: 0s to 1h are possible");
+        refused(&with("wake = \"command\"\nwake_time = \"-1s\""), "-1s");
+        refused(&with("wake = \"command\"\nsleep_draw = \"-1W\""), "[idle] sleep_draw is -1.0 W");
+        refused(&with("wake = \"command\"\nwake_command = \"rm\""), "unknown field `wake_command`");
+    }
+}

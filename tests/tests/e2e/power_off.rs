@@ -12,12 +12,17 @@ use limo_tests::{Cluster, NodeSetup, Setup, Submitter, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
+const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
+
 const HARDWARE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/machines/small.toml");
 
 /// Kills the daemon that runs the command.
 const OFF: &str = "kill -KILL $PPID";
 /// A machine that goes down and whose daemon is not killed by that, as when it is suspended.
 const SUSPENDED: &str = "exec sleep 1000";
+
+/// Readings this often leave little to estimates.
+const READINGS: &str = "50ms";
 
 /// Nodes are woken once, and are waited for.
 const IDLE: &str = "sleep_timeout = \"1s\"\nwake_timeout = \"1h\"\n";
@@ -38,11 +43,27 @@ impl Sleepy {
         let idle = format!("[idle]\n{idle}wake_command = \"f() {{ touch {}$1; }}; f\"\n", woken.display());
         let settings = directory.path().join("lmaster.toml");
         fs::write(&settings, &idle).expect("written");
-        let mut setup = Setup::default().master(&["--initial-policy", "easy", "--config", text(&settings)]);
+        let mut setup = Setup::default().master(&[
+            "--initial-policy",
+            "easy",
+            "--readings-every",
+            READINGS,
+            "--config",
+            text(&settings),
+        ]);
         for (number, section) in (1..).zip(nodes) {
             let settings = directory.path().join(format!("n{number}.toml"));
             fs::write(&settings, format!("[idle]\n{section}\n")).expect("written");
-            let options = ["--hardware", HARDWARE, "--machine", "n1", "--config", text(&settings)];
+            let options = [
+                "--hardware",
+                HARDWARE,
+                "--machine",
+                "n1",
+                "--reading-interval",
+                READINGS,
+                "--config",
+                text(&settings),
+            ];
             setup.nodes.push(NodeSetup {
                 name: format!("n{number}"),
                 options: options.iter().map(|&option| option.to_owned()).collect(),
@@ -280,4 +301,36 @@ fn a_magic_packet_wakes_a_node() {
     assert_eq!(packet[..length], expected[..]);
     cluster.cluster.start_node("n1");
     cluster.ran(job, "n1");
+}
+
+/// The energy of a column of `lsim what-if`, in joules.
+fn energy(column: &Value) -> f64 {
+    column["energy_j"].as_f64().unwrap_or_else(|| panic!("{column:#}"))
+}
+
+#[test]
+fn a_cluster_that_sleeps_uses_the_energy_that_lsim_predicts() {
+    let timed = node(OFF).replace("300ms", "1s").replace("wake_time = \"1s\"", "wake_time = \"200ms\"");
+    let mut cluster = Sleepy::start(&[&timed, &timed], IDLE);
+    cluster.power_off();
+    cluster.is("n1", "asleep");
+    cluster.is("n2", "asleep");
+    cluster.cluster.collect_node("n1");
+    cluster.cluster.collect_node("n2");
+    for (node, cores) in [("n1", "4"), ("n1", "2"), ("n1", "4")] {
+        let words = ["--app", "burn", "--cores", cores, WORKLOAD, "burn", "--duration", "2s"];
+        let job = cluster.submitter().detach(&words);
+        cluster.is_woken(node);
+        cluster.cluster.start_node(node);
+        assert_eq!(cluster.submitter().wait(job), Some(0));
+        cluster.is(node, "asleep");
+        cluster.cluster.collect_node(node);
+    }
+    let state = cluster.cluster.state_dir().to_str().expect("text");
+    let arguments = ["what-if", "--from", state, "--policy", "easy", "--json"];
+    let report: Value = serde_json::from_str(&cluster.submitter().run("lsim", &arguments).succeeded()).expect("JSON");
+    let columns = report["columns"].as_array().expect("columns");
+    let (lived, simulated) = (energy(&columns[0]), energy(&columns[1]));
+    println!("{lived} J lived, {simulated} J simulated: {report:#}");
+    assert!((lived - simulated).abs() <= lived * 0.02, "{lived} J lived, {simulated} J simulated: {report:#}");
 }
