@@ -1,7 +1,7 @@
 //! What a round costs with 1,000 nodes and 100,000 waiting jobs: the cluster is full, one job ends, a round follows.
 //!
-//! `cargo bench -p limo-sched --bench round [-- PRESET... MIX... NODES]`; a mix is one of `alike`, `different`, `unlimited`
-//! and `limited`, NODES a number such as 10000. Prints the mean of the rounds in time on the processor, beside what it should
+//! `cargo bench -p limo-sched --bench round [-- PRESET... MIX... NODES]`; a mix is one of `alike`, `different`, `memory` (and
+//! different), `unlimited` and `limited`, NODES a number such as 10000. Prints the mean of the rounds in time on the processor, beside what it should
 //! be, the longest, a digest of all that the rounds said, whether that is the one in `tests/golden/bench.txt`, and the memory
 //! that the process has then. Not a test: nothing here fails because a machine is slow.
 
@@ -37,6 +37,15 @@ impl Dice {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
+}
+
+/// Whether the jobs are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Jobs {
+    Alike,
+    Different,
+    /// They also ask for memory of their nodes.
+    Memory,
 }
 
 struct Cluster {
@@ -81,11 +90,14 @@ impl Cluster {
         Self { core, now, attempts: BTreeMap::new(), ends: BTreeSet::new(), digest: FNV }
     }
 
-    fn submit(&mut self, dice: &mut Dice, alike: bool) {
+    fn submit(&mut self, dice: &mut Dice, jobs: Jobs) {
+        let alike = jobs == Jobs::Alike;
         let job = self.core.next_job();
         let cores = NonZeroU32::new(if alike { 16 } else { 1 << dice.below(5) }).expect("at least one");
         let limit = if alike { 7_200 } else { 60 + dice.below(20_000) };
+        let gib = if jobs == Jobs::Memory { 1 << dice.below(6) } else { 0 };
         let request = Request {
+            memory: Memory::from_bytes(gib << 30),
             user: "ada".into(),
             name: "job".into(),
             cores: Cores::Count(cores),
@@ -124,11 +136,11 @@ impl Cluster {
     }
 }
 
-fn measure(preset: Preset, alike: bool, high: Power, nodes: u32) {
+fn measure(preset: Preset, mix: Jobs, high: Power, nodes: u32) {
     let mut dice = Dice(7);
     let mut cluster = Cluster::new(preset, high, nodes);
     for _ in 0..JOBS {
-        cluster.submit(&mut dice, alike);
+        cluster.submit(&mut dice, mix);
     }
     let begin = on_processor();
     loop {
@@ -144,7 +156,7 @@ fn measure(preset: Preset, alike: bool, high: Power, nodes: u32) {
     let longest = rounds.iter().map(|(took, _)| *took).max().unwrap_or_default();
     let started: usize = rounds.iter().map(|(_, commands)| commands).sum();
     let (active, waiting) = (cluster.core.active(), cluster.core.waiting());
-    let (jobs, limit) = words(alike, high);
+    let (jobs, limit) = words(mix, high);
     let digest = format!("{preset} {jobs} {limit} {nodes} {:016x}", cluster.digest);
     println!(
         "{preset:<15} {jobs:<9} {limit:<9} mean {mean:>10.1?}  (aim {AIM:?}: {})  longest {longest:>10.1?}  first {filled:>10.1?}  started {started}  digest {:016x} ({})  {active} run  {waiting} wait  {} MiB",
@@ -155,8 +167,12 @@ fn measure(preset: Preset, alike: bool, high: Power, nodes: u32) {
     );
 }
 
-fn words(alike: bool, high: Power) -> (&'static str, &'static str) {
-    let jobs = if alike { "alike" } else { "different" };
+fn words(jobs: Jobs, high: Power) -> (&'static str, &'static str) {
+    let jobs = match jobs {
+        Jobs::Alike => "alike",
+        Jobs::Different => "different",
+        Jobs::Memory => "memory",
+    };
     (jobs, if high.is_unlimited() { "unlimited" } else { "limited" })
 }
 
@@ -190,11 +206,11 @@ fn main() {
     let nodes = named.iter().find_map(|word| word.parse().ok()).unwrap_or(NODES);
     let presets = Preset::ALL.map(Preset::name);
     for preset in Preset::ALL.into_iter().filter(|preset| among(&presets, preset.name())) {
-        for alike in [true, false] {
+        for mix in [Jobs::Alike, Jobs::Different, Jobs::Memory] {
             for high in [Power::MAX, Power::from_watts(130_000)] {
-                let (jobs, limit) = words(alike, high);
-                if among(&["alike", "different"], jobs) && among(&["unlimited", "limited"], limit) {
-                    measure(preset, alike, high, nodes);
+                let (jobs, limit) = words(mix, high);
+                if among(&["alike", "different", "memory"], jobs) && among(&["unlimited", "limited"], limit) {
+                    measure(preset, mix, high, nodes);
                 }
             }
         }

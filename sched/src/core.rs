@@ -334,7 +334,7 @@ impl Core {
 
     /// Memory of a node that jobs have.
     pub fn memory_used(&self, node: NodeId) -> Memory {
-        self.cluster.index.memory.get(node.0 as usize).copied().unwrap_or_default()
+        self.cluster.index.classes.memory_used(node)
     }
 
     /// Starting and running jobs with a part on the node, in order.

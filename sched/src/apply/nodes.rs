@@ -268,7 +268,6 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
     cluster.state.job_energy.push();
     cluster.state.job_cost.push();
     cluster.index.names.insert(spec.name.clone(), id);
-    cluster.index.memory.push(limo_model::Memory::ZERO);
     cluster.index.idle += spec.idle;
     id
 }

@@ -84,7 +84,7 @@ impl Core {
             return false;
         }
         let shape = self.job(id).and_then(|job| Some((self.cluster.index.shapes.find(&job.request)?, job)));
-        shape.is_some_and(|(shape, job)| !shape.is_picky && shape.room() >= job.request.nodes.get())
+        shape.is_some_and(|(shape, job)| !shape.asks_each && shape.room() >= job.request.nodes.get())
     }
 
     fn behind_the_first(&self, id: JobId) -> Wait {

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use limo_model::{Memory, Meter, NodeId, Part, Span, Time, UnitId, UnitSpec};
 
+use super::shapes::{Ask, Way};
+use super::stock::Stock;
 use crate::state::{Node, Sleep};
 use crate::structure::{Bits, Levels};
 
@@ -22,6 +24,8 @@ pub(crate) struct Class {
     is_linear: bool,
     /// Free cores, by unit. Only nodes that can take a job at once are usable there.
     pub levels: Vec<Levels>,
+    /// What else is free, of all nodes.
+    pub(super) stock: Stock,
     /// Free nodes that sleep and could be woken for a job.
     pub asleep: Bits,
     /// On their way to sleep or to wake: jobs can be put on them soon.
@@ -44,6 +48,8 @@ struct Place {
 pub(crate) struct Classes {
     all: Vec<Class>,
     places: Vec<Place>,
+    /// Memory taken, by node.
+    pub(super) memory: Vec<Memory>,
 }
 
 impl Class {
@@ -112,6 +118,7 @@ impl Classes {
                 nodes: Vec::new(),
                 is_linear: true,
                 levels: node.spec.units.iter().map(|unit| Levels::new(unit.cores)).collect(),
+                stock: Stock::new(&node.spec.units, node.spec.memory),
                 asleep: Bits::new(0),
                 switching: Bits::new(0),
                 closed: Bits::new(0),
@@ -127,13 +134,17 @@ impl Classes {
         for (levels, unit) in class.levels.iter_mut().zip(&node.spec.units) {
             levels.push(unit.cores, node.is_usable(now));
         }
+        class.stock.push();
         class.asleep.grow(position + 1);
         class.switching.grow(position + 1);
         class.closed.grow(position + 1);
         let place = Place { class: index as u32, position };
         match self.places.get_mut(node.id.0 as usize) {
             Some(old) => *old = place,
-            None => self.places.push(place),
+            None => {
+                self.places.push(place);
+                self.memory.push(Memory::ZERO);
+            }
         }
         self.refresh(node, now);
         old.is_some()
@@ -202,25 +213,75 @@ impl Classes {
             class.version += 1;
             // A node that sleeps is woken for the job, and is nobody else's from now on.
             class.asleep.remove_range(run.clone());
+            class.stock.take(part.unit.unit, run.clone());
             if let Some(levels) = class.levels.get_mut(usize::from(part.unit.unit)) {
                 levels.take(run, part.cores);
             }
         });
+        self.change_memory(part, Memory::saturating_add);
     }
 
     pub fn give(&mut self, part: &Part) {
         self.each_run(part, |class, run| {
             class.version += 1;
+            class.stock.give(part.unit.unit, run.clone());
             if let Some(levels) = class.levels.get_mut(usize::from(part.unit.unit)) {
                 levels.give(run, part.cores);
             }
         });
+        self.change_memory(part, Memory::saturating_sub);
+    }
+
+    /// A job takes memory of its nodes, or gives it back.
+    pub fn change_memory(&mut self, part: &Part, change: impl Fn(Memory, Memory) -> Memory) {
+        if part.memory == Memory::ZERO {
+            return;
+        }
+        for node in part.nodes() {
+            let Some((class, position)) = self.place_of(node) else { continue };
+            let used = &mut self.memory[node.0 as usize];
+            *used = change(*used, part.memory);
+            self.all[class].stock.put_memory(position, *used);
+            self.all[class].version += 1;
+        }
+    }
+
+    /// Memory of a node that jobs have.
+    pub fn memory_used(&self, node: NodeId) -> Memory {
+        self.memory.get(node.0 as usize).copied().unwrap_or_default()
+    }
+
+    /// The nodes that are awake and have free what a job asks for, by position.
+    pub fn members(&self, way: &Way, ask: &Ask) -> Bits {
+        let class = &self.all[way.class];
+        let mut scratch = Bits::new(class.nodes.len() as u32);
+        let Some(levels) = class.levels.get(usize::from(way.unit)) else { return scratch };
+        let mut found = match ask.accelerators {
+            0 => levels.members(way.cores, &mut scratch).clone(),
+            count => {
+                let mut found = levels.usable().clone();
+                found.intersect_with(class.stock.with_accelerators(way.unit, count, &mut scratch));
+                found
+            }
+        };
+        if ask.exclusive {
+            for (levels, unit) in class.levels.iter().zip(&class.units) {
+                found.intersect_with(levels.members(unit.cores, &mut scratch));
+            }
+        }
+        if ask.memory > Memory::ZERO {
+            class.stock.keep_with_memory(&mut found, ask.memory, |position| {
+                class.memory.saturating_sub(self.memory_used(class.nodes[position as usize]))
+            });
+        }
+        found
     }
 
     /// Takes all units of nodes that no job is on.
     pub fn take_whole(&mut self, first: NodeId, count: u32) {
         self.each_unit((first, count), |class, run| {
             class.asleep.remove_range(run.clone());
+            class.stock.take_whole(run.clone());
             for (levels, unit) in class.levels.iter_mut().zip(&class.units) {
                 levels.take(run.clone(), unit.cores);
             }
@@ -230,6 +291,7 @@ impl Classes {
     /// Gives them back.
     pub fn give_whole(&mut self, first: NodeId, count: u32) {
         self.each_unit((first, count), |class, run| {
+            class.stock.give_whole(run.clone());
             for (levels, unit) in class.levels.iter_mut().zip(&class.units) {
                 levels.give(run.clone(), unit.cores);
             }

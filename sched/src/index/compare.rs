@@ -12,7 +12,6 @@ impl Index {
             names,
             classes,
             shapes,
-            memory,
             occupants,
             ends,
             limits,
@@ -42,7 +41,6 @@ impl Index {
             ("names", *names == found.names),
             ("classes", classes.is_same(&found.classes)),
             ("shapes", shapes.is_same(&found.shapes, state)),
-            ("memory", *memory == found.memory),
             ("occupants", *occupants == found.occupants),
             ("ends", *ends == found.ends),
             ("limits", *limits == found.limits),
@@ -76,9 +74,12 @@ impl Classes {
                 && kept.levels.iter().map(Levels::positions).eq(found.levels.iter().map(Levels::positions))
                 && kept.asleep.iter().eq(found.asleep.iter())
                 && kept.switching.iter().eq(found.switching.iter())
+                && kept.stock.is_same(&found.stock)
                 && kept.closed.iter().eq(found.closed.iter())
         };
-        self.all().len() == found.all().len() && self.all().iter().zip(found.all()).all(same)
+        self.memory == found.memory
+            && self.all().len() == found.all().len()
+            && self.all().iter().zip(found.all()).all(same)
     }
 }
 
@@ -90,7 +91,7 @@ impl Shapes {
             let shape = self.find(&job.request).zip(found.find(&job.request));
             shape.is_some_and(|(kept, found)| {
                 kept.ways == found.ways
-                    && kept.is_picky == found.is_picky
+                    && kept.asks_each == found.asks_each
                     && kept.waiting.at(place) == found.waiting.at(place)
                     && kept.waiting.at(place).is_some()
             })

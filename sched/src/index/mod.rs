@@ -7,11 +7,12 @@ mod classes;
 mod compare;
 mod plan_cache;
 mod shapes;
+mod stock;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, width};
+use limo_model::{JobId, Memory, NodeId, Power, Time, UnitId, width};
 
 use crate::facts::Known;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
@@ -40,8 +41,6 @@ pub(crate) struct Index {
     pub names: BTreeMap<String, NodeId>,
     pub classes: Classes,
     pub shapes: Shapes,
-    /// Memory taken, by node.
-    pub memory: Vec<Memory>,
     /// Active jobs by node, of nodes with a meter only: readings ask for them.
     pub occupants: BTreeSet<(NodeId, JobId)>,
     /// Estimated ends of active jobs, with what each gives back.
@@ -98,7 +97,6 @@ impl Index {
             if !node.is_removed() {
                 index.names.insert(node.spec.name.clone(), node.id);
             }
-            index.memory.push(Memory::ZERO);
             index.idle += node.spec.idle;
             index.sleeping += u32::from(node.sleep != Sleep::Awake);
             index.classes.place(node, now);
@@ -239,13 +237,13 @@ impl Index {
             }
         }
         for part in &assignment.placement {
-            if !assignment.alone {
-                self.classes.take(part);
+            match assignment.alone {
+                true => self.classes.change_memory(part, Memory::saturating_add),
+                false => self.classes.take(part),
             }
             if self.classes.is_metered(part.unit.node) {
                 self.occupants.extend(part.nodes().map(|node| (node, job)));
             }
-            self.change_memory(part, Memory::saturating_add);
         }
     }
 
@@ -256,25 +254,14 @@ impl Index {
             }
         }
         for part in &assignment.placement {
-            if !assignment.alone {
-                self.classes.give(part);
+            match assignment.alone {
+                true => self.classes.change_memory(part, Memory::saturating_sub),
+                false => self.classes.give(part),
             }
             if self.classes.is_metered(part.unit.node) {
                 part.nodes().for_each(|node| {
                     self.occupants.remove(&(node, job));
                 });
-            }
-            self.change_memory(part, Memory::saturating_sub);
-        }
-    }
-
-    fn change_memory(&mut self, part: &Part, change: impl Fn(Memory, Memory) -> Memory) {
-        if part.memory == Memory::ZERO {
-            return;
-        }
-        for node in part.nodes() {
-            if let Some(used) = self.memory.get_mut(node.0 as usize) {
-                *used = change(*used, part.memory);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! for all of them.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use limo_model::{Cores, Memory, Request};
 
@@ -21,7 +22,7 @@ struct Key {
     variants: Vec<String>,
     reservation: Option<String>,
     exclusive: bool,
-    accelerators: Option<std::num::NonZeroU32>,
+    accelerators: Option<NonZeroU32>,
 }
 
 /// How a shape fits a class: on which unit, how many of its cores must be free, and how many are taken.
@@ -33,14 +34,23 @@ pub(crate) struct Way {
     pub takes: u32,
 }
 
+/// What a job asks of each node beside cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub memory: Memory,
+    /// None but this job.
+    pub exclusive: bool,
+    /// In place of cores; 0 where it asks for none.
+    pub accelerators: u32,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     /// Its place among the shapes.
     pub number: usize,
-    /// Only some nodes of a class may do: each has to be asked.
-    pub is_picky: bool,
-    /// Jobs of the shape name nodes or a reservation, or there are reservations.
-    pub is_named: bool,
+    /// Jobs of the shape name nodes or a reservation, or there are reservations: each node has to be asked.
+    pub asks_each: bool,
+    pub ask: Ask,
     pub ways: Vec<Way>,
     /// By way, how many nodes a job of the shape could be put on now: free ones, and free ones that sleep.
     pub free: Vec<(u32, u32)>,
@@ -57,7 +67,7 @@ pub(crate) struct Shapes {
     /// The versions of the classes at the last count.
     counted: Vec<u64>,
     /// Each node has to be asked, whatever a job wants.
-    all_picky: bool,
+    asks_each: bool,
     /// No job that was inserted wants more nodes.
     pub widest: u32,
 }
@@ -77,9 +87,16 @@ fn is_key(key: &Key, request: &Request) -> bool {
         && key.accelerators == request.accelerators
 }
 
-/// Only some nodes of a class may do.
-fn is_picky(request: &Request) -> bool {
-    request.memory > Memory::ZERO || may_be_denied(request) || request.exclusive || request.accelerators.is_some()
+impl Ask {
+    fn of(request: &Request) -> Self {
+        let accelerators = request.accelerators.map_or(0, NonZeroU32::get);
+        Self { memory: request.memory, exclusive: request.exclusive, accelerators }
+    }
+
+    /// Nothing beside cores.
+    pub fn is_plain(&self) -> bool {
+        self.memory == Memory::ZERO && !self.exclusive && self.accelerators == 0
+    }
 }
 
 fn key(request: &Request) -> Key {
@@ -108,8 +125,8 @@ fn ways(classes: &Classes, request: &Request) -> Vec<Way> {
 }
 
 impl Shapes {
-    pub fn new(all_picky: bool) -> Self {
-        Self { all_picky, ..Self::default() }
+    pub fn new(asks_each: bool) -> Self {
+        Self { asks_each, ..Self::default() }
     }
 
     pub fn all(&self) -> &[Shape] {
@@ -141,8 +158,8 @@ impl Shapes {
             let key = key(request);
             self.all.push(Shape {
                 number: self.all.len(),
-                is_picky: self.all_picky || is_picky(request),
-                is_named: self.all_picky || may_be_denied(request),
+                asks_each: self.asks_each || may_be_denied(request),
+                ask: Ask::of(request),
                 ways: ways(classes, request),
                 free: Vec::new(),
                 waiting: Waiting::new(),
@@ -158,7 +175,7 @@ impl Shapes {
             shape.classes = classes.len();
         }
         if shape.free.len() != shape.ways.len() {
-            shape.free = shape.ways.iter().map(|way| free_on(classes, way)).collect();
+            shape.free = shape.ways.iter().map(|way| free_on(classes, way, &shape.ask)).collect();
         }
         self.widest = self.widest.max(request.nodes.get());
         shape.waiting.insert(place, need(known, classes, &shape.ways, request));
@@ -172,7 +189,7 @@ impl Shapes {
             }
             for shape in &mut self.all {
                 for (way, free) in shape.ways.iter().zip(&mut shape.free).filter(|(way, _)| way.class == index) {
-                    *free = free_on(classes, way);
+                    *free = free_on(classes, way, &shape.ask);
                 }
             }
         }
@@ -187,8 +204,11 @@ impl Shapes {
     }
 }
 
-fn free_on(classes: &Classes, way: &Way) -> (u32, u32) {
+fn free_on(classes: &Classes, way: &Way, ask: &Ask) -> (u32, u32) {
     let class = classes.class(way.class);
+    if !ask.is_plain() {
+        return (classes.members(way, ask).count(), class.asleep.count());
+    }
     let awake = class.levels.get(usize::from(way.unit)).map_or(0, |levels| levels.count_at_least(way.cores));
     (awake, class.asleep.count())
 }
@@ -199,7 +219,7 @@ impl Shape {
         need(known, classes, &self.ways, request)
     }
 
-    /// Nodes that a job of the shape could be put on, where it is not picky.
+    /// Nodes that a job of the shape could be put on, where they need not be asked.
     pub fn room(&self) -> u32 {
         self.free.iter().map(|(awake, asleep)| awake + asleep).sum()
     }

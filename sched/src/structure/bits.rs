@@ -5,6 +5,8 @@
 //! of members, and for each word a bit that tells whether it has any, so that scans leap over what is empty: all of
 //! 80,640 empty positions are 20 steps.
 
+mod sets;
+
 use std::ops::{ControlFlow, Range};
 
 const WORD: u32 = u64::BITS;
@@ -171,24 +173,6 @@ impl Bits {
             }
         }
         self.count = 0;
-    }
-
-    /// Adds the members of `other`; grows to its length.
-    pub(crate) fn union_with(&mut self, other: &Bits) {
-        self.grow(other.len);
-        let blocks = self.words.chunks_mut(WORD as usize).zip(&mut self.some);
-        for ((words, some), (more, more_some)) in blocks.zip(other.blocks()) {
-            if more_some == 0 {
-                continue;
-            }
-            *some |= more_some;
-            let mut added = 0;
-            for (word, more) in words.iter_mut().zip(more) {
-                added += (more & !*word).count_ones();
-                *word |= more;
-            }
-            self.count += added;
-        }
     }
 
     /// Whether a member lies in the range.

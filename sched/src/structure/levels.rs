@@ -113,6 +113,16 @@ impl Levels {
         at
     }
 
+    /// Sets the level of a position, usable or not. Panics when that is more than a node has.
+    pub(crate) fn put(&mut self, position: u32, level: u32) {
+        let before = self.free(position);
+        assert!(level <= self.cores, "{level} free of {} cores", self.cores);
+        if before != level {
+            self.free[position as usize] = level;
+            self.move_sets(position..position + 1, before, level);
+        }
+    }
+
     /// Takes `cores` at each position of a run, usable or not. Panics when one of them has fewer.
     pub(crate) fn take(&mut self, run: Range<u32>, cores: u32) {
         self.shift(run, |level| level.checked_sub(cores), cores);
@@ -184,6 +194,24 @@ impl Levels {
             }
         }
         n - missing
+    }
+
+    /// The same of the members of a set.
+    pub(crate) fn lowest_fit_of(&self, of: &Bits, cores: u32, n: u32, mut each: impl FnMut(Range<u32>)) {
+        let mut missing = n;
+        for set in self.fitting(cores) {
+            let mut set = set.clone();
+            set.intersect_with(of);
+            missing -= set.lowest(missing, &mut each);
+            if missing == 0 {
+                break;
+            }
+        }
+    }
+
+    /// The usable positions at one level.
+    pub(crate) fn at(&self, level: u32) -> Option<&Bits> {
+        self.levels.binary_search(&level).ok().map(|at| &self.sets[at])
     }
 
     /// All usable positions with `cores` or more free. `scratch` lends its memory when they are of several levels; what

@@ -96,7 +96,7 @@ fn class_seats(view: &View<'_>, index: usize) -> ClassSeats {
     let class = classes.class(index);
     let free = |position: usize| {
         let cores = class.levels.iter().map(|levels| u64::from(levels.free(position as u32)));
-        let used = view.index().memory.get(class.nodes[position].0 as usize).copied().unwrap_or_default();
+        let used = classes.memory_used(class.nodes[position]);
         let mut free = Vec::with_capacity(STEPS * (class.units.len() + 1));
         free.extend(cores.chain([class.memory.saturating_sub(used).bytes()]));
         free

@@ -26,7 +26,7 @@ pub(crate) static CONSERVATIVE: Conservative = Conservative;
 pub(crate) struct Conservative;
 
 /// A plan that starts something ends when so many jobs in a row could not start: in a full cluster the others hardly can.
-const MISSED: u32 = 8;
+const MISSED: u32 = 3;
 
 impl Policy for Conservative {
     fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>) {

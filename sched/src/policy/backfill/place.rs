@@ -15,9 +15,9 @@ use crate::state::{Job, Sleep};
 use crate::structure::Bits;
 use crate::view::{View, on_units};
 
-/// Returns true if each node has to be asked: a job of the shape is picky, or caps of another policy are left.
+/// Returns true if each node has to be asked: by what a job of the shape wants, or since caps of another policy are left.
 pub(super) fn asks_each(view: &View<'_>, shape: &Shape) -> bool {
-    shape.is_picky || !view.index().capped.is_empty()
+    shape.asks_each || !view.index().capped.is_empty()
 }
 
 /// The most nodes that a job of the shape could have now: one that would be over before the reservation, and one that
@@ -31,46 +31,35 @@ pub(super) fn room(view: &View<'_>, shape: &Shape, reservation: &HeadReservation
     }
     let longest = |free: &Bits| free.runs().map(|run| run.len() as u32).max().unwrap_or(0);
     shape.ways.iter().fold((0, 0), |(before, beside), way| {
-        let mut free = free(view, way);
+        let mut free = free(view, shape, way);
         let all = longest(&free);
         reservation.remove_from(way.class, &mut free);
         (before.max(all), beside.max(longest(&free)))
     })
 }
 
-/// Positions of a class with enough free cores, awake or asleep.
-pub(super) fn free(view: &View<'_>, way: &Way) -> Bits {
+/// Positions of a class with what a job of the shape wants, awake or asleep.
+pub(super) fn free(view: &View<'_>, shape: &Shape, way: &Way) -> Bits {
     let class = view.index().classes.class(way.class);
-    let mut scratch = Bits::new(class.nodes.len() as u32);
-    let levels = class.levels.get(usize::from(way.unit));
-    let mut free = levels.map(|levels| levels.members(way.cores, &mut scratch).clone()).unwrap_or_else(|| Bits::new(0));
+    let mut free = view.index().classes.members(way, &shape.ask);
     free.grow(class.nodes.len() as u32);
     free.union_with(&class.asleep);
     free
 }
 
-/// Those of them, or of all where the job asks for accelerators, that the job could have now: each of them is asked, if
-/// it must be.
+/// Those of them that the job could have now: each is asked, if it must be.
 pub(super) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -> Bits {
+    let mut free = free(view, shape, way);
     if !asks_each(view, shape) {
-        return free(view, way);
+        return free;
     }
-    let class = view.index().classes.class(way.class);
-    let looked_at = match (job.request.accelerators, class.levels.first()) {
-        (Some(_), Some(levels)) => {
-            let mut usable = class.asleep.clone();
-            usable.grow(class.nodes.len() as u32);
-            usable.union_with(levels.usable());
-            usable
-        }
-        _ => free(view, way),
-    };
-    let then = then::now(view);
-    let mut could = Bits::new(class.nodes.len() as u32);
-    for at in looked_at.iter().filter(|at| then.serves(job, (way, class.nodes[*at as usize]), &[])) {
-        could.insert(at);
+    let (class, then) = (view.index().classes.class(way.class), then::now(view));
+    let serves = |at: &u32| then.serves(job, (way, class.nodes[*at as usize]), &[]);
+    let others: Vec<u32> = free.iter().filter(|at| !serves(at)).collect();
+    for at in others {
+        free.remove(at);
     }
-    could
+    free
 }
 
 /// Whether there are enough nodes for a job now, if nothing is held for others.
@@ -106,12 +95,6 @@ pub(super) fn find(
     if view.options().allocation == Allocation::Contiguous {
         return neighbours(view, shape, job, reservation);
     }
-    if job.request.accelerators.is_some() {
-        return accelerators(view, shape, job, wanted);
-    }
-    if asks_each(view, shape) {
-        return picked(view, shape, job, wanted);
-    }
     let mut placement = Placement::new();
     let mut missing = wanted;
     for asleep in [false, true] {
@@ -119,16 +102,51 @@ pub(super) fn find(
             if missing == 0 {
                 return Some(placement);
             }
-            let class = view.index().classes.class(way.class);
-            let each = |run: Range<u32>| add(&mut placement, class, way, job, run);
-            missing -= if asleep {
-                class.asleep.lowest(missing, each)
-            } else {
-                class.levels.get(usize::from(way.unit)).map_or(0, |levels| levels.lowest_fit(way.cores, missing, each))
-            };
+            missing -= add_some(view, &mut placement, (shape, job, way), (asleep, missing));
         }
     }
     (missing == 0).then_some(placement)
+}
+
+/// Adds as many nodes of a class as are wanted, or as there are, and returns how many.
+fn add_some(
+    view: &View<'_>,
+    placement: &mut Placement,
+    (shape, job, way): (&Shape, &Job, &Way),
+    (asleep, wanted): (bool, u32),
+) -> u32 {
+    let class = view.index().classes.class(way.class);
+    let Some(levels) = class.levels.get(usize::from(way.unit)) else { return 0 };
+    let is_plain = shape.ask.is_plain() && !asks_each(view, shape);
+    let mut found = 0;
+    let mut each = |run: Range<u32>| {
+        found += run.end - run.start;
+        match shape.ask.accelerators {
+            0 => add(placement, class, way, job, run),
+            _ => run.for_each(|at| add_units(view, placement, job, (way, class.nodes[at as usize]))),
+        }
+    };
+    match asleep {
+        true if is_plain => drop(class.asleep.lowest(wanted, each)),
+        false if is_plain => drop(levels.lowest_fit(way.cores, wanted, each)),
+        _ => {
+            let mut free = could_have(view, shape, way, job);
+            if asleep {
+                free.intersect_with(&class.asleep);
+            }
+            match asleep || shape.ask.accelerators > 0 {
+                // Usable nodes are awake.
+                false => levels.lowest_fit_of(&free, way.cores, wanted, each),
+                true => {
+                    if !asleep {
+                        free.intersect_with(levels.usable());
+                    }
+                    free.lowest(wanted, &mut each);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// Adds the job's part of a run of nodes.
@@ -146,54 +164,10 @@ fn free_units(view: &View<'_>, job: &Job, (way, node): (&Way, NodeId)) -> Vec<u1
     units_like(units, way.unit).filter(is_free).take(units_wanted(&job.request)).collect()
 }
 
-/// For jobs that ask for accelerators: which of them are free is another question on each node.
-fn accelerators(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Option<Placement> {
-    let mut placement = Placement::new();
-    let mut missing = wanted;
-    for asleep in [false, true] {
-        for way in &shape.ways {
-            let class = view.index().classes.class(way.class);
-            for at in could_have(view, shape, way, job).iter().filter(|at| class.asleep.contains(*at) == asleep) {
-                if missing > 0 {
-                    add_units(view, &mut placement, job, (way, class.nodes[at as usize]));
-                    missing -= 1;
-                }
-            }
-        }
-    }
-    (missing == 0).then_some(placement)
-}
-
 /// The job's accelerators on a node that has room for it.
 fn add_units(view: &View<'_>, placement: &mut Placement, job: &Job, (way, node): (&Way, NodeId)) {
     let units = free_units(view, job, (way, node));
     placement.extend(on_units((node, 1), &units, (way.takes, job.request.memory)));
-}
-
-/// For jobs that ask for memory, name nodes or want them alone: each node is asked.
-fn picked(view: &View<'_>, shape: &Shape, job: &Job, wanted: u32) -> Option<Placement> {
-    let mut placement = Placement::new();
-    let mut missing = wanted;
-    let then = then::now(view);
-    for asleep in [false, true] {
-        for way in &shape.ways {
-            let class = view.index().classes.class(way.class);
-            let mut each = |run: Range<u32>| {
-                for position in run {
-                    if missing > 0 && then.serves(job, (way, class.nodes[position as usize]), &[]) {
-                        add(&mut placement, class, way, job, position..position + 1);
-                        missing -= 1;
-                    }
-                }
-            };
-            if asleep {
-                class.asleep.lowest(u32::MAX, &mut each);
-            } else if let Some(levels) = class.levels.get(usize::from(way.unit)) {
-                levels.lowest_fit(way.cores, u32::MAX, &mut each);
-            }
-        }
-    }
-    (missing == 0).then_some(placement)
 }
 
 /// The first run of free neighbours in one class.

@@ -101,11 +101,15 @@ impl<'a> Future<'a> {
         for shape in view.index().shapes.all().iter().filter(|shape| shape.waiting.first().is_some()) {
             for way in &shape.ways {
                 let whole = classes.class(way.class).units.first().map(|unit| unit.cores);
-                by_node[way.class] |= shape.is_named || Some(way.cores) != whole;
+                by_node[way.class] |= shape.asks_each || Some(way.cores) != whole;
             }
         }
-        let ends = &view.index().ends;
-        for ((_, id), _) in ends.iter().filter(|(_, Freed { whole, .. })| whole.is_none()) {
+        let mut whole = Vec::with_capacity(view.index().ends.len());
+        for ((_, id), freed) in &view.index().ends {
+            if let Freed { whole: Some((class, _, nodes)), .. } = *freed {
+                whole.push((*id, class, nodes));
+                continue;
+            }
             let parts = view.job(*id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
             for (class, _) in parts.into_iter().flatten().filter_map(|part| classes.place_of(part.unit.node)) {
                 by_node[class] = true;
@@ -119,10 +123,9 @@ impl<'a> Future<'a> {
         };
         let rooms = seats.enumerate().map(|(class, seats)| seats.map_or_else(|| counted(class), Room::Named));
         let mut rooms: Vec<Room> = rooms.collect();
-        for ((_, id), freed) in ends {
-            let Freed { whole: Some((class, _, nodes)), .. } = *freed else { continue };
+        for (id, class, nodes) in whole {
             let Room::Counted(profile, _) = &mut rooms[class] else { continue };
-            let Some((end, _)) = view.job(*id).and_then(|job| end_of(job, now)) else { continue };
+            let Some((end, _)) = view.job(id).and_then(|job| end_of(job, now)) else { continue };
             let cores = classes.class(class).units.first().map_or(0, |unit| unit.cores);
             profile.give(i64::from(nodes) * i64::from(cores), end);
         }
@@ -158,22 +161,19 @@ impl<'a> Future<'a> {
 
     /// When the job could start in one of these ways, or over all of them; and where, if that was found on the way.
     fn earliest(&self, asker: Asker<'_>, ways: &[Way], span: Span) -> Option<(Time, Option<Seat>)> {
-        let now = self.view.now();
-        if let [way] = ways {
-            if asker.nodes() == 1
-                && !self.has_to_ask(asker)
-                && let Some(of) = self.rooms[way.class].by_node()
-            {
-                let want = asker.want(self.view.index().classes.class(way.class), way);
-                let (at, position) = of.seats.soonest(span, &want, |position| of.wake(position))?;
-                let open = Open { position, wake: of.wake(position), from: now };
-                return Some((at, Some(Seat { way: 0, open, at })));
-            }
-            if let Room::Counted(profile, _) = &self.rooms[way.class] {
-                return Some((profile.earliest(asker.cores(way), span)?, None));
-            }
+        match ways {
+            [way] => match &self.rooms[way.class] {
+                Room::Counted(profile, _) => Some((profile.earliest(asker.cores(way), span)?, None)),
+                Room::Named(of) if asker.nodes() == 1 && !self.has_to_ask(asker) => {
+                    let want = asker.want(self.view.index().classes.class(way.class), way);
+                    let (at, position) = of.seats.soonest(span, &want, |position| of.wake(position))?;
+                    let open = Open { position, wake: of.wake(position), from: at };
+                    Some((at, Some(Seat { way: 0, open, at })))
+                }
+                Room::Named(_) => self.earliest_of_all(asker, ways, span).map(|at| (at, None)),
+            },
+            _ => self.earliest_of_all(asker, ways, span).map(|at| (at, None)),
         }
-        self.earliest_of_all(asker, ways, span).map(|at| (at, None))
     }
 
     /// Whether there may be nodes that the job must not have at some time.
@@ -276,7 +276,7 @@ impl<'a> Future<'a> {
         {
             let mut placement = Placement::new();
             let class = self.view.index().classes.class(way.class);
-            let mut free = place::free(&self.view, way);
+            let mut free = place::free(&self.view, asker.shape, way);
             for run in started.runs() {
                 free.remove_range(run);
             }

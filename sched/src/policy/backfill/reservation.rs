@@ -226,12 +226,13 @@ fn first_run(ways: &[Way], free: &[Bits], wanted: u32) -> Option<(usize, Range<u
 
 impl<'a> Walk<'a> {
     fn new(view: &View<'a>, head: &Candidate<'a>) -> Self {
-        let by_node = place::asks_each(view, head.shape);
+        let asks_each = place::asks_each(view, head.shape);
+        let by_node = asks_each || !head.shape.ask.is_plain();
         let contiguous = view.options().allocation == Allocation::Contiguous;
-        let free: Option<Vec<Bits>> = (by_node || contiguous)
+        let free: Option<Vec<Bits>> = (asks_each || contiguous)
             .then(|| head.shape.ways.iter().map(|way| place::could_have(view, head.shape, way, head.job)).collect());
         let count = match &free {
-            Some(free) if by_node => free.iter().map(Bits::count).sum(),
+            Some(free) if asks_each => free.iter().map(Bits::count).sum(),
             _ => head.shape.room(),
         };
         let free = free.filter(|_| contiguous);

@@ -51,7 +51,7 @@ impl Then<'_> {
     }
 
     fn has_memory(&self, job: &Job, node: &Node, others: &[Part]) -> bool {
-        let used = self.view.index().memory.get(node.id.0 as usize).copied().unwrap_or_default();
+        let used = self.view.index().classes.memory_used(node.id);
         let left = used.saturating_sub(self.gains.memory(node.id));
         let all = others.iter().fold(left, |sum, part| sum.saturating_add(part.memory));
         all.saturating_add(job.request.memory) <= node.spec.memory
