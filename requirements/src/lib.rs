@@ -1,8 +1,10 @@
-//! What tests need of the machine that they run on. A test that cannot run says why, and is counted.
+//! What tests need of the machine that they run on, and a file system that fills up. A test that cannot run says why, and is counted.
 //!
 //! For what is not installed, most of all tests: a skip that is not allowed panics, as a failed assertion does.
 
 #![warn(missing_docs)]
+
+mod small_disk;
 
 use std::env;
 use std::fmt;
@@ -10,6 +12,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
+
+pub use small_disk::SmallDisk;
 
 /// The variable that makes a skip a failure if its requirement is one that CI provides. Set to `1` in CI.
 pub const NO_SKIP: &str = "LIMO_TESTS_NO_SKIP";

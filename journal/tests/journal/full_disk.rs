@@ -1,7 +1,6 @@
 //! A disk that is really full: a small tmpfs, which only root can mount.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -10,48 +9,12 @@ use limo_journal::{
 };
 
 use limo_model::JobId;
-use limo_requirements::{Requirement, skip};
+use limo_requirements::SmallDisk;
 
 use crate::{accepted, entry, finished, reopen, run, submission};
 
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    /// `None`, with the reason printed, where this process may not mount.
-    fn mount(mebibytes: u64) -> Option<Self> {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={mebibytes}m"), "limo-test"]);
-        let output = mount.arg(dir.path()).output();
-        match output {
-            Ok(output) if output.status.success() => Some(Self(dir)),
-            other => {
-                skip(Requirement::SmallDisk, &format!("cannot mount a tmpfs: {other:?}"));
-                None
-            }
-        }
-    }
-
-    fn state_dir(&self) -> PathBuf {
-        self.0.path().join("state")
-    }
-
-    /// Writes a file until nothing more fits, and returns its path.
-    fn fill(&self) -> PathBuf {
-        let path = self.0.path().join("filler");
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).expect("writable");
-        for size in [64 << 10, 4096, 1] {
-            while file.write_all(&vec![1; size]).is_ok() {}
-        }
-        path
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: a test that failed may still have files open.
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
-    }
+fn state_dir(disk: &SmallDisk) -> PathBuf {
+    disk.path().join("state")
 }
 
 fn large(generation: u64, job: u64) -> Batch {
@@ -80,9 +43,9 @@ fn entries_up_to(count: u64) -> Vec<(limo_model::Time, limo_journal::Entry)> {
 
 #[test]
 fn new_jobs_are_to_stop_before_the_disk_is_full() {
-    let Some(disk) = SmallDisk::mount(64) else { return };
+    let Some(disk) = SmallDisk::mount(64 << 20) else { return };
     run(async {
-        let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let (journal, Recovered { generation, .. }) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
         let mut jobs = 0;
         let no_room = loop {
             jobs += 1;
@@ -109,17 +72,17 @@ fn new_jobs_are_to_stop_before_the_disk_is_full() {
 
 #[test]
 fn a_full_disk_refuses_new_jobs_but_not_the_ends_of_old_ones() {
-    let Some(disk) = SmallDisk::mount(8) else { return };
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
-        let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let (journal, Recovered { generation, .. }) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
         assert!(journal.has_ballast());
         for job in 1..=5 {
             journal.commit(accepted(generation, job)).await.expect("committed");
         }
-        let filler = disk.fill();
+        disk.fill();
         let (count, error) = until_refused(&journal, generation, 6).await;
         assert!(matches!(error, CommitError::Full { .. }), "{error}");
-        assert!(!journal.has_ballast() && !disk.state_dir().join("ballast").exists());
+        assert!(!journal.has_ballast() && !state_dir(&disk).join("ballast").exists());
         assert_eq!(journal.commit(accepted(generation, 99)).await, Err(CommitError::Stale { batch: generation }));
 
         let recovered = journal.recover().await.expect("the ballast gave room");
@@ -141,12 +104,12 @@ fn a_full_disk_refuses_new_jobs_but_not_the_ends_of_old_ones() {
             ended += 1;
         }
 
-        fs::remove_file(filler).expect("removed");
+        disk.make_room();
         journal.restore_ballast().await.expect("there is room again");
         assert!(journal.has_ballast());
         let next = count + ended + 1;
         journal.commit(large(recovered.generation, next)).await.expect("new jobs are accepted again");
-        let (journal, recovered) = reopen(journal, &disk.state_dir()).await;
+        let (journal, recovered) = reopen(journal, &state_dir(&disk)).await;
         assert_eq!(recovered.entries, entries_up_to(next));
         assert_eq!(recovered.live.len() as u64, next - 2 * ended);
         journal.close().await;
@@ -160,23 +123,23 @@ async fn check_read_only(journal: Journal, disk: &SmallDisk, (count, recovered):
     assert_eq!(journal.finished_job(JobId(1)).await.expect("it can be asked"), Some(finished(1)));
     assert!(journal.commit(accepted(recovered.generation, count + 1)).await.is_err());
     assert!(journal.recover().await.expect("it can be read").read_only.is_some());
-    fs::remove_file(disk.0.path().join("filler")).expect("removed");
+    disk.make_room();
     assert!(journal.recover().await.expect("readable").read_only.is_some(), "not before the ballast is back");
     journal.restore_ballast().await.expect("there is room");
     let recovered = journal.recover().await.expect("there is room");
     assert_eq!((recovered.read_only, recovered.entries), (None, entries_up_to(count)));
     journal.commit(accepted(recovered.generation, count + 1)).await.expect("it is written again");
     assert_eq!(journal.finished_job(JobId(1)).await.expect("it can be asked"), Some(finished(1)));
-    let (journal, recovered) = reopen(journal, &disk.state_dir()).await;
+    let (journal, recovered) = reopen(journal, &state_dir(disk)).await;
     assert_eq!(recovered.entries, entries_up_to(count + 1));
     journal.close().await;
 }
 
 #[test]
 fn a_journal_that_has_used_up_the_ballast_is_read_only_and_loses_nothing() {
-    let Some(disk) = SmallDisk::mount(8) else { return };
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
-        let (journal, mut recovered) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let (journal, mut recovered) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
         journal.commit(ended(recovered.generation, 1)).await.expect("committed");
         disk.fill();
         let mut count = 1;
@@ -193,14 +156,14 @@ fn a_journal_that_has_used_up_the_ballast_is_read_only_and_loses_nothing() {
 
 #[test]
 fn a_journal_that_is_opened_without_any_room_is_read_only_and_loses_nothing() {
-    let Some(disk) = SmallDisk::mount(8) else { return };
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
-        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let (journal, recovered) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
         journal.commit(ended(recovered.generation, 1)).await.expect("committed");
         journal.close().await;
-        fs::remove_file(disk.state_dir().join("ballast")).expect("removed");
+        fs::remove_file(state_dir(&disk).join("ballast")).expect("removed");
         disk.fill();
-        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("it can be read");
+        let (journal, recovered) = Journal::open(&state_dir(&disk)).await.expect("it can be read");
         check_read_only(journal, &disk, (1, recovered)).await;
     });
 }
@@ -227,13 +190,13 @@ impl Drop for Cover {
 /// closes its files when it is told that the disk is full.
 #[test]
 fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable() {
-    let Some(disk) = SmallDisk::mount(8) else { return };
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
-        let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
-        let filler = disk.fill();
+        let (journal, Recovered { generation, .. }) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
+        disk.fill();
         let (count, _) = until_refused(&journal, generation, 1).await;
-        fs::remove_file(filler).expect("removed");
-        let cover = Cover::over(disk.state_dir());
+        disk.make_room();
+        let cover = Cover::over(state_dir(&disk));
         let recovered = journal.recover().await.expect("it can be read");
         let reason = recovered.read_only.expect("it cannot be written");
         assert!(reason.starts_with("the disk under the journal is read-only: "), "{reason}");
@@ -250,32 +213,32 @@ fn a_journal_whose_disk_is_read_only_can_be_read_and_goes_on_when_it_is_writable
 /// The message names what has to be written before anything can be read.
 #[test]
 fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
-    let Some(disk) = SmallDisk::mount(8) else { return };
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
-        let (journal, _) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let (journal, _) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
         journal.close().await;
-        fs::remove_file(disk.state_dir().join("ballast")).expect("removed");
+        fs::remove_file(state_dir(&disk).join("ballast")).expect("removed");
         disk.fill();
-        let error = Journal::open_restored(&disk.state_dir()).await.map(|_| ()).expect_err("no room");
+        let error = Journal::open_restored(&state_dir(&disk)).await.map(|_| ()).expect_err("no room");
         assert!(matches!(error, OpenError::FullAndUnwritten { .. }), "{error}");
-        fs::remove_file(disk.state_dir().join("journal.db")).expect("removed");
+        fs::remove_file(state_dir(&disk).join("journal.db")).expect("removed");
         disk.fill();
-        let error = Journal::open(&disk.state_dir()).await.map(|_| ()).expect_err("no room");
+        let error = Journal::open(&state_dir(&disk)).await.map(|_| ()).expect_err("no room");
         assert!(matches!(error, OpenError::Full { .. } | OpenError::FullAndUnwritten { .. }), "{error}");
     });
 }
 
 #[test]
 fn a_master_comes_back_on_a_full_disk_with_the_room_of_the_ballast() {
-    let Some(disk) = SmallDisk::mount(8) else { return };
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
     run(async {
-        let (journal, Recovered { generation, .. }) = Journal::open(&disk.state_dir()).await.expect("a new journal");
+        let (journal, Recovered { generation, .. }) = Journal::open(&state_dir(&disk)).await.expect("a new journal");
         for job in 1..=5 {
             journal.commit(accepted(generation, job)).await.expect("committed");
         }
         journal.close().await;
         disk.fill();
-        let (journal, recovered) = Journal::open(&disk.state_dir()).await.expect("the ballast gave room");
+        let (journal, recovered) = Journal::open(&state_dir(&disk)).await.expect("the ballast gave room");
         assert_eq!(recovered.entries, entries_up_to(5));
         assert!(!journal.has_ballast());
         let end = Batch { generation: recovered.generation, finished: vec![finished(1)], ..Batch::default() };

@@ -1,55 +1,14 @@
 //! The disk under the journal fills up: new jobs are refused, running ones go on, nothing accepted is lost.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use crate::harness::{Client, Master, Node};
 use limo_model::{Outcome, Usage};
 use limo_proto::{Answer, JobState, MasterToNode, NodeToMaster, Query};
-use limo_requirements::{Requirement, skip};
-
-/// A small file system of its own; gone when dropped.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> Result<Self, String> {
-        let output = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=8m", "limo-test"])
-            .arg(at)
-            .output()
-            .map_err(|error| error.to_string())?;
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        if output.status.success() { Ok(Self(at.to_owned())) } else { Err(said) }
-    }
-
-    /// Takes up every byte that is left.
-    fn fill(&self) {
-        let mut file = File::create(self.0.join("filler")).expect("room for a name");
-        let mut piece = 64 << 10;
-        while piece > 0 {
-            if file.write_all(&vec![1; piece]).is_err() {
-                piece /= 2;
-            }
-        }
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
+use limo_requirements::SmallDisk;
 
 #[tokio::test]
 async fn a_full_disk_refuses_new_jobs_and_loses_none() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let disk = match SmallDisk::mount(dir.path()) {
-        Ok(disk) => disk,
-        Err(reason) => return skip(Requirement::SmallDisk, &format!("cannot mount a tmpfs: {reason}")),
-    };
-    let state = dir.path().join("state");
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
+    let state = disk.path().join("state");
     let master = Master::start(&state);
     let mut node = Node::register(&master, "n1", Vec::new()).await;
     let mut client = Client::new(&master).await;
@@ -89,7 +48,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let refused = client.submit(key + 1).await.expect_err("still full");
     assert!(refused.starts_with("new jobs are not accepted"), "{refused}");
 
-    std::fs::remove_file(dir.path().join("filler")).expect("there");
+    disk.make_room();
     master.logged("new jobs are accepted");
     accepted.push(client.submit(key + 2).await.expect("accepted again"));
     let master = master.killed(&state);
@@ -102,12 +61,8 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
 /// The master is killed while not even its ballast is left, starts all the same, and knows everything that it promised.
 #[tokio::test]
 async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let disk = match SmallDisk::mount(dir.path()) {
-        Ok(disk) => disk,
-        Err(reason) => return skip(Requirement::SmallDisk, &format!("cannot mount a tmpfs: {reason}")),
-    };
-    let state = dir.path().join("state");
+    let Some(disk) = SmallDisk::mount(8 << 20) else { return };
+    let state = disk.path().join("state");
     let master = Master::start(&state);
     let mut client = Client::new(&master).await;
     let mut accepted = vec![client.submit(1).await.expect("accepted"), client.submit(2).await.expect("accepted")];
@@ -128,7 +83,7 @@ async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room
         master = master.killed(&state);
         client = Client::new(&master).await;
     }
-    std::fs::remove_file(dir.path().join("filler")).expect("there");
+    disk.make_room();
     client.status_with("it is written again", |status| status.trouble.is_none()).await;
     accepted.push(client.submit(4).await.expect("accepted again"));
     let master = master.killed(&state);

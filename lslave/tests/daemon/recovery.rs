@@ -5,7 +5,7 @@ use std::fs;
 use limo_model::{Outcome, Usage};
 use limo_proto::{AttemptState, Channel, MasterToNode};
 use limo_proto::{decode_stored, encode_stored, encode_stored_as};
-use limo_requirements::{Requirement, skip};
+use limo_requirements::SmallDisk;
 
 use crate::master::{Daemon, Master, command, is_running, shell};
 
@@ -141,26 +141,12 @@ async fn one_daemon_for_each_state_directory() {
 #[tokio::test]
 async fn a_full_disk_refuses_new_jobs() {
     let master = Master::new().await;
-    let dir = tempfile::tempdir().expect("a directory");
-    let mount = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-        .arg(dir.path())
-        .output()
-        .expect("mount runs");
-    if !mount.status.success() {
-        return skip(
-            Requirement::SmallDisk,
-            &format!("cannot mount a tmpfs: {}", String::from_utf8_lossy(&mount.stderr)),
-        );
-    }
-    let mut child = command(dir.path(), &master, &[]).spawn().expect("lslave starts");
+    let Some(disk) = SmallDisk::mount(64 << 10) else { return };
+    let mut child = command(disk.path(), &master, &[]).spawn().expect("lslave starts");
     let (mut node, _) = master.welcome().await;
     node.run(shell(1, "read line; exit 3")).await;
     node.started(1).await;
-    let mut filler = Vec::new();
-    while fs::write(dir.path().join("filler"), &filler).is_ok() {
-        filler.extend([0; 4096]);
-    }
+    disk.fill();
     node.send(MasterToNode::DoExec(Box::new(shell(2, "true")))).await;
     let reason = node
         .message(|message| match message {
@@ -174,8 +160,6 @@ async fn a_full_disk_refuses_new_jobs() {
     assert_eq!(node.ended(1).await.0, Outcome::Exited(3));
     node.acknowledge_end(1).await;
     child.kill().and_then(|()| child.wait()).expect("it ends");
-    let unmount = std::process::Command::new("umount").arg("-l").arg(dir.path()).status().expect("umount runs");
-    assert!(unmount.success());
 }
 
 /// Records name their format, which has nothing to do with the version of the protocol.

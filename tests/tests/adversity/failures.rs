@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use limo_tests::{Cluster, Dice, MASTER, Person, SmallDisk, finish, until};
+use limo_requirements::SmallDisk;
+use limo_tests::{Cluster, Dice, MASTER, Person, finish, until};
 
 use crate::honest::Work;
 use crate::probes::Calm;

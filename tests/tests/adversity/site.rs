@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use limo_tests::{Cluster, Person, Setup, SmallDisk, Submitter};
+use limo_requirements::SmallDisk;
+use limo_tests::{Cluster, Person, Setup, Submitter};
 
 /// Never fails and is never stopped: attached jobs run on it.
 pub const STEADY_NODE: &str = "n1";
@@ -51,7 +52,7 @@ impl Site {
     /// For a run of such a length, whose history stays on the disk. `None`, after saying so, if this process may not mount a
     /// file system.
     pub fn start(length: Duration) -> Option<Self> {
-        let disk = SmallDisk::mount(256 + length.as_secs() / 6)?;
+        let disk = SmallDisk::mount((256 + length.as_secs() / 6) << 20)?;
         let config = disk.path().join("lmaster.toml");
         fs::write(&config, MASTER_CONFIG).expect("written");
         let state_dir = Some(disk.path().join("state"));

@@ -6,10 +6,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use limo_tests::{Cluster, Setup, SmallDisk, finish, until};
+use limo_requirements::SmallDisk;
+use limo_tests::{Cluster, Setup, finish, until};
 
-/// Of the file systems that are filled from outside, in MiB.
-const SIZE: u64 = 8;
+/// Of the file systems that are filled from outside, in bytes.
+const SIZE: u64 = 8 << 20;
 
 /// A cluster whose master has its state on the disk, and job 1, which echoes a line and exits with 3, with its output.
 fn with_a_job(disk: &SmallDisk) -> (Cluster, Child, impl Iterator<Item = String>) {
@@ -62,7 +63,7 @@ fn new_jobs_are_refused_and_the_end_of_a_running_one_is_kept() {
 /// Submissions alone do not fill the disk: what is left belongs to the jobs that were accepted, and cancelling makes room.
 #[test]
 fn submissions_leave_room_for_the_ends_of_jobs() {
-    let Some(disk) = SmallDisk::mount(64) else { return };
+    let Some(disk) = SmallDisk::mount(64 << 20) else { return };
     let (cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter();
     let large =
@@ -129,7 +130,7 @@ fn a_read_only_master_is_asked_and_a_job_goes_on() {
 /// master has to end.
 #[test]
 fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
-    let Some(disk) = SmallDisk::mount_ext4(64) else { return };
+    let Some(disk) = SmallDisk::mount_ext4(64 << 20) else { return };
     let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();
     disk.fail();
@@ -145,7 +146,7 @@ fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
     assert_eq!(lines.next().as_deref(), Some("on and on"));
     assert_eq!(submitter.job(1)["state"], "running");
     cluster.kill_master();
-    disk.repair();
+    until("nobody uses the disk", || disk.repair().then_some(()));
     cluster.start_master();
     assert_eq!(finish(lrun).code, Some(3));
     assert_eq!((&submitter.job(1)["exit_code"], &submitter.job(1)["state"]), (&3.into(), &"failed".into()));
@@ -157,7 +158,7 @@ fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
 /// job. No job is lost, and the node takes jobs again when there is room.
 #[test]
 fn a_node_that_returns_to_a_full_disk_takes_no_job_until_there_is_room() {
-    let Some(disk) = SmallDisk::mount(1) else { return };
+    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
     let state = disk.path().join("state").display().to_string();
     let setup = Setup::default().master(&["--suspect-for", "5s"]);
     let mut cluster = setup.node("n1", &["--cpus", "2", "--state-dir", &state]).start();

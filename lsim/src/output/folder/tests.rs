@@ -1,9 +1,8 @@
 //! A whole run by hand, read back; and the ways in which a run leaves nothing.
 
-use std::process::Command;
 
 use limo_model::{Energy, Money, Power, Price, Span, Time};
-use limo_requirements::{Requirement, skip};
+use limo_requirements::SmallDisk;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -230,41 +229,20 @@ fn a_run_that_fails_leaves_nothing_and_keeps_the_earlier_result() {
     assert!(!out.with_file_name("out.partial").exists());
 }
 
-/// A file system of a few pages in memory, taken away again.
-struct Tiny(TempDir);
-
-impl Tiny {
-    /// None where this user may not mount.
-    fn mount() -> Option<Self> {
-        let place = tempfile::tempdir().ok()?;
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]).arg(place.path());
-        mount.output().is_ok_and(|done| done.status.success()).then_some(Self(place))
-    }
-}
-
-impl Drop for Tiny {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).output();
-    }
-}
-
 #[test]
 fn a_full_disk_names_the_file_and_leaves_nothing() {
-    let Some(tiny) = Tiny::mount() else {
-        return skip(Requirement::SmallDisk, "cannot mount a tmpfs");
-    };
-    let out = tiny.0.path().join("out");
+    let Some(disk) = SmallDisk::mount(256 << 10) else { return };
+    let out = disk.path().join("out");
     let mut output = Output::create(&out, false, heading()).expect("prepared");
     let failed = (0..10_000).find_map(|number| output.job(&job(number, (0, 0, 50), &[(0, 3)])).err());
     let error = failed.expect("256 KiB do not hold 10,000 rows").to_string();
     assert!(error.contains("jobs.csv") && error.contains("free space"), "{error}");
     drop(output);
-    assert_eq!(fs::read_dir(tiny.0.path()).expect("a folder").count(), 0, "nothing is left");
+    assert_eq!(fs::read_dir(disk.path()).expect("a folder").count(), 0, "nothing is left");
 
     // Full at the last moment: the tables fit, the page does not.
     let mut output = Output::create(&out, false, heading()).expect("prepared");
-    fs::write(tiny.0.path().join("filler"), vec![0; 245_760]).expect("fills all but four pages");
+    fs::write(disk.path().join("filler"), vec![0; 245_760]).expect("fills all but four pages");
     let error = run(&mut output).expect_err("no place for the page").to_string();
     assert!(error.contains("report.html"), "{error}");
     drop(output);

@@ -1,16 +1,15 @@
 //! A small file system, which fills up without harm to others. Only root can mount one.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use limo_requirements::{Requirement, skip};
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::until::until;
+use crate::{Requirement, skip};
 
-/// Gone when dropped.
+/// A file system of its own. Unmounted when dropped, also if files on it are open.
 pub struct SmallDisk {
     dir: TempDir,
     /// What holds its bytes, if they are not in memory.
@@ -18,51 +17,84 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// `None`, after saying so, if this process may not mount a file system.
-    pub fn mount(mebibytes: u64) -> Option<Self> {
+    /// Mounts a tmpfs of that size in bytes, which is rounded up to whole pages. Skips the rest of the test with `None` if this
+    /// process may not mount.
+    ///
+    /// # Panics
+    /// If no directory can be made, and as [`skip`].
+    pub fn mount(bytes: u64) -> Option<Self> {
+        // Part of a test, which cannot go on without.
         let disk = Self { dir: tempfile::tempdir().expect("a directory"), image: None };
-        let options = format!("size={mebibytes}m,mode=0700");
+        let options = format!("size={bytes},mode=0700");
         let mut mount = Command::new("mount");
         mounted(mount.args(["-t", "tmpfs", "-o", &options, "limo-test"]).arg(disk.path()))?;
         Some(disk)
     }
 
     /// The same with ext4, which [`SmallDisk::fail`] can make read-only.
-    pub fn mount_ext4(mebibytes: u64) -> Option<Self> {
+    ///
+    /// # Panics
+    /// As [`SmallDisk::mount`].
+    pub fn mount_ext4(bytes: u64) -> Option<Self> {
+        // Part of a test, which cannot go on without.
         let image = NamedTempFile::new().expect("a file");
-        image.as_file().set_len(mebibytes << 20).expect("room for a file with holes");
+        // It has only holes.
+        image.as_file().set_len(bytes).expect("room for a file with holes");
         mounted(Command::new("mkfs.ext4").arg("-q").arg(image.path()))?;
+        // Part of a test, which cannot go on without.
         let disk = Self { dir: tempfile::tempdir().expect("a directory"), image: Some(image) };
         mounted(&mut disk.mount_image())?;
         Some(disk)
     }
 
     fn mount_image(&self) -> Command {
+        // Asked of disks with ext4 only.
         let image = self.image.as_ref().expect("a disk with ext4");
         let mut mount = Command::new("mount");
         mount.args(["-o", "loop"]).arg(image.path()).arg(self.path());
         mount
     }
 
-    /// Makes the kernel treat the disk as one that has failed: it becomes read-only, also for files that are open.
+    /// Makes the kernel treat a disk with ext4 as one that has failed: it becomes read-only, also for files that are open.
+    ///
+    /// # Panics
+    /// If it cannot be remounted.
     pub fn fail(&self) {
+        // Part of a test, which cannot go on without.
         done(Command::new("mount").args(["-o", "remount,abort"]).arg(self.path())).expect("ext4 can be aborted");
     }
 
-    /// Makes a disk that failed writable again. No process may have a file on it.
-    pub fn repair(&self) {
-        until("nobody uses the disk", || done(Command::new("umount").arg(self.path())).ok());
-        done(&mut self.mount_image()).expect("it was mounted before");
+    /// Makes a disk that failed writable again. Returns false, and changes nothing, while a process has a file on it.
+    ///
+    /// # Panics
+    /// If it cannot be mounted again.
+    pub fn repair(&self) -> bool {
+        let is_unused = done(Command::new("umount").arg(self.path())).is_ok();
+        if is_unused {
+            // Part of a test, which cannot go on without.
+            done(&mut self.mount_image()).expect("it was mounted before");
+        }
+        is_unused
     }
 
+    /// Where it is mounted.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 
+    fn filler(&self) -> PathBuf {
+        self.path().join("filler")
+    }
+
     /// Takes up every byte that is left.
+    ///
+    /// # Panics
+    /// If there is no room for a name.
     pub fn fill(&self) {
-        let mut file = File::create(self.path().join("filler")).expect("room for a name");
-        let mut piece = 1024 * 1024;
+        let file = OpenOptions::new().create(true).append(true).open(self.filler());
+        // Part of a test, which cannot go on without.
+        let mut file = file.expect("room for a name");
+        let mut piece = 1 << 20;
         while piece > 0 {
             if file.write_all(&vec![1; piece]).is_err() {
                 piece /= 2;
@@ -70,8 +102,13 @@ impl SmallDisk {
         }
     }
 
+    /// Gives back what [`SmallDisk::fill`] took.
+    ///
+    /// # Panics
+    /// If it was not filled.
     pub fn make_room(&self) {
-        fs::remove_file(self.path().join("filler")).expect("it is there");
+        // Part of a test, which cannot go on without.
+        fs::remove_file(self.filler()).expect("it is filled");
     }
 }
 
