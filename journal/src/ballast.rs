@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
 use crate::directory::{free_bytes, space, sync_dir};
 use crate::error::{BallastError, NoRoom};
 
@@ -91,15 +94,8 @@ impl Ballast {
 /// Noise rather than zeros: a file system that compresses would store zeros as nothing.
 fn write(path: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut noise = Vec::with_capacity(BALLAST_BYTES as usize);
-    while (noise.len() as u64) < BALLAST_BYTES {
-        // xorshift64 (Marsaglia 2003).
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        noise.extend_from_slice(&state.to_le_bytes());
-    }
+    let mut noise = vec![0; BALLAST_BYTES as usize];
+    SplitMix64::seed_from_u64(0).fill_bytes(&mut noise);
     file.write_all(&noise)?;
     file.sync_all()
 }

@@ -1,24 +1,23 @@
 //! Repeatable noise: splitmix64, so that equal seeds give equal runs on every machine. Not for secrets.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
 use crate::percent::Percent;
 
 /// A sequence of pseudo-random numbers.
 #[derive(Debug, Clone)]
-pub struct Noise(u64);
+pub struct Noise(SplitMix64);
 
 impl Noise {
     /// Any seed is good.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::seed_from_u64(seed))
     }
 
     /// The next number of splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A factor in millionths, evenly spread over 1 - `spread` to 1 + `spread`, both included.

@@ -15,6 +15,8 @@ use limo_model::{
 use limo_sched::{Command, Core, Event, Options, Round};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Cores of the nodes of each class.
 const CORES: [u32; 20] = [4, 6, 8, 10, 12, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128];
@@ -53,17 +55,9 @@ pub struct Took {
 pub struct Loaded {
     core: Core,
     now: Time,
-    dice: u64,
+    dice: SplitMix64,
     /// What runs, by its end.
     ends: BinaryHeap<Reverse<(Time, JobId, Attempt)>>,
-}
-
-/// A number that looks random: splitmix64.
-fn next(dice: &mut u64) -> u64 {
-    *dice = dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*dice ^ (*dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 fn hardware(class: usize) -> String {
@@ -110,8 +104,8 @@ fn constraint(choice: usize) -> Vec<String> {
     }
 }
 
-fn request(dice: &mut u64) -> Request {
-    let signature = next(dice) as usize % (SIZES.len() * 8 * WALLTIMES_H.len());
+fn request(dice: &mut SplitMix64) -> Request {
+    let signature = dice.next_u64() as usize % (SIZES.len() * 8 * WALLTIMES_H.len());
     let (size, rest) = (signature % SIZES.len(), signature / SIZES.len());
     Request {
         cores: Cores::Count(NonZeroU32::new(SIZES[size]).unwrap_or(NonZeroU32::MIN)),
@@ -129,7 +123,7 @@ impl Loaded {
     pub fn new(size: Size) -> Result<Self> {
         let now = Time::from_unix_ms(0);
         let core = Core::new(now, Preset::Powercap, Options::default());
-        let mut loaded = Self { core, now, dice: 1, ends: BinaryHeap::new() };
+        let mut loaded = Self { core, now, dice: SplitMix64::seed_from_u64(1), ends: BinaryHeap::new() };
         let (mut idle, mut full) = (Power::ZERO, Power::ZERO);
         let of_class = size.nodes / CORES.len() as u32;
         for class in 0..CORES.len() {
@@ -214,7 +208,7 @@ impl Loaded {
             let Command::Start { job, attempt, estimate, .. } = command else { continue };
             started += 1;
             self.apply(&Event::Started { job, attempt })?;
-            let permille = 300 + next(&mut self.dice) % 700;
+            let permille = 300 + self.dice.next_u64() % 700;
             let end = self.now + estimate.duration.scaled(permille as i64, 1_000);
             self.ends.push(Reverse((end, job, attempt)));
         }

@@ -10,6 +10,8 @@ use limo_proto::{Channel, ClientToMaster, Frame, Inbox, MasterToClient, Outbox, 
 use nix::fcntl::OFlag;
 use nix::libc::SIGPIPE;
 use nix::unistd::pipe2;
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{JOB, Stage, end, lrun};
@@ -79,14 +81,9 @@ impl Cat {
 
 /// Bytes of every value in no order that repeats with the chunks.
 pub fn binary(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_u32;
-    let next = std::iter::repeat_with(move || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state.to_le_bytes()[1]
-    });
-    next.take(length).collect()
+    let mut bytes = vec![0; length];
+    SplitMix64::seed_from_u64(0).fill_bytes(&mut bytes);
+    bytes
 }
 
 #[tokio::test]
