@@ -41,6 +41,7 @@ mod wake;
 
 pub mod application;
 pub mod as_text;
+pub mod decimal;
 pub mod environment;
 
 pub use allowance::{Allowance, UsedUp, WhenUsed};

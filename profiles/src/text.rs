@@ -15,7 +15,9 @@ use std::io;
 use std::str::FromStr;
 
 use csv::{Position, ReaderBuilder, StringRecord, Trim};
-use limo_model::{CORE_LIMIT, Energy, EstimateSource, Power, Profile, ProfileKey, Span, UnitError, check_name};
+use limo_model::{
+    CORE_LIMIT, Energy, EstimateSource, Power, Profile, ProfileKey, Span, UnitError, check_name, decimal,
+};
 use thiserror::Error;
 
 /// The columns, in the order in which they are written.
@@ -75,11 +77,7 @@ pub fn write(profiles: &[(ProfileKey, Profile)], sink: impl io::Write) -> io::Re
 
 /// `value` thousandths of `unit`, with as many decimals as it takes to lose nothing.
 fn thousandths(value: i64, unit: &str) -> String {
-    let (sign, magnitude) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
-    let decimals = format!("{:03}", magnitude % 1_000);
-    let decimals = decimals.trim_end_matches('0');
-    let point = if decimals.is_empty() { "" } else { "." };
-    format!("{sign}{}{point}{decimals} {unit}", magnitude / 1_000)
+    format!("{} {unit}", decimal::text(value.into(), 3))
 }
 
 /// Reads a file of profiles.

@@ -2,6 +2,8 @@
 //!
 //! Knows signs, fractions and exponents (`0.1`, `7e+05`). Knows nothing of units or of what a field means.
 
+use limo_model::decimal::text;
+
 /// A number in units of `10^-places`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
@@ -111,13 +113,7 @@ pub(crate) struct Thousandths(pub i64);
 
 impl std::fmt::Display for Thousandths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (sign, magnitude) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
-        let (whole, rest) = (magnitude / 1_000, magnitude % 1_000);
-        if rest == 0 {
-            return write!(f, "{sign}{whole}");
-        }
-        let digits = format!("{rest:03}");
-        write!(f, "{sign}{whole}.{}", digits.trim_end_matches('0'))
+        f.write_str(&text(self.0.into(), 3))
     }
 }
 

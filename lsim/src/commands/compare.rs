@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
+use limo_model::decimal;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
-use crate::sweep::{cells, decimal};
+use crate::sweep::cells;
 use shown::text;
 
 /// Places of all figures here.

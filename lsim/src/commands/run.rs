@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use limo_model::decimal;
 
 use crate::engine::simulate;
 use crate::output::{Metrics, Output};
@@ -81,9 +82,9 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     let within = heading.window.map_or_else(String::new, |Window { from, until }| {
         format!(" from {} to {}", from - heading.start, until - heading.start)
     });
-    line("utilisation", format!("{} %{within}", decimal(metrics.utilisation_millionths() * 100, 2)));
-    line("AVEbsld", decimal(metrics.avebsld_millionths(), 4));
-    line("mean wait", format!("{} s", decimal(metrics.mean_wait_us(), 1)));
+    line("utilisation", format!("{} %{within}", shown(metrics.utilisation_millionths() * 100, 2)));
+    line("AVEbsld", shown(metrics.avebsld_millionths(), 4));
+    line("mean wait", format!("{} s", shown(metrics.mean_wait_us(), 1)));
     line("max wait", metrics.max_wait().to_string());
     line("makespan", metrics.makespan().to_string());
     line("energy", metrics.energy().to_string());
@@ -91,7 +92,7 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
         line("cost", cost.to_string());
     }
     if heading.options.iter().any(|(key, _)| key == "limits") {
-        line("outside limits", format!("{} % of the time", decimal(metrics.outside_limits_millionths() * 100, 2)));
+        line("outside limits", format!("{} % of the time", shown(metrics.outside_limits_millionths() * 100, 2)));
     }
     for period in &summary.budgets {
         let (from, until) = (period.window.from - heading.start, period.window.until - heading.start);
@@ -109,13 +110,8 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
 }
 
 /// Millionths with so many places, rounded half away from zero.
-fn decimal(millionths: i128, places: u32) -> String {
-    let step = 10_i128.pow(6_u32.saturating_sub(places));
-    let rounded = (millionths.abs() + step / 2) / step;
-    let scale = 10_i128.pow(places.min(6));
-    let sign = if millionths < 0 && rounded > 0 { "-" } else { "" };
-    let width = places.min(6) as usize;
-    format!("{sign}{}.{:0width$}", rounded / scale, rounded % scale)
+fn shown(millionths: i128, places: u32) -> String {
+    decimal::fixed(decimal::rescale(millionths, 6, places), places)
 }
 
 #[cfg(test)]
@@ -124,9 +120,9 @@ mod tests {
 
     #[test]
     fn decimals() {
-        assert_eq!(decimal(1_234_567, 2), "1.23");
-        assert_eq!(decimal(1_235_000, 2), "1.24");
-        assert_eq!(decimal(-4_999, 2), "0.00");
-        assert_eq!(decimal(-50_000, 1), "-0.1");
+        assert_eq!(shown(1_234_567, 2), "1.23");
+        assert_eq!(shown(1_235_000, 2), "1.24");
+        assert_eq!(shown(-4_999, 2), "0.00");
+        assert_eq!(shown(-50_000, 1), "-0.1");
     }
 }

@@ -4,9 +4,10 @@
 //! file. Times are seconds from the workload's start; a value that does not exist is empty, a missing walltime -1 as
 //! in Batsim. Interval lists are Batsim's: node numbers, `a-b` inclusive, separated by blanks.
 
+use limo_model::decimal::divide;
 use limo_model::{Span, Time};
 
-use super::line::{Line, divide, narrow};
+use super::line::{Line, narrow};
 use crate::record::{Fate, JobRow};
 
 /// Batsim's columns, then ours.

@@ -2,6 +2,8 @@
 //!
 //! Writes only; whoever calls gives each key once. Text is safe inside an HTML `script` element.
 
+use limo_model::decimal;
+
 use super::line::Line;
 
 /// A JSON text under construction.
@@ -63,7 +65,7 @@ impl Json {
     /// `value / 10^digits` with that many decimals.
     pub fn decimal(&mut self, value: i128, digits: u32) {
         self.begin();
-        self.line.raw(decimal(value, digits).as_bytes());
+        self.line.raw(decimal::fixed(value, digits).as_bytes());
     }
 
     pub fn bool(&mut self, value: bool) {
@@ -133,17 +135,6 @@ impl Json {
     }
 }
 
-/// `value / 10^digits` with exactly that many decimals.
-pub fn decimal(value: i128, digits: u32) -> String {
-    let unit = 10_u128.pow(digits);
-    let magnitude = value.unsigned_abs();
-    let sign = if value < 0 { "-" } else { "" };
-    if digits == 0 {
-        return format!("{sign}{magnitude}");
-    }
-    format!("{sign}{}.{:0width$}", magnitude / unit, magnitude % unit, width = digits as usize)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,12 +177,5 @@ mod tests {
             json.int(value);
             assert_eq!(json.into_text(), value.to_string());
         }
-    }
-
-    #[test]
-    fn decimals() {
-        assert_eq!(decimal(5, 6), "0.000005");
-        assert_eq!(decimal(-1_234_567, 6), "-1.234567");
-        assert_eq!(decimal(12, 0), "12");
     }
 }

@@ -211,15 +211,6 @@ fn word(out: &mut [u8], at: usize, bytes: u64, kept: u32) -> usize {
     at + kept as usize
 }
 
-/// `numerator / denominator` rounded half away from zero; zero for a denominator that is not positive.
-pub fn divide(numerator: i128, denominator: i128) -> i128 {
-    if denominator <= 0 {
-        return 0;
-    }
-    let half = denominator / 2;
-    if numerator < 0 { (numerator - half) / denominator } else { (numerator + half) / denominator }
-}
-
 /// Into the range of `i64`.
 pub fn narrow(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
@@ -260,13 +251,6 @@ mod tests {
     fn text_is_quoted_where_needed() {
         assert_eq!(written(|line| line.text("KTH-SP2.swf")), "KTH-SP2.swf");
         assert_eq!(written(|line| line.text("a,\"b\"")), "\"a,\"\"b\"\"\"");
-    }
-
-    #[test]
-    fn divides_half_away_from_zero() {
-        for (numerator, denominator, expected) in [(5, 2, 3), (-5, 2, -3), (4, 3, 1), (-4, 3, -1), (1, 0, 0)] {
-            assert_eq!(divide(numerator, denominator), expected);
-        }
     }
 
     #[test]

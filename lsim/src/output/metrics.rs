@@ -4,9 +4,10 @@
 //! Keeps no job. The measures are those of energy-budget-2017, section II-C: utilisation and energy over a period of
 //! time, AVEbsld with tau = 10 s over jobs.
 
+use limo_model::decimal::divide;
 use limo_model::{Energy, Money, Power, Span, Time};
 
-use super::line::{divide, narrow};
+use super::line::narrow;
 use crate::record::{Fate, Heading, JobRow, Sample, Sink, Summary, Window, WriteError};
 
 /// energy-budget-2017, section II-C: jobs shorter than this count as this long in the bounded slowdown.

@@ -7,7 +7,6 @@
 pub mod cells;
 pub mod cluster;
 pub mod configuration;
-pub mod decimal;
 mod digest;
 pub mod file;
 mod glob;

@@ -6,11 +6,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use limo_model::decimal;
 use thiserror::Error;
 
+use super::cells;
 use super::configuration::Labels;
 use super::measures::{MEASURES, Values};
-use super::{cells, decimal};
 use crate::record::WriteError;
 
 /// The file's name in the folder of a sweep.

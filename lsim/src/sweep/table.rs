@@ -3,14 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use limo_model::decimal::{divide, fixed, rescale, text};
 use serde::Serialize;
 use serde_json::Number;
 
 use super::configuration::Configuration;
-use super::decimal::{MEAN_PLACES, divide, fixed, rescale, text};
 use super::measures::{MEASURES, Values, index};
 use super::results::Results;
 use super::{cells, file::Plan};
+
+/// Decimal places of means.
+const MEAN_PLACES: u32 = 6;
 
 /// One combination of policy, budget and variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use limo_model::{Curve, JobId, Outcome, Power, Span, Time, UnitKind};
+use limo_model::{Curve, JobId, Outcome, Power, Span, Time, UnitKind, decimal};
 use limo_power::Hardware;
 use serde_json::{Value, json};
 
@@ -62,6 +62,7 @@ impl<'a> Scene<'a> {
         let text = fs::read_to_string(&machines).with_context(|| format!("cannot read {}", machines.display()))?;
         let scene = Self { dir, hour, hardware, settings: settings()? };
         scene.keep("platform.toml", &platform(&text)?)?;
+        let decimal = |thousandths: i64| decimal::fixed(thousandths.into(), 3);
         let band = |band: &limo_model::Band| format!("{},{}", decimal(band.low().mw()), decimal(band.high().mw()));
         scene.keep("limits.csv", &rows("time,low_w,high_w", &hour.day.limits()?, band, ","))?;
         let price = |price: &limo_model::Price| decimal(price.milli_per_mwh());
@@ -159,12 +160,6 @@ fn rows<T>(header: &str, curve: &Curve<T>, row: impl Fn(&T) -> String, end: &str
     format!("{header}\n{}", steps.chain(last).collect::<String>())
 }
 
-/// Thousandths.
-fn decimal(thousandths: i64) -> String {
-    let sign = if thousandths < 0 { "-" } else { "" };
-    format!("{sign}{}.{:03}", thousandths.unsigned_abs() / 1_000, thousandths.unsigned_abs() % 1_000)
-}
-
 /// A number of a table as thousandths.
 fn thousandths(cell: &str) -> Result<i64> {
     let number: f64 = cell.parse().with_context(|| format!("`{cell}` is no number"))?;
@@ -253,7 +248,7 @@ mod tests {
     #[test]
     fn tables() {
         let curve = Curve::new(vec![(BEGIN, -1_500), (BEGIN + Span::from_ms(37_500), 20)], Some(workload::END));
-        let written = rows("time,x", &curve.expect("a curve"), |value| decimal(*value), "");
+        let written = rows("time,x", &curve.expect("a curve"), |value| decimal::fixed((*value).into(), 3), "");
         assert_eq!(written, "time,x\n0ms,-1.500\n625ms,0.020\n60000ms,\n");
         assert_eq!(cells("a,b,c\n1,2,3\n4,5,6\n", &["c", "a"]).expect("cells"), [["3", "1"], ["6", "4"]]);
         assert_eq!(cells("a,b\n", &["c"]).expect_err("refused").to_string(), "no column `c`");

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use limo_model::decimal;
 use serde_json::Number;
 
 use super::{Comparison, PLACES, Starts};
-use crate::sweep::decimal;
 
 pub(super) fn text(comparison: &Comparison) -> String {
     let Comparison { a, b, metrics, starts, largest, .. } = comparison;

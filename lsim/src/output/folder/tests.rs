@@ -1,6 +1,5 @@
 //! A whole run by hand, read back; and the ways in which a run leaves nothing.
 
-
 use limo_model::{Energy, Money, Power, Price, Span, Time};
 use limo_requirements::SmallDisk;
 use serde_json::Value;

@@ -4,9 +4,9 @@
 //! lost but the place of an extreme within its bucket, which is less than a pixel. Exact figures are in `draw.csv`.
 
 use limo_model::Time;
+use limo_model::decimal::divide;
 
 use crate::output::json::Json;
-use crate::output::line::divide;
 use crate::record::Sample;
 
 /// A thousand pairs of least and greatest are the 2,000 points that a wide screen shows.

@@ -6,7 +6,8 @@ mod figure;
 
 use std::fmt::Write as _;
 
-use super::decimal::divide;
+use limo_model::decimal::divide;
+
 use super::file::{Period, Plan};
 use super::table::{Line, Table};
 use crate::setup::Amount;

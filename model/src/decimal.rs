@@ -1,15 +1,14 @@
-//! Figures as text and back, exactly: an integer of so many decimal places. No floating point.
+//! Decimal numbers as text and back, exactly: an integer and its number of decimal places. No floating point.
 
-/// Places of a mean.
-pub const MEAN_PLACES: u32 = 6;
+use crate::number::divide_rounded;
 
-/// `value / 10^places`, without zeros at the end.
+/// Returns `value / 10^places` as text without trailing zeros. `places` is at most 38.
 pub fn text(value: i128, places: u32) -> String {
     let full = fixed(value, places);
     if places == 0 { full } else { full.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
-/// `value / 10^places` with exactly that many places.
+/// Returns `value / 10^places` as text with exactly that many places, at most 38.
 pub fn fixed(value: i128, places: u32) -> String {
     let (unit, magnitude) = (10_u128.pow(places), value.unsigned_abs());
     let sign = if value < 0 { "-" } else { "" };
@@ -19,7 +18,7 @@ pub fn fixed(value: i128, places: u32) -> String {
     format!("{sign}{}.{:0width$}", magnitude / unit, magnitude % unit, width = places as usize)
 }
 
-/// The number in units of `10^-places`; none where it is no plain decimal number or has more places.
+/// Returns the number in units of `10^-places`. `None` if it is not a plain decimal number, has more places, or does not fit.
 pub fn parse(text: &str, places: u32) -> Option<i128> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -32,18 +31,15 @@ pub fn parse(text: &str, places: u32) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// From `from` to `to` places, rounded half away from zero.
+/// Converts a number with `from` places into one with `to` places, rounded half away from zero.
 pub fn rescale(value: i128, from: u32, to: u32) -> i128 {
     if to >= from { value * 10_i128.pow(to - from) } else { divide(value, 10_i128.pow(from - to)) }
 }
 
-/// Rounded half away from zero; zero for a denominator that is not positive.
+/// Divides, rounded half away from zero. Returns 0 for a denominator that is not positive.
+#[inline]
 pub fn divide(numerator: i128, denominator: i128) -> i128 {
-    if denominator <= 0 {
-        return 0;
-    }
-    let half = denominator / 2;
-    if numerator < 0 { (numerator - half) / denominator } else { (numerator + half) / denominator }
+    if denominator <= 0 { 0 } else { divide_rounded(numerator, denominator) }
 }
 
 #[cfg(test)]
@@ -67,6 +63,11 @@ mod tests {
     #[test]
     fn rounding() {
         assert_eq!((rescale(1_235, 3, 2), rescale(-1_235, 3, 2), rescale(12, 0, 2)), (124, -124, 1_200));
-        assert_eq!((divide(7, 2), divide(-7, 2), divide(1, 0)), (4, -4, 0));
+        for (numerator, denominator, expected) in
+            [(7, 2, 4), (-5, 2, -3), (4, 3, 1), (-4, 3, -1), (1, 0, 0), (1, -1, 0)]
+        {
+            assert_eq!(divide(numerator, denominator), expected, "{numerator} / {denominator}");
+        }
+        assert_eq!(divide(i128::MAX - 1, 2), i128::MAX / 2);
     }
 }
