@@ -16,6 +16,7 @@ pub const BACKUP_RESERVE: u64 = 64 << 20;
 
 /// Why there is no copy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BackupError {
     #[error("{free} bytes are free in {dir}, a copy of the journal needs {needed}")]
     NoRoom { dir: PathBuf, free: u64, needed: u64 },

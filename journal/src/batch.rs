@@ -19,6 +19,7 @@ pub enum Entry {
 /// What is needed to launch an accepted job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
+    /// Its number, which no other job of the journal has.
     pub job: JobId,
     /// Chosen at random by the client, so that a submission that is sent again is not a second job.
     pub key: [u8; 16],
@@ -31,14 +32,21 @@ pub struct Submission {
 /// A job that is over, as listings show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedRow {
+    /// Its number. Of a task of an array, that of the task.
     pub job: JobId,
+    /// Name of the user who submitted it.
     pub user: String,
+    /// As its user called it; several jobs may have one name.
     pub name: String,
+    /// The application by which profiles know it.
     pub application: String,
+    /// How it ended, such as `completed`, as listings and filters name it.
     pub state: String,
+    /// When the master accepted it.
     pub submitted: Time,
     /// `None` where it never ran.
     pub started: Option<Time>,
+    /// When it was over, or was given up if it never ran.
     pub ended: Time,
     /// Above idle.
     pub energy: Energy,
@@ -61,6 +69,7 @@ pub struct ReadingRow {
     pub node: String,
     /// Where in the interval that process began to see it. A row of the same node, interval and beginning is replaced.
     pub since: Time,
+    /// The interval, and the energy and the extremes in it.
     pub drawn: Drawn,
 }
 
@@ -68,7 +77,9 @@ pub struct ReadingRow {
 /// node gets in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRow {
+    /// The node, as it registered.
     pub name: String,
+    /// Identifies the state directory; chosen at random when that is made.
     pub instance: String,
     /// The kernel's boot id.
     pub boot: String,
@@ -115,6 +126,7 @@ pub struct Recovered {
     pub generation: u64,
     /// By name.
     pub nodes: BTreeMap<String, NodeRow>,
+    /// Texts of [`Batch::kept`], by name.
     pub kept: BTreeMap<String, String>,
     /// Why nothing can be written at present. No generation has begun then: every batch is refused until a recovery
     /// says `None`.

@@ -12,11 +12,13 @@ use crate::script::Script;
 pub struct ChangeRow {
     /// From 1, one more each. Given by the journal: what a batch says here is not looked at.
     pub number: u64,
+    /// When the master made it.
     pub at: Time,
     /// An operator, or what made it by itself.
     pub by: String,
     /// The change that this one set back.
     pub undo_of: Option<u64>,
+    /// At least one: a change without items leaves no row.
     pub items: Vec<ChangeItem>,
 }
 
@@ -34,9 +36,11 @@ pub struct ChangeItem {
 pub struct ChangeQuery {
     /// Made at this time or later.
     pub since: Option<Time>,
+    /// Made by this operator.
     pub by: Option<String>,
     /// Only those with a lower number.
     pub before: Option<u64>,
+    /// At most so many changes, whatever the number of their items.
     pub limit: u32,
 }
 

@@ -37,7 +37,9 @@ const TRUNCATE_LOG: &str = "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNC
 /// Bytes of the journal's file and its write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
+    /// When the compaction began.
     pub before: u64,
+    /// When it ended; readers may keep the log from becoming shorter.
     pub after: u64,
 }
 

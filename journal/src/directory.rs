@@ -92,8 +92,11 @@ pub(crate) fn space(dir: &Path) -> io::Result<(u64, u64)> {
 /// Why a file system takes nothing more from this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
+    /// No block or inode is free.
     Full,
+    /// The user's quota is used up.
     Quota,
+    /// It is mounted read-only, or the kernel made it so after an error.
     ReadOnly,
 }
 

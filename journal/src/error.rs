@@ -9,6 +9,7 @@ use crate::directory::{self, Blocked};
 
 /// Why the journal could not be opened.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum OpenError {
     #[error("cannot use the state directory {dir}")]
     Directory {
@@ -42,6 +43,7 @@ pub enum OpenError {
 /// that has succeeded, nothing of the batch is on disk for good. Should the process die before, a batch whose last write
 /// failed may turn out to be there after all, so tell nobody that it failed before the recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CommitError {
     #[error(transparent)]
     Full(#[from] Unwritable),
@@ -57,6 +59,7 @@ pub enum CommitError {
 
 /// Why the state on disk could not be taken up again. The journal goes on refusing; it can be tried again.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum RecoverError {
     #[error(transparent)]
     Full(#[from] Unwritable),
@@ -70,6 +73,7 @@ pub enum RecoverError {
 
 /// Why something could not be read back.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ReadError {
     #[error("the journal could not be read: {detail}")]
     Database { detail: String },
@@ -81,6 +85,7 @@ pub enum ReadError {
 
 /// Why a question was not answered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum QueryError {
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -90,6 +95,7 @@ pub enum QueryError {
 
 /// Why the journal was not compacted. What was given back until then stays so.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CompactError {
     #[error("the journal cannot be written at present")]
     ReadOnly,
@@ -103,7 +109,9 @@ pub enum CompactError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the disk under the journal is {blocked}: {detail}")]
 pub struct Unwritable {
+    /// What keeps it from being written.
     pub blocked: Blocked,
+    /// What SQLite said.
     pub detail: String,
 }
 
@@ -119,6 +127,7 @@ pub struct NoRoom {
 
 /// Why there is no ballast.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BallastError {
     #[error(transparent)]
     NoRoom(#[from] NoRoom),

@@ -13,8 +13,11 @@ use crate::script::Script;
 /// Which finished jobs are meant. An empty list and `None` leave all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FinishedFilter {
+    /// Submitted by one of these.
     pub users: Vec<String>,
+    /// Ended in one of these states, by [`FinishedRow::state`](crate::FinishedRow::state).
     pub states: Vec<String>,
+    /// Has one of these names.
     pub names: Vec<String>,
     /// Ran on one of these: names in the list `nodes` of the report, which must be JSON.
     pub nodes: Vec<String>,
@@ -27,9 +30,11 @@ pub struct FinishedFilter {
 /// A part of the list of finished jobs, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FinishedQuery {
+    /// Which jobs.
     pub filter: FinishedFilter,
     /// Only those behind this one: when it ended, and its number.
     pub after: Option<(Time, JobId)>,
+    /// At most so many.
     pub limit: u32,
 }
 
@@ -43,8 +48,11 @@ impl FinishedQuery {
 /// What one sum is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SumBy {
+    /// The jobs of one user.
     User,
+    /// The runs of one application, by all users.
     Application,
+    /// One job.
     Job,
     /// Jobs that ended in the times between two neighbours of this list; each by its begin.
     Days(Vec<Time>),
@@ -57,6 +65,7 @@ pub enum SumBy {
 pub struct JobSum {
     /// A user, an application, a job's number, or the begin of a day in milliseconds; empty for everything.
     pub key: String,
+    /// How many jobs it is over.
     pub jobs: u64,
     /// Above idle.
     pub energy: Energy,
@@ -68,6 +77,7 @@ pub struct JobSum {
     pub estimated: Energy,
     /// Of those whose cost is known.
     pub cost: Option<Money>,
+    /// What starts at their submission would have cost, of the jobs of which that is known.
     pub start_now_cost: Option<Money>,
 }
 

@@ -19,7 +19,9 @@ const AHEAD: usize = 64;
 pub struct HistoryEntry {
     /// Its place in the journal, from 1, one more for each.
     pub seq: i64,
+    /// When it was recorded, by the clock of the master.
     pub at: Time,
+    /// What was recorded.
     pub entry: Entry,
 }
 

@@ -5,6 +5,8 @@
 //! know what an event means, decides nothing, and repairs nothing: a batch that could not be written is refused, and so
 //! is every later one until the master has gone back to the state on disk ([`Journal::recover`]).
 
+#![warn(missing_docs)]
+
 mod backup;
 mod ballast;
 mod batch;

@@ -68,6 +68,7 @@ pub(crate) async fn between(
 pub struct NodeSum {
     /// Its name; empty for the whole cluster, as far as the master believed it.
     pub node: String,
+    /// In the time of [`NodeSum::seen`].
     pub energy: Energy,
     /// For how much of the time that is known.
     pub seen: Span,
