@@ -15,6 +15,7 @@ pub struct Window {
     pub until: Span,
     /// Whether the window's start becomes the start of the workload.
     pub rebased: bool,
+    /// What becomes of jobs from before the window.
     pub carried: Carried,
 }
 

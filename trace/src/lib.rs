@@ -2,6 +2,8 @@
 //!
 //! Knows formats and their quirks. Decides nothing about schedules and knows no clock.
 
+#![warn(missing_docs)]
+
 pub mod batsim;
 pub mod curve;
 mod decimal;

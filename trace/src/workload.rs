@@ -21,6 +21,7 @@ pub struct Job {
     pub user: i32,
     /// Column 14, or the place in [`Workload::applications`] where that has any; negative where unknown.
     pub application: i32,
+    /// What a policy may do with it.
     pub treatment: Treatment,
 }
 
@@ -40,6 +41,7 @@ pub struct Treatment {
 /// What jobs run, where the workload says so.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Application {
+    /// By which profiles and platforms know it.
     pub name: String,
     /// Types of accelerators for which it brings a command.
     pub variants: Vec<String>,
@@ -48,6 +50,7 @@ pub struct Application {
 /// Jobs in order of submission, ties in the stated order of the reader, and what the file says of their machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
+    /// Sorted by [`Job::submit`].
     pub jobs: Vec<Job>,
     /// What the jobs run, where the format has names for it.
     pub applications: Vec<Application>,

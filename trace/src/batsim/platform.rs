@@ -18,6 +18,7 @@ const FILE_LIMIT: u64 = 1 << 28;
 /// What a SimGrid platform says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatsimPlatform {
+    /// Its hosts as nodes of one core.
     pub platform: Platform,
     /// Of each host, in flop/s.
     pub speed: f64,
@@ -27,6 +28,7 @@ pub struct BatsimPlatform {
 
 /// Why a platform could not be read.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlatformXmlError {
     #[error("{file}: the file cannot be read")]
     Read { file: String, source: io::Error },

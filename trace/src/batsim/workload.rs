@@ -25,6 +25,7 @@ pub struct Options {
 
 /// Why a Batsim workload could not be read.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum WorkloadJsonError {
     #[error("{file}: the file cannot be read")]
     Read { file: String, source: io::Error },

@@ -8,6 +8,7 @@ use super::table::{Clock, Row, Table};
 /// A budget for one period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
+    /// Where the period before it ends.
     pub from: Time,
     /// After `from`; the next period starts here.
     pub until: Time,

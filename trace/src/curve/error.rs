@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// Why a file is no curve.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CurveFileError {
     #[error("{file}: the file cannot be opened")]
     Open { file: String, source: io::Error },

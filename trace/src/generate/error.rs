@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum RecipeError {
     /// The text is no TOML, or a key is unknown, missing or of the wrong kind.
     #[error(

@@ -29,9 +29,13 @@ pub struct Recipe {
     /// above 1 the queue grows without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
+    /// How many processors jobs ask for.
     pub sizes: Sizes,
+    /// How long jobs run.
     pub runtimes: Runtimes,
+    /// When jobs are submitted.
     pub arrivals: Arrivals,
+    /// What users ask for; their run times, unless given.
     #[serde(default)]
     pub walltimes: Walltimes,
     /// Without it no job has a user.
@@ -43,13 +47,18 @@ pub struct Recipe {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
+    /// As on the machines that Lublin and Feitelson measured.
     Lublin(LublinSizes),
     /// Each number from `min` to `max` equally often.
     Uniform {
+        /// At least 1.
         min: u32,
+        /// At most the processors of the machine.
         max: u32,
     },
+    /// All jobs are of one size.
     Constant {
+        /// From 1 to the processors of the machine.
         processors: u32,
     },
 }
@@ -87,23 +96,31 @@ impl Default for LublinSizes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Runtimes {
+    /// As on the machines that Lublin and Feitelson measured.
     Lublin(LublinRuntimes),
     /// Each second from `min` to `max` equally often.
     Uniform {
+        /// At least 1 s.
         #[serde(with = "as_text")]
         min: Span,
+        /// Not below `min`.
         #[serde(with = "as_text")]
         max: Span,
     },
     /// The logarithm is normal, with the deviation `sigma` (0 to 10). What comes out above `max` is drawn again.
     LogNormal {
+        /// Half of the jobs are shorter; positive.
         #[serde(with = "as_text")]
         median: Span,
+        /// Of the natural logarithm of the seconds, so that it has no unit.
         sigma: f64,
+        /// At least the median.
         #[serde(with = "as_text")]
         max: Span,
     },
+    /// All jobs run equally long.
     Constant {
+        /// At least 1 s.
         #[serde(with = "as_text")]
         time: Span,
     },
@@ -115,11 +132,17 @@ pub enum Runtimes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LublinRuntimes {
+    /// Shape of the shorter kind: 4.2.
     pub a1: f64,
+    /// Scale of the shorter kind: 0.94.
     pub b1: f64,
+    /// Shape of the longer kind: 312.
     pub a2: f64,
+    /// Scale of the longer kind: 0.03.
     pub b2: f64,
+    /// By how much a processor more changes the probability of the shorter kind: -0.0054.
     pub pa: f64,
+    /// Probability of the shorter kind for no processors: 0.78.
     pub pb: f64,
     /// A logarithm above this is drawn again: 12, which is 45 hours.
     pub longest: f64,
@@ -138,6 +161,7 @@ pub enum Arrivals {
     /// A Poisson process: independent gaps with the mean `mean-gap`; without it the gaps are scaled so that the last
     /// job is submitted at the end of the span.
     Exponential {
+        /// Positive.
         #[serde(default, with = "as_text::option", skip_serializing_if = "Option::is_none")]
         mean_gap: Option<Span>,
     },
@@ -147,13 +171,16 @@ pub enum Arrivals {
     LeftSkewed,
     /// `count` groups, each spread evenly over `width`, beginning span / `count` after one another.
     Burst {
+        /// At least 1.
         count: u32,
+        /// Not negative; 0 submits each group at one moment.
         #[serde(with = "as_text")]
         width: Span,
     },
     /// So that the work offered grows evenly: each job comes when a machine used as `utilisation` says has had time for
     /// all before it.
     Steady,
+    /// By the hour of the day, as on the machines that Lublin and Feitelson measured.
     Lublin(LublinArrivals),
 }
 
@@ -165,8 +192,11 @@ pub enum Arrivals {
 pub struct LublinArrivals {
     /// Shape in the rush hours: 10.2303.
     pub aarr: f64,
+    /// Scale of the logarithm of a gap: 0.4871.
     pub barr: f64,
+    /// Shape of the distribution over the day: 8.1737.
     pub anum: f64,
+    /// Scale of the distribution over the day: 3.9631.
     pub bnum: f64,
     /// Makes of the shape in the rush hours that of the whole day: 1.0225.
     pub arar: f64,
@@ -189,9 +219,12 @@ pub enum Walltimes {
     Exact,
     /// The run times a factor, uniform from `min` to `max` (1 to 1000), rounded up.
     Factor {
+        /// The smallest factor.
         min: f64,
+        /// The largest factor, not below `min`.
         max: f64,
     },
+    /// Round numbers, as people choose them.
     Popular(Popular),
 }
 
@@ -199,7 +232,9 @@ pub enum Walltimes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Popular {
+    /// The smallest factor, as for [`Walltimes::Factor`].
     pub min: f64,
+    /// The largest factor.
     pub max: f64,
     /// Each larger than the one before.
     pub values: Vec<Length>,

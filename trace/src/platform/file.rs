@@ -18,6 +18,7 @@ const FILE_LIMIT: u64 = 16 << 20;
 
 /// Why a platform file could not be read.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlatformFileError {
     #[error("{file}: the file cannot be read")]
     Read { file: String, source: io::Error },

@@ -27,6 +27,7 @@ pub struct Platform {
 /// Equal nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
+    /// No name occurs twice in a platform.
     pub names: Names,
     /// At least 1.
     pub count: u32,
@@ -71,15 +72,21 @@ pub struct Draw {
 /// What a node draws while it is off or switching, and how long switching takes. Nothing is negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rest {
+    /// While it is off.
     pub draw: Power,
+    /// From on to off.
     pub down_time: Span,
+    /// During [`Rest::down_time`].
     pub down_draw: Power,
+    /// From off to on.
     pub up_time: Span,
+    /// During [`Rest::up_time`].
     pub up_draw: Power,
 }
 
 /// What makes a group impossible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlatformError {
     #[error("the platform has no nodes: write at least one `[[nodes]]`")]
     NoGroups,
@@ -241,6 +248,7 @@ impl Platform {
         })
     }
 
+    /// Nodes of all groups.
     pub fn nodes(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.count)).sum()
     }

@@ -12,9 +12,11 @@ use super::{CORE_LIMIT, Draw, PlatformError, not_negative};
 /// A CPU or an accelerator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
+    /// No two units of a node have the same.
     pub name: String,
     /// The type by which profiles are shared.
     pub hardware: String,
+    /// A CPU runs any job, an accelerator those that ask for one.
     pub kind: UnitKind,
     /// 1 to [`CORE_LIMIT`]; 1 for an accelerator.
     pub cores: u32,

@@ -9,6 +9,7 @@ use crate::input::{self, LINE_LIMIT};
 
 /// Why a file could not be read as a Standard Workload Format.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SwfError {
     #[error("{file}: the file cannot be opened")]
     Open { file: String, source: io::Error },
@@ -67,6 +68,8 @@ impl SwfError {
 #[derive(Debug, Error)]
 #[error("{file}: writing failed")]
 pub struct WriteError {
+    /// The name that was asked for.
     pub file: String,
+    /// What the system said.
     pub source: io::Error,
 }

@@ -16,6 +16,7 @@ pub struct Comment {
 /// The comments before the first job, in their order. Bytes that are no UTF-8 are replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Header {
+    /// As they stand in the file, those without a key too.
     pub comments: Vec<Comment>,
 }
 

@@ -38,7 +38,9 @@ pub enum Rules {
 /// How a file is read; the default is [`Processors::Allocated`] and [`Rules::Plain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
+    /// Which field says how many processors a job has.
     pub processors: Processors,
+    /// How quirks of the file are treated.
     pub rules: Rules,
 }
 

@@ -65,10 +65,12 @@ impl Reader {
         self.lines.advance().map_err(|fault| SwfError::of_input(&self.file, self.lines.number(), fault))
     }
 
+    /// What stands before the first job.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
+    /// The path, as errors show it.
     pub fn file(&self) -> &str {
         &self.file
     }

@@ -10,6 +10,7 @@ pub const FIELDS: usize = 18;
 /// The fields of a line, in their order; `Field::X as usize + 1` is the number that the format's definition uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
+    /// Of the job; files need not be in its order.
     Number,
     /// Seconds from the start of the workload.
     Submit,
@@ -31,11 +32,17 @@ pub enum Field {
     RequestedMemory,
     /// 1 done, 0 failed, 5 cancelled.
     Status,
+    /// A number that stands for the user.
     User,
+    /// A number that stands for the group of the user.
     Group,
+    /// A number that stands for the executable.
     Application,
+    /// A number that stands for the queue; 0 is often that of interactive jobs.
     Queue,
+    /// A number that stands for the part of the machine.
     Partition,
+    /// Number of the job after whose end this one was submitted.
     PrecedingJob,
     /// Seconds after the preceding job's end.
     ThinkTime,
