@@ -15,6 +15,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// Why a file with passwords was refused. None of the texts shows what is in it.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum AccessError {
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 /// Why a hardware file was refused.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum HardwareError {
     #[error("cannot read the hardware file {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
@@ -22,6 +23,7 @@ pub enum HardwareError {
 
 /// What is wrong at a line of a hardware file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum Mistake {
     /// Not TOML, an unknown key, a missing key or a value without a unit.
     #[error("{0}")]
@@ -48,6 +50,7 @@ pub enum Mistake {
 
 /// Why the model cannot say what a run will draw.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PlanError {
     #[error("the machine has no unit {unit}: it has {units}")]
     Unit { unit: usize, units: usize },
@@ -57,6 +60,7 @@ pub enum PlanError {
 
 /// Why an emulated unit does not hold a cap.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapRefused {
     #[error("the machine has no unit {unit}: it has {units}")]
     Unit { unit: usize, units: usize },

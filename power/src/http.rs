@@ -38,6 +38,7 @@ pub enum Scheme {
 
 /// Why a device did not say what it was asked for. `url` is shown without its query, which may hold a password.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum HttpError {
     #[error("`{url}` is no address of a device: {reason}; write for example `https://bmc1/redfish/v1/Chassis/1`")]
     Url { url: String, reason: &'static str },

@@ -7,6 +7,8 @@
 //! watts are modelled. Neither asks a clock for the time of what it says: its owner hands the time in. The model starts
 //! nothing; of the meters only `command` and `ipmi` do, of the caps only those by a program.
 
+#![warn(missing_docs)]
+
 mod access;
 mod attribution;
 mod cap;

@@ -23,6 +23,7 @@ pub struct Machine {
     pub spec: NodeSpec,
     /// One for each unit of `spec`, in its order.
     pub units: Vec<Unit>,
+    /// Of its noise: equal seeds give equal runs and readings.
     pub seed: u64,
     /// How far a reading may be from the true draw.
     pub reading_noise: Percent,

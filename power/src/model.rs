@@ -46,12 +46,14 @@ pub struct Emulated {
 }
 
 impl Emulated {
+    /// A machine that is idle and without caps.
     pub fn new(machine: Machine) -> Self {
         let noise = Noise::new(machine.seed);
         let caps = vec![None; machine.units.len()];
         Self { machine, noise, caps, runs: BTreeMap::new() }
     }
 
+    /// What it was made from.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }

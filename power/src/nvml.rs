@@ -27,7 +27,9 @@ pub enum GpuId {
 /// A GPU as its driver describes it; `None` is what it does not tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gpu {
+    /// From 0, in the order of the driver, which may change with a boot.
     pub index: u32,
+    /// `GPU-...`, which never changes.
     pub uuid: String,
     /// `NVIDIA H200`.
     pub name: String,
@@ -37,6 +39,7 @@ pub struct Gpu {
     pub default_limit: Option<Power>,
     /// What limits it now, whoever set it.
     pub enforced: Option<Power>,
+    /// What it draws now; the driver averages over up to a second.
     pub draw: Option<Power>,
     /// Whether settings outlast the last program that uses it.
     pub persistent: Option<bool>,
@@ -44,6 +47,7 @@ pub struct Gpu {
 
 /// Why the GPUs do not tell or do something.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum GpuError {
     #[error("cannot use the NVIDIA library {}: {source}{}", library.display(), missing(source))]
     Load { library: PathBuf, source: NvmlError },

@@ -13,7 +13,9 @@ pub struct Percent(u32);
 const ONE: u32 = 10_000;
 const LIMIT: u32 = 50 * ONE;
 
+/// Why a text is not a percentage.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum PercentError {
     #[error("`{0}` has no unit: write for example `2%`")]
     NoUnit(String),
@@ -24,6 +26,7 @@ pub enum PercentError {
 }
 
 impl Percent {
+    /// From 0 to 500,000.
     pub fn millionths(self) -> u32 {
         self.0
     }

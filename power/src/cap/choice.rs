@@ -47,6 +47,7 @@ enum Kind {
 
 /// Why a choice was refused.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapChoiceError {
     #[error(
         "there is no cap `{0}`: write `rapl`, `hsmp`, `hwmon:CHIP[@DEVICE]`, `nvml:GPU`, `nvml-clocks:GPU`, \

@@ -15,6 +15,7 @@ use crate::nvml::GpuError;
 
 /// Why a cap is not what it should be.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CapError {
     /// A file that a meter would have trouble with, too.
     #[error(transparent)]

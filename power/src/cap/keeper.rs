@@ -25,6 +25,7 @@ const SCHEMA: u32 = 1;
 
 /// Why there is no keeper.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum KeeperError {
     #[error("cannot read {}, which says what was there before the caps: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
@@ -39,14 +40,18 @@ pub enum KeeperError {
 #[derive(Debug, Error)]
 #[error("unit `{unit}`: {error}")]
 pub struct CapFailure {
+    /// Name of the unit.
     pub unit: String,
+    /// What went wrong.
     pub error: CapError,
 }
 
 /// A unit that the keeper may cap, as it is now.
 #[derive(Debug)]
 pub struct Kept {
+    /// Name of the unit.
     pub unit: String,
+    /// The control that it is capped by.
     pub choice: CapChoice,
     /// The lowest and the highest cap; `None` where it cannot be capped.
     pub range: Option<(Power, Power)>,

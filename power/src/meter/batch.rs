@@ -40,8 +40,11 @@ pub struct Batch {
 pub struct Summary {
     /// The mean over the time that is covered, rounded to milliwatts; the mean of the looks where none is.
     pub draw: Power,
+    /// The lowest.
     pub low: Power,
+    /// The highest.
     pub high: Power,
+    /// The newest.
     pub last: Power,
     /// At least 1.
     pub looks: u32,

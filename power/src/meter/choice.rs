@@ -22,7 +22,9 @@ use crate::site::Site;
 /// Which meter a node has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MeterChoice {
+    /// Intel's and AMD's energy counters, through powercap.
     Powercap,
+    /// A power sensor of the board, through hwmon.
     Hwmon(Sensor),
     /// For `sh -c`.
     Command(String),
@@ -32,14 +34,19 @@ pub enum MeterChoice {
     Redfish(String),
     /// `switch` counts from 0.
     Shelly {
+        /// Its address, `http://` or `https://`.
         url: String,
+        /// Which of its switches the node hangs on.
         switch: u32,
     },
     /// `channel` counts from 1.
     Tasmota {
+        /// Its address, `http://` or `https://`.
         url: String,
+        /// Which of its channels; needed only if it has several.
         channel: Option<u32>,
     },
+    /// A wattmeter of Microchip on a serial line.
     Mcp39f511(Wattmeter),
     /// All GPUs of NVIDIA, through their driver's library.
     Nvml,
@@ -51,6 +58,7 @@ pub enum MeterChoice {
 
 /// Why a choice was refused.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ChoiceError {
     #[error(
         "there is no meter `{0}`: write `powercap`, `hwmon:CHIP[/CHANNEL]`, `command:COMMAND`, `ipmi[:ARGUMENTS]`, \

@@ -15,6 +15,7 @@ use crate::nvml::GpuError;
 
 /// Why there is no reading.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum MeterError {
     #[error("cannot read {}: {source}{}", path.display(), remedy(path, source))]
     Read { path: PathBuf, source: io::Error },

@@ -25,7 +25,9 @@ pub enum Channel {
 /// A channel that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sensor {
+    /// Its `name`, such as `amdgpu`.
     pub chip: String,
+    /// Which of the chip's sensors.
     pub channel: Channel,
 }
 

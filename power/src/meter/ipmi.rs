@@ -29,6 +29,7 @@ const ACTIVE: u8 = 1 << 6;
 
 /// Why a controller does not say what is drawn.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum IpmiError {
     #[error("`{program}` is not there: install ipmitool")]
     NoProgram { program: String },

@@ -9,6 +9,7 @@ const SHOWN: usize = 200;
 
 /// What is wrong with an answer that is JSON.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum JsonError {
     #[error("{url} has no `{pointer}`: {hint}; it answers `{answer}`")]
     Missing { url: String, pointer: String, hint: &'static str, answer: String },

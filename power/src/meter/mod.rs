@@ -45,10 +45,11 @@ const NODE_LIMIT: Power = Power::from_watts(100_000);
 
 /// What a meter says when it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reading {
     /// Draw of the whole of what it measures, now. Above zero.
     Draw(Power),
-    /// The mean over the time before it, which a counter of energy tells exactly. Above zero.
+    /// The mean draw over the time `over` before it, which a counter of energy tells exactly. Above zero.
     Mean { draw: Power, over: Duration },
     /// Too early to say: the draw follows from two looks at a counter, and this was the first that counts.
     NotYet,

@@ -13,6 +13,7 @@ pub struct Sum {
 }
 
 impl Sum {
+    /// A reading needs one of every part: one that fails makes the sum fail.
     pub fn new(parts: Vec<Box<dyn Meter>>) -> Self {
         Self { parts }
     }

@@ -11,6 +11,7 @@ use super::frame::Ask;
 
 /// Why there is no reading.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum Mcp39f511Error {
     #[error("cannot open the wattmeter at {}: {source}{}", path.display(), remedy(source))]
     Open { path: PathBuf, source: io::Error },

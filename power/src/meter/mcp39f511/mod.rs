@@ -110,6 +110,7 @@ impl fmt::Display for Chip {
 /// Which wattmeter, and what of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wattmeter {
+    /// Whether it measures one or two outlets.
     pub chip: Chip,
     /// Of its serial line: `/dev/ttyACM0`.
     pub path: PathBuf,
