@@ -39,6 +39,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
+    /// Begins with a pause of 50 ms.
     pub fn new(patience: Patience) -> Self {
         Self { patience: patience.0, next: FIRST, spent: Duration::ZERO }
     }

@@ -20,6 +20,7 @@ pub const DAYS_LIMIT: i64 = 3_660;
 
 /// Why a text is no time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TimeError {
     #[error("`{value}` is not a time: write `18:00`, `2026-10-26 18:00`, `2026-10-26T18:00:00Z` or `now+2h`")]
     Unknown { value: String },
@@ -41,6 +42,7 @@ impl Clock {
         Self::new(Time::from_unix_ms(Timestamp::now().as_millisecond()), TimeZone::system())
     }
 
+    /// A given time and zone, for tests and for what was recorded elsewhere.
     pub fn new(now: Time, zone: TimeZone) -> Self {
         Self { now, zone }
     }
@@ -50,6 +52,7 @@ impl Clock {
         Self::new(now, TimeZone::UTC)
     }
 
+    /// The time at which the command began; it does not advance.
     pub fn now(&self) -> Time {
         self.now
     }

@@ -21,6 +21,7 @@ const ROW_LIMIT: usize = 40_000;
 
 /// Why a file is no curve; lines and columns count from 1.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CurveFileError {
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },

@@ -15,13 +15,16 @@ use crate::table::plain_lines;
 /// Why a client ends without having done what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
+    /// What failed and why, without the name of the program.
     pub message: String,
+    /// What the person can type or change instead.
     pub hint: Option<String>,
     /// Exit code.
     pub code: u8,
 }
 
 impl Failure {
+    /// A failure with the code [`exit::FAILED`] and without a hint.
     pub fn new(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None, code: exit::FAILED }
     }

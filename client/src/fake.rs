@@ -103,6 +103,7 @@ pub fn answer(answer: Answer) -> MasterToClient {
 
 /// A client that has called.
 pub struct Peer {
+    /// The master's end of the connection.
     pub connection: Connection<ClientToMaster, MasterToClient>,
 }
 

@@ -8,6 +8,7 @@ const HOST_LIMIT: usize = 65_536;
 
 /// Why a text is no list of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum HostError {
     #[error("the list of nodes is empty")]
     Empty,

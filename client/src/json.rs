@@ -5,9 +5,10 @@ mod estimate;
 mod job;
 mod node;
 
-pub use estimate::{CandidateJson, EstimateJson};
+pub use estimate::CandidateJson;
+use estimate::EstimateJson;
 pub use job::JobJson;
-pub use node::{NodeDetailJson, NodeJson, NodesJson, UnitJson};
+pub use node::{NodeDetailJson, NodesJson};
 
 /// The version of these documents: it grows when a key changes its meaning or goes; new keys do not count.
 pub const SCHEMA: u32 = 1;

@@ -2,6 +2,8 @@
 //!
 //! Decides nothing about jobs. Prints nothing by itself but failures; each program chooses its own words.
 
+#![warn(missing_docs)]
+
 mod backoff;
 mod candidates;
 mod clock;

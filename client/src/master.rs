@@ -24,6 +24,7 @@ pub type ClientConnection = Connection<MasterToClient, ClientToMaster>;
 
 /// Why a question has no answer.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum AskError {
     #[error("cannot find the master at {address}: {source}")]
     Lookup { address: String, source: std::io::Error },
@@ -193,6 +194,7 @@ pub(crate) fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
 
 /// The questions, each with the type of its answer. Errors as [`Master::ask`].
 impl Master {
+    /// All nodes, in the order of their names, where a number in a name counts as a number.
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
             Answer::Nodes(nodes) => Ok(in_order(nodes, |node| &node.name)),
@@ -244,6 +246,7 @@ impl Master {
         }
     }
 
+    /// The state of the cluster: limits, prices, policy, draw and counts.
     pub async fn status(&self) -> Result<Status, AskError> {
         match self.ask(Query::Status).await? {
             Answer::Status(status) => Ok(*status),
@@ -251,6 +254,7 @@ impl Master {
         }
     }
 
+    /// All profiles that the master uses for estimates.
     pub async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>, AskError> {
         match self.ask(Query::Profiles).await? {
             Answer::Profiles(profiles) => Ok(profiles),
@@ -269,6 +273,7 @@ impl Master {
         }
     }
 
+    /// What would become of this request now: its candidates and the reason to wait. Nothing is submitted.
     pub async fn dry_run(&self, request: Request) -> Result<DryRun, AskError> {
         match self.ask(Query::DryRun(Box::new(request))).await? {
             Answer::DryRun(result) => Ok(*result),

@@ -9,6 +9,7 @@ pub struct Screen {
     pub width: Option<usize>,
     /// Lines of a terminal.
     pub height: Option<usize>,
+    /// Whether to colour; what is coloured is also said in words.
     pub colour: bool,
 }
 
@@ -33,6 +34,7 @@ impl Screen {
         }
     }
 
+    /// Returns true if somebody looks at the output: it is a terminal whose width is known.
     pub fn is_terminal(&self) -> bool {
         self.width.is_some()
     }
@@ -41,8 +43,11 @@ impl Screen {
 /// What a colour stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tint {
+    /// Green: works, or done.
     Good,
+    /// Yellow: under way, or waiting for something.
     Busy,
+    /// Red: failed, or unreachable.
     Bad,
 }
 

@@ -33,6 +33,7 @@ pub struct Selectors(pub Vec<Selector>);
 
 /// Why a text names no jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SelectorError {
     #[error("`{text}` has nothing between two commas")]
     EmptyPart { text: String },

@@ -41,6 +41,7 @@ impl From<ClientConnection> for Session {
 
 /// Errors as [`Master::ask`].
 impl Session {
+    /// Asks one question. Lists that come in several pieces are put together.
     pub async fn ask(&mut self, query: Query) -> Result<Answer, AskError> {
         self.exchange(ClientToMaster::Ask(Box::new(query))).await
     }
@@ -98,6 +99,7 @@ impl Session {
         }
     }
 
+    /// One job, over or not. [`AskError::Refused`] if there is none of that number.
     pub async fn job(&mut self, job: JobId) -> Result<JobReport, AskError> {
         let mut found = jobs(self.ask(Query::Job(job)).await?)?;
         found.pop().ok_or_else(|| AskError::Refused { reason: format!("there is no job {job}"), hint: None })
@@ -164,6 +166,7 @@ impl Session {
         }
     }
 
+    /// Why a job waits, and what its candidates would cost.
     pub async fn explain(&mut self, job: JobId) -> Result<Explanation, AskError> {
         match self.ask(Query::Explain(job)).await? {
             Answer::Explanation(explanation) => Ok(*explanation),
@@ -171,6 +174,7 @@ impl Session {
         }
     }
 
+    /// All nodes, in the order of their names, where a number in a name counts as a number.
     pub async fn nodes(&mut self) -> Result<Vec<NodeReport>, AskError> {
         match self.ask(Query::Nodes).await? {
             Answer::Nodes(nodes) => Ok(in_order(nodes, |node| &node.name)),
@@ -178,6 +182,7 @@ impl Session {
         }
     }
 
+    /// The state of the cluster: limits, prices, policy, draw and counts.
     pub async fn status(&mut self) -> Result<Status, AskError> {
         match self.ask(Query::Status).await? {
             Answer::Status(status) => Ok(*status),

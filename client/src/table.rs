@@ -5,7 +5,9 @@ use crate::screen::{Screen, Tint};
 /// How a column stands under its title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
+    /// Cells begin in one column: for words.
     Left,
+    /// Cells end in one column: for numbers of one unit.
     Right,
     /// A number with its unit, such as `0.210 kWh` under `3600.0 J`: numbers end in one column, and units begin in one.
     Figure,
@@ -18,6 +20,7 @@ pub enum Room {
     Natural,
     /// That too, but down to so many columns where the screen is narrow.
     GivesWay(usize),
+    /// So many columns, whatever the cells need; longer cells are cut.
     Exactly(usize),
 }
 
@@ -37,6 +40,7 @@ struct Row {
 }
 
 impl Table {
+    /// A table with these titles and no rows, whose columns are as wide as their cells.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         let columns = columns.iter().map(|(title, align)| (*title, *align, Room::Natural)).collect();
         Self { columns, rows: Vec::new(), has_titles: true }

@@ -6,15 +6,16 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 
+/// What a job is expected to take and draw.
 #[derive(Debug, Serialize)]
 pub struct EstimateJson {
-    pub duration_s: f64,
+    duration_s: f64,
     /// Above idle.
-    pub power_w: f64,
-    pub energy_j: f64,
+    power_w: f64,
+    energy_j: f64,
     /// `learned`, `imported` or `nameplate`.
-    pub source: String,
-    pub runs: u32,
+    source: String,
+    runs: u32,
 }
 
 impl From<&Estimate> for EstimateJson {
@@ -32,20 +33,21 @@ impl From<&Estimate> for EstimateJson {
 /// One unit on which a job could run.
 #[derive(Debug, Serialize)]
 pub struct CandidateJson {
-    pub node: String,
-    pub unit: String,
-    pub hardware: String,
-    pub cap_w: Option<f64>,
-    pub estimate: EstimateJson,
+    node: String,
+    unit: String,
+    hardware: String,
+    cap_w: Option<f64>,
+    estimate: EstimateJson,
     /// Source of the estimate, in words.
-    pub estimate_from: String,
-    pub cost_eur: Option<f64>,
-    pub waiting_eur: f64,
-    pub band_eur: f64,
-    pub obstacle: Option<String>,
+    estimate_from: String,
+    cost_eur: Option<f64>,
+    waiting_eur: f64,
+    band_eur: f64,
+    obstacle: Option<String>,
 }
 
 impl CandidateJson {
+    /// `clock` shows the times in the reason why it cannot run there now.
     pub fn new(candidate: &Candidate, clock: &Clock) -> Self {
         Self {
             node: candidate.node.clone(),

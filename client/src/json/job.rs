@@ -9,72 +9,74 @@ use crate::clock::Clock;
 use crate::conditions::dependencies;
 use crate::ending::end_in_words;
 
+/// A job, over or not.
 #[derive(Debug, Serialize)]
 pub struct JobJson {
-    pub id: u64,
-    pub state: &'static str,
-    pub user: String,
-    pub name: String,
-    pub application: String,
-    pub command: String,
+    id: u64,
+    state: &'static str,
+    user: String,
+    name: String,
+    application: String,
+    command: String,
     /// `null` is all cores of the unit.
-    pub cores: Option<u32>,
-    pub memory_bytes: u64,
-    pub time_limit_s: Option<f64>,
-    pub deadline_unix_ms: Option<i64>,
-    pub start_by_unix_ms: Option<i64>,
-    pub nodes: Vec<String>,
-    pub units: Vec<String>,
-    pub submit_unix_ms: i64,
-    pub start_unix_ms: Option<i64>,
-    pub end_unix_ms: Option<i64>,
-    pub exit_code: Option<u8>,
-    pub signal: Option<i32>,
+    cores: Option<u32>,
+    memory_bytes: u64,
+    time_limit_s: Option<f64>,
+    deadline_unix_ms: Option<i64>,
+    start_by_unix_ms: Option<i64>,
+    nodes: Vec<String>,
+    units: Vec<String>,
+    submit_unix_ms: i64,
+    start_unix_ms: Option<i64>,
+    end_unix_ms: Option<i64>,
+    exit_code: Option<u8>,
+    signal: Option<i32>,
     /// How it ended, in words.
-    pub end_reason: Option<String>,
-    pub wait_reason: Option<String>,
+    end_reason: Option<String>,
+    wait_reason: Option<String>,
     /// The first word of the reason, by which programs can tell reasons apart.
-    pub wait_kind: Option<&'static str>,
-    pub estimate: Option<EstimateJson>,
-    pub energy_j: Option<f64>,
-    pub cost_eur: Option<f64>,
-    pub start_now_cost_eur: Option<f64>,
+    wait_kind: Option<&'static str>,
+    estimate: Option<EstimateJson>,
+    energy_j: Option<f64>,
+    cost_eur: Option<f64>,
+    start_now_cost_eur: Option<f64>,
     /// Whether the watts are modelled by emulated hardware.
-    pub emulated: bool,
+    emulated: bool,
     /// Whether `energy_j` was measured, or estimated; `null` while it runs, and of jobs of which that was not recorded.
-    pub energy_measured: Option<bool>,
+    energy_measured: Option<bool>,
     /// How sure it is that a measured energy was the job's own: 0 to 1; 1 if it had its node alone.
-    pub energy_confidence: Option<f64>,
+    energy_confidence: Option<f64>,
     /// Of the files on its node that its output goes to, where it does.
-    pub stdout_path: Option<String>,
-    pub stderr_path: Option<String>,
-    /// Who holds it back.
-    pub energy_limit_j: Option<f64>,
-    pub cost_limit_eur: Option<f64>,
+    stdout_path: Option<String>,
+    stderr_path: Option<String>,
+    energy_limit_j: Option<f64>,
+    cost_limit_eur: Option<f64>,
     /// In words, where it goes on with nothing left of what it may use.
-    pub used_up: Option<String>,
-    pub held_by: Option<String>,
-    pub begin_unix_ms: Option<i64>,
+    used_up: Option<String>,
+    /// Who holds it back.
+    held_by: Option<String>,
+    begin_unix_ms: Option<i64>,
     /// As `lrun -d` takes them, those that are not met yet.
-    pub dependencies: Vec<String>,
+    dependencies: Vec<String>,
     /// Of a task of an array: the number of the array, and of the task in it.
-    pub array_id: Option<u64>,
-    pub task: Option<u32>,
+    array_id: Option<u64>,
+    task: Option<u32>,
     /// Of an array.
-    pub array: Option<ArrayJson>,
+    array: Option<ArrayJson>,
     /// While it waits: the sum of what follows.
-    pub priority: Option<i64>,
-    pub priority_own: Option<i64>,
-    pub priority_age: Option<i64>,
-    pub priority_share: Option<i64>,
+    priority: Option<i64>,
+    priority_own: Option<i64>,
+    priority_age: Option<i64>,
+    priority_share: Option<i64>,
     /// Those of its nodes that are unreachable, while it is not over.
-    pub unreachable: Vec<UnreachableJson>,
+    unreachable: Vec<UnreachableJson>,
 }
 
+/// A node of a job that does not answer.
 #[derive(Debug, Serialize)]
 pub struct UnreachableJson {
-    pub node: String,
-    pub since_unix_ms: Option<i64>,
+    node: String,
+    since_unix_ms: Option<i64>,
 }
 
 impl From<&(String, Option<Time>)> for UnreachableJson {
@@ -83,15 +85,16 @@ impl From<&(String, Option<Time>)> for UnreachableJson {
     }
 }
 
+/// An array: its tasks as lists of numbers such as `1-10`, and how many are in each state.
 #[derive(Debug, Serialize)]
 pub struct ArrayJson {
-    pub tasks: String,
-    pub waiting: Option<String>,
-    pub waiting_count: u32,
-    pub active_count: u32,
-    pub completed_count: u32,
-    pub failed_count: u32,
-    pub cancelled_count: u32,
+    tasks: String,
+    waiting: Option<String>,
+    waiting_count: u32,
+    active_count: u32,
+    completed_count: u32,
+    failed_count: u32,
+    cancelled_count: u32,
 }
 
 impl From<&ArrayReport> for ArrayJson {
@@ -109,6 +112,7 @@ impl From<&ArrayReport> for ArrayJson {
 }
 
 impl JobJson {
+    /// `clock` shows the times in reasons.
     pub fn new(job: &JobReport, clock: &Clock) -> Self {
         let (exit_code, signal) = match &job.end {
             Some(JobEnd::Ran { outcome: Outcome::Signaled(signal), .. }) => (None, Some(*signal)),

@@ -39,47 +39,49 @@ impl From<&NodeDetail> for NodeDetailJson {
     }
 }
 
+/// A node with its units.
 #[derive(Debug, Serialize)]
 pub struct NodeJson {
-    pub name: String,
-    pub state: &'static str,
+    name: String,
+    state: &'static str,
     /// Why it is drained, and by whom.
-    pub reason: Option<String>,
-    pub draw_w: f64,
-    pub idle_w: f64,
+    reason: Option<String>,
+    draw_w: f64,
+    idle_w: f64,
     /// Whether `draw_w` is a reading, or an estimate.
-    pub measured: bool,
+    measured: bool,
     /// Whether the watts are modelled by emulated hardware.
-    pub emulated: bool,
-    pub memory_bytes: u64,
-    pub memory_used_bytes: u64,
-    pub energy_j: f64,
+    emulated: bool,
+    memory_bytes: u64,
+    memory_used_bytes: u64,
+    energy_j: f64,
     /// `null` if no price was ever known.
-    pub cost_eur: Option<f64>,
-    pub units: Vec<UnitJson>,
+    cost_eur: Option<f64>,
+    units: Vec<UnitJson>,
     /// Connected to the master. A drained node may be disconnected.
-    pub connected: bool,
-    pub unreachable_since_unix_ms: Option<i64>,
+    connected: bool,
+    unreachable_since_unix_ms: Option<i64>,
     /// Part of `draw_w`: what jobs that ended when the node was lost may still draw.
-    pub held_w: f64,
+    held_w: f64,
     /// `falling asleep`, `asleep` or `waking`; `null` of a node that is awake.
-    pub sleep: Option<&'static str>,
+    sleep: Option<&'static str>,
 }
 
+/// An execution unit of a node.
 #[derive(Debug, Serialize)]
 pub struct UnitJson {
-    pub name: String,
-    pub hardware: String,
+    name: String,
+    hardware: String,
     /// `cpu` or `accelerator`.
-    pub kind: &'static str,
-    pub cores: u32,
-    pub cores_used: u32,
+    kind: &'static str,
+    cores: u32,
+    cores_used: u32,
     /// The cap that it is held at now.
-    pub cap_w: Option<f64>,
+    cap_w: Option<f64>,
     /// The lowest and the highest cap that it obeys, where it can be capped.
-    pub least_cap_w: Option<f64>,
-    pub most_cap_w: Option<f64>,
-    pub jobs: Vec<u64>,
+    least_cap_w: Option<f64>,
+    most_cap_w: Option<f64>,
+    jobs: Vec<u64>,
 }
 
 impl From<&NodeReport> for NodeJson {
