@@ -14,6 +14,7 @@ pub struct Allowance {
     pub energy: Option<Energy>,
     /// Above zero, where set. At the prices of the time in which it runs; without prices nothing costs anything.
     pub cost: Option<Money>,
+    /// What becomes of the job when a limit is reached.
     pub when_used: WhenUsed,
 }
 
@@ -31,8 +32,11 @@ pub enum WhenUsed {
 /// How much of what was allowed was used, where that is all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum UsedUp {
+    /// Energy above idle, in all attempts.
     Energy { used: Energy, limit: Energy },
+    /// What that energy cost.
     Cost { used: Money, limit: Money },
 }
 

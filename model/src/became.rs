@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JobEnd, StopReason};
 
+/// How a job ended, as users filter by it and dependencies ask for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
@@ -14,18 +15,24 @@ pub enum Became {
     Exited(u8),
     /// By itself, by this signal.
     Signaled(i32),
+    /// Its command could not be executed.
     NotStarted,
+    /// Its node does not know how it ended.
     Lost,
     /// Before it ran or while it ran, by somebody or because of what became of another job.
     Cancelled,
+    /// At its time limit.
     TimedOut,
+    /// It was to start at once, and could not.
     Refused,
     /// It was ended since it had used the energy or the money that its user allowed it.
     UsedUp,
+    /// Its node was taken to be lost.
     NodeFailed,
 }
 
 impl Became {
+    /// An end as one of these words.
     pub fn of(end: &JobEnd) -> Self {
         match end {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,

@@ -49,9 +49,13 @@ impl FromStr for Release {
 /// What the whole cluster may use in `[from, until)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
+    /// When the period begins.
     pub from: Time,
+    /// When it ends: after `from`.
     pub until: Time,
+    /// With the idle draw of all nodes; not negative.
     pub energy: Energy,
+    /// How the energy becomes available over the period.
     pub release: Release,
 }
 
@@ -79,6 +83,7 @@ pub struct Budgets(Vec<Budget>);
 
 /// Why periods do not make budgets. Periods are numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BudgetError {
     #[error("budget period {number} ends at {until} ms, not after its begin at {from} ms")]
     EndsEarly { number: usize, from: i64, until: i64 },
@@ -124,6 +129,7 @@ impl Budgets {
         Self(self.0.iter().map(|budget| budget.moved(by)).collect())
     }
 
+    /// Returns true if there is no period, so that energy is unlimited.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -17,17 +17,21 @@ pub struct Wall(i64);
 /// One moment on all three clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
+    /// For timeouts and leases.
     pub mono: Mono,
     /// Cluster time: never goes back, and passes as fast as `mono`.
     pub at: Time,
+    /// For people and other machines.
     pub wall: Wall,
 }
 
 impl Mono {
+    /// From milliseconds since the boot of the machine.
     pub const fn from_ms(ms: i64) -> Self {
         Self(ms)
     }
 
+    /// In milliseconds since the boot of the machine.
     pub const fn ms(self) -> i64 {
         self.0
     }
@@ -48,10 +52,12 @@ impl std::ops::Sub for Mono {
 }
 
 impl Wall {
+    /// From milliseconds since the Unix epoch.
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
 
+    /// In milliseconds since the Unix epoch.
     pub const fn unix_ms(self) -> i64 {
         self.0
     }

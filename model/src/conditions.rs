@@ -23,7 +23,9 @@ pub struct Conditions {
 /// Something that must become of another job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Dependency {
+    /// What must become of it.
     pub condition: Condition,
+    /// The other job.
     pub job: JobId,
 }
 
@@ -42,8 +44,10 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// All of them, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::After, Self::AfterAny, Self::AfterOk, Self::AfterNotOk];
 
+    /// As it is typed before the colon of `lrun -d`.
     pub fn name(self) -> &'static str {
         match self {
             Self::After => "after",

@@ -31,6 +31,7 @@ impl<T> TryFrom<UncheckedCurve<T>> for Curve<T> {
 
 /// Why steps do not make a curve.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CurveError {
     #[error("a curve needs at least one value")]
     Empty,
@@ -80,6 +81,7 @@ impl<T> Curve<T> {
         Self { steps, until: self.until.map(|until| until.moved(by)) }
     }
 
+    /// At least one; each value holds until the next step, and times ascend.
     pub fn steps(&self) -> &[(Time, T)] {
         &self.steps
     }
@@ -187,6 +189,7 @@ impl TryFrom<UncheckedBand> for Band {
 
 /// Why two limits do not make a band.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BandError {
     #[error("the lower limit {low} is above the upper limit {high}")]
     Crossed { low: Power, high: Power },
@@ -195,6 +198,7 @@ pub enum BandError {
 }
 
 impl Band {
+    /// Any draw is within it.
     pub const UNLIMITED: Self = Self { low: Power::ZERO, high: Power::MAX };
 
     /// # Errors
@@ -209,14 +213,17 @@ impl Band {
         Ok(Self { low, high })
     }
 
+    /// The lower limit: not negative, and not above [`Band::high`].
     pub fn low(self) -> Power {
         self.low
     }
 
+    /// The upper limit.
     pub fn high(self) -> Power {
         self.high
     }
 
+    /// Returns true for a draw between both limits, and for one that equals either.
     pub fn contains(self, draw: Power) -> bool {
         self.low <= draw && draw <= self.high
     }

@@ -12,7 +12,9 @@ pub struct Drawn {
     pub at: Time,
     /// Over `seen`, weighted by time and rounded to mW; that of the looks where nothing was seen for any time.
     pub mean: Power,
+    /// The lowest draw that was seen.
     pub low: Power,
+    /// The highest draw that was seen.
     pub high: Power,
     /// In the time that was seen.
     pub energy: Energy,

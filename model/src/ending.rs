@@ -9,26 +9,18 @@ use crate::{Became, Dependency, Outcome, Power, Span, UsedUp, Wait};
 /// Why a running job is ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum StopReason {
-    Cancelled {
-        by: String,
-    },
-    TimeLimit {
-        limit: Span,
-    },
+    /// Somebody does not want it any longer.
+    Cancelled { by: String },
+    /// It has run for as long as its time limit.
+    TimeLimit { limit: Span },
     /// The upper limit leaves no room for it: it runs again from its beginning when there is room.
-    Requeued {
-        draw: Power,
-        high: Power,
-    },
+    Requeued { draw: Power, high: Power },
     /// Somebody wants it to run again from its beginning.
-    RequeuedBy {
-        by: String,
-    },
+    RequeuedBy { by: String },
     /// It has used what its user allowed it.
-    UsedUp {
-        used_up: UsedUp,
-    },
+    UsedUp { used_up: UsedUp },
 }
 
 impl StopReason {
@@ -54,24 +46,16 @@ impl fmt::Display for StopReason {
 /// How a job ended, for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum JobEnd {
-    Ran {
-        outcome: Outcome,
-        stopped: Option<StopReason>,
-    },
+    /// It was started at least once, and is not to run again. `stopped` says why it was ended, if it did not end by itself.
+    Ran { outcome: Outcome, stopped: Option<StopReason> },
     /// Before it ran.
-    Cancelled {
-        by: String,
-    },
+    Cancelled { by: String },
     /// `--immediate`, and it could not start at once.
-    Refused {
-        wait: Wait,
-    },
+    Refused { wait: Wait },
     /// Before it ran: what it depended on can never be, because of what became of that job.
-    Unmet {
-        dependency: Dependency,
-        became: Became,
-    },
+    Unmet { dependency: Dependency, became: Became },
 }
 
 /// How tasks of an array ended.
@@ -86,6 +70,7 @@ pub struct TaskCounts {
 }
 
 impl TaskCounts {
+    /// Tasks that ended, in whatever way.
     pub fn all(&self) -> u32 {
         self.completed + self.failed + self.cancelled
     }

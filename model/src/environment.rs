@@ -3,9 +3,11 @@
 /// A variable of a job's environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variable {
+    /// As the job sees it.
     pub name: &'static str,
     /// What it tells; a sentence without its full stop.
     pub meaning: &'static str,
+    /// In which jobs it is set.
     pub set: Set,
     /// The name by which Slurm tells the same, where it does.
     pub slurm: Option<&'static str>,
@@ -14,6 +16,7 @@ pub struct Variable {
 /// When a variable is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
+    /// In every job.
     Always,
     /// Where the job has a time limit.
     WithTimeLimit,

@@ -15,6 +15,7 @@ pub enum Measure {
     /// Above idle: what is scarce where power is limited.
     #[default]
     Energy,
+    /// Cores times the seconds for which the job had them.
     CoreSeconds,
 }
 
@@ -44,12 +45,14 @@ impl fmt::Display for Measure {
 pub struct Fairshare {
     /// Points of a job that has waited for `age_max`; proportionally fewer before.
     pub age_weight: u32,
+    /// Waiting longer than this earns no more points.
     pub age_max: Span,
     /// What a job gains whose user used nothing; half of it where the user's part of all that was used is the user's part
     /// of all shares, a quarter at twice that, and so on.
     pub weight: u32,
     /// Past use counts half after this time.
     pub half_life: Span,
+    /// What counts as use.
     pub measure: Measure,
     /// How often the queue is ranked where nothing happens.
     pub rank_every: Span,
@@ -75,6 +78,7 @@ impl Default for Fairshare {
 }
 
 impl Fairshare {
+    /// Returns true if nothing was set.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -84,6 +88,7 @@ impl Fairshare {
         self.age_weight > 0 || self.weight > 0
     }
 
+    /// The share of a user, 1 unless another is set.
     pub fn share_of(&self, user: &str) -> u32 {
         self.shares.get(user).copied().unwrap_or(1)
     }

@@ -31,6 +31,7 @@ pub struct FileFacts<'a> {
 
 /// Why a name is not one of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FileNameError {
     #[error("the name is empty: write a file, or `none` for nowhere")]
     Empty,

@@ -25,6 +25,7 @@ pub struct NodeId(pub u32);
 /// One unit of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UnitId {
+    /// The node it is a unit of.
     pub node: NodeId,
     /// Index into the node's units, from 0.
     pub unit: u16,
@@ -51,6 +52,7 @@ impl fmt::Display for Attempt {
 
 /// Why a name was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum NameError {
     #[error("the {what} is empty")]
     Empty { what: &'static str },

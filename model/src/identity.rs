@@ -23,7 +23,9 @@ pub struct Epoch(pub u64);
 /// A journal in one of its lives. Job numbers are unique within it and mean nothing outside of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct JournalId {
+    /// The cluster, which keeps its id when a backup is restored.
     pub cluster: ClusterId,
+    /// Which of the cluster's journals it is.
     pub incarnation: Incarnation,
 }
 

@@ -18,6 +18,7 @@ use crate::units::{Energy, Power};
 /// What decisions need to know of a job. What is needed to launch it (arguments, environment, directory) is not here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
+    /// Name of the user who submitted it, as the machine of the master knows it.
     pub user: String,
     /// Shown in listings; the application's name unless the user chose another.
     pub name: String,
@@ -89,7 +90,9 @@ pub const PRIORITY_LIMIT: i32 = 10_000;
 /// A signal for the job's processes, so long before its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Warning {
+    /// Its number on Linux.
     pub signal: i32,
+    /// How long before the time limit.
     pub before: Span,
 }
 
@@ -132,6 +135,7 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cores {
+    /// So many.
     Count(NonZeroU32),
     /// Every core of whichever unit the job is put on.
     All,
@@ -179,7 +183,9 @@ pub struct Part {
     pub unit: UnitId,
     /// At least 1.
     pub count: u32,
+    /// On each of the nodes, at least 1.
     pub cores: u32,
+    /// On each of the nodes.
     pub memory: Memory,
     /// The cap to hold the unit at while the job runs, where the policy chose one.
     pub cap: Option<Power>,
@@ -197,6 +203,7 @@ impl Part {
         self.nodes().map(move |node| UnitId { node, unit })
     }
 
+    /// Returns true for one of its nodes.
     pub fn is_on(&self, node: NodeId) -> bool {
         node.0.checked_sub(self.unit.node.0).is_some_and(|offset| offset < self.count)
     }
@@ -231,6 +238,7 @@ pub fn nodes(placement: &[Part]) -> impl Iterator<Item = NodeId> {
 /// How an attempt to run a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Outcome {
     /// Exit code 0 to 255.
     Exited(u8),
@@ -307,7 +315,9 @@ impl Outcome {
 pub struct Usage {
     /// From exec to exit, by the node's monotonic clock.
     pub elapsed: Span,
+    /// CPU time in user mode, of all of its processes together.
     pub user_cpu: Span,
+    /// CPU time in the kernel, of all of its processes together.
     pub system_cpu: Span,
     /// Largest resident set of any of its processes.
     pub max_rss: Memory,

@@ -4,6 +4,8 @@
 //! Pure data: knows no clock, no file, no socket. Values are fixed-point integers, so equal inputs give equal bytes
 //! on every machine.
 
+#![warn(missing_docs)]
+
 mod allowance;
 mod became;
 mod budget;
@@ -26,6 +28,7 @@ mod node;
 mod number;
 mod over_quota;
 mod pace;
+#[allow(missing_docs, reason = "the table of policies says what each part is")]
 mod preset;
 mod profile;
 mod quota;

@@ -13,6 +13,7 @@ use crate::number::{Suffix, UnitError, parse};
 pub struct Memory(u64);
 
 impl Memory {
+    /// No memory.
     pub const ZERO: Self = Self(0);
     const UNITS: &'static [Suffix] = &[
         ("B", 1),
@@ -29,18 +30,22 @@ impl Memory {
         ("GB", 1_000_000_000),
     ];
 
+    /// From bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
+    /// In bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 
+    /// The sum, at most 2^64 - 1 bytes.
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// The difference, at least zero.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
+    /// The top: energy is cheap.
     High,
+    /// The bottom: energy is dear.
     Low,
 }
 
@@ -26,8 +28,11 @@ impl fmt::Display for Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModeSetting {
+    /// Always the top.
     High,
+    /// Always the bottom.
     Low,
+    /// As the price says: the top while energy is cheap, the bottom while it is dear.
     #[default]
     Auto,
 }

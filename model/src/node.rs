@@ -12,12 +12,15 @@ use crate::wake::Wake;
 /// A machine with one `lslave`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSpec {
+    /// Unique within the cluster; see [`crate::check_name`].
     pub name: String,
     /// At least one; the order gives each unit its index.
     pub units: Vec<UnitSpec>,
+    /// What the jobs on it may have together.
     pub memory: Memory,
     /// Draw of the whole node with no job on it.
     pub idle: Power,
+    /// What its draw is known from.
     pub meter: Meter,
     /// How it sleeps, where it can be switched off and on.
     pub rest: Option<Rest>,
@@ -49,9 +52,11 @@ pub struct Switch {
 /// An execution unit: the CPU of a node or one accelerator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitSpec {
+    /// Unique within the node; see [`crate::check_name`].
     pub name: String,
     /// The type by which profiles are shared between equal units.
     pub hardware: String,
+    /// What it is, which decides how jobs share it.
     pub kind: UnitKind,
     /// Cores of a CPU; 1 for an accelerator, which one job has to itself.
     pub cores: u32,
@@ -61,10 +66,13 @@ pub struct UnitSpec {
     pub caps: Option<(Power, Power)>,
 }
 
+/// What a unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnitKind {
+    /// All cores of a node together, which jobs share.
     Cpu,
+    /// One device, such as a GPU, which a job has to itself.
     Accelerator,
 }
 
@@ -105,6 +113,7 @@ pub const CORE_LIMIT: u32 = 65_536;
 
 /// Why a node's description was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SpecError {
     #[error(transparent)]
     Name(#[from] NameError),

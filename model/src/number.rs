@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a quantity could not be read. The text names the value and the units that are understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum UnitError {
     #[error("`{value}` has no number: write for example `{example}`")]
     NoNumber { value: String, example: &'static str },

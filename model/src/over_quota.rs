@@ -3,8 +3,10 @@
 use crate::{Energy, JobId, Span, Time, Window};
 use serde::{Deserialize, Serialize};
 
+/// Which limit of its user's quota a job waits for: what it needs, what the user has, and the most that there may be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum OverQuota {
     /// So many of the user's jobs run or may start.
     Jobs { has: u32, most: u32 },

@@ -44,6 +44,7 @@ impl Pace {
 }
 
 impl Work {
+    /// Nothing is left to do.
     pub const ZERO: Self = Self(0);
 
     /// What takes `span` at full pace.
@@ -56,6 +57,7 @@ impl Work {
         Self((self.0 - done.0).max(0))
     }
 
+    /// Returns true if nothing is left to do.
     pub fn is_done(self) -> bool {
         self.0 == 0
     }

@@ -14,6 +14,7 @@ pub struct ProfileKey {
     pub application: String,
     /// Empty where jobs of the application are not told apart by size.
     pub size: String,
+    /// The type of the unit.
     pub hardware: String,
     /// Cores of the unit that the run had. `None` holds for any number: such profiles are imported, never learned.
     #[serde(default)]
@@ -25,14 +26,17 @@ pub struct ProfileKey {
 /// Duration, power and energy of one run, as a typical value of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
+    /// From its start to its end.
     pub duration: Span,
     /// Mean draw above idle: what limo-2018 calls the additional power draw.
     pub power: Power,
+    /// Above idle.
     pub energy: Energy,
     /// Spread of the duration around its typical value, in thousandths of it.
     pub spread_permille: u32,
     /// How many runs it is from.
     pub runs: u32,
+    /// Learned or imported.
     pub source: EstimateSource,
 }
 
@@ -51,10 +55,13 @@ pub enum EstimateSource {
 /// What a job is expected to do on a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
+    /// From its start to its end.
     pub duration: Span,
     /// Draw above idle.
     pub power: Power,
+    /// Above idle.
     pub energy: Energy,
+    /// What it was made from.
     pub source: EstimateSource,
     /// Runs behind it; 0 from the nameplate.
     pub runs: u32,

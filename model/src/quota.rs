@@ -13,17 +13,21 @@ use crate::units::Energy;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Window {
+    /// From midnight on.
     Day,
     /// From Monday on.
     Week,
+    /// From the first on.
     Month,
 }
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
 impl Window {
+    /// All of them, the shortest first.
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
+    /// As it is typed: `day`, `week`, `month`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -95,6 +99,7 @@ pub struct Quota {
 }
 
 impl Quota {
+    /// Returns true if it has no limit.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -119,10 +124,15 @@ impl fmt::Display for Quota {
 /// without any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QuotaLimit {
+    /// See [`Quota::jobs`].
     Jobs(Option<u32>),
+    /// See [`Quota::cores`].
     Cores(Option<u32>),
+    /// See [`Quota::energy`].
     Energy(Option<(Energy, Window)>),
+    /// See [`Quota::submitted`].
     Submitted(Option<u32>),
+    /// Takes all limits away.
     None,
 }
 
@@ -183,14 +193,17 @@ fn energy(text: &str) -> Result<(Energy, Window), String> {
 pub struct Quotas {
     /// Of who has none of their own.
     pub default: Quota,
+    /// Of users who have one of their own, by name.
     pub users: BTreeMap<String, Quota>,
 }
 
 impl Quotas {
+    /// Returns true if no user has a limit.
     pub fn is_empty(&self) -> bool {
         self.default.is_empty() && self.users.is_empty()
     }
 
+    /// The quota of a user, otherwise the default one.
     pub fn of(&self, user: &str) -> &Quota {
         self.users.get(user).unwrap_or(&self.default)
     }

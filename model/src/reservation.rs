@@ -9,7 +9,9 @@ use crate::time::{Span, Time};
 pub struct Reservation {
     /// Names, each once.
     pub nodes: Vec<String>,
+    /// When it begins.
     pub from: Time,
+    /// When it ends: after `from`.
     pub until: Time,
     /// Nobody at all where there is none: the nodes are kept free of jobs.
     pub users: Vec<String>,
@@ -18,6 +20,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// How long it lasts.
     pub fn span(&self) -> Span {
         self.until - self.from
     }
@@ -27,6 +30,7 @@ impl Reservation {
         Self { from: self.from.moved(by), until: self.until.moved(by), ..self.clone() }
     }
 
+    /// Returns true if both hold at some time. One that begins when the other ends does not overlap it.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.from < other.until && other.from < self.until
     }

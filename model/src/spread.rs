@@ -18,6 +18,7 @@ const SPREAD_LIMIT: u32 = 100_000;
 /// What the user of a job of several tasks asked for. The nodes and the cores of its [`Request`] follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spread {
+    /// On all nodes together, 1 to 100,000.
     pub tasks: NonZeroU32,
     /// Of each task.
     pub cores: Cores,
@@ -29,6 +30,7 @@ pub struct Spread {
 
 /// Why tasks cannot be dealt to nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SpreadError {
     #[error("{tasks} tasks are too many: the limit is {SPREAD_LIMIT}")]
     TooMany { tasks: u32 },

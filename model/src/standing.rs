@@ -14,6 +14,7 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// The priority.
     pub fn total(&self) -> i64 {
         self.own + self.age + self.share
     }

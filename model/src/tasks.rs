@@ -30,7 +30,9 @@ struct Range {
     step: u32,
 }
 
+/// Why a text is not a list of task numbers such as `0-999`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TasksError {
     #[error(
         "`{part}` is no range of tasks: write for example 0-999, 1,3,7 or 0-100:5, and %50 for at most 50 at a time"

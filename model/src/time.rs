@@ -22,10 +22,12 @@ impl Time {
     /// Later than every time that occurs; stands for "never".
     pub const MAX: Self = Self(i64::MAX);
 
+    /// From milliseconds since the Unix epoch; may be negative.
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
 
+    /// In milliseconds since the Unix epoch.
     pub const fn unix_ms(self) -> i64 {
         self.0
     }
@@ -37,7 +39,9 @@ impl Time {
 }
 
 impl Span {
+    /// No time.
     pub const ZERO: Self = Self(0);
+    /// Longer than every span that occurs.
     pub const MAX: Self = Self(i64::MAX);
     const UNITS: &'static [Suffix] = &[
         ("s", 1_000),
@@ -49,14 +53,17 @@ impl Span {
         ("m", 60_000),
     ];
 
+    /// From milliseconds.
     pub const fn from_ms(ms: i64) -> Self {
         Self(ms)
     }
 
+    /// From seconds, within about 9.2e15 of them.
     pub const fn from_secs(secs: i64) -> Self {
         Self(secs * 1_000)
     }
 
+    /// In milliseconds.
     pub const fn ms(self) -> i64 {
         self.0
     }

@@ -20,7 +20,9 @@ macro_rules! quantity {
         pub struct $name(i64);
 
         impl $name {
+            /// Zero of the unit.
             pub const ZERO: Self = Self(0);
+            /// The largest value that can be held; stands for no limit.
             pub const MAX: Self = Self(i64::MAX);
             const UNITS: &'static [Suffix] = $units;
 
@@ -34,6 +36,7 @@ macro_rules! quantity {
                 self.0
             }
 
+            /// Returns true for zero.
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
             }

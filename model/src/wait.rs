@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Why a job that is not started waits, with the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Wait {
     /// No node that could run it is up.
     NoNode,
