@@ -3,10 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use limo_model::{Span, UnitError};
+use limo_model::{Backoff, Span, UnitError};
 
-const FIRST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(2);
+const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(2) };
 
 /// The option that says how long a client does without a master.
 #[derive(Debug, Clone, clap::Args)]
@@ -32,16 +31,16 @@ impl FromStr for Patience {
 
 /// The pauses between calls: 50 ms, doubled up to 2 s, for as long as the patience lasts.
 #[derive(Debug, Clone)]
-pub struct Backoff {
+pub struct Retries {
     patience: Duration,
-    next: Duration,
+    failures: u32,
     spent: Duration,
 }
 
-impl Backoff {
+impl Retries {
     /// Begins with a pause of 50 ms.
     pub fn new(patience: Patience) -> Self {
-        Self { patience: patience.0, next: FIRST, spent: Duration::ZERO }
+        Self { patience: patience.0, failures: 0, spent: Duration::ZERO }
     }
 
     /// A call that took so long succeeded: what it took counts until the master is heard.
@@ -54,14 +53,13 @@ impl Backoff {
     pub fn pause(&mut self, last_took: Duration) -> Option<Duration> {
         self.spent += last_took;
         let left = self.patience.checked_sub(self.spent).filter(|left| !left.is_zero())?;
-        let pause = self.next.min(left);
-        self.next = (self.next * 2).min(LONGEST);
-        Some(pause)
+        self.failures = self.failures.saturating_add(1);
+        Some(PAUSES.pause(self.failures).min(left))
     }
 
     /// The master has answered: the next absence is a new one.
     pub fn reset(&mut self) {
-        self.next = FIRST;
+        self.failures = 0;
         self.spent = Duration::ZERO;
     }
 }
@@ -72,7 +70,7 @@ mod tests {
 
     #[test]
     fn pauses_double_and_end() {
-        let mut backoff = Backoff::new("5s".parse().expect("a span"));
+        let mut backoff = Retries::new("5s".parse().expect("a span"));
         let mut last = Duration::ZERO;
         let mut pauses = Vec::new();
         while let Some(pause) = backoff.pause(last) {
@@ -81,7 +79,7 @@ mod tests {
         }
         assert_eq!(pauses, [50, 100, 200, 400, 800, 1600, 1850]);
         backoff.reset();
-        assert_eq!(backoff.pause(Duration::ZERO), Some(FIRST));
+        assert_eq!(backoff.pause(Duration::ZERO), Some(PAUSES.first));
     }
 
     #[test]

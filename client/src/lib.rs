@@ -33,7 +33,7 @@ pub mod exit;
 pub mod fake;
 pub mod json;
 
-pub use backoff::{Backoff, Patience, ReconnectArg};
+pub use backoff::{Patience, ReconnectArg, Retries};
 pub use candidates::candidate_table;
 pub use clock::{Clock, TimeError, elapsed};
 pub use conditions::dependencies;

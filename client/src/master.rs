@@ -10,7 +10,7 @@ use limo_proto::{
 };
 use thiserror::Error;
 
-use crate::backoff::{Backoff, Patience};
+use crate::backoff::{Patience, Retries};
 use crate::failure::Failure;
 use crate::hosts::in_order;
 use crate::location::{EXAMPLE_ADDRESS, Master};
@@ -109,7 +109,7 @@ impl Master {
     /// # Errors
     /// As [`Master::connect`], after that moment.
     pub async fn first_connect(&self) -> Result<ClientConnection, AskError> {
-        let mut backoff = Backoff::new(FIRST_PATIENCE);
+        let mut backoff = Retries::new(FIRST_PATIENCE);
         let mut pause = Duration::ZERO;
         loop {
             match self.connect().await {

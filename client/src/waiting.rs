@@ -7,7 +7,7 @@ use limo_proto::{ConnectionError, JobReport};
 use tokio::time::Instant;
 
 use crate::progress::Progress;
-use crate::{AskError, Backoff, Failure, Master, Patience, tell};
+use crate::{AskError, Failure, Master, Patience, Retries, tell};
 
 /// A connection that lasted so long was one to a master that works: the next absence is a new one.
 const LASTING: Duration = Duration::from_secs(2);
@@ -22,7 +22,7 @@ pub async fn until_over(
     master: &Master,
     patience: Patience,
 ) -> Result<Vec<JobReport>, Failure> {
-    let mut backoff = Backoff::new(patience);
+    let mut backoff = Retries::new(patience);
     let mut told = false;
     loop {
         let begun = Instant::now();

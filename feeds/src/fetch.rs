@@ -9,7 +9,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use limo_model::{Span, Time};
+use limo_model::{Backoff, Span, Time};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use reqwest::header::{AGE, CONTENT_TYPE, DATE, ETAG, HeaderMap, HeaderName, IF_NONE_MATCH, RETRY_AFTER};
@@ -374,13 +374,9 @@ fn pause_asked(text: &str, now: Time) -> Option<Duration> {
     Some(pause.min(LONGEST_PAUSE))
 }
 
-/// The pause after so many failures in a row, 1 or more: `first`, doubled with each up to `longest`, and of that half to all,
-/// by `seed`, so that not all who failed together come back together.
-pub fn backoff(failures: u32, first: Duration, longest: Duration, seed: u64) -> Duration {
-    let doubled = first.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
-    let half = doubled.min(longest) / 2;
-    let ms = u64::try_from(half.as_millis()).unwrap_or(u64::MAX - 1);
-    half + Duration::from_millis(SplitMix64::seed_from_u64(seed).next_u64() % (ms + 1))
+/// The pause after so many failures in a row, 1 or more, scattered by `seed`.
+pub fn pause_after(failures: u32, backoff: Backoff, seed: u64) -> Duration {
+    backoff.scattered(failures, SplitMix64::seed_from_u64(seed).next_u64())
 }
 
 #[cfg(test)]

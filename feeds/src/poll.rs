@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use jiff::ToSpan;
 use jiff::tz::TimeZone;
-use limo_model::{Span, Time};
+use limo_model::{Backoff, Span, Time};
 
-use crate::fetch::backoff;
+use crate::fetch::pause_after;
 use crate::moment::{date_of, hour_of, start_of};
 
 /// When the coupled auction of Europe is published, local time of [`AUCTION_ZONE`]; most days some minutes before.
@@ -50,7 +50,8 @@ pub struct Polled {
 pub fn next_look(polled: &Polled, seed: u64) -> Time {
     let Polled { now, every, failures, .. } = *polled;
     if failures > 0 {
-        let pause = backoff(failures, duration(FIRST_PAUSE.min(every)), duration(LONGEST_PAUSE.min(every)), seed);
+        let backoff = Backoff { first: duration(FIRST_PAUSE.min(every)), longest: duration(LONGEST_PAUSE.min(every)) };
+        let pause = pause_after(failures, backoff, seed);
         let pause = pause.max(polled.retry_after.unwrap_or_default());
         return now + span(pause).max(Span::from_ms(100));
     }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use limo_client::{AskError, Backoff, ClientConnection, Failure, Master, Patience};
+use limo_client::{AskError, ClientConnection, Failure, Master, Patience, Retries};
 use limo_proto::{ClientToMaster, ConnectionError, Frame, MasterToClient, Reader, Writer};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ pub enum LinkEvent {
 
 pub struct Link {
     master: Master,
-    backoff: Backoff,
+    backoff: Retries,
     state: State,
 }
 
@@ -56,7 +56,7 @@ impl Link {
     /// Where the first call fails: a master that was never there is a mistake, not an absence.
     pub async fn open(master: Master, patience: Patience) -> Result<Self, AskError> {
         let connection = master.first_connect().await?;
-        Ok(Self { master, backoff: Backoff::new(patience), state: State::Fresh(connection) })
+        Ok(Self { master, backoff: Retries::new(patience), state: State::Fresh(connection) })
     }
 
     /// The next thing that happens. Safe to cancel.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use limo_model::Backoff;
 use limo_proto::{
     Alive, Beat, Connection, ConnectionError, Endpoint, Frame, Heartbeat, MasterToNode, NodeToMaster, Pulse, Reader,
     Received, Role, Sign, Trusted, Writer, connect,
@@ -20,8 +21,7 @@ use limo_node::Input;
 
 /// A master that was restarted is back in far less than a second, and one that is gone is not worth more than a packet
 /// every few seconds.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(5) };
 
 /// Readings are skipped while more frames than this wait: they would be old before they leave.
 const BACKLOG: usize = 1024;
@@ -66,7 +66,7 @@ pub async fn keep(
     alive: Alive,
     sleeper: Option<Sleeper>,
 ) {
-    let mut pause = FIRST_PAUSE;
+    let mut failures = 0_u32;
     // The last reason that was logged.
     let mut told = None;
     while !events.is_closed() {
@@ -75,7 +75,7 @@ pub async fn keep(
                 told = None;
                 let (registered, error) = serve(connection, &events, &alive, sleeper.as_ref()).await;
                 if registered {
-                    pause = FIRST_PAUSE;
+                    failures = 0;
                 }
                 match error {
                     Some(error) => warn!(%master, %error, "the connection to the master ended"),
@@ -99,15 +99,11 @@ pub async fn keep(
                 told = Some(error.to_string());
             }
         }
-        tokio::time::sleep(jittered(pause)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        failures = failures.saturating_add(1);
+        // The nodes of a cluster do not come back in step. Without randomness each waits for all of the pause.
+        let random = getrandom::u64();
+        tokio::time::sleep(random.map_or(PAUSES.pause(failures), |random| PAUSES.scattered(failures, random))).await;
     }
-}
-
-/// Between half of `pause` and all of it, so that the nodes of a cluster do not come back in step.
-fn jittered(pause: Duration) -> Duration {
-    let random = getrandom::u32().unwrap_or(u32::MAX);
-    pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 
 /// Passes frames until the connection ends; whether the node was registered on it, and why it ended.

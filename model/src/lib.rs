@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod allowance;
+mod backoff;
 mod became;
 mod budget;
 mod clock;
@@ -48,6 +49,7 @@ pub mod decimal;
 pub mod environment;
 
 pub use allowance::{Allowance, UsedUp, WhenUsed};
+pub use backoff::Backoff;
 pub use became::Became;
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use clock::{Mono, Now, Wall};

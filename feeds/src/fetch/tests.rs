@@ -11,13 +11,15 @@ fn pauses_grow_to_the_longest_and_are_scattered() {
     let (first, longest) = (Duration::from_secs(60), Duration::from_secs(3600));
     for (failures, expected) in [(1, 60), (2, 120), (6, 1920), (7, 3600), (33, 3600), (u32::MAX, 3600)] {
         let expected = Duration::from_secs(expected);
-        let pauses: Vec<Duration> = (0..200).map(|seed| backoff(failures, first, longest, seed)).collect();
+        let pauses: Vec<Duration> =
+            (0..200).map(|seed| pause_after(failures, Backoff { first, longest }, seed)).collect();
         assert!(pauses.iter().all(|pause| *pause >= expected / 2 && *pause <= expected), "{failures}");
         assert!(pauses.iter().any(|pause| *pause < expected * 6 / 10), "{failures}");
         assert!(pauses.iter().any(|pause| *pause > expected * 9 / 10), "{failures}");
     }
-    assert_eq!(backoff(3, first, longest, 7), backoff(3, first, longest, 7));
-    assert_eq!(backoff(1, Duration::ZERO, longest, 7), Duration::ZERO);
+    let third = || pause_after(3, Backoff { first, longest }, 7);
+    assert_eq!(third(), third());
+    assert_eq!(pause_after(1, Backoff { first: Duration::ZERO, longest }, 7), Duration::ZERO);
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use limo_model::Backoff;
 use thiserror::Error;
 use tokio::sync::mpsc::Sender;
 
 use super::limit::Word;
-use crate::fetch::{FetchError, Request, SKEW_LIMIT, backoff, now};
+use crate::fetch::{FetchError, Request, SKEW_LIMIT, now, pause_after};
 use crate::file::{self, FileError};
 
 /// A grid that is not answered for a minute is asked again at least this often: a limit must not come late because the
@@ -56,7 +57,8 @@ impl Teller {
 /// How long to wait after so many failures in a row, where `poll` is the pause without one.
 pub(super) fn pause(failures: u32, poll: Duration, error: Option<&FetchError>) -> Duration {
     let seed = u64::try_from(now().unix_ms()).unwrap_or_default();
-    let scattered = backoff(failures, poll.saturating_mul(2), LONGEST_PAUSE.max(poll), seed);
+    let backoff = Backoff { first: poll.saturating_mul(2), longest: LONGEST_PAUSE.max(poll) };
+    let scattered = pause_after(failures, backoff, seed);
     scattered.max(error.and_then(FetchError::retry_after).unwrap_or_default())
 }
 

@@ -1,16 +1,16 @@
 //! Commits to the journal: the batch that is open, the one that is under way, and why none can be made. Knows no core.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use limo_model::{NodeId, Power, Span, Time};
+use limo_model::{Backoff, NodeId, Power, Span, Time};
 
 use super::Effect;
 use super::batch::OpenBatch;
 use super::commit::After;
 
 /// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
-const FIRST_PAUSE: Span = Span::from_ms(100);
-const LONGEST_PAUSE: Span = Span::from_secs(30);
+const PAUSES: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(30) };
 
 /// How often the ballast is tried while it is missing.
 const BALLAST_EVERY: Span = Span::from_secs(2);
@@ -47,8 +47,8 @@ pub(super) struct Commits {
     pub(super) readings: BTreeMap<NodeId, Power>,
     pub(super) readings_due: Option<Time>,
     pub(super) trouble: Option<Trouble>,
-    /// No commit before this time, after one that failed.
-    pub(super) pause: Option<(Time, Span)>,
+    /// No commit before this time, after so many in a row that failed.
+    pub(super) pause: Option<(Time, u32)>,
 }
 
 impl Commits {
@@ -169,8 +169,9 @@ impl Commits {
     }
 
     pub(super) fn fail(&mut self, now: Time) -> Span {
-        let pause = self.pause.map_or(FIRST_PAUSE, |(_, last)| (last + last).min(LONGEST_PAUSE));
-        self.pause = Some((now + pause, pause));
+        let failures = self.pause.map_or(0, |(_, failures)| failures).saturating_add(1);
+        let pause = Span::from_ms(i64::try_from(PAUSES.pause(failures).as_millis()).unwrap_or(i64::MAX));
+        self.pause = Some((now + pause, failures));
         pause
     }
 }
