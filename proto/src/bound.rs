@@ -16,6 +16,7 @@ use thiserror::Error;
 
 /// A value above its bound.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum BoundError {
     #[error("a text of {size} bytes: the limit is {limit}")]
     Text { size: usize, limit: usize },
@@ -30,6 +31,7 @@ pub enum BoundError {
 pub struct Text<const N: usize>(String);
 
 impl<const N: usize> Text<N> {
+    /// Clips the text if it is too long.
     pub fn new(text: impl Into<String>) -> Self {
         Self(limo_model::clip(text.into(), N))
     }
@@ -39,6 +41,7 @@ impl<const N: usize> Text<N> {
         Self(limo_model::clip_lossy(bytes, N))
     }
 
+    /// The text, at most `N` bytes.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -116,6 +119,7 @@ impl<T, const N: usize> List<T, N> {
         Self(entries)
     }
 
+    /// The entries, at most `N`.
     pub fn into_vec(self) -> Vec<T> {
         self.0
     }

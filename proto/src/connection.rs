@@ -30,7 +30,9 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// faster than they are accepted the kernel drops some, and has them try again only after 1 s.
 const CALL_AGAIN: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 
+/// Why there is no connection, or no longer one.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ConnectionError {
     #[error("cannot connect to {address}: {source}")]
     Connect { address: String, source: io::Error },
@@ -58,7 +60,9 @@ pub enum ConnectionError {
 
 /// Both directions of a connection: receives `In`, sends `Out`.
 pub struct Connection<In, Out> {
+    /// What the peer sends.
     pub reader: Reader<In>,
+    /// What the peer receives.
     pub writer: Writer<Out>,
     /// The master's, at both ends.
     pub identity: Identity,
@@ -175,6 +179,7 @@ pub fn turn_away(socket: Socket, reason: String) {
 
 /// A caller whose role is known.
 pub struct Greeted {
+    /// What the caller says that it is.
     pub role: Role,
     reader: Reader<()>,
     writer: Writer<()>,
@@ -182,6 +187,7 @@ pub struct Greeted {
 }
 
 impl Greeted {
+    /// Receives and sends messages of these types, which follow from the role.
     pub fn into_connection<In, Out>(self) -> Connection<In, Out> {
         Connection::greeted(self.reader.retyped(), self.writer.retyped(), self.identity)
     }

@@ -7,7 +7,9 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// The limits on the number of a process's open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorLimit {
+    /// In force; a process may raise it to the hard limit.
     pub soft: u64,
+    /// Only root may raise it.
     pub hard: u64,
 }
 

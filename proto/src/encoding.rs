@@ -12,7 +12,9 @@ const LIMIT: usize = crate::frame::BODY_LIMIT;
 /// protocol changes: a journal outlives many versions of the protocol.
 pub const STORED_FORMAT: u8 = 1;
 
+/// Why a value cannot become bytes.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum EncodeError {
     #[error("the message cannot be encoded: {0}")]
     Encoding(#[from] bincode::error::EncodeError),
@@ -20,7 +22,9 @@ pub enum EncodeError {
     TooLarge { size: usize, limit: usize },
 }
 
+/// Why bytes are not a value.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum DecodeError {
     #[error("the message is malformed: {0}")]
     Malformed(bincode::error::DecodeError),

@@ -24,6 +24,7 @@ pub enum Endpoint {
 
 /// Why a text is not an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum EndpointError {
     #[error("`{0}` is not an endpoint: write unix:/PATH or an address such as 127.0.0.1:6817")]
     Syntax(String),

@@ -10,8 +10,11 @@ use crate::select::JobFilter;
 /// What each sum is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EnergyBy {
+    /// The jobs of one user.
     User,
+    /// The runs of one application, by all users.
     Application,
+    /// One job.
     Job,
     /// From readings; the filter and the costs are of jobs only.
     Node,
@@ -22,10 +25,13 @@ pub enum EnergyBy {
 /// Sums of the jobs that ended in `[since, until)`, or of what nodes drew then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnergyQuery {
+    /// What each sum is over.
     pub by: EnergyBy,
     /// Of jobs.
     pub filter: JobFilter,
+    /// The begin of the time; `None` for the begin of the records.
     pub since: Option<Time>,
+    /// The end of the time, which is not part of it; `None` for now.
     pub until: Option<Time>,
     /// The largest sums, at most so many; all days.
     pub limit: u32,
@@ -38,8 +44,11 @@ pub struct EnergySum {
     pub key: String,
     /// That ran; 0 for nodes.
     pub jobs: u64,
+    /// Above idle for jobs, all that was drawn for nodes.
     pub energy: Energy,
+    /// Shown by meters.
     pub measured: Energy,
+    /// Estimated from profiles and nameplates.
     pub estimated: Energy,
     /// Modelled by emulated hardware.
     pub emulated: Energy,
@@ -51,6 +60,7 @@ pub struct EnergySum {
     pub seen: Option<Span>,
 }
 
+/// The answer to an [`EnergyQuery`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EnergyReport {
     /// Days in their order, all else from the most energy on.

@@ -33,19 +33,26 @@ const DATA_HEAD: usize = 21;
 /// A message of type `M`, or stdio data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame<M> {
+    /// Something that is said to the peer.
     Message(M),
+    /// Bytes of a job's stdin, stdout or stderr.
     Data(Data),
 }
 
 /// A piece of a stream: limo-2018's StreamData. No bytes are the end of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
+    /// Which stream of which job.
     pub stream: StreamId,
+    /// Of the first byte, from 0 at the begin of the stream.
     pub offset: u64,
+    /// At most [`CHUNK`].
     pub bytes: Bytes,
 }
 
+/// Why bytes are not a frame.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FrameError {
     #[error("an empty frame")]
     Empty,
@@ -66,7 +73,9 @@ pub enum FrameError {
 /// A sign of life. It is no [`Frame`]: only the ends of a connection see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
+    /// A question, with the number that the answer repeats.
     Ping(u64),
+    /// The answer to the ping of that number.
     Pong(u64),
 }
 

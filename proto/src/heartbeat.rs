@@ -27,6 +27,7 @@ pub const PULSE_EVERY: Duration = Duration::from_secs(2);
 pub enum Beat {
     /// Send a ping with this number.
     Ping(u64),
+    /// Wait until [`Heartbeat::due`] again.
     Nothing,
     /// Give the connection up.
     Dead,
@@ -70,6 +71,7 @@ impl Heartbeat {
         if self.is_caller { own } else { own.max(self.heard + self.every * 3 / 2) }
     }
 
+    /// What to do now. A ping counts as sent.
     pub fn beat(&mut self, now: Instant) -> Beat {
         if now >= self.dead_at() {
             return Beat::Dead;
@@ -93,6 +95,7 @@ pub struct Alive {
 }
 
 impl Alive {
+    /// `every` is the time between two heartbeats; a connection without a sign of life for [`MISSED_BEATS`] of them is dead.
     pub fn new(every: Duration) -> Self {
         Self { pulse: Pulse::default(), every }
     }
@@ -130,6 +133,7 @@ impl Pulse {
         self.last.store(passed, Ordering::Relaxed);
     }
 
+    /// Returns true if the last step began more than 5 s ago.
     pub fn is_stuck(&self, now: Instant) -> bool {
         let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
         (now - self.begin).saturating_sub(last) > STUCK_AFTER

@@ -12,23 +12,30 @@ pub const VERSION: u8 = 2;
 
 const MAGIC: &[u8; 4] = b"LIMO";
 
+/// What a caller is, which decides about the messages of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
+    /// A node daemon.
     Node,
+    /// A program of a user or an operator.
     Client,
 }
 
 /// The caller's greeting: the versions that it speaks, from `oldest` to `newest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
+    /// What the caller is.
     pub role: Role,
+    /// The oldest version that it speaks.
     pub oldest: u8,
+    /// The newest version that it speaks, not below `oldest`.
     pub newest: u8,
 }
 
 /// What a master says of itself in its answer: whose jobs are meant by every number on the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity {
+    /// The journal that it keeps.
     pub journal: JournalId,
     /// Of the opening of the journal.
     pub epoch: Epoch,
@@ -36,6 +43,7 @@ pub struct Identity {
 
 /// Why a greeting was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum Reject {
     #[error("this is not Limo's protocol")]
     NotLimo,
@@ -54,6 +62,7 @@ pub enum Reject {
 }
 
 impl Hello {
+    /// The greeting of this program: it speaks [`VERSION`] alone.
     pub fn of(role: Role) -> Self {
         Self { role, oldest: VERSION, newest: VERSION }
     }

@@ -10,9 +10,11 @@ use crate::bound::clip;
 pub struct ChangesQuery {
     /// Made at this time or later.
     pub since: Option<Time>,
+    /// Made by this operator.
     pub by: Option<String>,
     /// Only those with a lower number: how a long list goes on.
     pub before: Option<u64>,
+    /// At most so many changes.
     pub limit: u32,
 }
 
@@ -21,6 +23,7 @@ pub struct ChangesQuery {
 pub struct ChangeReport {
     /// From 1, one more each.
     pub number: u64,
+    /// When it was made.
     pub at: Time,
     /// An operator, or what made it by itself.
     pub by: String,
@@ -35,11 +38,13 @@ pub struct ChangeReport {
 /// One thing that was changed, from what to what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemReport {
+    /// What was changed, in words.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub subject: String,
     /// Empty where nothing was there before.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub old: String,
+    /// Empty where nothing is there since.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub new: String,
     /// Whether it can be set back, if it was not changed since.

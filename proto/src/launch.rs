@@ -15,14 +15,19 @@ pub struct Launch {
     pub argv: Vec<Vec<u8>>,
     /// Commands for particular types of hardware, which replace `argv` there.
     pub variants: Vec<(String, Vec<Vec<u8>>)>,
+    /// The directory in which the command runs: a path on the node.
     pub cwd: Vec<u8>,
+    /// Names and values of its environment, to which the node adds those of `docs/environment.md`.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     /// Permission bits to take from new files, 0 to 0o777.
     pub umask: u32,
     /// The submitter, as the kernel of the master's host knows the connection's owner.
     pub uid: u32,
+    /// Where its streams go.
     pub io: Io,
+    /// Streams that go elsewhere.
     pub files: Files,
+    /// Where it was handed in.
     pub origin: Origin,
     /// The content of the file that the first word of `argv` names, where it travels with the job.
     pub carried: Option<Vec<u8>>,
@@ -78,19 +83,23 @@ impl Share {
 pub struct Origin {
     /// The name of the machine.
     pub host: String,
+    /// The directory on that machine.
     pub directory: Vec<u8>,
 }
 
 /// Of a terminal, in characters. Zero is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WindowSize {
+    /// Lines.
     pub rows: u16,
+    /// Characters in a line.
     pub columns: u16,
 }
 
 /// The tasks of an array, which run the same command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Array {
+    /// Their numbers, and how many run at a time.
     pub tasks: Tasks,
     /// What each task is told in its environment, in the order of the tasks; empty where that is only its number.
     pub entries: Vec<Vec<u8>>,
@@ -105,8 +114,11 @@ pub struct Task {
     pub number: u32,
     /// How many there are, and the lowest and the highest of their numbers.
     pub count: u32,
+    /// The lowest number of a task.
     pub lowest: u32,
+    /// The highest number of a task.
     pub highest: u32,
+    /// What it is told besides its number; see [`Array::entries`].
     pub entry: Option<Vec<u8>>,
 }
 
@@ -125,7 +137,9 @@ pub enum Io {
 /// [`limo_model::check_file_name`] takes them, relative to the job's directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Files {
+    /// A file to read.
     pub stdin: Option<Vec<u8>>,
+    /// A file to write.
     pub stdout: Option<Vec<u8>>,
     /// Where only `stdout` is given, stderr goes there too.
     pub stderr: Option<Vec<u8>>,
@@ -136,8 +150,11 @@ pub struct Files {
 /// The names of the files of a job's streams, for the streams that have one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNames {
+    /// As in [`Files::stdin`], with every `%` replaced.
     pub stdin: Option<Vec<u8>>,
+    /// As in [`Files::stdout`], with every `%` replaced.
     pub stdout: Option<Vec<u8>>,
+    /// As in [`Files::stderr`], with every `%` replaced.
     pub stderr: Option<Vec<u8>>,
 }
 

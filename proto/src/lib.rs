@@ -3,6 +3,8 @@
 //! One connection per peer. A frame is a 4-byte big-endian length and a body; the body's first byte says whether it is a
 //! greeting, a message or stdio data. A version is agreed in the first frame. Decides nothing and keeps no job.
 
+#![warn(missing_docs)]
+
 mod backup;
 mod bound;
 mod candidates;
@@ -19,6 +21,7 @@ mod launch;
 mod limits;
 mod message;
 mod orders;
+mod outside;
 mod owner;
 mod places;
 mod reader;
@@ -56,14 +59,15 @@ pub use message::{
     SendExec, SubmissionKey,
 };
 pub use orders::{DoExec, MasterToNode};
+pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterReport};
 pub use owner::user_name;
 pub use places::{SYSTEM_SOCKET, default_socket, default_state_dir, user_socket};
 pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{
-    ArrayReport, BudgetAccount, FOREIGN_LIMIT, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState,
-    JobReport, MeterReport, NodeDetail, NodeReport, Status, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
+    ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, NodeDetail, NodeReport, Status,
+    UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};

@@ -31,6 +31,7 @@ pub(crate) const SPECS_LIMIT: usize = 256;
 
 /// A part of a message that is too large.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TooLarge {
     #[error("the {place} takes {size} bytes: the limit is {limit}")]
     Bytes { place: &'static str, size: usize, limit: usize },

@@ -30,6 +30,7 @@ pub type SubmissionKey = [u8; 16];
 
 /// From a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum NodeToMaster {
     /// First message of a node: what it is. `Attempts` and `RegisterEnd` follow.
     NewSlave(Box<NewSlave>),
@@ -83,6 +84,7 @@ pub struct Sample {
     pub draw: Power,
     /// The lowest and the highest of the looks.
     pub low: Power,
+    /// See [`Sample::low`].
     pub high: Power,
     /// The newest look.
     pub last: Power,
@@ -99,7 +101,9 @@ impl Sample {
 
 /// From a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum ClientToMaster {
+    /// A job is submitted: limo-2018's SendExec. Answered by `Accepted` or `Refused`.
     SendExec(Box<SendExec>),
     /// The client that submitted the job is back, and has its output up to these offsets.
     Attach {
@@ -111,31 +115,25 @@ pub enum ClientToMaster {
         #[serde(deserialize_with = "list::<_, _, NODES_LIMIT>")]
         more: Vec<(u64, u64)>,
     },
-    Signal {
-        job: JobId,
-        signal: i32,
-    },
-    StreamAck {
-        stream: StreamId,
-        offset: u64,
-    },
+    /// A signal of Linux for the processes of the client's job.
+    Signal { job: JobId, signal: i32 },
+    /// Bytes of stdout or stderr below `offset` have been taken.
+    StreamAck { stream: StreamId, offset: u64 },
+    /// A question. Answered by `Answer` or `Refused`.
     Ask(Box<Query>),
+    /// Something is to be changed: limo-2018's ChangeConf. Answered by `Answer` or `Refused`.
     ChangeConf(Box<Change>),
     /// The terminal of the client has another size now.
-    Resize {
-        job: JobId,
-        size: WindowSize,
-    },
+    Resize { job: JobId, size: WindowSize },
     /// Another client of the job's user wants its streams; with `take` also from the client that has them. Answered by
     /// `TakenUp`, after which it attaches.
-    TakeUp {
-        job: JobId,
-        take: bool,
-    },
+    TakeUp { job: JobId, take: bool },
 }
 
+/// A submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendExec {
+    /// The same in every attempt to hand it in.
     pub key: SubmissionKey,
     /// `user` is filled in by the master.
     pub request: Request,
@@ -148,11 +146,10 @@ pub struct SendExec {
 
 /// To a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum MasterToClient {
     /// The job is on disk and has this number.
-    Accepted {
-        job: JobId,
-    },
+    Accepted { job: JobId },
     /// What was asked for is not done, and why; `hint` is something to type.
     Refused {
         #[serde(serialize_with = "clip::<_, REASON_LIMIT>")]
@@ -161,10 +158,8 @@ pub enum MasterToClient {
         hint: Option<String>,
     },
     /// Why the client's job is not running yet; sent again when that changes.
-    Waiting {
-        job: JobId,
-        wait: Wait,
-    },
+    Waiting { job: JobId, wait: Wait },
+    /// The client's job runs, on the first of several nodes at least.
     Running {
         job: JobId,
         /// Several in short, as far as there is room.
@@ -173,129 +168,106 @@ pub enum MasterToClient {
         unit: String,
     },
     /// The output may be read and stdin written from here on. Not said of a job that is over.
-    Attached {
-        job: JobId,
-        stdin_offset: u64,
-    },
+    Attached { job: JobId, stdin_offset: u64 },
     /// The job is over, and that is on disk.
-    Finished {
-        job: JobId,
-        report: Box<JobReport>,
-    },
-    StreamAck {
-        stream: StreamId,
-        offset: u64,
-    },
+    Finished { job: JobId, report: Box<JobReport> },
+    /// Bytes of stdin below `offset` have been taken.
+    StreamAck { stream: StreamId, offset: u64 },
+    /// The answer to `Ask` or `ChangeConf`, or its last piece.
     Answer(Box<Answer>),
     /// A piece of a list that is too long for one frame; the last piece is the [`Answer`].
     Piece(Box<Answer>),
     /// The client's job has used what it may, and goes on.
-    UsedUp {
-        job: JobId,
-        used_up: UsedUp,
-    },
+    UsedUp { job: JobId, used_up: UsedUp },
     /// What a client needs to attach to the job: how it was handed in, and where its streams are.
-    TakenUp {
-        job: JobId,
-        exec: Box<SendExec>,
-        streams: Positions,
-    },
+    TakenUp { job: JobId, exec: Box<SendExec>, streams: Positions },
     /// Another client has taken the job's streams.
-    TakenOver {
-        job: JobId,
-    },
+    TakenOver { job: JobId },
 }
 
 /// A question; each is answered by one [`Answer`] or `Refused`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Query {
     /// Waiting and running jobs that pass the filter, from number `from` on, and behind the last of them up to `ended` of the
     /// newest finished ones that do. Where there are too many for one answer, it is `JobsUpTo`.
-    Jobs {
-        filter: JobFilter,
-        from: JobId,
-        ended: u32,
-    },
+    Jobs { filter: JobFilter, from: JobId, ended: u32 },
+    /// One job, over or not.
     Job(JobId),
+    /// Why a job waits, and where it could run.
     Explain(JobId),
     /// Answered when every one of these jobs is over.
     Wait(Vec<JobId>),
+    /// All nodes that are known.
     Nodes,
+    /// The cluster now.
     Status,
+    /// All profiles.
     Profiles,
     /// What would happen to this job now, without submitting it.
     DryRun(Box<Request>),
     /// One node, with what it says of itself; an operator's question.
     Node(String),
     /// What a node drew, or the cluster, in the intervals that begin in `[from, until)`.
-    Readings {
-        node: Option<String>,
-        from: Time,
-        until: Time,
-    },
+    Readings { node: Option<String>, from: Time, until: Time },
     /// The numbers of jobs; with `live` those alone that are not over.
-    Select {
-        selection: Selection,
-        live: bool,
-    },
+    Select { selection: Selection, live: bool },
     /// Answered by at most as many as are asked for; by fewer where the rest is to be asked for again.
     History(Finished),
+    /// Sums of energy and cost.
     Energy(EnergyQuery),
     /// What operators changed.
     Changes(ChangesQuery),
     /// At most [`crate::BACKUP_PART`] bytes of a file of the backup that was made on this connection.
-    BackupPart {
-        file: u32,
-        offset: u64,
-    },
+    BackupPart { file: u32, offset: u64 },
     /// Reservations that are not over.
     Reservations,
     /// What is known of users.
     Users,
 }
 
+/// The answer to a [`Query`] or a [`Change`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Answer {
+    /// To [`Query::Jobs`], [`Query::Job`] and [`Query::Wait`].
     Jobs(Vec<JobReport>),
+    /// To [`Query::Explain`].
     Explanation(Box<Explanation>),
+    /// To [`Query::Nodes`].
     Nodes(Vec<NodeReport>),
+    /// To [`Query::Status`].
     Status(Box<Status>),
+    /// To [`Query::Profiles`].
     Profiles(Vec<(ProfileKey, Profile)>),
+    /// To [`Query::DryRun`].
     DryRun(Box<DryRun>),
     /// The change is on disk and in force.
     Done,
+    /// To [`Query::Node`].
     Node(Box<NodeDetail>),
     /// In the order of time; `emulated` where the watts are, or some of them.
-    Readings {
-        emulated: bool,
-        intervals: Vec<Drawn>,
-    },
+    Readings { emulated: bool, intervals: Vec<Drawn> },
     /// The jobs that were meant.
     Selected(Vec<JobId>),
     /// Finished jobs, and whether there are more behind the last of them.
-    History {
-        jobs: Vec<JobReport>,
-        more: bool,
-    },
+    History { jobs: Vec<JobReport>, more: bool },
+    /// To [`Query::Energy`].
     Energy(Box<EnergyReport>),
     /// Newest first, and whether there are more behind the last of them.
-    Changes {
-        changes: Vec<ChangeReport>,
-        more: bool,
-    },
+    Changes { changes: Vec<ChangeReport>, more: bool },
     /// What was set back, or would be.
     Undone(Box<UndoReport>),
     /// A backup is made, and waits to be asked for.
     Backup(BackupReport),
+    /// To [`Query::BackupPart`]: bytes from the offset on.
     BackupPart(Vec<u8>),
     /// By name.
     Reservations(Vec<(String, Reservation)>),
+    /// To [`Query::Users`].
     Users(Box<UsersReport>),
     /// Jobs below number `next`, from which on there are more to be asked for.
-    JobsUpTo {
-        jobs: Vec<JobReport>,
-        next: JobId,
-    },
+    JobsUpTo { jobs: Vec<JobReport>, next: JobId },
     /// The journal was compacted.
     Compacted(JournalSizes),
     /// The change is on disk and in force; these are warnings about it.
@@ -304,10 +276,15 @@ pub enum Answer {
 
 /// A change by a user (of own jobs) or an operator (everything else).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Change {
+    /// Ends these jobs.
     Cancel(Vec<JobId>),
+    /// The lower and the upper limit of the draw from now on.
     Limits(Curve<Band>),
+    /// Whether to aim for the top or the bottom of the band.
     Mode(ModeSetting),
+    /// The policy from the next round on.
     Policy(Preset),
     /// `None` forgets the prices. Either holds until [`Change::FollowFeeds`].
     Prices(Option<Curve<Price>>),
@@ -317,54 +294,44 @@ pub enum Change {
         nodes: Vec<String>,
         reason: String,
     },
+    /// Takes back what `Drain` did. All of these nodes, or none.
     Resume {
         #[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")]
         nodes: Vec<String>,
     },
     /// Set by hand or from a file; replaces what was imported before, keeps what was learned.
     SetProfiles(#[serde(deserialize_with = "list::<_, _, PROFILES_LIMIT>")] Vec<(ProfileKey, Profile)>),
+    /// Deletes a profile, learned or imported.
     ForgetProfile(ProfileKey),
     /// All periods from now on. `seen`, where it is given, is what they were when the change was made of them: where they
     /// have changed since, nothing is done.
-    Budgets {
-        budgets: Budgets,
-        seen: Option<Budgets>,
-    },
+    Budgets { budgets: Budgets, seen: Option<Budgets> },
     /// Prices as the feeds of the configuration tell them.
     FollowFeeds,
     /// Jobs that wait are not to run before they are released.
     Hold(Vec<JobId>),
+    /// Takes back what `Hold` did.
     Release(Vec<JobId>),
     /// Jobs that run are to end and to run again from their beginnings.
     Requeue(Vec<JobId>),
     /// Ends jobs or, with a signal, sends that to those that run; a signal that ends a command ends waiting jobs, too. All
     /// or none, of a range those that are not over. Answered by [`Answer::Selected`].
-    CancelSelected {
-        selection: Selection,
-        signal: Option<i32>,
-    },
+    CancelSelected { selection: Selection, signal: Option<i32> },
     /// Sets back what an operator changed. Answered by [`Answer::Undone`].
     Undo(Undo),
     /// Copies what the master has on disk. Changes nothing of the cluster. Answered by [`Answer::Backup`].
     Backup,
     /// Keeps nodes for some users for a time. The name must not be in use.
-    Reserve {
-        name: String,
-        reservation: Box<Reservation>,
-    },
+    Reserve { name: String, reservation: Box<Reservation> },
     /// Gives the nodes back.
-    Unreserve {
-        name: String,
-    },
+    Unreserve { name: String },
     /// Makes nodes known before they register. All of them, or none.
     AddNodes(#[serde(deserialize_with = "list::<_, _, SPECS_LIMIT>")] Vec<NodeSpec>),
     /// Forgets nodes that are away and have no jobs. All of them, or none.
     RemoveNodes(#[serde(deserialize_with = "texts::<_, NAME_LIMIT, NODES_LIMIT>")] Vec<String>),
     /// Another priority for jobs that wait. Who is no operator only lowers.
-    Priority {
-        jobs: Vec<JobId>,
-        priority: i32,
-    },
+    Priority { jobs: Vec<JobId>, priority: i32 },
+    /// Quotas, refusals and shares.
     Users(UsersChange),
     /// Unreachable nodes are dead: their jobs end and what is held for them is released. All of them, or none.
     NodesLost(Vec<String>),

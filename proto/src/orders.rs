@@ -9,13 +9,17 @@ use crate::stream::StreamId;
 
 /// To a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum MasterToNode {
+    /// The registration is accepted. Orders follow.
     Registered,
     /// The registration is refused; the connection ends.
     Refused {
         reason: Reason,
     },
+    /// A job to be prepared: limo-2018's DoExec. Answered by `JobAck` or `JobRefused`.
     DoExec(Box<DoExec>),
+    /// Permission to run an attempt that was acknowledged.
     Go {
         job: JobId,
         attempt: Attempt,
@@ -101,13 +105,19 @@ pub enum MasterToNode {
 pub struct DoExec {
     /// The master's: which journal the number of the job is of.
     pub journal: JournalId,
+    /// Its number in that journal.
     pub job: JobId,
+    /// Which start of the job it is.
     pub attempt: Attempt,
+    /// As its user called it.
     pub name: String,
+    /// By which profiles and emulated hardware know it.
     pub application: String,
     /// The size class of the request; emulated hardware looks up its numbers by it. May be empty.
     pub size: String,
+    /// Name of the user, for its environment. It runs as [`Launch::uid`].
     pub user: String,
+    /// The units, cores, memory and caps on all of its nodes.
     pub placement: Placement,
     /// Without the array.
     pub launch: Launch,

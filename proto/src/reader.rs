@@ -21,6 +21,7 @@ const BUFFER: usize = 8 * 1024;
 /// With less room than this the buffer is made anew, so that frames are not read in small pieces.
 const LEAST: usize = 1024;
 
+/// The receiving end of a connection: frames with messages of type `In`.
 pub struct Reader<In> {
     stream: ReadHalf,
     /// What has arrived and is not taken yet.
@@ -115,7 +116,9 @@ impl<In> Reader<In> {
 /// What arrives on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received<In> {
+    /// For the owner of the connection.
     Frame(Frame<In>),
+    /// For the connection itself.
     Sign(Sign),
 }
 

@@ -11,10 +11,12 @@ use crate::message::NodeToMaster;
 /// third of a frame.
 pub const ATTEMPTS_PIECE: usize = 256;
 
+/// What a node says of itself when it registers: limo-2018's NewSlave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewSlave {
     /// The master's, as the node knows it from the greeting.
     pub journal: JournalId,
+    /// Its name, units, memory and draws.
     pub spec: NodeSpec,
     /// Random, made once per state directory: tells this node from another that claims its name.
     pub instance: String,
@@ -25,7 +27,9 @@ pub struct NewSlave {
 /// A whole registration, which travels in several messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
+    /// What the node is.
     pub slave: NewSlave,
+    /// What it still has of the master's jobs.
     pub attempts: Vec<AttemptReport>,
 }
 
@@ -50,11 +54,15 @@ pub struct AttemptReport {
     /// Of the order by which the node got it. One of another journal than the master's is being ended, or was: the master
     /// takes no such attempt for its own, and the node forgets it once it was reported.
     pub journal: JournalId,
+    /// Its number in that journal.
     pub job: JobId,
+    /// Which start of the job it is.
     pub attempt: Attempt,
+    /// How far it has come.
     pub state: AttemptState,
     /// Bytes of stdin that the job has taken.
     pub stdin_offset: u64,
+    /// Where its streams are.
     pub kept: Kept,
 }
 
@@ -67,14 +75,19 @@ pub struct Kept {
     pub stdin_ended: bool,
     /// From here on stdout and stderr can be sent.
     pub stdout: u64,
+    /// See [`Kept::stdout`].
     pub stderr: u64,
 }
 
+/// How far an attempt has come on its node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum AttemptState {
     /// Acknowledged; waits for `Go`.
     Held,
+    /// Its command was started, and has not ended.
     Running,
+    /// It is over, and the master has not acknowledged that.
     Ended {
         #[serde(with = "crate::bound::outcome")]
         outcome: Outcome,

@@ -8,28 +8,44 @@ use limo_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{clip, clip_some};
+use crate::outside::{FeedReport, GridReport, MeterReport};
 use crate::state::{JobState, NodeSleep, NodeState};
 
+/// A job as listings show it. Journals keep it of finished jobs: a new field stands at the end and has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobReport {
+    /// Its number; of a task of an array, that of the task.
     pub job: JobId,
+    /// Where it is between submission and end.
     pub state: JobState,
+    /// Name of the user who submitted it.
     pub user: String,
+    /// As its user called it; the application unless given.
     pub name: String,
+    /// By which profiles know it.
     pub application: String,
     /// As it could be typed into a shell.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub command: String,
+    /// On each of its nodes.
     pub cores: Cores,
+    /// On each of its nodes.
     pub memory: Memory,
+    /// How long it may run, without the time in which it is suspended.
     pub time_limit: Option<Span>,
+    /// When it is to be over.
     pub deadline: Option<Time>,
+    /// When it is to have begun.
     pub start_by: Option<Time>,
+    /// Names of its nodes, in the order of its tasks; empty before its first start.
     pub nodes: Vec<String>,
     /// As `node/unit`.
     pub units: Vec<String>,
+    /// When the master accepted it.
     pub submitted: Time,
+    /// When its last attempt began.
     pub started: Option<Time>,
+    /// When it was over.
     pub ended: Option<Time>,
     /// Set once the job is over.
     pub end: Option<JobEnd>,
@@ -41,6 +57,7 @@ pub struct JobReport {
     pub energy: Option<Energy>,
     /// Of the time in which a price was known; `None` if none was.
     pub cost: Option<Money>,
+    /// What a start at its submission would have cost; `None` if no price was known then.
     pub start_now_cost: Option<Money>,
     /// Whether its watts are modelled by emulated hardware.
     pub emulated: bool,
@@ -53,6 +70,7 @@ pub struct JobReport {
     /// The files on its node that stdout and stderr go to, where they do.
     #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stdout: Option<String>,
+    /// See [`JobReport::stdout`].
     #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stderr: Option<String>,
     /// Who holds it back.
@@ -90,11 +108,13 @@ pub struct JobReport {
 /// How the tasks of an array are doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrayReport {
+    /// All of them, over or not.
     pub tasks: Tasks,
     /// Those that wait; where they are more than a thousand ranges, the first of them.
     pub waiting: Option<Tasks>,
     /// How many are on nodes.
     pub active: u32,
+    /// How those ended that are over.
     pub ended: TaskCounts,
 }
 
@@ -106,20 +126,29 @@ impl ArrayReport {
     }
 }
 
+/// A node as listings show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeReport {
+    /// Unique within the cluster.
     pub name: String,
+    /// Decides if it gets new jobs.
     pub state: NodeState,
     /// Why it is drained, and by whom.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub reason: Option<String>,
+    /// In the order in which the node has them.
     pub units: Vec<UnitReport>,
+    /// What jobs may have together.
     pub memory: Memory,
+    /// What the jobs on it asked for.
     pub memory_used: Memory,
+    /// Draw of the whole node without jobs.
     pub idle: Power,
+    /// Believed draw of the whole node, `held` included.
     pub draw: Power,
     /// Whether `draw` is a reading, or an estimate.
     pub measured: bool,
+    /// What its draw is known from.
     pub meter: Meter,
     /// Since the node is known.
     pub energy: Energy,
@@ -152,7 +181,9 @@ impl NodeReport {
 /// An unreachable node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreachableReport {
+    /// Name of the node.
     pub name: String,
+    /// Since when, if that is known.
     pub since: Option<Time>,
     /// Whether its jobs have ended because of that.
     pub lost: bool,
@@ -162,23 +193,31 @@ pub struct UnreachableReport {
     pub held: Power,
 }
 
+/// An execution unit as listings show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitReport {
+    /// Unique within its node.
     pub name: String,
+    /// Its type.
     pub hardware: String,
+    /// CPU or accelerator.
     pub kind: UnitKind,
+    /// All of them; 1 for an accelerator.
     pub cores: u32,
+    /// Those that jobs have.
     pub cores_used: u32,
     /// The cap that the master holds it at.
     pub cap: Option<Power>,
     /// The lowest and the highest cap that it obeys.
     pub caps: Option<(Power, Power)>,
+    /// The jobs on it.
     pub jobs: Vec<JobId>,
 }
 
 /// One node, as the master knows it and as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeDetail {
+    /// As the master knows it.
     pub report: NodeReport,
     /// What it has: lines for people. Or why it does not say.
     pub probe: Result<String, String>,
@@ -187,10 +226,15 @@ pub struct NodeDetail {
 /// The cluster now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
+    /// When this was true, in the time of the cluster.
     pub now: Time,
+    /// The policy in force.
     pub policy: Preset,
+    /// The mode in force.
     pub mode: Mode,
+    /// What an operator set.
     pub mode_setting: ModeSetting,
+    /// The limits in force.
     pub band: Band,
     /// The periods that are not over.
     pub budgets: Budgets,
@@ -200,17 +244,23 @@ pub struct Status {
     pub next_band: Option<(Time, Band)>,
     /// When the operator's limits ended, if they have.
     pub limits_ended: Option<Time>,
+    /// The price in force, if one is known.
     pub price: Option<Price>,
     /// The next change of the price; at the end of the prices to `None`.
     pub next_price: Option<(Time, Option<Price>)>,
     /// When the prices ended, if they have.
     pub prices_ended: Option<Time>,
+    /// Believed draw of the cluster, `held` included.
     pub draw: Power,
     /// Part of `draw` that is idle draw of registered nodes.
     pub idle: Power,
+    /// Jobs that wait, tasks of arrays counted singly.
     pub waiting: u64,
+    /// Jobs that nodes have: starting, running, suspended or stopping.
     pub running: u64,
+    /// Nodes that are connected, drained ones too.
     pub nodes_up: u32,
+    /// All nodes that are known.
     pub nodes: u32,
     /// Whether any of the watts are modelled by emulated hardware.
     pub emulated: bool,
@@ -220,6 +270,7 @@ pub struct Status {
     pub cost: Option<Money>,
     /// Of finished jobs: what they cost, and what starting each at once would have cost, as far as that is known.
     pub jobs_cost: Option<Money>,
+    /// See [`Status::jobs_cost`].
     pub jobs_start_now_cost: Option<Money>,
     /// Share of the time since the limits were first set that the believed draw was inside the band, in thousandths.
     pub in_band_permille: Option<u32>,
@@ -258,105 +309,18 @@ pub const FOREIGN_LIMIT: usize = 100;
 /// Jobs that a node had from another master or an earlier state of this one. The node has ended them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignReport {
+    /// Name of the node.
     pub node: String,
     /// When it reported them last.
     pub at: Time,
+    /// How many it reported then.
     pub jobs: u32,
-}
-
-/// What became of a feed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FeedReport {
-    /// As the configuration names it.
-    pub name: String,
-    pub of: FeedKind,
-    /// The currency, or `g`.
-    pub currency: String,
-    /// When it last told something.
-    pub last_success: Option<Time>,
-    /// What went wrong last, and when; `None` where the last look was good.
-    pub last_error: Option<(Time, String)>,
-    /// Until when it is known what holds; `None` where that is not known now. [`Time::MAX`] is until further notice.
-    pub known_until: Option<Time>,
-}
-
-/// What a feed tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FeedKind {
-    Price,
-    Carbon,
-}
-
-impl FeedKind {
-    /// The word of the JSON output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Price => "price",
-            Self::Carbon => "carbon",
-        }
-    }
-}
-
-/// A source of limits of the grid.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GridReport {
-    pub name: String,
-    pub state: GridState,
-    /// When the master heard of it last, since its start.
-    pub heard: Option<Time>,
-    /// Why the last attempt failed, where it did.
-    #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
-    pub fault: Option<String>,
-    /// What it asks for now.
-    pub limit: Option<GridLimit>,
-}
-
-/// Whether a source is heard of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum GridState {
-    Ok,
-    /// It is not, and nothing holds in its place.
-    Stale,
-    /// It is not, and its failsafe limit holds.
-    Failsafe,
-}
-
-impl GridState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Stale => "stale",
-            Self::Failsafe => "failsafe",
-        }
-    }
-}
-
-/// A limit that a source asks for now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GridLimit {
-    pub band: Band,
-    /// `None` is until the source says something else.
-    pub until: Option<Time>,
-    pub emergency: bool,
-}
-
-/// A meter at the master.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MeterReport {
-    /// As it is written in the configuration.
-    pub source: String,
-    /// The nodes that it measures; `None` is all of them.
-    pub serves: Option<Vec<String>>,
-    /// What it shows, where that still counts.
-    pub draw: Option<Power>,
-    /// Why it shows nothing.
-    #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
-    pub failing: Option<String>,
 }
 
 /// What became of the budget whose period runs, until [`Status::now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetAccount {
+    /// The period and its energy.
     pub budget: Budget,
     /// What of it has become available.
     pub released: Energy,

@@ -26,6 +26,7 @@ const STICKY: u32 = 0o1000;
 
 /// Why a place cannot be used.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum UnsafePlace {
     #[error(
         "{} belongs to {owner}, who could change what is stored there: it must belong to {expected}",

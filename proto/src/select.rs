@@ -14,6 +14,7 @@ pub const NUMBERS_LIMIT: usize = 10_000;
 /// One job, or several by one word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selector {
+    /// One job, or one array with all of its tasks.
     Job(JobId),
     /// Both ends are part of it.
     Range(JobId, JobId),
@@ -44,8 +45,10 @@ impl From<Vec<Selector>> for Selection {
 /// Which jobs a listing shows. An empty list lets every job pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JobFilter {
+    /// Names of users.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub users: Vec<String>,
+    /// States, of jobs that are over too.
     #[serde(deserialize_with = "list::<_, _, FILTER_LIMIT>")]
     pub states: Vec<JobState>,
     /// Names of jobs, not of their applications.
@@ -57,10 +60,12 @@ pub struct JobFilter {
 }
 
 impl JobFilter {
+    /// Returns true if every job passes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
+    /// Returns true if the job fits all lists that are not empty.
     pub fn passes(&self, job: &JobReport) -> bool {
         let among = |list: &[String], value: &String| list.is_empty() || list.contains(value);
         among(&self.users, &job.user)
@@ -73,10 +78,14 @@ impl JobFilter {
 /// Finished jobs, newest first: those that ended in `[since, until)` and pass the filter, at most `limit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
+    /// Which jobs.
     pub filter: JobFilter,
+    /// `None` for the begin of the records.
     pub since: Option<Time>,
+    /// `None` for now.
     pub until: Option<Time>,
     /// Only those that stand behind this one in the list: when it ended, and its number. How a long list goes on.
     pub after: Option<(Time, JobId)>,
+    /// The master may answer with fewer and say that there are more.
     pub limit: u32,
 }

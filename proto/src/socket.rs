@@ -17,7 +17,9 @@ use crate::owner::{self, OVERFLOW_UID};
 /// A connected stream.
 #[derive(Debug)]
 pub enum Socket {
+    /// Within a machine; the kernel names the user at the other end.
     Unix(UnixStream),
+    /// Over loopback.
     Tcp(TcpStream),
 }
 
@@ -40,16 +42,17 @@ pub enum WriteHalf {
 pub struct Principal {
     /// Never the overflow user.
     pub uid: u32,
+    /// By which kind of socket.
     pub via: Via,
 }
 
 /// How a peer is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Via {
-    /// `pid` is 0 if the kernel does not tell.
-    Unix {
-        pid: i32,
-    },
+    /// A Unix socket. `pid` is 0 if the kernel does not tell.
+    Unix { pid: i32 },
+    /// TCP within this machine.
     Loopback,
 }
 

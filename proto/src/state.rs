@@ -3,11 +3,14 @@
 use limo_model::{JobEnd, Outcome};
 use serde::{Deserialize, Serialize};
 
+/// Where a job is between submission and end, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
+    /// Not assigned to a node.
     Waiting,
     /// Assigned; the node has not said yet that it runs.
     Starting,
+    /// Its command runs, on one of its nodes at least.
     Running,
     /// Its processes stand still.
     Suspended,
@@ -17,7 +20,9 @@ pub enum JobState {
     Completed,
     /// Another exit code, a signal, or a command that could not be started.
     Failed,
+    /// Ended by somebody, or because of what became of another job.
     Cancelled,
+    /// Ended at its time limit.
     TimedOut,
     /// Its node lost it.
     Lost,
@@ -49,6 +54,7 @@ impl JobState {
         }
     }
 
+    /// Returns true if it never changes again.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Waiting | Self::Starting | Self::Running | Self::Suspended | Self::Stopping)
     }
@@ -70,8 +76,10 @@ impl JobState {
     }
 }
 
+/// The state of a node, which decides if it gets new jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeState {
+    /// It is connected, and gets jobs.
     Up,
     /// It is not connected; its jobs are believed to go on.
     Unreachable,
@@ -88,8 +96,11 @@ pub enum NodeState {
 /// How far a node is with sleeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeSleep {
+    /// Told to sleep, and still awake.
     FallingAsleep,
+    /// Its machine is off or suspended.
     Asleep,
+    /// Woken, and not registered yet.
     Waking,
 }
 
@@ -103,6 +114,7 @@ impl NodeSleep {
         }
     }
 
+    /// The words of listings.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::FallingAsleep => "falling asleep",
@@ -112,6 +124,7 @@ impl NodeSleep {
 }
 
 impl NodeState {
+    /// The word of the JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Up => "up",

@@ -18,17 +18,23 @@ pub const WINDOW: u64 = 256 * 1024;
 /// Most bytes in one data frame: the capacity of a Linux pipe, so that one read fills one frame.
 pub const CHUNK: usize = 64 * 1024;
 
+/// One of the three streams of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Channel {
+    /// From the client to the job.
     Stdin,
+    /// From the job to the client.
     Stdout,
+    /// From the job to the client.
     Stderr,
 }
 
 /// One direction of one job's stdio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StreamId {
+    /// The job whose stream it is.
     pub job: JobId,
+    /// Which of its streams.
     pub channel: Channel,
     /// Of a job over several nodes: which of them writes it, from 0. Between a node and the master it is 0, and so it is for
     /// stdin, which all get.
@@ -51,7 +57,9 @@ pub struct Positions {
     pub outputs: Vec<(u64, u64)>,
 }
 
+/// What a peer may not do with a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum StreamError {
     #[error("data at offset {offset} leaves a gap after {expected}")]
     Gap { offset: u64, expected: u64 },
@@ -77,6 +85,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// A stream of which nothing was sent.
     pub fn new() -> Self {
         Self::default()
     }
@@ -105,6 +114,7 @@ impl Outbox {
         self.closed = true;
     }
 
+    /// Returns true once no byte follows what was pushed.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
@@ -192,6 +202,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
+    /// A stream of which nothing has come.
     pub fn new() -> Self {
         Self::default()
     }
@@ -257,6 +268,7 @@ impl Inbox {
         self.received
     }
 
+    /// Returns true once the end has come.
     pub fn has_ended(&self) -> bool {
         self.ended
     }

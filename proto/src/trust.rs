@@ -16,6 +16,7 @@ pub struct Trusted {
 
 /// Why a user cannot be the service user.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ServiceUserError {
     #[error("the master user `{0}` is not known on this machine: write a user's name or number")]
     Unknown(String),

@@ -13,6 +13,7 @@ use crate::frame::{BEAT, Frame, GREETING, HEAD, Sign};
 use crate::replace::Replace;
 use crate::socket::WriteHalf;
 
+/// The sending end of a connection: frames with messages of type `Out`.
 pub struct Writer<Out> {
     stream: Arc<Stream>,
     /// What was fed and is not written out.
