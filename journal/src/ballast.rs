@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::directory::{free_bytes, space, sync_dir};
+use crate::directory::{free_bytes, space};
 use crate::error::{BallastError, NoRoom};
 
 /// Size of the ballast in bytes. The end of a job takes about 2 KiB of journal, and a page of SQLite is written again
@@ -71,7 +71,7 @@ impl Ballast {
             let _ = fs::remove_file(&path);
             return Err(failed(error));
         }
-        sync_dir(&self.dir).map_err(failed)?;
+        limo_files::sync_directory(&self.dir).map_err(failed)?;
         self.present.store(true, Ordering::Release);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -68,13 +68,7 @@ pub(crate) fn prepare_file(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         Err(error) => return Err(error),
     }
-    path.parent().map_or(Ok(()), sync_dir)
-}
-
-/// Makes the names in `dir` durable.
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    let dir: PathBuf = if dir.as_os_str().is_empty() { ".".into() } else { dir.to_owned() };
-    fs::File::open(dir)?.sync_all()
+    limo_files::sync_name(path)
 }
 
 /// Bytes that this process may still write to the file system of `dir`.

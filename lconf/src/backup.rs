@@ -36,7 +36,7 @@ pub async fn run(Backup { file }: Backup, master: &Master) -> Result<u8, Failure
         Err(error) => Err(WriteError::Io(error)),
     };
     let finished = made.and_then(|report| Ok(fs::rename(&unfinished, &file).map(|()| report)?));
-    let finished = finished.and_then(|report| Ok(sync_dir(&file).map(|()| report)?));
+    let finished = finished.and_then(|report| Ok(limo_files::sync_name(&file).map(|()| report)?));
     match finished {
         Ok(report) => {
             let bytes = Memory::from_bytes(report.files.iter().map(|file| file.bytes).sum());
@@ -81,11 +81,6 @@ fn unfinished(file: &Path) -> PathBuf {
 /// A new file for its owner alone: launches hold environments, and those hold secrets.
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
-fn sync_dir(file: &Path) -> io::Result<()> {
-    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(dir)?.sync_all()
 }
 
 async fn fetch(mut out: BufWriter<File>, master: &Master) -> Result<BackupReport, WriteError> {

@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use limo_files::Outlasts;
 use limo_proto::{
     ClientToMaster, Connection, Endpoint, Frame, Greeted, Identity, MasterToClient, MasterToNode, NodeToMaster,
     Principal, Role, Socket, accept, make_directory, turn_away, user_name,
@@ -71,12 +72,8 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
         None => endpoint.clone(),
     };
     let path = state_dir.join("address");
-    let write = || -> io::Result<()> {
-        let unfinished = state_dir.join("address.tmp");
-        fs::File::create(&unfinished)?.write_all(format!("{bound}\n").as_bytes())?;
-        fs::rename(&unfinished, &path)
-    };
-    match write() {
+    let text = format!("{bound}\n");
+    match limo_files::replace(&path, 0o666, Outlasts::Process, |file| file.write_all(text.as_bytes())) {
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {
             tracing::warn!(path = %path.display(), "the disk is full: the address is only in this log");
         }

@@ -1,13 +1,14 @@
 //! `lsim sweep`: all configurations of a file, over all cores or on a cluster, and what they have in common at the end.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
+use limo_files::Outlasts;
 
 use crate::record::WriteError;
 use crate::sweep::cluster::Cluster;
@@ -210,12 +211,9 @@ impl Sweep<'_> {
 
 /// A file of the folder, whole or not at all.
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), WriteError> {
-    let (path, partial) = (folder.join(name), folder.join(format!("{name}.partial")));
-    let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&partial);
-        WriteError::new(&path, source)
-    })
+    let path = folder.join(name);
+    let written = limo_files::replace(&path, 0o666, Outlasts::Process, |file| file.write_all(text.as_bytes()));
+    written.map_err(|source| WriteError::new(&path, source))
 }
 
 /// Says what failed, and where the results are.

@@ -8,11 +8,11 @@
 //!   the unit is capped again; a value that a cap left behind never does.
 //! - Nothing here reads a clock or waits, except for the hardware.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use limo_files::Outlasts;
 use limo_model::Power;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -291,22 +291,14 @@ fn read(path: &Path) -> Result<Vec<(SavedUnit, CapChoice)>, KeeperError> {
 
 /// Whole and on disk, or as it was.
 fn write(path: &Path, saved: &Saved) -> io::Result<()> {
-    let unfinished = path.with_added_extension("tmp");
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&unfinished)?;
-    file.write_all(&serde_json::to_vec_pretty(saved)?)?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    sync_directory(path)
+    let text = serde_json::to_vec_pretty(saved)?;
+    limo_files::replace(path, 0o600, Outlasts::Crash, |file| file.write_all(&text))
 }
 
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Ok(()) => sync_directory(path),
+        Ok(()) => limo_files::sync_name(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }

@@ -18,6 +18,7 @@ use limo_proto::{
     ClientToMaster, Connection, Endpoint, Frame, JobFilter, MasterToClient, Query, Role, Selection, Selector, Socket,
     Trusted, connect,
 };
+use limo_tests::Dice;
 use nix::libc;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncWriteExt;
@@ -194,17 +195,14 @@ impl User {
     }
 
     async fn garbage(&self) {
-        let mut state = 1_u64;
+        let mut dice = Dice::new(1);
         while !self.is_over() {
             let Ok(mut socket) = Socket::connect(&self.master).await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
             let mut bytes = b"\0\0\0\x08\0LIMO\x01\x02\x02".to_vec();
-            bytes.extend((0..4096).map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                state.to_be_bytes()[0]
-            }));
+            bytes.extend((0..4096).map(|_| dice.next_u64().to_be_bytes()[0]));
             // The master may hang up before it has read all of it.
             let _ = send(&mut socket, &bytes).await;
         }

@@ -97,6 +97,16 @@ fn tests_wait_for_events() {
 }
 
 #[test]
+fn files_are_replaced_in_one_way() {
+    check_sources("files are replaced by `limo_files`", sources::own_renames);
+}
+
+#[test]
+fn random_numbers_come_from_one_crate() {
+    check_sources("pseudo-random numbers come from `rand_xoshiro`", sources::own_generators);
+}
+
+#[test]
 fn nothing_outside_tests_panics_without_a_proof() {
     check_sources("`unwrap` and `expect` have a comment that proves them", sources::unproven);
 }

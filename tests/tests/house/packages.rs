@@ -7,25 +7,26 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, and those that each may use outside its tests. Neither clients nor nodes reach
 /// `sched`.
-const HOUSE: [(&str, &[&str]); 22] = [
+const HOUSE: [(&str, &[&str]); 23] = [
     ("model", &[]),
+    ("files", &[]),
     ("sched", &["model"]),
     ("proto", &["model"]),
     ("profiles", &["model"]),
-    ("journal", &["model", "sched"]),
-    ("power", &["model"]),
+    ("journal", &["model", "files", "sched"]),
+    ("power", &["model", "files"]),
     ("feeds", &["model"]),
-    ("trace", &["model"]),
+    ("trace", &["model", "files"]),
     ("client", &["model", "proto"]),
-    ("lmaster", &["model", "sched", "proto", "profiles", "journal", "feeds", "power"]),
+    ("lmaster", &["model", "files", "sched", "proto", "profiles", "journal", "feeds", "power"]),
     ("shepherd", &[]),
     ("lshepherd", &["shepherd"]),
     ("node", &["model", "proto", "power", "shepherd"]),
     ("lslave", &["model", "node", "proto", "power", "shepherd"]),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
-    ("lconf", &["model", "proto", "profiles", "client"]),
-    ("lsim", &["model", "sched", "trace", "journal", "profiles"]),
+    ("lconf", &["model", "files", "proto", "profiles", "client"]),
+    ("lsim", &["model", "files", "sched", "trace", "journal", "profiles"]),
     // Not installed: the laboratory, the only user of a program, and the workshop.
     ("lab", &["model", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),

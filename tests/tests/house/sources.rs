@@ -20,6 +20,19 @@ const SLEEPERS: [(&str, &str); 11] = [
     ("tests/tests/e2e/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
 ];
 
+/// Sources that rename files by themselves, and why. All others replace them with `limo_files::replace`.
+const RENAMERS: [(&str, &str); 6] = [
+    ("files/src/lib.rs", "replaces files"),
+    ("lmaster/src/listen.rs", "puts a socket in its place"),
+    ("lslave/src/spool.rs", "keeps its records in small files"),
+    ("lconf/src/backup.rs", "takes the name before it asks for the content"),
+    ("lsim/src/output/folder.rs", "puts a folder in its place"),
+    ("xtask/src/response/plant.rs", "plays a device"),
+];
+
+/// Constants of generators of pseudo-random numbers. Generators come from `rand_xoshiro`.
+const GENERATORS: [&str; 3] = ["0xbf58_476d_1ce4_e5b9", "6_364_136_223_846_793_005", "0x2545_f491_4f6c_dd1d"];
+
 /// Names that say nothing.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "common", "helper", "helpers", "manager", "managers", "misc", "shared"];
@@ -102,6 +115,21 @@ pub fn sleeping_tests(source: &Source) -> Vec<String> {
     let waits = |code: &str| code.contains("sleep(") || code.contains("sleep_until(");
     let sleeps = |line: &Line| waits(&line.code.replace("sleep()", ""));
     source.find("sleeps", |line, is_test| is_test && sleeps(line))
+}
+
+pub fn own_renames(source: &Source) -> Vec<String> {
+    if RENAMERS.iter().any(|(path, _)| *path == source.path) {
+        return Vec::new();
+    }
+    source.find("renames a file", |line, is_test| !is_test && line.code.contains("fs::rename("))
+}
+
+pub fn own_generators(source: &Source) -> Vec<String> {
+    // Its digest is compared with that of earlier programs.
+    if source.path == "sched/benches/round.rs" {
+        return Vec::new();
+    }
+    source.find("has a generator of its own", |line, _| GENERATORS.iter().any(|number| line.code.contains(number)))
 }
 
 /// Outside tests, each `unwrap()` and `expect()` needs a comment: in its statement, or on the line before that.
@@ -262,6 +290,17 @@ mod tests {
         check(sleeping_tests, "a/tests/b.rs", body, 1);
         check(sleeping_tests, "a/src/b.rs", &format!("fn c() {{}}\n#[cfg(test)]\nmod tests {{\n{body}}}\n{body}"), 1);
         check(sleeping_tests, "tests/src/until.rs", body, 0);
+    }
+
+    #[test]
+    fn what_is_written_once() {
+        let rename = "fn a() {\n    fs::rename(b, c);\n}\n";
+        check(own_renames, "lslave/src/a.rs", rename, 1);
+        check(own_renames, "files/src/lib.rs", rename, 0);
+        check(own_renames, "lslave/tests/a.rs", rename, 0);
+        let generator = "x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);\n// 0xbf58_476d_1ce4_e5b9\n";
+        check(own_generators, "lslave/tests/a.rs", generator, 1);
+        check(own_generators, "sched/benches/round.rs", generator, 0);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Writes a workload in the Standard Workload Format, so that reading it gives the same jobs.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use limo_files::Outlasts;
 use limo_model::Span;
 
 use super::error::WriteError;
@@ -17,26 +18,13 @@ use crate::workload::{Job, Workload};
 /// # Errors
 /// [`WriteError`] where the file cannot be written; the name then holds what it held before.
 pub fn write(path: &Path, workload: &Workload) -> Result<(), WriteError> {
-    let part = part(path);
-    let written = write_part(&part, workload, path.extension().is_some_and(|extension| extension == "gz"))
-        .and_then(|()| fs::rename(&part, path));
-    written.map_err(|source| {
-        // The error that is reported is the first one; a part that cannot be removed is visible by its name.
-        let _ = fs::remove_file(&part);
-        WriteError { file: path.display().to_string(), source }
-    })
+    let gzip = path.extension().is_some_and(|extension| extension == "gz");
+    let written = limo_files::replace(path, 0o666, Outlasts::Crash, |file| write_file(file, workload, gzip));
+    written.map_err(|source| WriteError { file: path.display().to_string(), source })
 }
 
-/// The name under which the file grows, beside its own.
-fn part(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
-}
-
-fn write_part(part: &Path, workload: &Workload, gzip: bool) -> io::Result<()> {
-    let file = File::create(part)?;
-    let file = if gzip {
+fn write_file(file: &mut File, workload: &Workload, gzip: bool) -> io::Result<()> {
+    let mut file = if gzip {
         let mut packed = GzEncoder::new(BufWriter::new(file), Compression::default());
         write_to(&mut packed, workload)?;
         packed.finish()?
@@ -45,7 +33,7 @@ fn write_part(part: &Path, workload: &Workload, gzip: bool) -> io::Result<()> {
         write_to(&mut plain, workload)?;
         plain
     };
-    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    file.flush()
 }
 
 /// Writes the text of the format.
@@ -96,6 +84,8 @@ fn append(line: &mut String, job: &Job) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::swf::{Options, load};
     use limo_model::Time;

@@ -1,0 +1,122 @@
+//! Files that are replaced whole or not at all, and names that outlast a crash. Does not know what the files hold.
+
+#![warn(missing_docs)]
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// What a file that was replaced must outlast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlasts {
+    /// The end of the process, whatever ends it. Costs no write to the disk.
+    Process,
+    /// A crash of the machine: the content and the name are on the disk.
+    Crash,
+}
+
+/// Replaces the file at `path`, or makes it, with what `write` writes. `mode` is that of the file, less the umask. Somebody who
+/// opens `path` meanwhile finds the old file or the new one.
+///
+/// The new file grows as `PATH.tmp`, which is removed after a failure. What a killed process left of it is replaced next time.
+/// Two processes must not replace one file at a time.
+///
+/// # Errors
+/// If the file cannot be made, written or renamed, and errors of `write`: `path` is then as it was. An error also if the disk
+/// does not confirm the new name, when `path` is the new file already.
+pub fn replace(
+    path: &Path,
+    mode: u32,
+    outlasts: Outlasts,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let unfinished = path.with_added_extension("tmp");
+    // What somebody left may have another mode.
+    let _ = fs::remove_file(&unfinished);
+    let file = OpenOptions::new().create_new(true).write(true).mode(mode).open(&unfinished);
+    let written = file.and_then(|mut file| {
+        write(&mut file)?;
+        if outlasts == Outlasts::Crash { file.sync_all() } else { Ok(()) }
+    });
+    written.and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
+        // The error that is reported is the first one.
+        let _ = fs::remove_file(&unfinished);
+    })?;
+    if outlasts == Outlasts::Crash { sync_name(path) } else { Ok(()) }
+}
+
+/// Makes the names in a directory outlast a crash of the machine. An empty path is the current directory.
+///
+/// # Errors
+/// If the directory cannot be opened, or the disk does not confirm.
+pub fn sync_directory(dir: &Path) -> io::Result<()> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    File::open(dir)?.sync_all()
+}
+
+/// The same for the directory that `path` is in.
+///
+/// # Errors
+/// As [`sync_directory`].
+pub fn sync_name(path: &Path) -> io::Result<()> {
+    sync_directory(path.parent().unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<PathBuf> {
+        let mut names: Vec<PathBuf> =
+            fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("it").path()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_when_it_is_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.b");
+        fs::write(&path, "old").expect("written");
+        fs::write(dir.path().join("a.b.tmp"), "left by somebody who was killed").expect("written");
+        let write = |file: &mut File| {
+            file.write_all(b"ne")?;
+            assert_eq!(fs::read(&path)?, b"old");
+            file.write_all(b"w")
+        };
+        replace(&path, 0o600, Outlasts::Crash, write).expect("replaced");
+        assert_eq!(fs::read(&path).expect("there"), b"new");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(names(dir.path()), [path]);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_file_as_it_was() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a");
+        fs::write(&path, "old").expect("written");
+        let write = |file: &mut File| {
+            file.write_all(b"half")?;
+            Err(io::Error::other("no more"))
+        };
+        let error = replace(&path, 0o666, Outlasts::Process, write).expect_err("it fails");
+        assert_eq!(error.to_string(), "no more");
+        assert_eq!(fs::read(&path).expect("there"), b"old");
+        assert_eq!(names(dir.path()), std::slice::from_ref(&path));
+        // A directory cannot be replaced by a file.
+        let error = replace(dir.path(), 0o666, Outlasts::Process, |_| Ok(())).expect_err("it fails");
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+        assert!(!dir.path().with_added_extension("tmp").exists());
+    }
+
+    #[test]
+    fn a_name_without_a_directory_is_in_the_current_one() {
+        sync_name(Path::new("a")).expect("the current directory");
+        assert_eq!(sync_name(Path::new("missing/a")).expect_err("missing").kind(), io::ErrorKind::NotFound);
+    }
+}
