@@ -45,6 +45,7 @@ pub struct FeedTables {
 
 /// Why a table is no feed. Every text says which table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum ConfigError {
     #[error("{place}: {source}")]
     In { place: String, source: Box<ConfigError> },
@@ -66,6 +67,7 @@ pub enum Fallback<V> {
     RunNow,
     /// What held 24 hours before, or as many days before as are needed.
     LastDay,
+    /// This value, for ever.
     Fixed(V),
 }
 
@@ -76,10 +78,13 @@ pub struct Feed<V> {
     pub name: String,
     /// Whether it tells prices of the next day once a day.
     pub day_ahead: bool,
+    /// What is asked, and how its answers are read.
     pub source: Arc<dyn Source<V>>,
+    /// Between two looks without a failure; positive.
     pub every: Span,
     /// What was received longer ago counts no more.
     pub stale_after: Span,
+    /// What holds where nothing is known.
     pub fallback: Fallback<V>,
     /// Certificates in PEM that are trusted beside those of the machine.
     pub authorities: Option<Vec<u8>>,
@@ -90,6 +95,7 @@ pub struct Feed<V> {
 pub struct Feeds {
     /// The first one that knows a price counts.
     pub prices: Vec<Feed<Price>>,
+    /// How clean energy is.
     pub carbon: Option<Feed<Intensity>>,
     /// What a tonne of carbon dioxide counts, in thousandths of the currency; 0 without a feed.
     pub weight_milli_per_t: i64,
@@ -98,6 +104,7 @@ pub struct Feeds {
 }
 
 impl Feeds {
+    /// Returns true if nothing is asked.
     pub fn is_empty(&self) -> bool {
         self.prices.is_empty() && self.carbon.is_none()
     }

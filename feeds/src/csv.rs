@@ -21,23 +21,32 @@ use crate::unit::{Unit, quantity};
 /// Where a table is.
 #[derive(Debug, Clone)]
 pub enum Place {
+    /// On this machine.
     File(PathBuf),
+    /// On a server; see [`Template`].
     Url(Template),
 }
 
 /// A table, and what its columns are.
 #[derive(Debug, Clone)]
 pub struct CsvFeed {
+    /// Where it is.
     pub place: Place,
     /// Titles of columns.
     pub start: String,
     /// Without it a row ends where the next one begins.
     pub end: Option<String>,
+    /// Title of the column of values.
     pub value: String,
+    /// Between two cells, such as `;`.
     pub delimiter: u8,
+    /// Set if `,` stands before the decimals.
     pub decimal_comma: bool,
+    /// How times are written.
     pub times: TimeFormat,
+    /// Of local times.
     pub zone: TimeZone,
+    /// Of the values.
     pub unit: Unit,
     /// Every value is multiplied by this, in millionths.
     pub scale_millionths: i64,

@@ -12,6 +12,7 @@ const SHOWN: usize = 60;
 
 /// Why there are no values, or not all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FeedError {
     #[error(transparent)]
     Fetch(#[from] FetchError),

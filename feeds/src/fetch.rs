@@ -62,7 +62,9 @@ pub struct Request {
 /// What came: a status of 2xx, one that the request tolerates, or 304 to a request with `If-None-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
+    /// As in HTTP.
     pub status: u16,
+    /// At most [`BODY_LIMIT`] bytes; empty with 304.
     pub body: Vec<u8>,
     /// What to send as `If-None-Match` next time.
     pub etag: Option<String>,
@@ -73,6 +75,7 @@ pub struct Reply {
 
 /// Why there is no answer. Every text names the address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FetchError {
     #[error("{url}: cannot be asked: {reason}")]
     Request { url: String, reason: String },
@@ -127,16 +130,19 @@ impl Request {
         Self { url: url.into(), headers: Vec::new(), post: None, accepts: &[], secrets: Vec::new(), tolerates: &[] }
     }
 
+    /// Refuses answers of other media types.
     #[must_use]
     pub fn accepting(self, accepts: &'static [&'static str]) -> Self {
         Self { accepts, ..self }
     }
 
+    /// Takes the body of an answer with one of these statuses, too.
     #[must_use]
     pub fn tolerating(self, tolerates: &'static [u16]) -> Self {
         Self { tolerates, ..self }
     }
 
+    /// Adds a header, whose value is never shown.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 /// Why a file is not read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum FileError {
     #[error("cannot read {}: {reason}", path.display())]
     Read { path: PathBuf, reason: String },

@@ -19,26 +19,34 @@ use crate::unit::{Unit, quantity};
 /// A feed over HTTP whose answers are JSON. Holds secrets, so it is never shown.
 #[derive(Clone)]
 pub struct JsonFeed {
+    /// What to ask.
     pub url: Template,
     /// May hold secrets.
     pub headers: Vec<(String, String)>,
     /// Sent by POST; without it, it is a GET.
     pub post: Option<String>,
+    /// As in [`Request`].
     pub secrets: Vec<String>,
+    /// As in [`Request`].
     pub tolerates: &'static [u16],
+    /// How to read the answer.
     pub mapping: Mapping,
 }
 
 /// Where the slots are.
 #[derive(Debug, Clone)]
 pub struct Mapping {
+    /// Which of the two shapes the answer has. Places are JSON pointers (RFC 6901).
     pub layout: Layout,
+    /// How times are written.
     pub times: TimeFormat,
     /// Of local times, and of the days that are asked for.
     pub zone: TimeZone,
+    /// Of the values.
     pub unit: Unit,
     /// Every value is multiplied by this, in millionths: value added tax, for example.
     pub scale_millionths: i64,
+    /// What becomes of missing values.
     pub nulls: Nulls,
     /// A text that must name the unit or the currency: pointer (in *rows*, from each row), and what is said there. Where
     /// the pointer leads nowhere, nothing is checked.
@@ -51,6 +59,7 @@ pub struct Mapping {
 
 /// The two shapes.
 #[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Layout {
     /// Arrays of objects.
     Rows {
@@ -73,6 +82,7 @@ pub enum Layout {
 pub enum End {
     /// From the row; `null` is until further notice.
     At(String),
+    /// So long after its start.
     After(Span),
     /// Where the next one begins.
     Next,
@@ -92,7 +102,9 @@ pub enum Nulls {
 /// What a text names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
+    /// The unit of the values, such as `EUR/MWh`.
     Unit,
+    /// The currency alone.
     Currency,
 }
 

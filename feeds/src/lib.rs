@@ -3,6 +3,8 @@
 //! A source says what to ask for and reads the answer (`source`, `price`, `carbon`), `fetch` speaks HTTP, `series` keeps
 //! what came, `outlook` makes the curve of it, `poll` says when to ask again. Decides nothing, and keeps nothing over a restart.
 
+#![warn(missing_docs)]
+
 pub mod carbon;
 pub mod config;
 pub mod csv;

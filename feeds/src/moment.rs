@@ -23,8 +23,11 @@ pub enum TimeFormat {
 /// What is asked for, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
+    /// The first moment that is asked for.
     pub from: Time,
+    /// The first moment that is not.
     pub until: Time,
+    /// When it is asked.
     pub now: Time,
 }
 

@@ -23,6 +23,7 @@ const HOUR_MS: i64 = 3_600_000;
 pub struct Outlook {
     /// The first that knows a time counts.
     pub prices: Vec<Series<Price>>,
+    /// How clean energy is, if there is a feed of it.
     pub carbon: Option<Series<Intensity>>,
     /// In thousandths of the currency per tonne.
     pub weight_milli_per_t: i64,

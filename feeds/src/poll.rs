@@ -33,6 +33,7 @@ const LONGEST_PAUSE: Span = Span::from_secs(3600);
 /// What is known when the next look is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Polled {
+    /// The time of the cluster.
     pub now: Time,
     /// The configured time between two looks.
     pub every: Span,

@@ -36,12 +36,16 @@ pub struct Series<V> {
 /// A piece of time in which one value holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch<V> {
+    /// The first moment.
     pub from: Time,
+    /// The first moment that is not part of it.
     pub until: Time,
+    /// What holds.
     pub value: V,
 }
 
 impl<V: Quantity> Series<V> {
+    /// Nothing is known yet. What was received longer ago than `stale_after` counts no more.
     pub fn new(stale_after: Span, fallback: Fallback<V>) -> Self {
         Self { held: Vec::new(), stale_after, fallback }
     }

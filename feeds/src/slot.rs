@@ -10,8 +10,11 @@ pub(crate) const SLOT_LIMIT: usize = 40_000;
 /// A value that holds from `from` until just before `until`. An `until` of [`Time::MAX`] is "until further notice".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot<V = Price> {
+    /// The first moment.
     pub from: Time,
+    /// The first moment at which it no longer holds.
     pub until: Time,
+    /// What holds.
     pub value: V,
 }
 

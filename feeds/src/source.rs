@@ -20,6 +20,7 @@ const ADDRESS_LIMIT: usize = 2048;
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<V> {
+    /// In order and without overlaps.
     pub slots: Vec<Slot<V>>,
     /// The address of the next page, where there is one.
     pub next: Option<String>,
@@ -51,6 +52,7 @@ pub trait Source<V: Quantity>: Send + Sync {
 /// What a look at a source gave: often some of it although something went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded<V> {
+    /// In order and without overlaps, of all pages.
     pub slots: Vec<Slot<V>>,
     /// The first thing that went wrong. [`FeedError::NotPublished`] only where there are no slots at all.
     pub failure: Option<FeedError>,

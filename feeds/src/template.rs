@@ -23,6 +23,7 @@ pub struct Template {
 
 /// Why a text is no template.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TemplateError {
     #[error("the address `{text}` has the unknown place `{{{place}}}` (places: {PLACES})")]
     Unknown { text: String, place: String },

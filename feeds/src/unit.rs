@@ -33,6 +33,7 @@ pub struct UnitTextError {
 }
 
 impl Unit {
+    /// As it is written, such as `EUR/MWh`.
     pub fn name(&self) -> &str {
         &self.name
     }

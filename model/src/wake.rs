@@ -10,6 +10,7 @@ use thiserror::Error;
 /// The way in which the master wakes a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Wake {
     /// By the command of the master's settings.
     Command,

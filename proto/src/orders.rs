@@ -14,9 +14,7 @@ pub enum MasterToNode {
     /// The registration is accepted. Orders follow.
     Registered,
     /// The registration is refused; the connection ends.
-    Refused {
-        reason: Reason,
-    },
+    Refused { reason: Reason },
     /// A job to be prepared: limo-2018's DoExec. Answered by `JobAck` or `JobRefused`.
     DoExec(Box<DoExec>),
     /// Permission to run an attempt that was acknowledged.
@@ -27,75 +25,33 @@ pub enum MasterToNode {
         expected: Power,
     },
     /// Forget an attempt that was not let go.
-    Drop {
-        job: JobId,
-        attempt: Attempt,
-    },
+    Drop { job: JobId, attempt: Attempt },
     /// TERM to the job's processes, after `grace` KILL.
-    Stop {
-        job: JobId,
-        attempt: Attempt,
-        grace: Span,
-    },
+    Stop { job: JobId, attempt: Attempt, grace: Span },
     /// A signal to the job's process group.
-    Signal {
-        job: JobId,
-        attempt: Attempt,
-        signal: i32,
-    },
+    Signal { job: JobId, attempt: Attempt, signal: i32 },
     /// The end is durable at the master; the node may forget the attempt.
-    EndedAck {
-        job: JobId,
-        attempt: Attempt,
-    },
+    EndedAck { job: JobId, attempt: Attempt },
     /// A client reads the job's output from these offsets on.
-    ReadFrom {
-        job: JobId,
-        stdout: u64,
-        stderr: u64,
-    },
+    ReadFrom { job: JobId, stdout: u64, stderr: u64 },
     /// Nobody will read the job's output: stdin ends, output is dropped.
-    Discard {
-        job: JobId,
-    },
+    Discard { job: JobId },
     /// Bytes of stdout or stderr below `offset` have been taken.
-    StreamAck {
-        stream: StreamId,
-        offset: u64,
-    },
+    StreamAck { stream: StreamId, offset: u64 },
     /// The cap of each unit of the node, by index; `None` lets the unit draw what it likes. Holds until the next such
     /// message: of two, the one with the higher generation. Told again after a broken connection.
-    Caps {
-        generation: u64,
-        caps: Vec<Option<Power>>,
-    },
+    Caps { generation: u64, caps: Vec<Option<Power>> },
     /// Stop the job's processes until `Resume`. Told again after a broken connection; twice is once.
-    Suspend {
-        job: JobId,
-        attempt: Attempt,
-    },
+    Suspend { job: JobId, attempt: Attempt },
     /// Let the job's processes go on. Twice is once.
-    Resume {
-        job: JobId,
-        attempt: Attempt,
-    },
+    Resume { job: JobId, attempt: Attempt },
     /// Look at what the node has, and answer with `Probed` and this ticket. What runs goes on, and so does what caps it.
-    Probe {
-        ticket: u64,
-    },
+    Probe { ticket: u64 },
     /// The terminal of the job's client has another size now.
-    Resize {
-        job: JobId,
-        attempt: Attempt,
-        size: WindowSize,
-    },
+    Resize { job: JobId, attempt: Attempt, size: WindowSize },
     /// A job that was suspended or slowed down may run for `limit` in all, pauses included, if that is longer than its own
     /// time limit without its pauses.
-    Extend {
-        job: JobId,
-        attempt: Attempt,
-        limit: Span,
-    },
+    Extend { job: JobId, attempt: Attempt, limit: Span },
     /// Put the machine to sleep. Answered by `FallingAsleep`, after which the master ends the connection, or by `SleepFailed`.
     Sleep,
 }

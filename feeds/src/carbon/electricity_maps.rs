@@ -13,8 +13,10 @@ use crate::price::json;
 use crate::template::escaped;
 use crate::unit::Unit;
 
+/// The public server.
 pub const BASE: &str = "https://api.electricitymaps.com";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

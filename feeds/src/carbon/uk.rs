@@ -11,8 +11,10 @@ use crate::json::{End, JsonFeed, Layout};
 use crate::price::json;
 use crate::unit::Unit;
 
+/// The public server.
 pub const BASE: &str = "https://api.carbonintensity.org.uk";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

@@ -31,6 +31,7 @@ pub struct Arbiter {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
+    /// Found again by their names.
     pub sources: Vec<KeptSource>,
 }
 
@@ -38,15 +39,20 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptSource {
+    /// As the configuration names it.
     pub name: String,
+    /// Those that it asked for last.
     pub limits: Vec<Limit>,
+    /// Since when its failsafe limit holds, if it does.
     pub failsafe_since: Option<Time>,
 }
 
 /// How a source stands, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
+    /// As the configuration names it.
     pub name: String,
+    /// Tells if it is heard of.
     pub mode: Mode,
     /// Of the last word in this process.
     pub heard: Option<Time>,
@@ -89,6 +95,7 @@ impl Arbiter {
         Self { sources: sources.into_iter().map(standing).collect(), operator_priority }
     }
 
+    /// Returns true if there is no source.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
@@ -117,6 +124,7 @@ impl Arbiter {
         self.sources.iter_mut().for_each(|(_, standing)| standing.clock_jumped(by));
     }
 
+    /// What to hand to the next process.
     pub fn kept(&self) -> Kept {
         let keep = |(source, standing): &(Source, Standing)| KeptSource {
             name: source.name.clone(),
@@ -129,6 +137,7 @@ impl Arbiter {
         Kept { sources: self.sources.iter().map(keep).collect() }
     }
 
+    /// One for each source, in the order of the configuration.
     pub fn reports(&self, now: Time) -> Vec<Report> {
         let report = |(source, standing): &(Source, Standing)| {
             let claims = standing.counting(source).filter(|limit| limit.covers(now));

@@ -17,9 +17,11 @@ const SIZE_LIMIT: usize = 16;
 /// The line, and what it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contact {
+    /// Of the line: a file of sysfs with 0 or 1.
     pub path: PathBuf,
     /// The limit holds while the file reads 0, in place of 1.
     pub active_low: bool,
+    /// The upper limit while the contact is closed.
     pub high: Power,
     /// Between two looks.
     pub poll: Duration,

@@ -25,6 +25,7 @@ const SHOWN: usize = 80;
 
 /// Why a text is no list of limits.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum DocumentError {
     #[error("not JSON: {reason}")]
     Json { reason: String },

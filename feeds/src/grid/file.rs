@@ -18,7 +18,9 @@ const SIZE_LIMIT: usize = 1 << 20;
 /// Where the file is, and the pause between two looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
+    /// Of the file; it may be missing.
     pub path: PathBuf,
+    /// Between two looks; positive.
     pub poll: Duration,
 }
 

@@ -12,6 +12,7 @@ pub struct Limit {
     pub low: Power,
     /// At most this; [`Power::MAX`] is no upper limit. Never below `low`.
     pub high: Power,
+    /// The first instant at which it holds.
     pub from: Time,
     /// The first instant at which it no longer holds; `None` holds until the source says something else.
     pub until: Option<Time>,
@@ -19,6 +20,7 @@ pub struct Limit {
     pub priority: u32,
     /// Holds before every other and whatever the priorities are, and lets no lower limit stand beside it.
     pub emergency: bool,
+    /// When the source said so.
     pub received_at: Time,
 }
 
@@ -57,6 +59,7 @@ pub struct Failsafe {
 /// A source as the operator describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
+    /// As the configuration names it. No two are equal.
     pub name: String,
     /// Among the sources: the lower number holds.
     pub priority: u32,
@@ -66,6 +69,7 @@ pub struct Source {
     pub may_widen: bool,
     /// Without a word for this long it counts as lost; `None` never.
     pub heartbeat: Option<Span>,
+    /// What holds while it counts as lost.
     pub failsafe: Option<Failsafe>,
     /// What it said no longer counts when there was no word for this long; `None` as long as it was said to hold.
     pub ttl: Option<Span>,

@@ -13,6 +13,7 @@ use crate::fetch::{FetchError, Fetcher, Request, is_skewed, now};
 /// Where the document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pull {
+    /// `http://` or `https://`.
     pub url: String,
     /// A bearer token; read again for every request.
     pub token_file: Option<PathBuf>,

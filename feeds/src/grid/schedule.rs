@@ -31,17 +31,22 @@ pub struct Days([bool; 7]);
 pub struct Line {
     /// On which it begins.
     pub days: Days,
+    /// When it begins, in local time.
     pub from: Hour,
     /// On the next day where it is not after `from`.
     pub until: Hour,
+    /// The limits that it sets.
     pub band: Band,
+    /// Of several lines that hold at a time, the lower number counts.
     pub priority: u32,
 }
 
 /// The table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
+    /// Of the hours.
     pub zone: TimeZone,
+    /// In any order.
     pub lines: Vec<Line>,
 }
 
@@ -54,6 +59,7 @@ pub struct DaysError {
 
 /// Why a text of the table cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TextError {
     #[error("`{text}` is no time zone: write for example `Europe/Berlin`")]
     Zone { text: String },

@@ -11,15 +11,14 @@ const RETURN: Span = Span::from_secs(120);
 
 /// Whether a source is heard of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Mode {
+    /// It is heard of.
     Ok,
     /// Lost, and nothing holds in its place: there is no failsafe limit, or it has held long enough.
     Stale,
     /// Lost; the failsafe limit holds since `since`. `back` is when the heartbeat returned.
-    Failsafe {
-        since: Time,
-        back: Option<Time>,
-    },
+    Failsafe { since: Time, back: Option<Time> },
 }
 
 /// What is known of one source.

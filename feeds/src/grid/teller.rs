@@ -70,6 +70,7 @@ pub(super) fn another_clock(url: &str) -> String {
 
 /// Why there is no secret. No text shows any of it.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SecretError {
     #[error(transparent)]
     File(#[from] FileError),

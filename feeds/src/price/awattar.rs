@@ -10,19 +10,25 @@ use crate::config::ConfigError;
 use crate::json::{End, JsonFeed, Layout, Named};
 use crate::moment::TimeFormat;
 
+/// The public server for Germany.
 pub const BASE: &str = "https://api.awattar.de";
+/// The public server for Austria.
 pub const BASE_AT: &str = "https://api.awattar.at";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
     zone: Zone,
 }
 
+/// Whose prices to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Zone {
+    /// With Luxembourg, one zone of the market.
     #[serde(rename = "DE")]
     Germany,
+    /// A zone of its own.
     #[serde(rename = "AT")]
     Austria,
 }

@@ -17,8 +17,10 @@ use crate::source::{Page, Source};
 use crate::template::escaped;
 use limo_model::Price;
 
+/// The public server.
 pub const BASE: &str = "https://api.energidataservice.dk";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

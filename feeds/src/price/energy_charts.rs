@@ -12,8 +12,10 @@ use crate::json::{JsonFeed, Layout, Named};
 use crate::moment::TimeFormat;
 use crate::template::escaped;
 
+/// The public server.
 pub const BASE: &str = "https://api.energy-charts.info";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

@@ -24,6 +24,7 @@ use crate::source::{Page, Source};
 use crate::template::{Template, escaped};
 use crate::unit::Unit;
 
+/// The public server.
 pub const BASE: &str = "https://web-api.tp.entsoe.eu";
 
 /// Where the number of the auction stands.
@@ -32,6 +33,7 @@ const SEQUENCE: &str = "classificationSequence_AttributeInstanceComponent.positi
 /// The curve whose missing positions repeat the one before.
 const REPEATING: &str = "A03";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

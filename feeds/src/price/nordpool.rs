@@ -11,8 +11,10 @@ use crate::config::ConfigError;
 use crate::json::{End, JsonFeed, Layout, Named};
 use crate::template::escaped;
 
+/// The public server.
 pub const BASE: &str = "https://dataportal-api.nordpoolgroup.com";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

@@ -12,8 +12,10 @@ use crate::config::ConfigError;
 use crate::json::{End, JsonFeed, Layout};
 use crate::template::escaped;
 
+/// The public server.
 pub const BASE: &str = "https://api.octopus.energy";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

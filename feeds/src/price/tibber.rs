@@ -10,11 +10,13 @@ use super::json;
 use crate::config::{ConfigError, Token};
 use crate::json::{End, JsonFeed, Layout, Named};
 
+/// The public server.
 pub const BASE: &str = "https://api.tibber.com";
 
 const QUERY: &str = "{ viewer { homes { currentSubscription { priceInfo(resolution: QUARTER_HOURLY) { \
                      today { startsAt total energy currency } tomorrow { startsAt total energy currency } } } } } }";
 
+/// What the configuration says of it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

@@ -54,6 +54,7 @@ pub enum EventError {
 /// What all events of a program say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
+    /// One for each interval that could be read.
     pub limits: Vec<Limit>,
     /// Why parts of it are missing.
     pub faults: Vec<EventError>,
