@@ -95,7 +95,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     protect();
     raise_descriptor_limit().context("cannot raise the limit of open files")?;
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
-    let spool = Spool::open(&settings.state_dir)?;
+    let mut spool = Spool::open(&settings.state_dir)?;
     if let Err(error) = spool.probe() {
         warn!(%error, "the state directory cannot be written: jobs are refused until it can");
     }

@@ -95,7 +95,7 @@ impl Shell {
     ///
     /// # Errors
     /// If the records cannot be read.
-    pub fn open(parts: Parts, tools: Tools, events: &mpsc::Sender<Event>) -> anyhow::Result<Self> {
+    pub fn open(parts: Parts, mut tools: Tools, events: &mpsc::Sender<Event>) -> anyhow::Result<Self> {
         let found = tools.spool.recover()?;
         let spec = parts.spec.clone();
         let node = Node::new(parts, Moment { since: Duration::ZERO, boot: BootTime::now() });

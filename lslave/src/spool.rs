@@ -1,27 +1,36 @@
 //! Records of attempts in the state directory: the intent to run, the start, the end. Decides nothing.
 //!
-//! A record has to survive the daemon, not the machine: a file is complete before it gets its name, and nothing is
-//! flushed to the disk. After a power loss records may be missing or empty, but then the kernel's boot id has changed and
-//! nothing runs; the node believes no record that another boot left unfinished.
+//! A record has to survive the daemon, not the machine: nothing is flushed to the disk. After a power loss records at the end
+//! of the log may be missing, but then the kernel's boot id has changed and nothing runs; the node believes no record that another boot left unfinished.
 
+mod files;
 mod first;
+mod log;
 
-use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use limo_model::{Attempt, JobId};
-use limo_node::{End, Found, Intent, Record};
+use limo_node::{Found, Record};
 use limo_proto::{EncodeError, decode_stored_as, encode_stored_as};
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
 
-/// Of an [`Intent`] and an [`End`] on disk. Format 1 is read, too: see [`first`].
-const FORMAT: u8 = 2;
+use log::{Entry, Log, LogError};
+
+/// Of a record in the log.
+const ENTRY_FORMAT: u8 = 3;
+
+/// The log, in the state directory.
+const LOG: &str = "records";
+
+/// Which attempt of which job.
+type Key = (JobId, Attempt);
 
 #[derive(Debug, Error)]
 pub enum SpoolError {
@@ -31,6 +40,8 @@ pub enum SpoolError {
     InUse { path: PathBuf },
     #[error("cannot record the job: {0}")]
     Encode(#[from] EncodeError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error("no randomness from the kernel: {0}")]
     Random(getrandom::Error),
 }
@@ -38,7 +49,13 @@ pub enum SpoolError {
 /// The state directory, held against other daemons as long as this lives.
 #[derive(Debug)]
 pub struct Spool {
+    log: Log<Key>,
+    /// What was in it when it was opened.
+    entries: Vec<Entry>,
+    /// Where earlier daemons had a file for each record.
     attempts: PathBuf,
+    /// The attempts that have such files.
+    files: BTreeSet<Key>,
     /// Random, made once per state directory.
     pub instance: String,
     lock: Flock<File>,
@@ -77,9 +94,6 @@ impl Spool {
     /// # Errors
     /// Where the directory cannot be made or written, or another daemon has it.
     pub fn open(state_dir: &Path) -> Result<Self, SpoolError> {
-        let attempts = state_dir.join("attempts");
-        // Environments of jobs hold secrets.
-        DirBuilder::new().recursive(true).mode(0o700).create(&attempts).map_err(failed("make", &attempts))?;
         let path = state_dir.join("lock");
         let file = OpenOptions::new()
             .create(true)
@@ -98,17 +112,16 @@ impl Spool {
                 fresh
             }
         };
-        Ok(Self { attempts, instance, lock })
+        let (log, entries) = Log::open(&state_dir.join(LOG))?;
+        Ok(Self { log, entries, attempts: state_dir.join("attempts"), files: BTreeSet::new(), instance, lock })
     }
 
-    /// Tells whether jobs can be recorded, by writing and removing a file.
+    /// Tells whether jobs can be recorded.
     ///
     /// # Errors
-    /// If the directory cannot be written.
-    pub fn probe(&self) -> Result<(), SpoolError> {
-        let path = self.attempts.join("probe");
-        write_whole(&path, b"probe")?;
-        fs::remove_file(&path).map_err(failed("remove", &path))
+    /// If nothing can be written.
+    pub fn probe(&mut self) -> Result<(), SpoolError> {
+        Ok(self.log.probe()?)
     }
 
     /// The file whose lock keeps other daemons out. Whoever has its description open holds the lock, too.
@@ -116,116 +129,65 @@ impl Spool {
         &self.lock
     }
 
-    fn path(&self, job: JobId, attempt: Attempt, kind: &str) -> PathBuf {
-        self.attempts.join(format!("{job}.{attempt}.{kind}"))
-    }
-
     /// Keeps a record.
     ///
     /// # Errors
-    /// If it cannot be written, or those of a forgotten attempt cannot be removed.
-    pub fn keep(&self, record: &Record) -> Result<(), SpoolError> {
-        match record {
-            Record::Intent(intent) => self.hold(intent),
-            Record::Going { job, attempt } => self.going(*job, *attempt),
-            Record::End { job, attempt, end } => self.end(*job, *attempt, end),
-            Record::Forget { job, attempt } => self.forget(*job, *attempt),
-        }
-    }
-
-    /// Records that an attempt will run here.
-    ///
-    /// # Errors
-    /// Where it cannot be written; nothing is left of it then.
-    fn hold(&self, intent: &Intent) -> Result<(), SpoolError> {
-        let path = self.path(intent.exec.job, intent.exec.attempt, "intent");
-        write_whole(&path, &encode_stored_as(FORMAT, intent)?)
-    }
-
-    /// Records that the command is about to be started: from here on the attempt never runs again.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    fn going(&self, job: JobId, attempt: Attempt) -> Result<(), SpoolError> {
-        let path = self.path(job, attempt, "going");
-        File::create(&path).map(drop).map_err(failed("write", &path))
-    }
-
-    /// Records how an attempt ended.
-    ///
-    /// # Errors
-    /// Where it cannot be written.
-    fn end(&self, job: JobId, attempt: Attempt, end: &End) -> Result<(), SpoolError> {
-        write_whole(&self.path(job, attempt, "end"), &encode_stored_as(FORMAT, end)?)
-    }
-
-    /// Removes all records of an attempt.
-    ///
-    /// # Errors
-    /// Where the intent cannot be removed.
-    fn forget(&self, job: JobId, attempt: Attempt) -> Result<(), SpoolError> {
-        // The intent first: what is left without it counts for nothing.
-        for kind in ["intent", "going", "end"] {
-            let path = self.path(job, attempt, kind);
-            match fs::remove_file(&path) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(SpoolError::Io { what: "remove", path, source });
-                }
-                _ => {}
+    /// If it cannot be written; nothing is left of it then.
+    pub fn keep(&mut self, record: &Record) -> Result<(), SpoolError> {
+        let key = record.key();
+        let entry = encode_stored_as(ENTRY_FORMAT, record)?;
+        if let Record::Forget { .. } = record {
+            if self.files.remove(&key) {
+                files::remove(&self.attempts, key)?;
             }
+            if self.log.forget(key) {
+                self.log.append(None, &entry)?;
+            }
+            return Ok(());
         }
-        Ok(())
+        Ok(self.log.append(Some(key), &entry)?)
     }
 
-    /// All attempts with an intent; removes what belongs to none.
+    /// All attempts with an intent; forgets what belongs to none.
     ///
     /// # Errors
-    /// Where the directory cannot be read.
-    pub fn recover(&self) -> Result<BTreeMap<(JobId, Attempt), Found>, SpoolError> {
-        let mut found: BTreeMap<(JobId, Attempt), Found> = BTreeMap::new();
-        let mut intents = Vec::new();
-        for entry in fs::read_dir(&self.attempts).map_err(failed("read", &self.attempts))? {
-            let path = entry.map_err(failed("read", &self.attempts))?.path();
-            let Some((job, attempt, kind)) = path.file_name().and_then(|name| parse_name(name.to_str()?)) else {
-                // A record that was being written.
-                let _ = fs::remove_file(&path);
-                continue;
+    /// If the records cannot be read.
+    pub fn recover(&mut self) -> Result<BTreeMap<Key, Found>, SpoolError> {
+        let mut found = files::read(&self.attempts)?;
+        let mut known: BTreeSet<Key> = found.keys().copied().collect();
+        self.files.clone_from(&known);
+        for entry in std::mem::take(&mut self.entries) {
+            let record: Record = match decode_stored_as(ENTRY_FORMAT, &entry.bytes) {
+                Ok(record) => record,
+                Err(error) => return Err(self.log.damaged(entry.offset, error.to_string()).into()),
             };
-            let one = found.entry((job, attempt)).or_default();
-            let bytes = fs::read(&path).map_err(failed("read", &path))?;
-            match kind {
-                Kind::Intent => {
-                    intents.push((job, attempt));
-                    one.intent = decode_stored_as(FORMAT, &bytes).or_else(|_| first::decode(&bytes)).ok();
+            let key = record.key();
+            let one = found.entry(key).or_default();
+            match record {
+                Record::Intent(intent) => {
+                    known.insert(key);
+                    one.intent = Some(*intent);
                 }
-                Kind::Going => one.going = true,
-                Kind::End => one.end = decode_stored_as(FORMAT, &bytes).or_else(|_| first::decode_end(&bytes)).ok(),
+                Record::Going { .. } => one.going = true,
+                Record::End { end, .. } => one.end = Some(*end),
+                Record::Forget { .. } => {
+                    known.remove(&key);
+                    found.remove(&key);
+                    self.log.forget(key);
+                    continue;
+                }
             }
+            self.log.keep(key, &entry);
         }
-        for &(job, attempt) in found.keys().filter(|key| !intents.contains(key)) {
-            self.forget(job, attempt)?;
-        }
-        found.retain(|key, _| intents.contains(key));
+        found.retain(|key, _| {
+            let is_known = known.contains(key);
+            if !is_known {
+                self.log.forget(*key);
+            }
+            is_known
+        });
         Ok(found)
     }
-}
-
-enum Kind {
-    Intent,
-    Going,
-    End,
-}
-
-fn parse_name(name: &str) -> Option<(JobId, Attempt, Kind)> {
-    let mut parts = name.split('.');
-    let (job, attempt, kind) = (parts.next()?, parts.next()?, parts.next()?);
-    let kind = match (kind, parts.next()) {
-        ("intent", None) => Kind::Intent,
-        ("going", None) => Kind::Going,
-        ("end", None) => Kind::End,
-        _ => return None,
-    };
-    Some((job.parse().ok()?, Attempt(attempt.parse().ok()?), kind))
 }
 
 /// Writes a file that is either whole or not there.
@@ -247,24 +209,87 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
 
 #[cfg(test)]
 mod tests {
-    use limo_model::{Outcome, Usage};
+    use limo_model::{Outcome, Span, Usage};
+    use limo_node::{End, Intent};
+    use limo_proto::{DoExec, Launch};
 
     use super::*;
 
+    fn intent(job: u64) -> Record {
+        let exec = DoExec {
+            journal: limo_model::JournalId::default(),
+            job: JobId(job),
+            attempt: Attempt(1),
+            name: "true".into(),
+            application: "true".into(),
+            size: String::new(),
+            user: "root".into(),
+            placement: Vec::new(),
+            launch: Launch { argv: vec![b"true".to_vec()], ..Launch::default() },
+            time_limit: None,
+            warning: None,
+            kill_grace: Span::ZERO,
+            restarts: 0,
+            task: None,
+            share: None,
+            lease: None,
+        };
+        Record::Intent(Box::new(Intent { exec, cookie: "cookie".into(), boot: "boot".into() }))
+    }
+
+    fn end(job: u64) -> Record {
+        let end = Box::new(End { outcome: Outcome::Exited(3), usage: Usage::default() });
+        Record::End { job: JobId(job), attempt: Attempt(1), end }
+    }
+
     #[test]
-    fn what_belongs_to_no_intent_is_removed() {
+    fn records_outlive_the_daemon_until_they_are_forgotten() {
         let dir = tempfile::tempdir().expect("a directory");
-        let spool = Spool::open(dir.path()).expect("a spool");
-        let end = End { outcome: Outcome::Exited(3), usage: Usage::default() };
-        spool.going(JobId(1), Attempt(2)).expect("written");
-        spool.end(JobId(1), Attempt(2), &end).expect("written");
-        fs::write(dir.path().join("attempts/4.1.intent.tmp"), b"half").expect("written");
-        fs::write(dir.path().join("attempts/5.1.intent"), b"").expect("written");
+        let mut spool = Spool::open(dir.path()).expect("a spool");
+        spool.recover().expect("readable");
+        let (job, attempt) = (JobId(2), Attempt(1));
+        // The last has no intent, which counts for nothing.
+        for record in [intent(1), intent(2), Record::Going { job, attempt }, end(2), intent(3), end(3), end(4)] {
+            spool.keep(&record).expect("written");
+        }
+        spool.keep(&Record::Forget { job: JobId(3), attempt }).expect("written");
+        drop(spool);
+        let mut spool = Spool::open(dir.path()).expect("a spool");
+        let found = spool.recover().expect("readable");
+        let kinds: Vec<_> = found.iter().map(|((job, _), found)| (job.0, found.going, found.end.is_some())).collect();
+        assert_eq!(kinds, [(1, false, false), (2, true, true)]);
+        assert!(found.values().all(|found| found.intent.is_some()));
+    }
+
+    #[test]
+    fn an_entry_that_says_nothing_is_an_error_with_its_place() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut spool = Spool::open(dir.path()).expect("a spool");
+        spool.log.append(None, b"\xffsomething else").expect("written");
+        drop(spool);
+        let error = Spool::open(dir.path()).expect("a spool").recover().expect_err("nothing").to_string();
+        assert!(error.contains("records is damaged at byte 0: "), "{error}");
+    }
+
+    #[test]
+    fn files_of_earlier_daemons_that_belong_to_no_intent_are_removed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let attempts = dir.path().join("attempts");
+        fs::create_dir(&attempts).expect("made");
+        let mut spool = Spool::open(dir.path()).expect("a spool");
+        for name in ["1.2.going", "1.2.end", "4.1.intent.tmp", "5.1.intent"] {
+            fs::write(attempts.join(name), b"").expect("written");
+        }
         let found = spool.recover().expect("readable");
         assert_eq!(found.keys().collect::<Vec<_>>(), [&(JobId(5), Attempt(1))]);
         assert!(found.values().all(|found| found.intent.is_none() && !found.going));
-        let left: Vec<_> = fs::read_dir(dir.path().join("attempts")).expect("readable").collect();
+        let left: Vec<_> = fs::read_dir(&attempts).expect("readable").collect();
         assert_eq!(left.len(), 1, "only the unreadable intent is left: {left:?}");
+        spool.keep(&end(5)).expect("written");
+        spool.keep(&Record::Forget { job: JobId(5), attempt: Attempt(1) }).expect("forgotten");
+        assert_eq!(fs::read_dir(&attempts).expect("readable").count(), 0);
+        drop(spool);
+        assert!(Spool::open(dir.path()).expect("a spool").recover().expect("readable").is_empty());
     }
 
     /// What `lslave` of the first format left when it was killed; see `tests/fixtures/make.sh`.
@@ -272,7 +297,8 @@ mod tests {
     fn records_of_the_first_format_are_read() {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/schema-4/node");
         let dir = tempfile::tempdir().expect("a directory");
-        let spool = Spool::open(dir.path()).expect("a spool");
+        let mut spool = Spool::open(dir.path()).expect("a spool");
+        fs::create_dir(&spool.attempts).expect("made");
         for entry in fs::read_dir(from.join("attempts")).expect("readable") {
             let path = entry.expect("readable").path();
             fs::copy(&path, spool.attempts.join(path.file_name().expect("a name"))).expect("copied");
@@ -285,10 +311,6 @@ mod tests {
             let Intent { exec, cookie, .. } = found.intent.expect("readable");
             assert_eq!((exec.job, exec.attempt, exec.journal), (job, attempt, limo_model::JournalId::default()));
             assert_eq!((exec.user.as_str(), exec.launch.argv[0].as_slice(), cookie.len()), ("root", &b"sh"[..], 32));
-            // Written again it has the newer format, and says the same.
-            let intent = Intent { exec, cookie, boot: String::new() };
-            spool.hold(&intent).expect("written");
-            assert_eq!(spool.recover().expect("readable")[&(job, attempt)].intent, Some(intent));
         }
     }
 

@@ -32,8 +32,8 @@ pub struct Found {
     pub end: Option<End>,
 }
 
-/// One record to be kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One record to be kept. Nodes keep it in its stored form: a new variant stands at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     Intent(Box<Intent>),
     /// The command is about to be started: from here on the attempt never runs again.

@@ -70,8 +70,10 @@ async fn an_acknowledged_job_waits_for_go() {
     node.send(MasterToNode::DoExec(Box::new(shell(1, &script)))).await;
     assert_eq!(refusal(&mut node).await.1, "attempt 1 of job 1 was here and is gone");
     assert_eq!(fs::read_to_string(&mark).expect("it ran"), "ran\n", "once");
-    let records = fs::read_dir(daemon.path("state/attempts")).expect("there").count();
-    assert_eq!(records, 0, "nothing is kept after the acknowledgement");
+    daemon.kill();
+    daemon.restart(&master);
+    let (_, new) = master.welcome().await;
+    assert!(new.attempts.is_empty(), "nothing is kept after the acknowledgement: {:?}", new.attempts);
 }
 
 #[tokio::test]

@@ -75,14 +75,15 @@ async fn another_boot_loses_what_was_open() {
     node.send(MasterToNode::DoExec(Box::new(shell(1, "true")))).await;
     node.message(|message| matches!(message, limo_proto::NodeToMaster::JobAck { .. }).then_some(())).await;
     daemon.kill();
-    // The record as it would look if it had been written under another boot id of the same length.
-    let path = daemon.path("state/attempts/1.1.intent");
-    let record = fs::read(&path).expect("the intent");
+    // The record as it would look if it had been written under another boot id of the same length, with its checksum.
+    let path = daemon.path("state/records");
+    let mut log = fs::read(&path).expect("the intent");
     let boot = new.boot.as_bytes();
-    let at = record.windows(boot.len()).position(|window| window == boot).expect("the boot id is in it");
-    let mut other = record.clone();
-    other[at] = if other[at] == b'0' { b'1' } else { b'0' };
-    fs::write(&path, other).expect("written");
+    let at = log.windows(boot.len()).position(|window| window == boot).expect("the boot id is in it");
+    log[at] = if log[at] == b'0' { b'1' } else { b'0' };
+    let checksum = crc32fast::hash(&log[12..]);
+    log[8..12].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(&path, log).expect("written");
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
     assert_eq!(node.ended(1).await.0, Outcome::Lost { reason: "the node was restarted".into() });
@@ -95,10 +96,35 @@ async fn a_record_that_cannot_be_read_is_a_lost_job() {
     let (node, _) = master.welcome().await;
     drop(node);
     daemon.kill();
+    // As daemons of before kept it.
+    fs::create_dir(daemon.path("state/attempts")).expect("made");
     fs::write(daemon.path("state/attempts/5.1.intent"), [0xff; 3]).expect("written");
     daemon.restart(&master);
     let (mut node, _) = master.welcome().await;
     assert_eq!(node.ended(5).await.0, Outcome::Lost { reason: "the node cannot read its record of the job".into() });
+}
+
+#[tokio::test]
+async fn damaged_records_are_an_error_that_names_their_place() {
+    let master = Master::new().await;
+    let mut daemon = Daemon::start(&master, &[]);
+    let (mut node, _) = master.welcome().await;
+    for job in 1..=2 {
+        node.send(MasterToNode::DoExec(Box::new(shell(job, "true")))).await;
+        node.message(|message| matches!(message, limo_proto::NodeToMaster::JobAck { .. }).then_some(())).await;
+    }
+    daemon.kill();
+    let path = daemon.path("state/records");
+    let mut log = fs::read(&path).expect("two records");
+    log[20] ^= 1;
+    fs::write(&path, log).expect("written");
+    let output = command(daemon.dir.path(), &master, &[]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        text.contains("state/records is damaged at byte 0: an entry has another checksum; move the file"),
+        "{text}"
+    );
 }
 
 /// A daemon of before recorded reasons of any length, and told all its attempts in one message.
@@ -110,6 +136,7 @@ async fn thousands_of_ends_with_long_reasons_are_told_in_pieces() {
     let (node, _) = master.welcome().await;
     drop(node);
     daemon.kill();
+    fs::create_dir(daemon.path("state/attempts")).expect("made");
     let end = (Outcome::NotStarted { code: 126, reason: "\u{fffd}".repeat(1_000) }, Usage::default());
     let end = encode_stored_as(2, &end).expect("below a frame");
     for job in 1..=ENDS {
@@ -147,7 +174,8 @@ async fn a_full_disk_refuses_new_jobs() {
     node.run(shell(1, "read line; exit 3")).await;
     node.started(1).await;
     disk.fill();
-    node.send(MasterToNode::DoExec(Box::new(shell(2, "true")))).await;
+    // The record finds no room in what is left of a page.
+    node.send(MasterToNode::DoExec(Box::new(shell(2, &format!("true #{}", "x".repeat(8_192)))))).await;
     let reason = node
         .message(|message| match message {
             limo_proto::NodeToMaster::JobRefused { reason, .. } => Some(reason.to_string()),

@@ -1,7 +1,9 @@
 //! Jobs over several nodes: three on loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Command;
 
+use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, NodeSetup, Setup, sorted_lines, until};
 use serde_json::Value;
 
@@ -197,17 +199,34 @@ fn a_part_that_ended_before_the_master_was_killed_is_not_forgotten() {
 
 #[test]
 fn a_node_that_refuses_takes_the_whole_attempt_back() {
-    let mut cluster = Setup::nodes(2, 1).start();
+    let mut cluster = Setup::nodes(1, 1).start();
     cluster.submitter().lconf(&["set", "policy", "easy"]).succeeded();
-    cluster.add_node(&NodeSetup { name: "n3".into(), options: vec!["--cpus".into(), "1".into()] });
-    cluster.await_node("n3");
-    // Its records of jobs cannot be written any more.
-    let attempts = cluster.state_dir().parent().expect("the cluster's").join("n2").join("attempts");
-    std::fs::remove_dir(&attempts).expect("empty");
+    let disk = cluster.state_dir().parent().expect("the cluster's").join("small");
+    std::fs::create_dir(&disk).expect("made");
+    let options = ["-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs"];
+    let mount = Command::new("mount").args(options).arg(&disk).output().expect("mount runs");
+    if !mount.status.success() {
+        let why = String::from_utf8_lossy(&mount.stderr).into_owned();
+        return skip(Requirement::SmallDisk, &why);
+    }
+    let state = disk.join("state").display().to_string();
+    for (name, options) in [("n2", vec!["--cpus", "1", "--state-dir", &state]), ("n3", vec!["--cpus", "1"])] {
+        let options = options.into_iter().map(str::to_owned).collect();
+        cluster.add_node(&NodeSetup { name: name.into(), options });
+        cluster.await_node(name);
+    }
+    // Its records of jobs cannot be written any more: no job as large as this one's fits into what is left of a page.
+    let mut filler = Vec::new();
+    while std::fs::write(disk.join("filler"), &filler).is_ok() {
+        filler.extend([0; 4096]);
+    }
     let submitter = cluster.submitter();
+    let script = format!("echo $LIMO_NODE #{}", "x".repeat(8_192));
     // The refusal leaves two nodes without blame, on which the job has room.
-    assert_eq!(submitter.lrun(&["-N", "2", "sh", "-c", "echo $LIMO_NODE"]).succeeded().lines().count(), 2);
+    assert_eq!(submitter.lrun(&["-N", "2", "sh", "-c", &script]).succeeded().lines().count(), 2);
     let job = &submitter.show(&[1])[0];
     assert_eq!(job["nodes"], serde_json::json!(["n1", "n3"]), "{job}");
     until("nothing is left", || cluster.job_processes().is_empty().then_some(()));
+    let unmount = Command::new("umount").arg("-l").arg(&disk).status().expect("umount runs");
+    assert!(unmount.success());
 }

@@ -1,0 +1,332 @@
+//! A file of entries to which each is appended. It is rewritten when more than half of it is of no use any more.
+//!
+//! An entry is its length, the checksum of that, the checksum of its bytes, and its bytes; numbers are little-endian. Entries
+//! survive the process, not the machine: nothing is flushed to the disk. The end of a file that was being written is cut off;
+//! damage anywhere else is an error. Knows nothing of what the entries say.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use tracing::warn;
+
+/// Before the bytes of an entry.
+const HEAD: usize = 12;
+
+/// A shorter file is not rewritten, whatever is in it.
+const SMALL: u64 = 256 * 1024;
+
+/// Why entries cannot be kept or read.
+#[derive(Debug, Error)]
+pub enum LogError {
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("an entry of {length} bytes is too long for {}", path.display())]
+    Long { path: PathBuf, length: usize },
+    #[error(
+        "{} is damaged at byte {offset}: {what}; move the file away to take its jobs for lost",
+        path.display()
+    )]
+    Damaged { path: PathBuf, offset: u64, what: String },
+}
+
+/// An open file of entries, each of which belongs to a `K`.
+#[derive(Debug)]
+pub struct Log<K> {
+    path: PathBuf,
+    file: File,
+    /// Up to here the file is good.
+    length: u64,
+    /// Whether something that is no entry may lie behind that.
+    is_torn: bool,
+    /// Where the entries lie that are of use: offset and length, the head included.
+    live: BTreeMap<K, Vec<(u64, u64)>>,
+    /// The length of those together.
+    live_length: u64,
+    /// A shorter file is not rewritten: more after that has failed.
+    rewrite_above: u64,
+}
+
+/// An entry as it was found.
+#[derive(Debug)]
+pub struct Entry {
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// Entries of a file from its beginning, and where the last one ends.
+struct Scan {
+    entries: Vec<Entry>,
+    length: u64,
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// The entries of `bytes`, or the offset of the damage and what it is. An unfinished entry at the end is no damage.
+fn scan(bytes: &[u8]) -> Result<Scan, (u64, &'static str)> {
+    let (mut entries, mut at) = (Vec::new(), 0);
+    while let Some((head, rest)) = bytes[at..].split_at_checked(HEAD) {
+        let offset = at as u64;
+        if crc32fast::hash(&head[..4]) != number(&head[4..8]) {
+            // A machine that lost its power may leave zeros at the end.
+            if bytes[at..].iter().all(|byte| *byte == 0) {
+                break;
+            }
+            return Err((offset, "the length of an entry has another checksum"));
+        }
+        let length = number(&head[..4]) as usize;
+        let Some((body, behind)) = rest.split_at_checked(length) else { break };
+        if crc32fast::hash(body) != number(&head[8..]) {
+            if behind.is_empty() {
+                break;
+            }
+            return Err((offset, "an entry has another checksum"));
+        }
+        entries.push(Entry { offset, bytes: body.to_vec() });
+        at += HEAD + length;
+    }
+    Ok(Scan { entries, length: at as u64 })
+}
+
+/// The entry as it is written; `None` if it is too long.
+fn framed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(bytes.len()).ok()?.to_le_bytes();
+    let (of_length, of_bytes) = (crc32fast::hash(&length).to_le_bytes(), crc32fast::hash(bytes).to_le_bytes());
+    Some([&length[..], &of_length, &of_bytes, bytes].concat())
+}
+
+impl<K: Ord + Copy> Log<K> {
+    /// Opens the file, or makes an empty one, and returns what is in it. All entries count as useless until
+    /// [`Log::keep`] says otherwise.
+    ///
+    /// # Errors
+    /// [`LogError`]: the file cannot be read, or is damaged elsewhere than at its end.
+    pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), LogError> {
+        let failed = |what| move |source| LogError::Io { what, path: path.to_owned(), source };
+        let mut options = OpenOptions::new();
+        // Environments of jobs hold secrets.
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(path).map_err(failed("open"))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed("read"))?;
+        let damaged =
+            |(offset, what): (u64, &str)| LogError::Damaged { path: path.to_owned(), offset, what: what.into() };
+        let Scan { entries, length } = scan(&bytes).map_err(damaged)?;
+        let is_torn = length < bytes.len() as u64;
+        if is_torn {
+            let cut = bytes.len() as u64 - length;
+            warn!(file = %path.display(), offset = length, bytes = cut, "an unfinished record at the end is cut off");
+        }
+        Ok((
+            Self {
+                path: path.to_owned(),
+                file,
+                length,
+                is_torn,
+                live: BTreeMap::new(),
+                live_length: 0,
+                rewrite_above: SMALL,
+            },
+            entries,
+        ))
+    }
+
+    /// An entry that was found is of use, and belongs to `key`.
+    pub fn keep(&mut self, key: K, entry: &Entry) {
+        self.counts(key, entry.offset, (HEAD + entry.bytes.len()) as u64);
+    }
+
+    fn counts(&mut self, key: K, offset: u64, length: u64) {
+        self.live.entry(key).or_default().push((offset, length));
+        self.live_length += length;
+    }
+
+    /// What was appended for `key` is of no use any more. Whether there was anything.
+    pub fn forget(&mut self, key: K) -> bool {
+        let gone = self.live.remove(&key);
+        self.live_length -= gone.iter().flatten().map(|(_, length)| length).sum::<u64>();
+        gone.is_some()
+    }
+
+    /// Tells whether entries can be written, by writing zeros, which count as an unfinished entry.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn probe(&mut self) -> Result<(), LogError> {
+        self.is_torn = true;
+        let written = self.file.write_all_at(&[0; HEAD], self.length).and_then(|()| self.cut());
+        written.map_err(|source| LogError::Io { what: "write", path: self.path.clone(), source })
+    }
+
+    /// The error of an entry that says nothing.
+    pub fn damaged(&self, offset: u64, what: String) -> LogError {
+        LogError::Damaged { path: self.path.clone(), offset, what }
+    }
+
+    /// Appends an entry; with a key it is of use.
+    ///
+    /// # Errors
+    /// [`LogError`]; the file is as it was then.
+    pub fn append(&mut self, key: Option<K>, bytes: &[u8]) -> Result<(), LogError> {
+        let entry = framed(bytes).ok_or_else(|| LogError::Long { path: self.path.clone(), length: bytes.len() })?;
+        let written = self.cut().and_then(|()| self.file.write_all_at(&entry, self.length));
+        if let Err(source) = written {
+            self.is_torn = true;
+            // If this fails, it is tried again before the next entry.
+            let _ = self.cut();
+            return Err(LogError::Io { what: "write", path: self.path.clone(), source });
+        }
+        let (offset, length) = (self.length, entry.len() as u64);
+        self.length += length;
+        if let Some(key) = key {
+            self.counts(key, offset, length);
+        }
+        if self.length > self.rewrite_above && self.live_length < self.length / 2 {
+            self.rewrite_above = SMALL;
+            if let Err(error) = self.rewrite() {
+                warn!(%error, "the records of jobs stay as long as they are");
+                self.rewrite_above = 2 * self.length;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what may lie behind the last entry.
+    fn cut(&mut self) -> io::Result<()> {
+        if self.is_torn {
+            self.file.set_len(self.length)?;
+            self.is_torn = false;
+        }
+        Ok(())
+    }
+
+    /// Writes what is of use into a new file, in the order in which it was appended, and puts that in the place of this one.
+    fn rewrite(&mut self) -> Result<(), LogError> {
+        let path = self.path.with_added_extension("tmp");
+        let failed = |what, path: &Path| {
+            let path = path.to_owned();
+            move |source| LogError::Io { what, path, source }
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&path).map_err(failed("open", &path))?;
+        let mut entries: Vec<(u64, u64, K)> = Vec::new();
+        for (key, places) in &self.live {
+            entries.extend(places.iter().map(|(offset, length)| (*offset, *length, *key)));
+        }
+        entries.sort_unstable_by_key(|(offset, ..)| *offset);
+        let (mut live, mut at): (BTreeMap<K, Vec<(u64, u64)>>, u64) = (BTreeMap::new(), 0);
+        for (offset, length, key) in entries {
+            let mut entry = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+            self.file.read_exact_at(&mut entry, offset).map_err(failed("read", &self.path))?;
+            file.write_all_at(&entry, at).map_err(failed("write", &path))?;
+            live.entry(key).or_default().push((at, length));
+            at += length;
+        }
+        fs::rename(&path, &self.path).map_err(failed("replace", &self.path))?;
+        (self.file, self.length, self.is_torn, self.live, self.live_length) = (file, at, false, live, at);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> Result<(Log<u32>, Vec<Vec<u8>>), LogError> {
+        let (log, entries) = Log::open(path)?;
+        Ok((log, entries.into_iter().map(|entry| entry.bytes).collect()))
+    }
+
+    fn filled(path: &Path) -> Vec<u8> {
+        let (mut log, _) = open(path).expect("a log");
+        for (key, text) in [(1, "one"), (2, ""), (3, "three")] {
+            log.append(Some(key), text.as_bytes()).expect("written");
+        }
+        fs::read(path).expect("readable")
+    }
+
+    #[test]
+    fn what_was_being_written_is_cut_off_and_written_over() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        let whole = filled(&path);
+        let last = whole.len() - HEAD - 5;
+        for length in last..whole.len() {
+            fs::write(&path, &whole[..length]).expect("written");
+            let (mut log, found) = open(&path).expect("readable");
+            assert_eq!(found, [&b"one"[..], b""], "{length}");
+            log.append(Some(4), b"4").expect("written");
+            assert_eq!(open(&path).expect("readable").1, [&b"one"[..], b"", b"4"], "{length}");
+        }
+        fs::write(&path, [&whole[..], &[0; 100]].concat()).expect("written");
+        assert_eq!(open(&path).expect("readable").1.len(), 3);
+    }
+
+    /// One bit of any byte is wrong: of all but the last entry that is an error.
+    #[test]
+    fn damage_names_its_place() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        let whole = filled(&path);
+        let starts = [0, HEAD + 3, 2 * HEAD + 3];
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 4;
+            fs::write(&path, &bytes).expect("written");
+            let start = starts.iter().rev().find(|start| **start <= at).expect("the first is 0");
+            match open(&path) {
+                Err(error) => {
+                    let place = format!("log is damaged at byte {start}: ");
+                    assert!(error.to_string().contains(&place), "{at}: {error}");
+                }
+                Ok((_, found)) => assert!(found.len() == 2 && at >= starts[2] + 8, "{at}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn half_of_a_file_at_most_is_useless() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        let (mut log, _) = open(&path).expect("a log");
+        let text = |key: u32| vec![u8::try_from(key % 251).expect("small"); 1_000];
+        for key in 0..2_000 {
+            log.append(Some(key), &text(key)).expect("written");
+            // Every hundredth stays.
+            if key % 100 != 0 {
+                log.forget(key);
+            }
+        }
+        let length = fs::metadata(&path).expect("there").len();
+        assert!(length <= SMALL + 2 * (1_000 + HEAD as u64), "{length} bytes");
+        let (_, found) = open(&path).expect("readable");
+        for key in (0..2_000).step_by(100) {
+            assert!(found.contains(&text(key)), "{key}");
+        }
+        log.append(Some(9), b"appended to the new file").expect("written");
+        assert_eq!(open(&path).expect("readable").1.last().expect("many"), b"appended to the new file");
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_written_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        let whole = filled(&path);
+        let (mut log, _) = open(&path).expect("a log");
+        // A file that takes nothing.
+        let good = std::mem::replace(&mut log.file, File::open(&path).expect("readable"));
+        let error = log.append(Some(5), b"five").expect_err("read only").to_string();
+        assert!(error.starts_with("cannot write "), "{error}");
+        assert!(log.is_torn, "what lies behind is not known");
+        log.file = good;
+        log.append(Some(6), b"six").expect("written");
+        assert!(fs::read(&path).expect("readable").starts_with(&whole));
+        assert_eq!(open(&path).expect("readable").1.last().expect("many"), b"six");
+    }
+}
