@@ -29,7 +29,7 @@ pub(crate) enum Respect {
 
 /// What must be free on a node for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Need {
+pub(crate) struct UnitNeed {
     pub unit: u16,
     /// Free cores of that unit.
     pub cores: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Timeline<'a> {
     /// By node, whether anything begins there after now.
     later: Vec<bool>,
     /// Made when they are asked for. They only spare a look at nodes that are taken.
-    bounds: RefCell<BTreeMap<bounds::Key, Bounds>>,
+    bounds: RefCell<BTreeMap<bounds::BoundKey, Bounds>>,
     powered: RefCell<Powered>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// The first time from `from` on at which `need` is free on a node for all of `span`; `None` where it never is.
-    pub(crate) fn earliest_on(&self, node: NodeId, need: &Need, from: Time, span: Span) -> Option<Time> {
+    pub(crate) fn earliest_on(&self, node: NodeId, need: &UnitNeed, from: Time, span: Span) -> Option<Time> {
         let place = self.place_of(UnitId { node, unit: need.unit })?;
         let (line, cores) = (&self.units[place], self.cores[place] - i64::from(need.cores));
         let memory_line = self.memory.get(node.0 as usize)?;
@@ -267,7 +267,7 @@ impl<'a> Timeline<'a> {
     fn earliest_several(
         &self,
         node: &crate::state::Node,
-        (need, memory): (&Need, i64),
+        (need, memory): (&UnitNeed, i64),
         (from, span): (Time, Span),
     ) -> Option<Time> {
         let mut at = from;
@@ -286,7 +286,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// The units of a node that a job gets which needs that, from `at` on for all of `span`: the first that are free.
-    pub(crate) fn units_at(&self, node: NodeId, need: &Need, (at, span): (Time, Span)) -> Vec<u16> {
+    pub(crate) fn units_at(&self, node: NodeId, need: &UnitNeed, (at, span): (Time, Span)) -> Vec<u16> {
         let Some(of) = self.view.node(node).filter(|_| need.units > 1) else { return vec![need.unit] };
         let is_free = |unit: &u16| {
             let line = self.line(UnitId { node, unit: *unit });
@@ -301,7 +301,7 @@ impl<'a> Timeline<'a> {
         let span = choice.estimate.duration.max(Span::from_ms(1));
         let units = choice.placement.len();
         let (unit, cores, memory) = (part.unit.unit, part.cores, bytes(part.memory));
-        let need = Need { unit, cores, memory, alone: choice.alone, units };
+        let need = UnitNeed { unit, cores, memory, alone: choice.alone, units };
         let mut at = from;
         loop {
             let mut next = self.earliest_on(part.unit.node, &need, at, span)?;

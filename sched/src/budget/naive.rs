@@ -17,7 +17,7 @@ struct Period {
 }
 
 #[derive(Debug, Clone)]
-struct Load {
+struct JobDraw {
     extra: i64,
     from: i64,
     to: Option<i64>,
@@ -33,7 +33,7 @@ struct World {
     short: bool,
     periods: Vec<Period>,
     limit: Option<(Vec<(i64, i64)>, i64)>,
-    loads: Vec<Load>,
+    loads: Vec<JobDraw>,
 }
 
 fn level(steps: &[(i64, i64)], at: i64) -> Option<i64> {
@@ -43,7 +43,7 @@ fn level(steps: &[(i64, i64)], at: i64) -> Option<i64> {
 impl World {
     fn draw_at(&self, at: i64) -> i64 {
         let falls = self.falls.iter().filter(|(end, _)| (*end).max(self.now + 1) <= at).map(|(_, fall)| fall);
-        let runs = |load: &&Load| {
+        let runs = |load: &&JobDraw| {
             let from = load.from.max(self.now);
             from <= at && load.to.is_none_or(|to| at < to.max(from + 1))
         };
@@ -147,8 +147,8 @@ fn periods() -> impl Strategy<Value = Vec<Period>> {
     })
 }
 
-fn load() -> impl Strategy<Value = Load> {
-    (-3..12_i64, 0..90_i64, proptest::option::weighted(0.8, 0..100_i64)).prop_map(|(extra, from, to)| Load {
+fn load() -> impl Strategy<Value = JobDraw> {
+    (-3..12_i64, 0..90_i64, proptest::option::weighted(0.8, 0..100_i64)).prop_map(|(extra, from, to)| JobDraw {
         extra,
         from,
         to,

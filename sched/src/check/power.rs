@@ -8,7 +8,7 @@ use crate::options::Horizon;
 use crate::plan::{Plan, Violation};
 
 /// The estimated draw from now on, with what the plan starts. It only falls.
-struct Load {
+struct PlanLoad {
     now: Time,
     draw: Power,
     /// When jobs are ended at the latest, and what each draws; ascending.
@@ -33,7 +33,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     if budgets.is_empty() && settings.limits.next_change(now).is_none() {
         return;
     }
-    let load = Load::of(case, plan, draw);
+    let load = PlanLoad::of(case, plan, draw);
     let steps: Vec<(Time, Power)> = settings.limits.bands(now).map(|(at, band)| (at, band.high())).collect();
     if let Some((draw, high)) = load.above(&steps, Time::MAX) {
         found.push(Violation::UpperLimit { draw, high });
@@ -48,7 +48,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     }
 }
 
-impl Load {
+impl PlanLoad {
     fn of(case: Case<'_>, plan: &Plan, draw: Power) -> Self {
         let now = case.now;
         let running = case.books.sure.iter().flatten();

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use limo_model::{Memory, Meter, NodeId, Part, Span, Time, UnitId, UnitSpec};
 
-use super::shapes::{Ask, Way};
+use super::shapes::{NodeDemand, Way};
 use super::stock::Stock;
 use crate::state::{Node, Sleep};
 use crate::structure::{Bits, Levels};
@@ -252,7 +252,7 @@ impl Classes {
     }
 
     /// The nodes that are awake and have free what a job asks for, by position.
-    pub fn members(&self, way: &Way, ask: &Ask) -> Bits {
+    pub fn members(&self, way: &Way, ask: &NodeDemand) -> Bits {
         let class = &self.all[way.class];
         let mut scratch = Bits::new(class.nodes.len() as u32);
         let Some(levels) = class.levels.get(usize::from(way.unit)) else { return scratch };

@@ -13,7 +13,7 @@ use crate::structure::{Need, Waiting};
 
 /// What a job wants of each of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct ShapeKey {
     cores: Cores,
     memory: Memory,
     include: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Way {
 
 /// What a job asks of each node beside cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct NodeDemand {
     pub memory: Memory,
     /// None but this job.
     pub exclusive: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Shape {
     pub number: usize,
     /// Jobs of the shape name nodes or a reservation, or there are reservations: each node has to be asked.
     pub asks_each: bool,
-    pub ask: Ask,
+    pub ask: NodeDemand,
     pub ways: Vec<Way>,
     /// By way, how many nodes a job of the shape could be put on now: free ones, and free ones that sleep.
     pub free: Vec<(u32, u32)>,
@@ -60,10 +60,10 @@ pub(crate) struct Shape {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shapes {
-    by_key: BTreeMap<Key, usize>,
+    by_key: BTreeMap<ShapeKey, usize>,
     all: Vec<Shape>,
     /// The shape that was asked for last, with its key: traces ask for the same again and again.
-    last: Option<(Key, usize)>,
+    last: Option<(ShapeKey, usize)>,
     /// The versions of the classes at the last count.
     counted: Vec<u64>,
     /// Each node has to be asked, whatever a job wants.
@@ -72,7 +72,7 @@ pub(crate) struct Shapes {
     pub widest: u32,
 }
 
-fn is_key(key: &Key, request: &Request) -> bool {
+fn is_key(key: &ShapeKey, request: &Request) -> bool {
     // Mostly all of them are empty.
     let same =
         |names: &[String], others: &[String]| names.len() == others.len() && (names.is_empty() || names == others);
@@ -87,7 +87,7 @@ fn is_key(key: &Key, request: &Request) -> bool {
         && key.accelerators == request.accelerators
 }
 
-impl Ask {
+impl NodeDemand {
     fn of(request: &Request) -> Self {
         let accelerators = request.accelerators.map_or(0, NonZeroU32::get);
         Self { memory: request.memory, exclusive: request.exclusive, accelerators }
@@ -99,8 +99,8 @@ impl Ask {
     }
 }
 
-fn key(request: &Request) -> Key {
-    Key {
+fn key(request: &Request) -> ShapeKey {
+    ShapeKey {
         cores: request.cores,
         memory: request.memory,
         include: request.include.clone(),
@@ -159,7 +159,7 @@ impl Shapes {
             self.all.push(Shape {
                 number: self.all.len(),
                 asks_each: self.asks_each || may_be_denied(request),
-                ask: Ask::of(request),
+                ask: NodeDemand::of(request),
                 ways: ways(classes, request),
                 free: Vec::new(),
                 waiting: Waiting::new(),
@@ -204,7 +204,7 @@ impl Shapes {
     }
 }
 
-fn free_on(classes: &Classes, way: &Way, ask: &Ask) -> (u32, u32) {
+fn free_on(classes: &Classes, way: &Way, ask: &NodeDemand) -> (u32, u32) {
     let class = classes.class(way.class);
     if !ask.is_plain() {
         return (classes.members(way, ask).count(), class.asleep.count());

@@ -8,11 +8,11 @@ use crate::state::{Charge, State};
 
 /// By name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Users(BTreeMap<String, Held>);
+pub(crate) struct Users(BTreeMap<String, UserSums>);
 
 /// Of one user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Held {
+pub(crate) struct UserSums {
     /// Jobs and arrays that are not over; tasks are not among them.
     pub submitted: BTreeSet<JobId>,
     /// What those take together for which there is room.
@@ -41,17 +41,17 @@ impl Users {
         users
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &Held)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &UserSums)> {
         self.0.iter()
     }
 
-    pub fn get(&self, user: &str) -> Option<&Held> {
+    pub fn get(&self, user: &str) -> Option<&UserSums> {
         self.0.get(user)
     }
 
-    pub fn entry(&mut self, user: &str) -> &mut Held {
+    pub fn entry(&mut self, user: &str) -> &mut UserSums {
         if !self.0.contains_key(user) {
-            self.0.insert(user.to_owned(), Held::default());
+            self.0.insert(user.to_owned(), UserSums::default());
         }
         self.0.entry(user.to_owned()).or_default()
     }
@@ -64,7 +64,7 @@ impl Users {
     }
 }
 
-impl Held {
+impl UserSums {
     pub fn take(&mut self, charge: &Charge) {
         self.jobs += 1;
         self.cores += u64::from(charge.cores);

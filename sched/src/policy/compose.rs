@@ -48,7 +48,7 @@ pub(super) enum Placement {
 
 /// At which caps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caps {
+pub(super) enum CapChoice {
     None,
     /// Also at each cap of which there is a profile.
     FromProfile,
@@ -59,7 +59,7 @@ pub(super) struct Composition {
     pub order: Order,
     pub admission: Admission,
     pub placement: Placement,
-    pub caps: Caps,
+    pub caps: CapChoice,
 }
 
 /// What was decided about one job.
@@ -203,7 +203,7 @@ impl Composition {
 impl<'a> Desk<'a> {
     /// Every way to run the job on nodes that take jobs.
     pub(super) fn ways(&self, composition: &Composition, request: &'a Request) -> Rc<Ways> {
-        self.ways.of(&self.view, &self.pools, request, composition.caps == Caps::FromProfile)
+        self.ways.of(&self.view, &self.pools, request, composition.caps == CapChoice::FromProfile)
     }
 
     /// Whether this plan is over once it has started or refused somebody: none of those behind can start now, since there

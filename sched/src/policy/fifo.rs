@@ -5,11 +5,11 @@
 //! frugal a unit is. A job for which no node is up holds nobody back. Cost: for each job until the first that waits one look
 //! at each kind of unit, and at the nodes that may be free soonest. No options.
 
-use super::compose::{Admission, Caps, Composition, Order, Placement};
+use super::compose::{Admission, CapChoice, Composition, Order, Placement};
 
 pub(super) static FIFO: Composition = Composition {
     order: Order::Strict,
     admission: Admission::Resources,
     placement: Placement::FirstFit,
-    caps: Caps::None,
+    caps: CapChoice::None,
 };

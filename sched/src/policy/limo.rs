@@ -24,7 +24,7 @@
 
 use limo_model::{Energy, JobId, Mode, ModeSetting, Money, Power, Request, Span, Time, Wait};
 
-use super::compose::{Admission, Caps, Composition, Desk, Order, Placement, Verdict};
+use super::compose::{Admission, CapChoice, Composition, Desk, Order, Placement, Verdict};
 use super::offers::{AllWays, Ask, Found, Offer, Pools, Ways};
 use super::weigh::{patience, weigh};
 use crate::options::Preempt;
@@ -35,7 +35,7 @@ pub(super) static LIMO: Composition = Composition {
     order: Order::Conservative,
     admission: Admission::Band,
     placement: Placement::ByPrice,
-    caps: Caps::FromProfile,
+    caps: CapChoice::FromProfile,
 };
 
 /// Holding the lower limit takes more than the energy between idle draw and limit, since a draw that is a sum of jobs
@@ -138,7 +138,7 @@ impl Aim {
     ) -> Vec<Offer> {
         let (view, now, low) = (&desk.view, desk.view.now(), desk.view.band().low());
         let reaches = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
-        if composition.caps != Caps::FromProfile || desk.holds_lower_limit() || starts.iter().any(reaches) {
+        if composition.caps != CapChoice::FromProfile || desk.holds_lower_limit() || starts.iter().any(reaches) {
             return Vec::new();
         }
         let gap = low - desk.trough() + low.scaled(i64::from(view.options().reserve_permille), 1_000);
@@ -352,7 +352,7 @@ fn is_sparing<'a>(view: &View<'a>, composition: &Composition) -> bool {
     }
     let (pools, ways) = (Pools::of(view, |_| true), AllWays::default());
     let least = |job: &'a Job| {
-        let ways = ways.of(view, &pools, &job.request, composition.caps == Caps::FromProfile);
+        let ways = ways.of(view, &pools, &job.request, composition.caps == CapChoice::FromProfile);
         ways.iter().map(|offer| offer.estimate.energy).min().unwrap_or(Energy::ZERO)
     };
     for (_, job) in view.queue() {

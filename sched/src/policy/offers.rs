@@ -17,14 +17,14 @@ use limo_model::{Estimate, NodeId, Part, Power, Request, Span, Time, UnitSpec};
 use crate::facts::{Known, Looked};
 use crate::facts::{allows_unit, cores_on, units_wanted};
 use crate::state::Node;
-use crate::timeline::{Need, Respect, Timeline, bytes};
+use crate::timeline::{Respect, Timeline, UnitNeed, bytes};
 use crate::view::{Choice, View};
 
 pub(super) use ways::{Against, AllWays, Room, Ways};
 
 /// What units have in common that are alike, apart from when they are free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Kind {
+struct PoolKind {
     class: usize,
     unit: u16,
     /// Where jobs are on it, the cap that it has.
@@ -42,7 +42,7 @@ type OnUnits = Rc<RefCell<Vec<OnUnit>>>;
 /// The nodes with units of each kind, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pools<'a> {
-    kinds: BTreeMap<Kind, Vec<NodeId>>,
+    kinds: BTreeMap<PoolKind, Vec<NodeId>>,
     /// What is known of applications and their size classes on the units of a class.
     looked: RefCell<BTreeMap<(&'a str, &'a str), OnUnits>>,
 }
@@ -56,7 +56,7 @@ impl<'a> Pools<'a> {
             for (id, _) in node.units() {
                 let taken = view.index().cores_used(id) > 0;
                 let shared = taken.then(|| node.cap(id.unit));
-                let kind = Kind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some() };
+                let kind = PoolKind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some() };
                 pools.kinds.entry(kind).or_default().push(node.id);
             }
         }
@@ -68,7 +68,7 @@ impl<'a> Pools<'a> {
         let mut others = false;
         for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
             let Some((class, _)) = view.index().classes.place_of(unit.node) else { continue };
-            let of = |kind: &Kind| kind.class == class && kind.unit == unit.unit;
+            let of = |kind: &PoolKind| kind.class == class && kind.unit == unit.unit;
             let held = self.kinds.iter_mut().filter(|(kind, _)| of(kind));
             let found = held.filter_map(|(kind, nodes)| Some((*kind, nodes.binary_search(&unit.node).ok()?, nodes)));
             let Some((kind, at, nodes)) = found.last() else { continue };
@@ -77,7 +77,7 @@ impl<'a> Pools<'a> {
             }
             nodes.remove(at);
             others |= nodes.is_empty();
-            let nodes = self.kinds.entry(Kind { shared: Some(cap), ..kind }).or_default();
+            let nodes = self.kinds.entry(PoolKind { shared: Some(cap), ..kind }).or_default();
             others |= nodes.is_empty();
             if let Err(at) = nodes.binary_search(&unit.node) {
                 nodes.insert(at, unit.node);
@@ -92,7 +92,7 @@ impl<'a> Pools<'a> {
 }
 
 /// What is known of a job's application on a unit of a class.
-fn looked_up(on: &OnUnits, known: Known<'_>, request: &Request, (kind, unit): (&Kind, &UnitSpec)) -> Rc<Looked> {
+fn looked_up(on: &OnUnits, known: Known<'_>, request: &Request, (kind, unit): (&PoolKind, &UnitSpec)) -> Rc<Looked> {
     let mut units = on.borrow_mut();
     let of = (kind.class, kind.unit);
     if let Some((_, found)) = units.iter().find(|(unit, _)| *unit == of) {
@@ -106,10 +106,10 @@ fn looked_up(on: &OnUnits, known: Known<'_>, request: &Request, (kind, unit): (&
 /// Nodes on which a part of a job could be, all with the same estimate.
 #[derive(Debug, Clone)]
 struct Source {
-    kind: Kind,
+    kind: PoolKind,
     /// Where only some of the kind may be used.
     named: Option<Vec<NodeId>>,
-    need: Need,
+    need: UnitNeed,
     cores: u32,
     /// Of the whole unit.
     total: u32,
@@ -189,7 +189,7 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
         for (rank, (cap, whole)) in caps_of(request, kind, profiled).into_iter().enumerate() {
             let taken = if whole || request.exclusive { unit.cores } else { cores };
             let alone = request.exclusive;
-            let need = Need { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone, units };
+            let need = UnitNeed { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone, units };
             let each = looked.under_cap(known, request, unit, cap).times(units);
             let source = Source { kind: *kind, named: named.clone(), need, cores, total: unit.cores, each };
             ways.push((unit, cap, rank, source));
@@ -233,7 +233,7 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
 /// cap that there is. Over several units it is never capped. Alone, it goes without one or with each that is `profiled`. A
 /// job on several nodes needs the same cap everywhere, so it may wait until the others are gone; so does one that has its
 /// nodes alone.
-fn caps_of(request: &Request, kind: &Kind, profiled: Vec<Power>) -> Vec<(Option<Power>, bool)> {
+fn caps_of(request: &Request, kind: &PoolKind, profiled: Vec<Power>) -> Vec<(Option<Power>, bool)> {
     if units_wanted(request) > 1 {
         return vec![(None, false)];
     }
@@ -341,8 +341,8 @@ impl Offer {
         }
     }
 
-    fn need(&self, source: &Source, ask: &Ask) -> Need {
-        Need { cores: if ask.whole { source.total } else { source.need.cores }, ..source.need }
+    fn need(&self, source: &Source, ask: &Ask) -> UnitNeed {
+        UnitNeed { cores: if ask.whole { source.total } else { source.need.cores }, ..source.need }
     }
 
     /// The earliest seat, of equal ones the first.

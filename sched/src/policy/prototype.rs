@@ -12,13 +12,13 @@
 
 use limo_model::{Band, Mode, Power};
 
-use super::compose::{Admission, Caps, Composition, Order, Placement};
+use super::compose::{Admission, CapChoice, Composition, Order, Placement};
 
 pub(super) static LIMO_PROTOTYPE: Composition = Composition {
     order: Order::Strict,
     admission: Admission::Prototype,
     placement: Placement::FirstFit,
-    caps: Caps::None,
+    caps: CapChoice::None,
 };
 
 /// The condition of the while loop, line 1.

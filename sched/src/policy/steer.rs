@@ -32,7 +32,7 @@ use crate::state::{Job, Node, Phase};
 use crate::view::View;
 
 /// A unit with jobs that run.
-struct Held {
+struct SharedUnit {
     unit: UnitId,
     /// Cores of the unit for each core that its jobs have: what they may draw of a cap.
     cores: (u32, u32),
@@ -175,8 +175,8 @@ fn fixed(view: &View<'_>) -> BTreeSet<UnitId> {
 }
 
 /// Units that can be capped, with the jobs that run on them.
-fn held(view: &View<'_>) -> Vec<Held> {
-    let mut units: BTreeMap<UnitId, Held> = BTreeMap::new();
+fn held(view: &View<'_>) -> Vec<SharedUnit> {
+    let mut units: BTreeMap<UnitId, SharedUnit> = BTreeMap::new();
     let fixed = fixed(view);
     let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && hears(view, job));
     for job in active() {
@@ -184,7 +184,7 @@ fn held(view: &View<'_>) -> Vec<Held> {
         let Some(part) = assignment.sole_part() else { continue };
         let Some((node, unit)) = view.unit(part.unit) else { continue };
         let Some((low, _)) = node.cap_range(part.unit.unit).filter(|_| !fixed.contains(&part.unit)) else { continue };
-        let held = units.entry(part.unit).or_insert_with(|| Held {
+        let held = units.entry(part.unit).or_insert_with(|| SharedUnit {
             unit: part.unit,
             cores: (unit.cores, 0),
             draw: Power::ZERO,
@@ -218,7 +218,7 @@ fn largest_permille(fits: impl Fn(i64) -> bool) -> i64 {
     low
 }
 
-impl Held {
+impl SharedUnit {
     /// The cap at which its jobs draw `draw` at most, within what the unit obeys.
     fn cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
         let (low, high) = view.node(self.unit.node)?.cap_range(self.unit.unit)?;
@@ -329,8 +329,8 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     }
     let options = view.options();
     let below = draw < view.band().low();
-    let units: Vec<Held> = held(view).into_iter().filter(|unit| is_lowered(view, unit, below)).collect();
-    let gain = |unit: &Held| (unit.aim_draw(view, below) - unit.draw).at_least_zero();
+    let units: Vec<SharedUnit> = held(view).into_iter().filter(|unit| is_lowered(view, unit, below)).collect();
+    let gain = |unit: &SharedUnit| (unit.aim_draw(view, below) - unit.draw).at_least_zero();
     let all: Power = units.iter().map(gain).sum();
     let wanted = bottom.map_or(room, |low| room.min(low - draw));
     let permille = largest_permille(|permille| all.scaled(permille, 1_000) <= wanted);
@@ -352,13 +352,13 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
 }
 
 /// Whether its cap is below what it may be raised to, and long enough.
-fn is_lowered(view: &View<'_>, unit: &Held, below: bool) -> bool {
+fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
     let rested = |node: &Node| view.now() - node.caps.changed >= view.options().least_off;
     let aim = if below { None } else { unit.aim.0 };
     is_below(cap_of(view, unit.unit), aim) && view.node(unit.unit.node).is_some_and(rested)
 }
 
-impl Held {
+impl SharedUnit {
     /// What its jobs draw at the cap that they were started with; `below` the band, without any.
     fn aim_draw(&self, view: &View<'_>, below: bool) -> Power {
         if !below {

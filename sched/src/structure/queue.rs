@@ -122,7 +122,7 @@ impl Queue {
 /// One job of a queue: its number, or a place and the job that has it.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Seat {
+enum QueueSeat {
     Own(JobId),
     Other(JobId, JobId),
 }
@@ -131,8 +131,8 @@ enum Seat {
 impl Serialize for Queue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let seat = |(place, job): (u64, JobId)| match place == job.0 {
-            true => Seat::Own(job),
-            false => Seat::Other(JobId(place), job),
+            true => QueueSeat::Own(job),
+            false => QueueSeat::Other(JobId(place), job),
         };
         serializer.collect_seq(self.places().map(seat))
     }
@@ -140,14 +140,14 @@ impl Serialize for Queue {
 
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let seats = Vec::<Seat>::deserialize(deserializer)?;
+        let seats = Vec::<QueueSeat>::deserialize(deserializer)?;
         let places = seats.iter().map(|seat| match seat {
-            Seat::Own(place) | Seat::Other(place, _) => *place,
+            QueueSeat::Own(place) | QueueSeat::Other(place, _) => *place,
         });
         let places = JobSet::of(places)?;
         let mut queue = Self { places, ..Self::default() };
         for seat in &seats {
-            if let Seat::Other(place, job) = seat {
+            if let QueueSeat::Other(place, job) = seat {
                 queue.seat(*place, *job);
             }
         }

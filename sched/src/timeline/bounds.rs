@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use limo_model::{NodeId, Span, Time, UnitId};
 
-use super::{Need, Timeline};
+use super::{Timeline, UnitNeed};
 
 /// Nodes that are passed together: about the root of the thousand that a cluster has.
 pub(super) const BLOCK: usize = 32;
@@ -21,7 +21,7 @@ const LEAST: i64 = 1 << 18;
 const NEVER: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct BoundKey {
     /// Of the nodes.
     unit: u16,
     /// So many of its cores must be free.
@@ -50,7 +50,7 @@ impl Timeline<'_> {
     pub(crate) fn first_on(
         &self,
         nodes: &[NodeId],
-        need: &Need,
+        need: &UnitNeed,
         (from, span): (Time, Span),
         mut best: (Time, NodeId),
     ) -> Option<(Time, NodeId)> {
@@ -112,16 +112,16 @@ impl Timeline<'_> {
 
     /// Whether what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
     /// than cores: a bound is exact then.
-    fn only_ends(&self, place: usize, need: &Need) -> bool {
+    fn only_ends(&self, place: usize, need: &UnitNeed) -> bool {
         !self.later[place] && need.memory == 0 && !need.alone && need.units == 1 && self.memory[place].is_empty()
     }
 
     /// What other bounds for as many cores tell of these: they are of a shorter time, or of any where things only end.
-    fn new_bounds(&self, all: &BTreeMap<Key, Bounds>, key: &Key) -> Bounds {
+    fn new_bounds(&self, all: &BTreeMap<BoundKey, Bounds>, key: &BoundKey) -> Bounds {
         let nodes = self.class_of.len();
         let classes = self.view.index().classes.len();
         let blocks = vec![key.since; nodes.div_ceil(BLOCK) * classes];
-        let least = Key { power: 0, since: self.now, ..*key };
+        let least = BoundKey { power: 0, since: self.now, ..*key };
         let known = all.range(least..).next().filter(|(of, _)| of.unit == key.unit && of.cores == key.cores);
         let Some((of, known)) = known.filter(|(of, _)| of.since <= key.since) else {
             return Bounds { times: vec![key.since; nodes], asked: vec![NEVER; nodes], blocks };
@@ -140,16 +140,16 @@ impl Timeline<'_> {
         both.fold(Time::MAX, |least, (time, of)| if *of as usize == class { least.min(*time) } else { least })
     }
 
-    fn key(&self, need: &Need, (from, span): (Time, Span)) -> Key {
+    fn key(&self, need: &UnitNeed, (from, span): (Time, Span)) -> BoundKey {
         // What only becomes less is free for long where it is free at all.
         let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
         let every = Span::from_ms(LEAST.max(1 << power));
         let passed = (from - self.now).max(Span::ZERO).ms() / every.ms();
         let since = if self.has_later { self.now + every.scaled(passed, 1) } else { self.now };
-        Key { unit: need.unit, cores: need.cores, power, since }
+        BoundKey { unit: need.unit, cores: need.cores, power, since }
     }
 
-    fn bound(&self, node: NodeId, key: &Key) -> Time {
+    fn bound(&self, node: NodeId, key: &BoundKey) -> Time {
         let span = Span::from_ms(1 << key.power);
         let found = self.place_of(UnitId { node, unit: key.unit }).and_then(|place| {
             let most = self.cores[place] - i64::from(key.cores);

@@ -10,14 +10,14 @@ const MOST: usize = 64;
 
 /// What was needed, for how long, from when on it was asked, and that there is no start between then and another time.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownPower {
     need: Power,
     span: Span,
     from: Time,
     before: Time,
 }
 
-impl Known {
+impl KnownPower {
     /// The same is known of another time until another one, where nothing lies between.
     fn extend(&mut self, from: Time, before: Time) {
         if self.from <= from && from <= self.before {
@@ -27,12 +27,12 @@ impl Known {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Powered(Vec<Known>);
+pub(super) struct Powered(Vec<KnownPower>);
 
 impl Powered {
     /// The same as [`Draw::earliest`].
     pub fn earliest(&mut self, draw: &Draw, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
-        let less = |known: &&Known| known.need <= need && known.span <= span && known.from <= from;
+        let less = |known: &&KnownPower| known.need <= need && known.span <= span && known.from <= from;
         let begin = self.0.iter().filter(less).fold(from, |begin, known| begin.max(known.before));
         if begin > latest {
             return None;
@@ -42,7 +42,7 @@ impl Powered {
         let before = found.unwrap_or(if latest == Time::MAX { latest } else { begin });
         match self.0.iter().position(|known| known.need == need && known.span == span) {
             Some(index) => self.0[index].extend(from, before),
-            None if self.0.len() < MOST => self.0.push(Known { need, span, from, before }),
+            None if self.0.len() < MOST => self.0.push(KnownPower { need, span, from, before }),
             None => {}
         }
         found

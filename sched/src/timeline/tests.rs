@@ -6,7 +6,7 @@ use limo_model::{
 };
 use proptest::prelude::*;
 
-use super::{Need, Timeline};
+use super::{Timeline, UnitNeed};
 use crate::options::Options;
 use crate::view::Choice;
 use crate::{Core, Event};
@@ -48,17 +48,17 @@ fn core(limits: Vec<(i64, i64)>) -> Core {
 
 /// What is put on a node, or asked for: of which node, its unit, cores, memory, whether alone, units.
 #[derive(Debug, Clone)]
-struct Step {
+struct TimelineStep {
     plans: bool,
     node: u32,
-    need: Need,
+    need: UnitNeed,
     draw: Power,
     from: Time,
     span: Span,
     latest: Option<Time>,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = TimelineStep> {
     let from = prop_oneof![Just(0_i64), 0..600_000_i64];
     let span = prop_oneof![Just(1_i64), Just(30_000), Just(300_000), 1..400_000_i64];
     let need = (prop_oneof![4 => Just(0_u16), 1 => Just(1)], 1..=4_u32, prop_oneof![3 => Just(0_i64), 1 => 1..4_i64]);
@@ -70,10 +70,10 @@ fn step() -> impl Strategy<Value = Step> {
             let all = if unit == 1 { 1 } else { 2 + 2 * (node % 2) };
             let cores = if alone || unit == 1 { all } else { cores };
             let after = |ms| NOW + Span::from_ms(ms);
-            Step {
+            TimelineStep {
                 plans,
                 node,
-                need: Need { unit, cores, memory, alone, units },
+                need: UnitNeed { unit, cores, memory, alone, units },
                 // A draw that falls gives others room.
                 draw: Power::from_watts(watts - 2),
                 from: after(from),
@@ -85,7 +85,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// Puts something where there is room for it; else nowhere.
-fn plan(timeline: &mut Timeline<'_>, step: &Step) {
+fn plan(timeline: &mut Timeline<'_>, step: &TimelineStep) {
     let node = NodeId(step.node);
     let Some(at) = timeline.earliest_on(node, &step.need, step.from, step.span) else { return };
     let part = |(index, unit): (usize, u16)| Part {
@@ -103,7 +103,12 @@ fn plan(timeline: &mut Timeline<'_>, step: &Step) {
 }
 
 /// Asks every node of a class.
-fn plain(timeline: &Timeline<'_>, nodes: &[NodeId], step: &Step, best: (Time, NodeId)) -> Option<(Time, NodeId)> {
+fn plain(
+    timeline: &Timeline<'_>,
+    nodes: &[NodeId],
+    step: &TimelineStep,
+    best: (Time, NodeId),
+) -> Option<(Time, NodeId)> {
     let at = |node: &NodeId| Some((timeline.earliest_on(*node, &step.need, step.from, step.span)?, *node));
     nodes.iter().filter_map(at).min().filter(|found| *found < best)
 }

@@ -3,6 +3,7 @@
 
 mod lexer;
 mod manifests;
+mod names;
 mod packages;
 mod sources;
 mod tree;
@@ -74,6 +75,11 @@ fn the_core_is_built_in_layers() {
 #[test]
 fn no_source_asks_for_a_policy_by_name() {
     check_sources("policies are told apart by their parts", sources::named_policies);
+}
+
+#[test]
+fn a_name_is_one_type() {
+    check("a name stands for one type of a crate", &names::repeated(&Tree::read(root()).sources()));
 }
 
 #[test]

@@ -58,6 +58,15 @@ impl Source {
         Self { path: path.to_owned(), lines, is_test }
     }
 
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Each line's number from 1, and what is no comment of it.
+    pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.numbered().map(|(number, line, _)| (number, line.code.as_str()))
+    }
+
     /// Each line with its number from 1, and whether it is part of a test.
     fn numbered(&self) -> impl Iterator<Item = (usize, &Line, bool)> {
         self.lines.iter().zip(&self.is_test).enumerate().map(|(index, (line, is_test))| (index + 1, line, *is_test))

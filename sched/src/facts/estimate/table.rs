@@ -35,14 +35,14 @@ pub(super) struct Grounds {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct MeasuredPoint {
     cores: Option<u32>,
     cap: Option<Power>,
     profile: Profile,
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Table(Vec<Point>);
+pub(super) struct Table(Vec<MeasuredPoint>);
 
 impl Value {
     /// What the runs of a profile support. Few runs prove little, and a wide spread less: a learned duration is its median
@@ -92,7 +92,7 @@ pub(super) fn fraction(low: i64, value: i64, high: i64) -> f64 {
 
 impl Table {
     pub fn add(&mut self, cores: Option<u32>, cap: Option<Power>, profile: Profile) {
-        self.0.push(Point { cores, cap, profile });
+        self.0.push(MeasuredPoint { cores, cap, profile });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -104,7 +104,7 @@ impl Table {
     }
 
     fn exactly(&self, cores: Option<u32>, cap: Option<Power>) -> Option<Value> {
-        let same = |point: &&Point| point.cores == cores && point.cap == cap;
+        let same = |point: &&MeasuredPoint| point.cores == cores && point.cap == cap;
         self.0.iter().find(same).map(|point| Value::measured(&point.profile))
     }
 
@@ -149,7 +149,7 @@ impl Table {
 
     /// Of runs of several size classes without a cap, that with the highest draw on so many cores.
     pub fn highest(&self, unit: &UnitSpec, cores: u32) -> Option<Value> {
-        let alone = |point: &Point| Self(vec![*point]).free(unit, cores);
+        let alone = |point: &MeasuredPoint| Self(vec![*point]).free(unit, cores);
         self.0.iter().filter_map(alone).max_by_key(|value| (value.power, value.duration))
     }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use super::*;
 
-type Key<'a> = (&'a str, &'a str, Option<u32>, Option<i64>);
+type TableKey<'a> = (&'a str, &'a str, Option<u32>, Option<i64>);
 
 fn unit() -> UnitSpec {
     UnitSpec {
@@ -19,8 +19,8 @@ fn unit() -> UnitSpec {
 }
 
 /// Application, size, cores, cap in W; then seconds and watts.
-fn profiles(source: EstimateSource, given: &[(Key<'_>, i64, i64)]) -> BTreeMap<ProfileKey, Profile> {
-    let one = |((application, size, cores, cap), secs, watts): &(Key<'_>, i64, i64)| {
+fn profiles(source: EstimateSource, given: &[(TableKey<'_>, i64, i64)]) -> BTreeMap<ProfileKey, Profile> {
+    let one = |((application, size, cores, cap), secs, watts): &(TableKey<'_>, i64, i64)| {
         let (application, size, hardware) = ((*application).to_owned(), (*size).to_owned(), "xeon".to_owned());
         let key = ProfileKey { application, size, hardware, cores: *cores, cap: cap.map(Power::from_watts) };
         let (duration, power) = (Span::from_secs(*secs), Power::from_watts(*watts));
@@ -30,10 +30,10 @@ fn profiles(source: EstimateSource, given: &[(Key<'_>, i64, i64)]) -> BTreeMap<P
     given.iter().map(one).collect()
 }
 
-struct Case(BTreeMap<ProfileKey, Profile>);
+struct ProfileTable(BTreeMap<ProfileKey, Profile>);
 
-impl Case {
-    fn imported(given: &[(Key<'_>, i64, i64)]) -> Self {
+impl ProfileTable {
+    fn imported(given: &[(TableKey<'_>, i64, i64)]) -> Self {
         Self(profiles(EstimateSource::Imported, given))
     }
 
@@ -53,7 +53,7 @@ impl Case {
 
 #[test]
 fn cores_are_scaled_so_that_no_draw_is_expected_too_low() {
-    let case = Case::imported(&[(("a", "", Some(2), None), 100, 16), (("a", "", Some(4), None), 60, 28)]);
+    let case = ProfileTable::imported(&[(("a", "", Some(2), None), 100, 16), (("a", "", Some(4), None), 60, 28)]);
     case.of(("a", "", 2), None, (100_000, 16_000), "imported of a");
     // Halfway in watts; ln 3 - ln 2 is 0.585 of ln 4 - ln 2, and 100 (60/100)^0.585 = 74.17.
     case.of(("a", "", 3), None, (74_170, 22_000), "imported of a, scaled from 2 cores to 3 cores");
@@ -61,16 +61,16 @@ fn cores_are_scaled_so_that_no_draw_is_expected_too_low() {
     case.of(("a", "", 8), None, (60_000, 56_000), "imported of a, scaled from 4 cores to 8 cores");
     // The nameplate's share of one core is 10 W, less than the 16 W of two. One core takes at most twice as long.
     case.of(("a", "", 1), None, (200_000, 10_000), "imported of a, scaled from 2 cores to 1 core");
-    let hot = Case::imported(&[(("a", "", Some(1), None), 100, 30)]);
+    let hot = ProfileTable::imported(&[(("a", "", Some(1), None), 100, 30)]);
     // In proportion it would be 120 W, but four cores are not rated more than 40 W.
     hot.of(("a", "", 4), None, (100_000, 40_000), "imported of a, scaled from 1 core to 4 cores");
-    let any = Case::imported(&[(("a", "", None, None), 100, 30)]);
+    let any = ProfileTable::imported(&[(("a", "", None, None), 100, 30)]);
     any.of(("a", "", 4), None, (100_000, 30_000), "imported of a");
 }
 
 #[test]
 fn caps_are_interpolated_between_those_that_were_measured() {
-    let case = Case::imported(&[
+    let case = ProfileTable::imported(&[
         (("a", "", Some(8), None), 100, 64),
         (("a", "", Some(8), Some(16)), 200, 16),
         (("a", "", Some(4), None), 100, 32),
@@ -87,7 +87,7 @@ fn caps_are_interpolated_between_those_that_were_measured() {
 
 #[test]
 fn caps_of_a_profile_without_a_size_class_serve_jobs_with_one() {
-    let case = Case::imported(&[
+    let case = ProfileTable::imported(&[
         (("a", "C", None, None), 1_000, 40),
         (("a", "", None, None), 100, 40),
         (("a", "", None, Some(20)), 130, 20),
@@ -100,7 +100,7 @@ fn caps_of_a_profile_without_a_size_class_serve_jobs_with_one() {
 
 #[test]
 fn numbers_as_sizes_are_interpolated_and_beyond_them_only_the_draw_is_known() {
-    let case = Case::imported(&[(("a", "10", None, None), 10, 20), (("a", "1000", None, None), 1_000, 40)]);
+    let case = ProfileTable::imported(&[(("a", "10", None, None), 10, 20), (("a", "1000", None, None), 1_000, 40)]);
     // 100 is halfway from 10 to 1000 by logarithms: sqrt(10 x 1000) s, sqrt(20 x 40) W.
     case.of(("a", "100", 8), None, (100_000, 28_284), "imported of a, between measured sizes");
     case.of(("a", "5000", 8), None, (3_600_000, 40_000), "imported of a, of other sizes: power only");
@@ -110,7 +110,7 @@ fn numbers_as_sizes_are_interpolated_and_beyond_them_only_the_draw_is_known() {
 
 #[test]
 fn three_short_sleeps_tell_nothing_of_a_long_one() {
-    let case = Case(profiles(EstimateSource::Learned, &[(("ada+sleep+N", "1", Some(1), None), 1, 2)]));
+    let case = ProfileTable(profiles(EstimateSource::Learned, &[(("ada+sleep+N", "1", Some(1), None), 1, 2)]));
     case.of(
         ("ada+sleep+N", "600", 1),
         None,
@@ -121,6 +121,6 @@ fn three_short_sleeps_tell_nothing_of_a_long_one() {
     case.of(("ada+sleep+N", "1", 1), None, (1_100, 2_000), "learned from 10 runs of ada+sleep+N");
     case.of(("eve+sleep+N", "1", 1), None, (3_600_000, 10_000), "nameplate of xeon");
     case.of(("_", "", 1), None, (3_600_000, 10_000), "nameplate of xeon");
-    let imported = Case::imported(&[(("sleep", "", None, None), 7, 3)]);
+    let imported = ProfileTable::imported(&[(("sleep", "", None, None), 7, 3)]);
     imported.of(("eve+sleep+N", "1", 1), None, (7_000, 3_000), "imported of sleep");
 }

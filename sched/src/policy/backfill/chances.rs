@@ -16,13 +16,13 @@ pub(super) struct Chance {
 }
 
 /// Never empty; in order of times, then nodes.
-struct Block {
+struct ChanceBlock {
     most: u64,
     all: Vec<Chance>,
 }
 
 #[derive(Default)]
-pub(super) struct Chances(Vec<Block>);
+pub(super) struct Chances(Vec<ChanceBlock>);
 
 impl Chance {
     fn key(&self) -> (Time, u32) {
@@ -30,7 +30,7 @@ impl Chance {
     }
 }
 
-impl Block {
+impl ChanceBlock {
     fn of(all: Vec<Chance>) -> Self {
         let mut block = Self { most: 0, all };
         block.find_most();
@@ -45,14 +45,14 @@ impl Block {
 impl Chances {
     pub fn of(mut all: Vec<Chance>) -> Self {
         all.sort_unstable_by_key(Chance::key);
-        Self(all.chunks(MOST / 2).map(|block| Block::of(block.to_vec())).collect())
+        Self(all.chunks(MOST / 2).map(|block| ChanceBlock::of(block.to_vec())).collect())
     }
 
     /// Notes what is free of a node from `at` on.
     pub fn set(&mut self, chance: Chance) {
         let at = self.0.partition_point(|block| block.all[0].key() <= chance.key()).saturating_sub(1);
         let Some(block) = self.0.get_mut(at) else {
-            self.0.push(Block::of(vec![chance]));
+            self.0.push(ChanceBlock::of(vec![chance]));
             return;
         };
         match block.all.binary_search_by_key(&chance.key(), Chance::key) {
@@ -63,7 +63,7 @@ impl Chances {
         if block.all.len() > MOST {
             let rest = block.all.split_off(MOST / 2);
             block.find_most();
-            self.0.insert(at + 1, Block::of(rest));
+            self.0.insert(at + 1, ChanceBlock::of(rest));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::view::View;
 
 pub(super) struct Gate<'a> {
     view: View<'a>,
-    kind: Kind,
+    kind: PowerLimit,
     ledger: Option<Box<Ledger>>,
     now: Time,
     /// The estimated draw.
@@ -30,7 +30,7 @@ pub(super) struct Gate<'a> {
     beside: Option<(Time, Power)>,
 }
 
-enum Kind {
+enum PowerLimit {
     Free,
     /// One limit for all the time that is known.
     Cap(Power),
@@ -42,7 +42,7 @@ impl<'a> Gate<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let draw = view.estimated_draw();
         let admission = view.preset().parts().admission;
-        let kind = if admission == AdmissionRule::Resources { Kind::Free } else { kind(view) };
+        let kind = if admission == AdmissionRule::Resources { PowerLimit::Free } else { kind(view) };
         let reserves = matches!(admission, AdmissionRule::Ledger | AdmissionRule::Rate);
         Self {
             view: *view,
@@ -62,15 +62,15 @@ impl<'a> Gate<'a> {
         self.below_reduced(power)
             && self.leaves_room(power, end)
             && match &mut self.kind {
-                Kind::Free => true,
-                Kind::Cap(limit) => power <= Power::ZERO || self.draw + power <= *limit,
-                Kind::Ledger => self.ledger().admits(power, end).is_ok(),
+                PowerLimit::Free => true,
+                PowerLimit::Cap(limit) => power <= Power::ZERO || self.draw + power <= *limit,
+                PowerLimit::Ledger => self.ledger().admits(power, end).is_ok(),
             }
     }
 
     /// Whether limits change or there are budgets.
     pub fn is_ledger(&self) -> bool {
-        matches!(self.kind, Kind::Ledger)
+        matches!(self.kind, PowerLimit::Ledger)
     }
 
     /// Made when it is asked for the first time.
@@ -98,16 +98,16 @@ impl<'a> Gate<'a> {
     /// [`Gate::leaves`].
     pub fn earliest(&mut self, power: Power, span: Option<Span>, not_before: Time) -> Option<Time> {
         match &mut self.kind {
-            Kind::Free | Kind::Cap(_) => Some(not_before),
-            Kind::Ledger => self.ledger().earliest(power, span, not_before),
+            PowerLimit::Free | PowerLimit::Cap(_) => Some(not_before),
+            PowerLimit::Ledger => self.ledger().earliest(power, span, not_before),
         }
     }
 
     /// Whether a limit that never changes leaves `power` when the draw has fallen by `freed`.
     pub fn leaves(&self, power: Power, freed: Power) -> bool {
         match &self.kind {
-            Kind::Cap(limit) => self.draw - freed + power <= *limit,
-            Kind::Free | Kind::Ledger => true,
+            PowerLimit::Cap(limit) => self.draw - freed + power <= *limit,
+            PowerLimit::Free | PowerLimit::Ledger => true,
         }
     }
 
@@ -122,11 +122,11 @@ impl<'a> Gate<'a> {
     /// Holds what the first job will need, which may run since `waits_since`.
     pub fn reserve(&mut self, view: &View<'_>, reservation: &HeadReservation, waits_since: Time) {
         let (power, at) = (reservation.power, reservation.at);
-        if let Kind::Cap(limit) = self.kind {
+        if let PowerLimit::Cap(limit) = self.kind {
             let then = self.draw - reservation.freed + power;
             self.beside = Some((at, limit - then)).filter(|(at, _)| *at < Time::MAX);
         }
-        let Kind::Ledger = self.kind else { return };
+        let PowerLimit::Ledger = self.kind else { return };
         if at == Time::MAX || at <= self.now || !self.holds(waits_since) {
             return;
         }
@@ -148,10 +148,10 @@ impl<'a> Gate<'a> {
     /// Until when what is rejected now stays rejected, if only submissions happen.
     pub fn until(&self, view: &View<'_>) -> Time {
         match self.kind {
-            Kind::Free => Time::MAX,
-            Kind::Cap(_) => next_change(view).unwrap_or(Time::MAX),
+            PowerLimit::Free => Time::MAX,
+            PowerLimit::Cap(_) => next_change(view).unwrap_or(Time::MAX),
             // Energy is released all the time.
-            Kind::Ledger => self.now + Span::from_ms(1),
+            PowerLimit::Ledger => self.now + Span::from_ms(1),
         }
     }
 
@@ -159,7 +159,7 @@ impl<'a> Gate<'a> {
     pub fn wake(&self, view: &View<'_>, reservation: &HeadReservation) -> Option<Time> {
         let is_free = view.preset().parts().admission == AdmissionRule::Resources;
         let change = if is_free { None } else { next_change(view) };
-        let Kind::Ledger = self.kind else { return change };
+        let PowerLimit::Ledger = self.kind else { return change };
         let planned = reservation.expected().filter(|at| *at > self.now);
         [change, planned, next_stage(view)].into_iter().flatten().min()
     }
@@ -170,12 +170,12 @@ impl<'a> Gate<'a> {
             return Some(Wait::Band { needs: power, left: (reduced - self.draw).at_least_zero(), until });
         }
         match &mut self.kind {
-            Kind::Free => None,
-            Kind::Cap(limit) => {
+            PowerLimit::Free => None,
+            PowerLimit::Cap(limit) => {
                 let left = (*limit - self.draw).at_least_zero();
                 (power > left).then_some(Wait::Band { needs: power, left, until })
             }
-            Kind::Ledger => match self.ledger().admits(power, end) {
+            PowerLimit::Ledger => match self.ledger().admits(power, end) {
                 Ok(()) => None,
                 Err(Obstacle::Power { needs, left }) => Some(Wait::Band { needs, left, until }),
                 Err(Obstacle::Energy { needs, left, .. }) => Some(Wait::Budget { needs, left, until }),
@@ -209,13 +209,13 @@ fn excess_uj(view: &View<'_>, draw: Power, reservation: &HeadReservation) -> i12
     i128::from(above.mw()) * i128::from((end - at).ms().max(0))
 }
 
-fn kind(view: &View<'_>) -> Kind {
+fn kind(view: &View<'_>) -> PowerLimit {
     let high = view.band().high();
     let periods = view.settings().budgets.from_then_on(view.now());
     if !periods.is_empty() || view.limits().next_change(view.now()).is_some() {
-        return Kind::Ledger;
+        return PowerLimit::Ledger;
     }
-    if high.is_unlimited() { Kind::Free } else { Kind::Cap(high) }
+    if high.is_unlimited() { PowerLimit::Free } else { PowerLimit::Cap(high) }
 }
 
 fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {

@@ -55,7 +55,7 @@ impl PlanCache {
 }
 
 /// One plan in the making.
-struct Desk<'a> {
+struct EasyPlan<'a> {
     view: View<'a>,
     gate: Gate<'a>,
 }
@@ -73,7 +73,7 @@ struct Candidate<'a> {
 
 impl Policy for Backfill {
     fn plan(&self, view: &View<'_>) -> Planned {
-        let mut desk = Desk { view: *view, gate: Gate::of(view) };
+        let mut desk = EasyPlan { view: *view, gate: Gate::of(view) };
         let Some(head) = desk.first() else {
             return (desk.nobody_waits(), None);
         };
@@ -105,7 +105,7 @@ fn started(start: Start, cache: Option<PlanCache>) -> Planned {
     (Plan { starts: vec![start], ..Plan::default() }, cache)
 }
 
-impl<'a> Desk<'a> {
+impl<'a> EasyPlan<'a> {
     fn candidate(&self, shape: &'a Shape, (place, need): (u64, Need)) -> Option<Candidate<'a>> {
         let id = self.view.job_at(place);
         self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
@@ -203,7 +203,7 @@ impl<'a> Desk<'a> {
         if let Some(wait) = &cache.wait {
             return wait.clone();
         }
-        let mut desk = Desk { view: self.view, gate: Gate::of(&self.view) };
+        let mut desk = EasyPlan { view: self.view, gate: Gate::of(&self.view) };
         let head = self.view.job(cache.head);
         head.and_then(|head| desk.obstacle(head, until)).unwrap_or(Wait::Resources { until })
     }

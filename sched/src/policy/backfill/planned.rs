@@ -59,7 +59,7 @@ impl Room {
 
 /// A node in one of the ways in which a job can have nodes.
 #[derive(Clone, Copy)]
-struct Seat {
+struct PlannedNode {
     way: usize,
     open: Open,
     at: Time,
@@ -160,7 +160,7 @@ impl<'a> Future<'a> {
     }
 
     /// When the job could start in one of these ways, or over all of them; and where, if that was found on the way.
-    fn earliest(&self, asker: Asker<'_>, ways: &[Way], span: Span) -> Option<(Time, Option<Seat>)> {
+    fn earliest(&self, asker: Asker<'_>, ways: &[Way], span: Span) -> Option<(Time, Option<PlannedNode>)> {
         match ways {
             [way] => match &self.rooms[way.class] {
                 Room::Counted(profile, _) => Some((profile.earliest(asker.cores(way), span)?, None)),
@@ -168,7 +168,7 @@ impl<'a> Future<'a> {
                     let want = asker.want(self.view.index().classes.class(way.class), way);
                     let (at, position) = of.seats.soonest(span, &want, |position| of.wake(position))?;
                     let open = Open { position, wake: of.wake(position), from: at };
-                    Some((at, Some(Seat { way: 0, open, at })))
+                    Some((at, Some(PlannedNode { way: 0, open, at })))
                 }
                 Room::Named(_) => self.earliest_of_all(asker, ways, span).map(|at| (at, None)),
             },
@@ -204,7 +204,7 @@ impl<'a> Future<'a> {
     }
 
     /// Each node that the job could have at some time from `from` on, by itself, with the first such time.
-    fn look(&self, asker: Asker<'_>, ways: &[Way], (from, span): (Time, Span)) -> Vec<Seat> {
+    fn look(&self, asker: Asker<'_>, ways: &[Way], (from, span): (Time, Span)) -> Vec<PlannedNode> {
         let mut found = Vec::new();
         for (index, way) in ways.iter().enumerate() {
             let class = self.view.index().classes.class(way.class);
@@ -212,7 +212,7 @@ impl<'a> Future<'a> {
             let Some(of) = self.rooms[way.class].by_node() else { continue };
             for open in &of.open {
                 let at = self.earliest_on(asker, (of, *open, &want), (from, span));
-                found.extend(at.map(|at| Seat { way: index, open: *open, at }));
+                found.extend(at.map(|at| PlannedNode { way: index, open: *open, at }));
             }
         }
         found
@@ -257,7 +257,7 @@ impl<'a> Future<'a> {
 
     /// The nodes that a job has from `at` on, by a rule that does not ask how full they are: else what starts beside a plan
     /// could move it to other nodes.
-    fn choose(&self, asker: Asker<'_>, ways: &[Way], (at, span): (Time, Span)) -> Option<Vec<Seat>> {
+    fn choose(&self, asker: Asker<'_>, ways: &[Way], (at, span): (Time, Span)) -> Option<Vec<PlannedNode>> {
         let mut seats = self.look(asker, ways, (at, span));
         seats.retain(|seat| seat.at == at);
         if self.view.options().allocation == Allocation::Contiguous {
@@ -269,7 +269,12 @@ impl<'a> Future<'a> {
     }
 
     /// The nodes of a job that starts now.
-    fn placement(&mut self, asker: Asker<'_>, ways: &[Way], (span, seats): (Span, &[Seat])) -> Option<Placement> {
+    fn placement(
+        &mut self,
+        asker: Asker<'_>,
+        ways: &[Way],
+        (span, seats): (Span, &[PlannedNode]),
+    ) -> Option<Placement> {
         let (job, now) = (asker.job, self.view.now());
         if let [way] = ways
             && let Room::Counted(_, started) = &mut self.rooms[way.class]
@@ -286,7 +291,9 @@ impl<'a> Future<'a> {
             });
             return (found == job.request.nodes.get()).then_some(placement);
         }
-        let same_run = |one: &Seat, other: &Seat| (one.way, one.open.position + 1) == (other.way, other.open.position);
+        let same_run = |one: &PlannedNode, other: &PlannedNode| {
+            (one.way, one.open.position + 1) == (other.way, other.open.position)
+        };
         let mut placement = Placement::new();
         for run in seats.chunk_by(same_run) {
             let (way, first) = (&ways[run[0].way], run[0].open.position);
@@ -309,7 +316,7 @@ impl<'a> Future<'a> {
     }
 
     /// No job that is planned later has what this one needs.
-    fn hold(&mut self, asker: Asker<'_>, (ways, seats): (&[Way], &[Seat]), (at, span): (Time, Span)) {
+    fn hold(&mut self, asker: Asker<'_>, (ways, seats): (&[Way], &[PlannedNode]), (at, span): (Time, Span)) {
         for seat in seats {
             let way = &ways[seat.way];
             let want = asker.want(self.view.index().classes.class(way.class), way);
@@ -327,8 +334,9 @@ impl<'a> Future<'a> {
 }
 
 /// The first run of neighbours, as many as are wanted: `seats` are in order of ways and positions.
-fn first_run(seats: &[Seat], wanted: usize) -> Option<Vec<Seat>> {
-    let neighbours = |one: &Seat, other: &Seat| one.way == other.way && one.open.position + 1 == other.open.position;
+fn first_run(seats: &[PlannedNode], wanted: usize) -> Option<Vec<PlannedNode>> {
+    let neighbours =
+        |one: &PlannedNode, other: &PlannedNode| one.way == other.way && one.open.position + 1 == other.open.position;
     let mut runs = seats.chunk_by(neighbours);
     runs.find(|run| run.len() >= wanted).map(|run| run[..wanted].to_vec())
 }

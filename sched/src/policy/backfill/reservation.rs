@@ -5,7 +5,7 @@ use std::ops::Range;
 use limo_model::{JobId, NodeId, Part, Placement, Power, Span, Time, UnitId};
 
 use super::then::Then;
-use super::{Candidate, Desk, place};
+use super::{Candidate, EasyPlan, place};
 use crate::index::{Freed, Gains, HeadReservation, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
@@ -30,7 +30,7 @@ struct Walk<'a> {
 }
 
 impl HeadReservation {
-    pub(super) fn of(desk: &mut Desk<'_>, head: &Candidate<'_>) -> Self {
+    pub(super) fn of(desk: &mut EasyPlan<'_>, head: &Candidate<'_>) -> Self {
         let view = desk.view;
         let span = head.job.request.time_limit;
         let mut walk = Walk::new(&view, head);

@@ -28,7 +28,7 @@ pub(super) enum Units {
 pub(super) struct Seats {
     /// Of a node that no job is on.
     whole: Vec<u64>,
-    lines: Vec<Line>,
+    lines: Vec<NodeLine>,
     /// Of nodes that take jobs, as [`Self::open`] was told.
     chances: Chances,
 }
@@ -38,7 +38,7 @@ pub(super) const STEPS: usize = 6;
 
 /// One node. Step `i` lasts from `times[i]` until the next; its amounts are at `i * axes`.
 #[derive(Debug, Clone)]
-struct Line {
+struct NodeLine {
     times: Vec<Time>,
     free: Vec<u64>,
 }
@@ -50,7 +50,7 @@ impl Seats {
         let line = |free: Vec<u64>| {
             let mut times = Vec::with_capacity(STEPS);
             times.push(now);
-            Line { times, free }
+            NodeLine { times, free }
         };
         let lines = free.map(line).collect();
         Self { whole, lines, chances: Chances::default() }
@@ -234,7 +234,7 @@ impl Seats {
 
     /// The first time after `after` at which anything changes on one of the nodes.
     pub fn next_change(&self, after: Time) -> Option<Time> {
-        let next = |line: &Line| line.times.get(line.times.partition_point(|at| *at <= after)).copied();
+        let next = |line: &NodeLine| line.times.get(line.times.partition_point(|at| *at <= after)).copied();
         self.lines.iter().filter_map(next).min()
     }
 }

@@ -2,14 +2,14 @@
 
 use limo_model::{NodeId, Part, Placement, Request};
 
-use super::{Ask, Kind, Offer, Pools, Seat, Source};
+use super::{Ask, Offer, PoolKind, Pools, Seat, Source};
 use crate::facts::units_like;
 use crate::timeline::Timeline;
 use crate::view::{View, on_units};
 
 /// The nodes that a job may have which wants several units of them: those of the class, whichever of its units are taken.
 /// They are asked for once: at the first unit of the type, in the first kind.
-pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind: &Kind) -> Option<Vec<NodeId>> {
+pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind: &PoolKind) -> Option<Vec<NodeId>> {
     let units = &view.index().classes.class(kind.class).units;
     let mut alike = units_like(units, kind.unit);
     let is_first_unit = alike.next() == Some(kind.unit);

@@ -14,7 +14,7 @@ fn lowest(bits: &Bits, n: u32) -> Vec<Range<u32>> {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum BitsStep {
     Insert(u32),
     Remove(u32),
     InsertRange(Range<u32>),
@@ -26,40 +26,40 @@ enum Step {
 
 const LEN: u32 = 200;
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = BitsStep> {
     let range = || (0..=LEN, 0..=LEN).prop_map(|(a, b)| a.min(b)..a.max(b));
     prop_oneof![
-        8 => (0..LEN).prop_map(Step::Insert),
-        8 => (0..LEN).prop_map(Step::Remove),
-        4 => range().prop_map(Step::InsertRange),
-        4 => range().prop_map(Step::RemoveRange),
-        1 => (range(), 0..LEN).prop_map(|(range, one)| Step::Union(range, one)),
-        1 => (LEN..2 * LEN).prop_map(Step::Grow),
-        1 => Just(Step::Clear),
+        8 => (0..LEN).prop_map(BitsStep::Insert),
+        8 => (0..LEN).prop_map(BitsStep::Remove),
+        4 => range().prop_map(BitsStep::InsertRange),
+        4 => range().prop_map(BitsStep::RemoveRange),
+        1 => (range(), 0..LEN).prop_map(|(range, one)| BitsStep::Union(range, one)),
+        1 => (LEN..2 * LEN).prop_map(BitsStep::Grow),
+        1 => Just(BitsStep::Clear),
     ]
 }
 
-fn apply(step: Step, bits: &mut Bits, naive: &mut BTreeSet<u32>) {
+fn apply(step: BitsStep, bits: &mut Bits, naive: &mut BTreeSet<u32>) {
     match step {
-        Step::Insert(at) => assert_eq!(bits.insert(at), naive.insert(at)),
-        Step::Remove(at) => assert_eq!(bits.remove(at), naive.remove(&at)),
-        Step::InsertRange(range) => {
+        BitsStep::Insert(at) => assert_eq!(bits.insert(at), naive.insert(at)),
+        BitsStep::Remove(at) => assert_eq!(bits.remove(at), naive.remove(&at)),
+        BitsStep::InsertRange(range) => {
             let added = range.clone().filter(|at| naive.insert(*at)).count();
             assert_eq!(bits.insert_range(range) as usize, added);
         }
-        Step::RemoveRange(range) => {
+        BitsStep::RemoveRange(range) => {
             let removed = range.clone().filter(|at| naive.remove(at)).count();
             assert_eq!(bits.remove_range(range) as usize, removed);
         }
-        Step::Union(range, one) => {
+        BitsStep::Union(range, one) => {
             let mut other = Bits::new(LEN);
             other.insert_range(range.clone());
             other.insert(one);
             bits.union_with(&other);
             naive.extend(range.chain([one]));
         }
-        Step::Grow(len) => bits.grow(len),
-        Step::Clear => {
+        BitsStep::Grow(len) => bits.grow(len),
+        BitsStep::Clear => {
             bits.clear();
             naive.clear();
         }

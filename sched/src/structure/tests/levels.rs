@@ -9,7 +9,7 @@ use crate::structure::{Bits, Levels};
 const CORES: u32 = 6;
 
 #[derive(Debug, Clone)]
-enum Step {
+enum LevelsStep {
     Push(u32, bool),
     Usable(u32, bool),
     /// As many cores as all positions of the run have, at most these.
@@ -18,13 +18,13 @@ enum Step {
 }
 
 /// Positions are taken modulo the number there is.
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = LevelsStep> {
     let run = || (0u32..150, 0u32..150).prop_map(|(a, b)| a.min(b)..a.max(b));
     prop_oneof![
-        1 => (0..=CORES, any::<bool>()).prop_map(|(level, usable)| Step::Push(level, usable)),
-        1 => (0u32..150, any::<bool>()).prop_map(|(at, usable)| Step::Usable(at, usable)),
-        3 => (run(), 0..=CORES).prop_map(|(run, cores)| Step::Take(run, cores)),
-        3 => (run(), 0..=CORES).prop_map(|(run, cores)| Step::Give(run, cores)),
+        1 => (0..=CORES, any::<bool>()).prop_map(|(level, usable)| LevelsStep::Push(level, usable)),
+        1 => (0u32..150, any::<bool>()).prop_map(|(at, usable)| LevelsStep::Usable(at, usable)),
+        3 => (run(), 0..=CORES).prop_map(|(run, cores)| LevelsStep::Take(run, cores)),
+        3 => (run(), 0..=CORES).prop_map(|(run, cores)| LevelsStep::Give(run, cores)),
     ]
 }
 
@@ -35,26 +35,26 @@ fn cut(run: Range<u32>, naive: &Naive) -> Range<u32> {
     run.start.min(len)..run.end.min(len)
 }
 
-fn apply(step: Step, levels: &mut Levels, naive: &mut Naive) {
+fn apply(step: LevelsStep, levels: &mut Levels, naive: &mut Naive) {
     match step {
-        Step::Push(level, usable) => {
+        LevelsStep::Push(level, usable) => {
             levels.push(level, usable);
             naive.push((level, usable));
         }
-        Step::Usable(at, usable) => {
+        LevelsStep::Usable(at, usable) => {
             let at = at % naive.len() as u32;
             let known = &mut naive[at as usize].1;
             assert_eq!(levels.set_usable(at, usable), *known != usable);
             *known = usable;
         }
-        Step::Take(run, cores) => {
+        LevelsStep::Take(run, cores) => {
             let run = cut(run, naive);
             let nodes = &mut naive[run.start as usize..run.end as usize];
             let cores = nodes.iter().map(|node| node.0).fold(cores, u32::min);
             nodes.iter_mut().for_each(|node| node.0 -= cores);
             levels.take(run, cores);
         }
-        Step::Give(run, cores) => {
+        LevelsStep::Give(run, cores) => {
             let run = cut(run, naive);
             let nodes = &mut naive[run.start as usize..run.end as usize];
             let cores = nodes.iter().map(|node| CORES - node.0).fold(cores, u32::min);
@@ -74,7 +74,7 @@ proptest! {
     ) {
         let (mut levels, mut naive) = (Levels::new(CORES), Naive::new());
         for (level, usable, times) in first {
-            (0..times).for_each(|_| apply(Step::Push(level, usable), &mut levels, &mut naive));
+            (0..times).for_each(|_| apply(LevelsStep::Push(level, usable), &mut levels, &mut naive));
         }
         let mut scratch = Bits::new(0);
         for step in steps {

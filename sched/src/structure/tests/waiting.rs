@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::structure::{Need, Waiting};
 
 #[derive(Debug, Clone)]
-enum Step {
+enum WaitingStep {
     /// The largest key so far plus this.
     Append(u64, Need),
     Insert(u64, Need),
@@ -20,28 +20,28 @@ fn need() -> impl Strategy<Value = Need> {
     (0u32..20, 0i64..20, -5i64..20).prop_map(|(parts, span, power)| Need { parts, span, power })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = WaitingStep> {
     prop_oneof![
-        12 => (1u64..4, need()).prop_map(|(gap, need)| Step::Append(gap, need)),
-        1 => (0u64..600, need()).prop_map(|(key, need)| Step::Insert(key, need)),
-        6 => (0u64..600).prop_map(Step::Remove),
-        1 => (0usize..80).prop_map(Step::Drain),
+        12 => (1u64..4, need()).prop_map(|(gap, need)| WaitingStep::Append(gap, need)),
+        1 => (0u64..600, need()).prop_map(|(key, need)| WaitingStep::Insert(key, need)),
+        6 => (0u64..600).prop_map(WaitingStep::Remove),
+        1 => (0usize..80).prop_map(WaitingStep::Drain),
     ]
 }
 
-fn apply(step: Step, waiting: &mut Waiting, naive: &mut BTreeMap<u64, Need>, last: &mut u64) {
+fn apply(step: WaitingStep, waiting: &mut Waiting, naive: &mut BTreeMap<u64, Need>, last: &mut u64) {
     match step {
-        Step::Append(gap, need) => {
+        WaitingStep::Append(gap, need) => {
             *last += gap;
             assert!(waiting.insert(*last, need));
             naive.insert(*last, need);
         }
-        Step::Insert(key, need) => {
+        WaitingStep::Insert(key, need) => {
             *last = key.max(*last);
             assert_eq!(waiting.insert(key, need), naive.insert(key, need).is_none());
         }
-        Step::Remove(key) => assert_eq!(waiting.remove(key), naive.remove(&key)),
-        Step::Drain(n) => {
+        WaitingStep::Remove(key) => assert_eq!(waiting.remove(key), naive.remove(&key)),
+        WaitingStep::Drain(n) => {
             for _ in 0..n {
                 let first = naive.pop_first();
                 assert_eq!(waiting.first(), first);
