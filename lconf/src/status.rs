@@ -4,7 +4,7 @@ use limo_client::{
     Clock, Failure, Master, answer, answer_json, band_in_words, exit, gauge, marked, mode_in_words, or_dash, plain,
     price_in_words,
 };
-use limo_model::{Money, Time};
+use limo_model::{Energy, Money, Time};
 use limo_proto::{ForeignReport, MeterReport, Status, UnreachableReport};
 use serde::Serialize;
 
@@ -29,6 +29,9 @@ struct StatusJson {
     running: u64,
     nodes_up: u32,
     nodes_asleep: u32,
+    /// Part of `energy_j`: of nodes asleep, and on the way to sleep and back.
+    asleep_energy_j: f64,
+    switching_energy_j: f64,
     nodes: u32,
     energy_j: f64,
     /// `null` if no price was ever known, as the two below.
@@ -105,6 +108,8 @@ fn as_json(status: &Status) -> StatusJson {
         running: status.running,
         nodes_up: status.nodes_up,
         nodes_asleep: status.nodes_asleep,
+        asleep_energy_j: status.asleep_energy.joules(),
+        switching_energy_j: status.switching_energy.joules(),
         nodes: status.nodes,
         energy_j: status.energy.joules(),
         cost_eur: status.cost.map(Money::eur),
@@ -229,6 +234,10 @@ fn as_text(status: &Status, clock: &Clock) -> String {
         fact("meter", meter_in_words(meter));
     }
     fact("energy", marked(status.energy, status.emulated));
+    let (asleep, switching) = (status.asleep_energy, status.switching_energy);
+    if asleep + switching > Energy::ZERO {
+        fact("of it", format!("{asleep} asleep, {switching} on the way there and back"));
+    }
     fact("cost", or_dash(status.cost));
     let at_once = or_dash(status.jobs_start_now_cost);
     fact("jobs cost", format!("{} (started at once: {at_once})", or_dash(status.jobs_cost)));

@@ -202,6 +202,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         jobs: jobs.iter().copied().filter(|job| is_on(job, id)).collect(),
     };
     let (energy, cost) = core.node_account(node.id(), now);
+    let slept = node.slept(now);
     NodeReport {
         name: spec.name.clone(),
         state,
@@ -219,6 +220,8 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         unreachable_since: node.away_since().map(|at| core.clock().shown(at)),
         held: node.held_draw(),
         sleep,
+        asleep_energy: slept.asleep,
+        switching_energy: slept.switching,
     }
 }
 
@@ -267,6 +270,8 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         unreachable: missing::nodes(core),
         foreign: Vec::new(),
         nodes_asleep: count(asleep),
+        asleep_energy: core.nodes().iter().map(|node| node.slept(now).asleep).sum(),
+        switching_energy: core.nodes().iter().map(|node| node.slept(now).switching).sum(),
         held: core.nodes().iter().map(Node::held_draw).sum(),
         own_band: own_band.filter(|own| *own != band),
         grid: grid.iter().map(source).collect(),

@@ -162,6 +162,10 @@ pub struct NodeReport {
     pub held: Power,
     /// Where it is not awake.
     pub sleep: Option<NodeSleep>,
+    /// Part of `energy`: asleep.
+    pub asleep_energy: Energy,
+    /// Part of `energy`: on the way to sleep and back.
+    pub switching_energy: Energy,
 }
 
 impl NodeReport {
@@ -298,6 +302,10 @@ pub struct Status {
     pub foreign: Vec<ForeignReport>,
     /// Nodes that sleep, or are on their way to it or back. None of them is up.
     pub nodes_asleep: u32,
+    /// Part of `energy`: of nodes asleep.
+    pub asleep_energy: Energy,
+    /// Part of `energy`: of nodes on the way to sleep and back.
+    pub switching_energy: Energy,
 }
 
 /// Most unreachable nodes in a [`Status`].

@@ -38,7 +38,7 @@ pub use refused::Refused;
 pub use round::{Account, Command, Finished, Round};
 pub use state::{
     Array, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, PartEnd, Phase, Reading, Running, Settings,
-    Sleep, State, Sums, Used, joined,
+    Sleep, Slept, State, Sums, Used, joined,
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};

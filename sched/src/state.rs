@@ -6,6 +6,7 @@ mod job;
 mod node;
 mod parts;
 mod ranking;
+mod slept;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,7 @@ pub(crate) use node::Change;
 pub use node::{Drained, Held, Node, Reading, Sleep};
 pub use parts::{PartEnd, joined};
 pub(crate) use ranking::Ranking;
+pub use slept::Slept;
 pub use users::{Charge, Used};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.

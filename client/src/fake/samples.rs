@@ -160,6 +160,8 @@ pub fn node(name: &str) -> NodeReport {
         unreachable_since: None,
         held: Power::ZERO,
         sleep: None,
+        asleep_energy: Energy::ZERO,
+        switching_energy: Energy::ZERO,
     }
 }
 
@@ -202,6 +204,8 @@ pub fn status() -> Status {
         held: Power::ZERO,
         foreign: Vec::new(),
         nodes_asleep: 0,
+        asleep_energy: Energy::ZERO,
+        switching_energy: Energy::ZERO,
     }
 }
 

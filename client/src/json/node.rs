@@ -65,6 +65,9 @@ pub struct NodeJson {
     held_w: f64,
     /// `falling asleep`, `asleep` or `waking`; `null` of a node that is awake.
     sleep: Option<&'static str>,
+    /// Part of `energy_j`: asleep, and on the way to sleep and back.
+    asleep_energy_j: f64,
+    switching_energy_j: f64,
 }
 
 /// An execution unit of a node.
@@ -103,6 +106,8 @@ impl From<&NodeReport> for NodeJson {
             unreachable_since_unix_ms: node.unreachable_since.map(Time::unix_ms),
             held_w: node.held.watts(),
             sleep: node.sleep.map(|sleep| sleep.name()),
+            asleep_energy_j: node.asleep_energy.joules(),
+            switching_energy_j: node.switching_energy.joules(),
         }
     }
 }

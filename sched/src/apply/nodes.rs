@@ -219,6 +219,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             node.caps.failed.clear();
             // A daemon that answers runs on a node that is awake.
             cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
+            node.slept = node.slept(now);
             node.sleep = Sleep::Awake;
             node.idle_since = now;
             hide_jobs(cluster, id, now);
@@ -263,6 +264,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         lost: None,
         held: Vec::new(),
         awake_until: None,
+        slept: Default::default(),
     });
     cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
     cluster.state.job_energy.push();
@@ -340,6 +342,7 @@ pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
     if to == Sleep::Awake {
         node.idle_since = now;
     }
+    node.slept = node.slept(now);
     node.sleep = to;
     // It was measured as it was before.
     if let Some(reading) = node.reading.take() {

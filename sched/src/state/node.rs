@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use limo_model::{Attempt, JobId, NodeId, NodeSpec, Power, Span, Time, UnitId, UnitSpec};
 use serde::{Deserialize, Serialize};
 
+use super::slept::Slept;
 use crate::account::Bill;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct Node {
     /// Before then it is not put to sleep, because it did not sleep when it was told to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) awake_until: Option<Time>,
+    /// As of when it began to be as awake as it is.
+    #[serde(default, skip_serializing_if = "Slept::is_nothing")]
+    pub(crate) slept: Slept,
 }
 
 /// The draw of an attempt that was reported as ended although its node did not confirm it.

@@ -110,9 +110,15 @@ fn an_idle_node_sleeps_and_is_woken_for_a_job() {
     let mut bench = asleep();
     let report = &nodes(&mut bench)[0];
     assert_eq!((report.state, report.draw), (NodeState::Sleeps(NodeSleep::Asleep), Power::from_watts(1)));
+    let slept = |bench: &mut Bench| {
+        let report = nodes(bench).remove(0);
+        (report.switching_energy, report.asleep_energy)
+    };
+    let joules = limo_model::Energy::from_joules;
+    assert_eq!(slept(&mut bench), (joules(8 * 20), joules(0)));
     // Nothing is missed while it sleeps, however long.
     bench.pass(Span::from_secs(86_400));
-    assert_eq!(words_of(&mut bench, 0), "asleep");
+    assert_eq!((words_of(&mut bench, 0), slept(&mut bench)), ("asleep".into(), (joules(8 * 20), joules(86_400))));
     proceeds(waking(), "boot");
     // A machine that was switched off has another boot: nothing of the job was there to be lost.
     proceeds(waking(), "another boot");

@@ -1,0 +1,37 @@
+//! What a node drew while it was not awake.
+
+use limo_model::{Energy, Time};
+use serde::{Deserialize, Serialize};
+
+use super::node::{Node, Sleep};
+
+/// Energy of one node, up to a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Slept {
+    pub asleep: Energy,
+    /// On the way to sleep and back.
+    pub switching: Energy,
+    /// All that the node itself had drawn at that moment.
+    mark: Energy,
+}
+
+impl Slept {
+    pub(crate) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Node {
+    /// What it drew asleep and on its way, until `now`.
+    pub fn slept(&self, now: Time) -> Slept {
+        let mut bill = self.bill;
+        bill.add(self.own, self.since, now, None);
+        let (drawn, mark) = (bill.energy() - self.slept.mark, bill.energy());
+        let Slept { asleep, switching, .. } = self.slept;
+        match self.sleep {
+            Sleep::Awake => Slept { asleep, switching, mark },
+            Sleep::Asleep => Slept { asleep: asleep + drawn, switching, mark },
+            Sleep::GoingDown | Sleep::Waking => Slept { asleep, switching: switching + drawn, mark },
+        }
+    }
+}
