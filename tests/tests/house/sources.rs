@@ -21,10 +21,11 @@ const SLEEPERS: [(&str, &str); 11] = [
 ];
 
 /// Sources that rename files by themselves, and why. All others replace them with `limo_files::replace`.
-const RENAMERS: [(&str, &str); 6] = [
+const RENAMERS: [(&str, &str); 7] = [
     ("files/src/lib.rs", "replaces files"),
     ("lmaster/src/listen.rs", "puts a socket in its place"),
     ("lslave/src/spool.rs", "keeps its records in small files"),
+    ("lslave/src/spool/log.rs", "goes on writing to the new file"),
     ("lconf/src/backup.rs", "takes the name before it asks for the content"),
     ("lsim/src/output/folder.rs", "puts a folder in its place"),
     ("xtask/src/response/plant.rs", "plays a device"),
