@@ -15,9 +15,9 @@ use crate::table::plain_lines;
 /// Why a client ends without having done what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What failed and why, without the name of the program.
+    /// The failure and its cause, without the name of the program.
     pub message: String,
-    /// What the person can type or change instead.
+    /// A hint: something to type or to change instead.
     pub hint: Option<String>,
     /// Exit code.
     pub code: u8,

@@ -273,7 +273,7 @@ impl Master {
         }
     }
 
-    /// What would become of this request now: its candidates and the reason to wait. Nothing is submitted.
+    /// The candidates of a request and its reason to wait, if it were submitted now. Nothing is submitted.
     pub async fn dry_run(&self, request: Request) -> Result<DryRun, AskError> {
         match self.ask(Query::DryRun(Box::new(request))).await? {
             Answer::DryRun(result) => Ok(*result),

@@ -9,7 +9,7 @@ pub struct Screen {
     pub width: Option<usize>,
     /// Lines of a terminal.
     pub height: Option<usize>,
-    /// Whether to colour; what is coloured is also said in words.
+    /// Returns true if output may be coloured; words say the same.
     pub colour: bool,
 }
 

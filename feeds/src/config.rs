@@ -78,13 +78,13 @@ pub struct Feed<V> {
     pub name: String,
     /// Whether it tells prices of the next day once a day.
     pub day_ahead: bool,
-    /// What is asked, and how its answers are read.
+    /// The source, and how its answers are read.
     pub source: Arc<dyn Source<V>>,
     /// Between two looks without a failure; positive.
     pub every: Span,
     /// What was received longer ago counts no more.
     pub stale_after: Span,
-    /// What holds where nothing is known.
+    /// The limits that hold while nothing is known.
     pub fallback: Fallback<V>,
     /// Certificates in PEM that are trusted beside those of the machine.
     pub authorities: Option<Vec<u8>>,

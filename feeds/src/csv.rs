@@ -30,7 +30,7 @@ pub enum Place {
 /// A table, and what its columns are.
 #[derive(Debug, Clone)]
 pub struct CsvFeed {
-    /// Where it is.
+    /// The path of the file.
     pub place: Place,
     /// Titles of columns.
     pub start: String,

@@ -380,7 +380,7 @@ fn pause_asked(text: &str, now: Time) -> Option<Duration> {
     Some(pause.min(LONGEST_PAUSE))
 }
 
-/// The pause after so many failures in a row, 1 or more, scattered by `seed`.
+/// The pause after `failures` failures in a row, 1 or more, scattered by `seed`.
 pub fn pause_after(failures: u32, backoff: Backoff, seed: u64) -> Duration {
     backoff.scattered(failures, SplitMix64::seed_from_u64(seed).next_u64())
 }

@@ -19,7 +19,7 @@ use crate::unit::{Unit, quantity};
 /// A feed over HTTP whose answers are JSON. Holds secrets, so it is never shown.
 #[derive(Clone)]
 pub struct JsonFeed {
-    /// What to ask.
+    /// The address to ask.
     pub url: Template,
     /// May hold secrets.
     pub headers: Vec<(String, String)>,
@@ -36,7 +36,7 @@ pub struct JsonFeed {
 /// Where the slots are.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    /// Which of the two shapes the answer has. Places are JSON pointers (RFC 6901).
+    /// The shape of the answer, one of two. Places are JSON pointers (RFC 6901).
     pub layout: Layout,
     /// How times are written.
     pub times: TimeFormat,
@@ -46,7 +46,7 @@ pub struct Mapping {
     pub unit: Unit,
     /// Every value is multiplied by this, in millionths: value added tax, for example.
     pub scale_millionths: i64,
-    /// What becomes of missing values.
+    /// The treatment of missing values.
     pub nulls: Nulls,
     /// A text that must name the unit or the currency: pointer (in *rows*, from each row), and what is said there. Where
     /// the pointer leads nowhere, nothing is checked.

@@ -44,7 +44,7 @@ impl Watched {
     }
 }
 
-/// What is known of a connection.
+/// A connection, as the task that sweeps sees it.
 #[derive(Debug)]
 struct Line {
     /// Of a peer that must give signs of life.

@@ -47,12 +47,12 @@ pub struct Fairshare {
     pub age_weight: u32,
     /// Waiting longer than this earns no more points.
     pub age_max: Span,
-    /// What a job gains whose user used nothing; half of it where the user's part of all that was used is the user's part
+    /// The points that a job gains if its user used nothing; half of it where the user's part of all that was used is the user's part
     /// of all shares, a quarter at twice that, and so on.
     pub weight: u32,
     /// Past use counts half after this time.
     pub half_life: Span,
-    /// What counts as use.
+    /// The quantity that counts as use.
     pub measure: Measure,
     /// How often the queue is ranked where nothing happens.
     pub rank_every: Span,

@@ -73,7 +73,7 @@ pub struct JobReport {
     /// See [`JobReport::stdout`].
     #[serde(default, serialize_with = "clip_some::<_, 4096>")]
     pub stderr: Option<String>,
-    /// Who holds it back.
+    /// The user who holds it back.
     #[serde(default)]
     pub held: Option<String>,
     /// Not before then.

@@ -16,12 +16,12 @@ use crate::socket::WriteHalf;
 /// The sending end of a connection: frames with messages of type `Out`.
 pub struct Writer<Out> {
     stream: Arc<Stream>,
-    /// What was fed and is not written out.
+    /// Bytes that were fed and are not yet written.
     buffer: Vec<u8>,
     message: PhantomData<fn(Out)>,
 }
 
-/// What a [`Writer`] and its [`SignWriter`] write to.
+/// The socket of a [`Writer`] and its [`SignWriter`].
 #[derive(Debug)]
 struct Stream {
     half: WriteHalf,
@@ -33,7 +33,7 @@ struct Stream {
 #[derive(Debug)]
 pub struct SignWriter(Weak<Stream>);
 
-/// What is fed is kept up to here, and data from here on is not copied at all.
+/// Fed bytes are kept up to this size; data of this size or more is not copied.
 const BUFFER: usize = 8 * 1024;
 
 impl<Out> Writer<Out> {
@@ -64,7 +64,7 @@ impl<Out> Writer<Out> {
     /// Writes out what was fed.
     ///
     /// # Errors
-    /// Where the connection broke.
+    /// The connection broke.
     pub async fn flush(&mut self) -> Result<(), ConnectionError> {
         self.write_with(&[]).await
     }
@@ -133,7 +133,7 @@ impl<Out> Writer<Out> {
     /// Puts a frame into the buffer of which this is the body, as [`Frame::encode`] gives it.
     ///
     /// # Errors
-    /// Where the connection broke.
+    /// The connection broke.
     pub async fn feed_body(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
         self.buffer.put_slice(&length(body.len()));
         if body.len() >= BUFFER {
@@ -149,7 +149,7 @@ impl<Out: Serialize + Replace> Writer<Out> {
     /// what says so to the peer ([`Replace`]); it is never tried again.
     ///
     /// # Errors
-    /// Where the message is too large and nothing stands in for it, or the connection broke.
+    /// The message is too large and has no replacement, or the connection broke.
     pub async fn feed(&mut self, frame: &Frame<Out>) -> Result<(), ConnectionError> {
         match frame {
             Frame::Message(message) => {

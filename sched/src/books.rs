@@ -16,7 +16,7 @@ pub(crate) struct Books {
     kinds: Vec<u32>,
     /// The units of each kind with their cores, and the memory.
     units: Vec<(Vec<UnitSpec>, Memory)>,
-    /// Where the units of each node begin in `taken`; not kept while all nodes have equally many.
+    /// The first index of each node's units in `taken`; not kept while all nodes have equally many.
     first: Option<Vec<u32>>,
     /// Cores that jobs have, by unit.
     taken: Vec<u32>,
@@ -25,7 +25,7 @@ pub(crate) struct Books {
     reach: Vec<Reach>,
     /// Nodes to which a job cannot be put at once.
     out_of_reach: u32,
-    /// Nodes of which a unit is capped.
+    /// Nodes with a capped unit.
     pub capped: BTreeSet<NodeId>,
     /// Idle draw of all nodes.
     pub idle: Power,
@@ -35,7 +35,7 @@ pub(crate) struct Books {
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
 }
 
-/// Whether a job can be put on a node.
+/// Returns true if a job can be put on a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Reach {
     #[default]
@@ -246,7 +246,7 @@ impl Books {
         self.memory.get(&node).copied().unwrap_or_default()
     }
 
-    /// What is estimated to be drawn: idle nodes, active jobs, and what is held for lost nodes.
+    /// The estimated draw: idle nodes, active jobs, and what is held for lost nodes.
     pub fn draw(&self) -> Power {
         self.idle + self.active
     }

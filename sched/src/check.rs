@@ -15,7 +15,7 @@ use crate::facts::{allows_node, allows_unit, cores_on, longest, may_be_denied, n
 use crate::plan::{Plan, Start, Violation};
 use crate::state::{Job, Node, Phase, Sleep, State};
 
-/// What a plan is checked against.
+/// The state and the books that a plan is checked against.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub state: &'a State,
@@ -37,7 +37,7 @@ impl<'a> Case<'a> {
         node.spec.units.get(usize::from(id.unit)).map(|unit| (node, unit))
     }
 
-    /// What the policy promises.
+    /// The promises of the policy.
     fn parts(&self) -> Parts {
         self.state.settings.preset.parts()
     }
@@ -128,7 +128,7 @@ fn one_start(case: Case<'_>, job: &Job, start: &Start, found: &mut Vec<Violation
     }
 }
 
-/// Whether no job is on the nodes of a placement.
+/// Returns true if no job is on the nodes of a placement.
 fn is_alone(case: Case<'_>, placement: &[Part]) -> bool {
     placement.iter().flat_map(Part::nodes).all(|node| case.books.is_free(node))
 }
@@ -142,7 +142,7 @@ fn taken<'a>(case: Case<'a>, start: &'a Start) -> Vec<(UnitId, u32)> {
     start.placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cores))).collect()
 }
 
-/// Whether two parts have a node in common. Mostly they are in order.
+/// Returns true if two parts have a node in common. Mostly they are in order.
 fn overlap(placement: &[Part]) -> bool {
     let runs = |parts: &[Part]| parts.iter().map(|part| (part.unit.node.0, part.count)).collect::<Vec<_>>();
     let meet = |runs: &[(u32, u32)]| runs.windows(2).any(|two| two[0].0.saturating_add(two[0].1) > two[1].0);

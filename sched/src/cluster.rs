@@ -15,7 +15,7 @@ pub(crate) struct Cluster {
     pub state: State,
     pub index: Index,
     pub books: Books,
-    /// What jobs ask for, of which equal ones are one.
+    /// The requests of jobs; equal ones are kept once.
     pub requests: Requests,
 }
 

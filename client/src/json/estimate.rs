@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 
-/// What a job is expected to take and draw.
+/// The expected duration and draw of a job.
 #[derive(Debug, Serialize)]
 pub struct EstimateJson {
     duration_s: f64,

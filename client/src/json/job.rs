@@ -53,7 +53,7 @@ pub struct JobJson {
     cost_limit_eur: Option<f64>,
     /// In words, where it goes on with nothing left of what it may use.
     used_up: Option<String>,
-    /// Who holds it back.
+    /// The user who holds it back.
     held_by: Option<String>,
     begin_unix_ms: Option<i64>,
     /// As `lrun -d` takes them, those that are not met yet.

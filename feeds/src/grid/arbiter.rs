@@ -124,7 +124,7 @@ impl Arbiter {
         self.sources.iter_mut().for_each(|(_, standing)| standing.clock_jumped(by));
     }
 
-    /// What to hand to the next process.
+    /// The state to hand to the next process.
     pub fn kept(&self) -> Kept {
         let keep = |(source, standing): &(Source, Standing)| KeptSource {
             name: source.name.clone(),

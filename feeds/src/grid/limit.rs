@@ -69,7 +69,7 @@ pub struct Source {
     pub may_widen: bool,
     /// Without a word for this long it counts as lost; `None` never.
     pub heartbeat: Option<Span>,
-    /// What holds while it counts as lost.
+    /// The limits that hold while the source counts as lost.
     pub failsafe: Option<Failsafe>,
     /// What it said no longer counts when there was no word for this long; `None` as long as it was said to hold.
     pub ttl: Option<Span>,

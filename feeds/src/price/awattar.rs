@@ -15,7 +15,7 @@ pub const BASE: &str = "https://api.awattar.de";
 /// The public server for Austria.
 pub const BASE_AT: &str = "https://api.awattar.at";
 
-/// What the configuration says of it.
+/// The settings of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

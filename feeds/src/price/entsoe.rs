@@ -33,7 +33,7 @@ const SEQUENCE: &str = "classificationSequence_AttributeInstanceComponent.positi
 /// The curve whose missing positions repeat the one before.
 const REPEATING: &str = "A03";
 
-/// What the configuration says of it.
+/// The settings of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

@@ -15,7 +15,7 @@ use crate::template::escaped;
 /// The public server.
 pub const BASE: &str = "https://api.octopus.energy";
 
-/// What the configuration says of it.
+/// The settings of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

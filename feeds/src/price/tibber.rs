@@ -16,7 +16,7 @@ pub const BASE: &str = "https://api.tibber.com";
 const QUERY: &str = "{ viewer { homes { currentSubscription { priceInfo(resolution: QUARTER_HOURLY) { \
                      today { startsAt total energy currency } tomorrow { startsAt total energy currency } } } } } }";
 
-/// What the configuration says of it.
+/// The settings of this source.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {

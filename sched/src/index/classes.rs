@@ -24,7 +24,7 @@ pub(crate) struct Class {
     is_linear: bool,
     /// Free cores, by unit. Only nodes that can take a job at once are usable there.
     pub levels: Vec<Levels>,
-    /// What else is free, of all nodes.
+    /// Other free resources, of all nodes.
     pub(super) stock: Stock,
     /// Free nodes that sleep and could be woken for a job.
     pub asleep: Bits,
@@ -170,7 +170,7 @@ impl Classes {
         class.version += 1;
     }
 
-    /// Whether all nodes of a class take jobs.
+    /// Returns true if all nodes of a class take jobs.
     pub fn is_open(&self, class: usize) -> bool {
         self.all[class].closed.count() == 0
     }

@@ -38,13 +38,13 @@ pub(crate) struct HeadReservation {
     pub shape: usize,
     /// With neighbours only: the positions of a class that it will have.
     pub run: Option<(usize, Range<u32>)>,
-    /// What is given back by then of nodes that are taken in part.
+    /// Resources given back by then, of nodes that are taken in part.
     pub gains: Gains,
-    /// Whether a node has to be looked at as a whole: its memory, all of its units, or whether the job may have it at all.
+    /// True if a node has to be looked at as a whole: its memory, all of its units, or whether the job may have it at all.
     pub by_node: bool,
 }
 
-/// What jobs give back by some time, of nodes that they do not have to themselves.
+/// Resources that jobs give back by some time, of nodes that they do not have to themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Gains {
     cores: BTreeMap<UnitId, u32>,

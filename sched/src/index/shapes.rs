@@ -34,7 +34,7 @@ pub(crate) struct Way {
     pub takes: u32,
 }
 
-/// What a job asks of each node beside cores.
+/// The demands of a job on each node other than cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeDemand {
     pub memory: Memory,

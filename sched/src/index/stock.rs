@@ -1,4 +1,4 @@
-//! What is free of the nodes of a class beside cores: accelerators by type, and memory.
+//! Free resources of the nodes of a class other than cores: accelerators by type, and memory.
 
 use std::ops::Range;
 

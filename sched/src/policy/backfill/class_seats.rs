@@ -90,7 +90,7 @@ fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = NodeId> {
     view.index().capped.iter().copied().filter(move |node| view.node(*node).is_some_and(is_taken))
 }
 
-/// What is free now.
+/// A class as it is now: free cores and memory, and the nodes that take jobs.
 fn class_seats(view: &View<'_>, index: usize) -> ClassSeats {
     let (now, classes) = (view.now(), &view.index().classes);
     let class = classes.class(index);

@@ -189,11 +189,11 @@ impl<'a> EasyPlan<'a> {
             && !self.gate.is_ledger()
             && self.view.options().allocation == Allocation::Any
             && self.view.index().sleeping == 0
-            && !self.is_picky(cache.head)
+            && !self.asks_each(cache.head)
     }
 
-    /// Whether what the job could have is not counted exactly.
-    fn is_picky(&self, job: JobId) -> bool {
+    /// Returns true if each node has to be asked for the job, so that its nodes are not counted.
+    fn asks_each(&self, job: JobId) -> bool {
         let shape = self.view.job(job).and_then(|job| self.view.index().shapes.find(&job.request));
         shape.is_none_or(|shape| place::asks_each(&self.view, shape))
     }
@@ -269,8 +269,8 @@ impl<'a> EasyPlan<'a> {
         cache.until = cache.until.min(self.next_end(&cache));
         // Only what a plan without it would find again: nodes that go to sleep are no longer there, and what a job that
         // asks for memory or names nodes could have is not counted exactly.
-        let is_picky = self.is_picky(cache.head);
-        let cache = Some(cache).filter(|_| all && !is_picky && plan.sleeps.is_empty());
+        let asks_each = self.asks_each(cache.head);
+        let cache = Some(cache).filter(|_| all && !asks_each && plan.sleeps.is_empty());
         (plan, cache)
     }
 

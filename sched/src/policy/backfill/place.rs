@@ -62,7 +62,7 @@ pub(super) fn could_have(view: &View<'_>, shape: &Shape, way: &Way, job: &Job) -
     free
 }
 
-/// Whether there are enough nodes for a job now, if nothing is held for others.
+/// Returns true if there are enough nodes for a job now, with nothing held for others.
 pub(super) fn has_room(view: &View<'_>, Asker { job, shape }: Asker<'_>) -> bool {
     let wanted = job.request.nodes.get();
     if !asks_each(view, shape) {

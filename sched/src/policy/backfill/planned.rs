@@ -35,7 +35,7 @@ pub(super) enum Planned {
     Soon,
 }
 
-/// What is free from now on.
+/// The free nodes from now on.
 pub(super) struct Future<'a> {
     view: View<'a>,
     /// By class.
@@ -94,7 +94,7 @@ impl Asker<'_> {
 }
 
 impl<'a> Future<'a> {
-    /// What is free if nothing more starts.
+    /// The free nodes if nothing more starts.
     pub fn of(view: &View<'a>) -> Self {
         let (now, classes) = (view.now(), &view.index().classes);
         let mut by_node: Vec<bool> = classes.all().iter().map(|class| is_uneven(view, class)).collect();
@@ -176,7 +176,7 @@ impl<'a> Future<'a> {
         }
     }
 
-    /// Whether there may be nodes that the job must not have at some time.
+    /// Returns true if there may be nodes that the job must not have at some time.
     fn has_to_ask(&self, asker: Asker<'_>) -> bool {
         may_be_denied(&asker.job.request) || !self.view.state().reservations.is_empty()
     }
@@ -341,7 +341,7 @@ fn first_run(seats: &[PlannedNode], wanted: usize) -> Option<Vec<PlannedNode>> {
     runs.find(|run| run.len() >= wanted).map(|run| run[..wanted].to_vec())
 }
 
-/// Whether sums over the class promise no node: some take no jobs or sleep, or there is more to a node than its cores.
+/// Returns true if sums over the class promise no node: some nodes take no jobs or sleep, or have more than cores.
 fn is_uneven(view: &View<'_>, class: &Class) -> bool {
     class.units.len() != 1
         || class.closed.count() + class.asleep.count() + class.switching.count() > 0

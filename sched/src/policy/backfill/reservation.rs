@@ -149,14 +149,14 @@ impl HeadReservation {
         same_nodes(placement).map(|parts| self.cost_in_cores(view, (parts, alone))).sum()
     }
 
-    /// Whether the first job could have a node then, and could not beside another job that has `parts` of it.
+    /// Returns true if the first job could have a node then, but not beside another job that has `parts` of it.
     fn loses(&self, view: &View<'_>, head: &Job, (node, parts, alone): (NodeId, &[Part], bool)) -> bool {
         let Some(way) = way_on(view, self.ways(view), node) else { return false };
         let then = Then { view: *view, gains: &self.gains };
         then.serves(head, (way, node), &[]) && (alone || !then.serves(head, (way, node), parts))
     }
 
-    /// Where the first job asks for cores alone: the nodes of some parts of a job, which has them perhaps alone.
+    /// The same for a first job that asks for cores only: the nodes of some parts of a job, which may have them alone.
     fn cost_in_cores(&self, view: &View<'_>, (parts, alone): (&[Part], bool)) -> u32 {
         let classes = &view.index().classes;
         let Some((class, position)) = parts.first().and_then(|part| classes.place_of(part.unit.node)) else { return 0 };
@@ -195,7 +195,7 @@ fn way_on<'a>(view: &View<'_>, ways: &'a [Way], node: NodeId) -> Option<&'a Way>
     ways.iter().find(|way| way.class == class)
 }
 
-/// What a job gives back of a node on which it has `parts`, or which it has alone.
+/// Adds the resources that a job gives back of a node, on which it has `parts` or is alone.
 fn gain_of(view: &View<'_>, gains: &mut Gains, (node, parts, alone): (NodeId, &[Part], bool)) {
     if !alone {
         return gains.add(node, parts);
@@ -307,7 +307,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Where the first job asks for cores alone.
+    /// For a first job that asks for cores only.
     fn end_in_cores(&mut self, id: JobId) {
         let classes = &self.view.index().classes;
         let Some(assignment) = self.view.job(id).and_then(|job| job.assignment()) else { return };
@@ -348,7 +348,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the first job could have the node once what was seen to end has ended.
+    /// Returns true if the first job could have the node once the jobs seen so far have ended.
     fn serves(&self, way: &Way, node: NodeId) -> bool {
         Then { view: self.view, gains: &self.gains }.serves(self.head.job, (way, node), &[])
     }

@@ -7,7 +7,7 @@ use limo_model::{Memory, Span, Time, UnitSpec};
 
 use super::chances::{Chance, Chances};
 
-/// What a job wants of a node.
+/// The resources that a job wants of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Want {
     pub of: Units,
@@ -24,7 +24,7 @@ pub(super) enum Units {
     All,
 }
 
-/// What is free of each node of a class: of each unit its cores, and the bytes of memory.
+/// The free resources of each node of a class: the cores of each unit, and the bytes of memory.
 pub(super) struct Seats {
     /// Of a node that no job is on.
     whole: Vec<u64>,
@@ -145,7 +145,7 @@ impl Seats {
         units.iter().copied().filter(is_free).take(*count).collect()
     }
 
-    /// What is free in each step that touches a window.
+    /// The free resources in each step that touches a window.
     fn steps(&self, node: usize, (from, until): (Time, Time)) -> impl Iterator<Item = &[u64]> {
         let (axes, line) = (self.axes(), &self.lines[node]);
         let first = line.times.partition_point(|at| *at <= from).saturating_sub(1);
@@ -190,7 +190,7 @@ impl Seats {
         asleep
     }
 
-    /// Whether a job fits in all of a window.
+    /// Returns true if a job fits in all of a window.
     fn is_free(&self, node: usize, window: (Time, Time), want: &Want) -> bool {
         self.steps(node, window).all(|free| self.fits(free, want))
             && match &want.of {

@@ -26,7 +26,7 @@ impl Then<'_> {
         self.view.index().cores_used(unit).saturating_sub(self.gains.cores(unit))
     }
 
-    /// Whether the job could have the node in the way given, beside another job that has `others` of it.
+    /// Returns true if the job could have the node in the way given, beside another job that has `others` of it.
     pub fn serves(&self, job: &Job, (way, node): (&Way, NodeId), others: &[Part]) -> bool {
         let Some(of) = self.view.node(node).filter(|node| node.is_available(self.view.now())) else { return false };
         self.has_units(job, (way, of), others)
