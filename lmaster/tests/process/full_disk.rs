@@ -2,7 +2,7 @@
 
 use crate::harness::{Client, Master, Node};
 use limo_model::{Outcome, Usage};
-use limo_proto::{Answer, JobState, MasterToNode, NodeToMaster, Query};
+use limo_proto::{Answer, JobState, MasterToClient, MasterToNode, NodeToMaster, Query};
 use limo_requirements::SmallDisk;
 
 #[tokio::test]
@@ -15,6 +15,8 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
     let running = client.submit(1).await.expect("accepted");
     let exec = node.assignment().await;
     node.start(&exec).await;
+    // The commit of the start is over by then: it must not see the disk half full, which refuses jobs for another reason.
+    client.hear_of(|message| matches!(message, MasterToClient::Running { .. }).then_some(())).await;
 
     disk.fill();
     let (mut accepted, mut key) = (vec![running], 1);
