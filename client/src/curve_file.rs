@@ -48,7 +48,7 @@ struct Layout<T> {
 /// [`CurveFileError`], naming file, line, column and value.
 pub fn read_limits(path: &Path, clock: &Clock) -> Result<Curve<Band>, CurveFileError> {
     let layout = Layout { titles: &["time", "low", "high"], value: band };
-    let table = Table::read(open(path)?, path, &[layout], clock)?;
+    let table = Steps::read(open(path)?, path, &[layout], clock)?;
     let until = table.until;
     table.curve(until)
 }
@@ -60,7 +60,7 @@ pub fn read_limits(path: &Path, clock: &Clock) -> Result<Curve<Band>, CurveFileE
 pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFileError> {
     let with_unit = Layout { titles: &["time", "price"], value: price };
     let bare = Layout { titles: &["time", "price_eur_per_mwh"], value: bare_price };
-    let table = Table::read(open(path)?, path, &[with_unit, bare], clock)?;
+    let table = Steps::read(open(path)?, path, &[with_unit, bare], clock)?;
     let until = table.until;
     table.curve(until).map(Curve::closed)
 }
@@ -73,7 +73,7 @@ pub fn read_budgets(path: &Path, release: Release, clock: &Clock) -> Result<Budg
     let whole = |reason: String| CurveFileError::Whole { path: path.to_owned(), reason };
     let plain = Layout { titles: &["time", "budget"], value: budget };
     let released = Layout { titles: &["time", "budget", "release"], value: budget };
-    let table = Table::read(open(path)?, path, &[plain, released], clock)?;
+    let table = Steps::read(open(path)?, path, &[plain, released], clock)?;
     let until =
         table.until.ok_or_else(|| whole("has no end: close it with a line that has a time and no budget".into()))?;
     let ends = table.steps.iter().skip(1).map(|(time, _)| *time).chain([until]);
@@ -137,14 +137,14 @@ fn bare_price(cells: &[&str]) -> Result<Price, CellError> {
 }
 
 /// What a file holds, before the end of its curve is decided.
-struct Table<T> {
+struct Steps<T> {
     path: PathBuf,
     steps: Vec<(Time, T)>,
     lines: Vec<u64>,
     until: Option<Time>,
 }
 
-impl<T> Table<T> {
+impl<T> Steps<T> {
     fn read(file: impl Read, path: &Path, layouts: &[Layout<T>], clock: &Clock) -> Result<Self, CurveFileError> {
         let mut reader = ReaderBuilder::new()
             .flexible(true)
