@@ -17,7 +17,7 @@ use crate::carbon::{electricity_maps, uk};
 use crate::file::{self, FileError};
 use crate::price::{awattar, elprisenligenu, energinet, energy_charts, entsoe, nordpool, octopus, tibber};
 use crate::slot::{Intensity, Quantity};
-use crate::source::Source;
+use crate::source::CurveSource;
 use crate::unit::Unit;
 
 /// Longer than any token.
@@ -79,7 +79,7 @@ pub struct Feed<V> {
     /// Whether it tells prices of the next day once a day.
     pub day_ahead: bool,
     /// The source, and how its answers are read.
-    pub source: Arc<dyn Source<V>>,
+    pub source: Arc<dyn CurveSource<V>>,
     /// Between two looks without a failure; positive.
     pub every: Span,
     /// What was received longer ago counts no more.
@@ -184,7 +184,7 @@ impl ConfigError {
 }
 
 /// From the name of a source, its base and the rest of the table.
-type Built<V> = Result<Arc<dyn Source<V>>, ConfigError>;
+type Built<V> = Result<Arc<dyn CurveSource<V>>, ConfigError>;
 
 /// A feed of one quantity: what all sources have, and what the source makes of the rest of the table.
 fn feed<V: Quantity>(

@@ -14,7 +14,7 @@ use crate::fetch::Request;
 use crate::moment::{self, TimeFormat, Window};
 use crate::piece::{Ends, Piece, closed};
 use crate::slot::{Quantity, ordered};
-use crate::source::{Page, Source};
+use crate::source::{CurveSource, Page};
 use crate::template::Template;
 use crate::unit::{Unit, quantity};
 
@@ -59,7 +59,7 @@ struct Columns {
     value: usize,
 }
 
-impl<V: Quantity> Source<V> for CsvFeed {
+impl<V: Quantity> CurveSource<V> for CsvFeed {
     fn currency(&self) -> &str {
         self.unit.currency()
     }

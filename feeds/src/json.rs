@@ -12,7 +12,7 @@ use crate::fetch::Request;
 use crate::moment::{self, TimeFormat, Window};
 use crate::piece::{Ends, Piece, closed};
 use crate::slot::{Quantity, ordered};
-use crate::source::{Page, Source};
+use crate::source::{CurveSource, Page};
 use crate::template::Template;
 use crate::unit::{Unit, quantity};
 
@@ -50,7 +50,7 @@ pub struct Mapping {
     pub nulls: Nulls,
     /// A text that must name the unit or the currency: pointer (in *rows*, from each row), and what is said there. Where
     /// the pointer leads nowhere, nothing is checked.
-    pub checked: Option<(String, Named)>,
+    pub checked: Option<(String, UnitText)>,
     /// A text of the server that stands there instead of values.
     pub refusal: Option<String>,
     /// The address of the next page.
@@ -101,14 +101,14 @@ pub enum Nulls {
 
 /// What a text names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum UnitText {
     /// The unit of the values, such as `EUR/MWh`.
     Unit,
     /// The currency alone.
     Currency,
 }
 
-impl<V: Quantity> Source<V> for JsonFeed {
+impl<V: Quantity> CurveSource<V> for JsonFeed {
     fn currency(&self) -> &str {
         self.mapping.unit.currency()
     }
@@ -135,7 +135,7 @@ impl<V: Quantity> Source<V> for JsonFeed {
 }
 
 impl Mapping {
-    /// As [`Source::parse`].
+    /// As [`CurveSource::parse`].
     ///
     /// # Errors
     /// [`FeedError`]; [`FeedError::NotPublished`] where there is no value in it.
@@ -226,8 +226,8 @@ impl Mapping {
         let Some((at, named)) = &self.checked else { return Ok(()) };
         let Some(found) = from.pointer(at).and_then(Value::as_str) else { return Ok(()) };
         let (good, expected) = match named {
-            Named::Unit => (self.unit.is_called(found), self.unit.name()),
-            Named::Currency => (found.eq_ignore_ascii_case(self.unit.currency()), self.unit.currency()),
+            UnitText::Unit => (self.unit.is_called(found), self.unit.name()),
+            UnitText::Currency => (found.eq_ignore_ascii_case(self.unit.currency()), self.unit.currency()),
         };
         if good { Ok(()) } else { Err(FeedError::found(format!("{place}{at}"), found, format!("`{expected}`"))) }
     }

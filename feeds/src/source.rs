@@ -27,7 +27,7 @@ pub struct Page<V> {
 }
 
 /// A source.
-pub trait Source<V: Quantity>: Send + Sync {
+pub trait CurveSource<V: Quantity>: Send + Sync {
     /// Of what the values are: a currency, or `g`.
     fn currency(&self) -> &str;
 
@@ -61,7 +61,7 @@ pub struct Loaded<V> {
 }
 
 /// Asks a source for everything, one request after the other.
-pub async fn load<V: Quantity>(fetcher: &Fetcher, source: &dyn Source<V>, window: &Window) -> Loaded<V> {
+pub async fn load<V: Quantity>(fetcher: &Fetcher, source: &dyn CurveSource<V>, window: &Window) -> Loaded<V> {
     let mut loaded = Loaded { slots: Vec::new(), failure: None, skew: None };
     let (mut failure, mut unpublished) = (None, None);
     if let Some(path) = source.file() {
@@ -90,7 +90,7 @@ pub async fn load<V: Quantity>(fetcher: &Fetcher, source: &dyn Source<V>, window
 
 async fn pages<V: Quantity>(
     fetcher: &Fetcher,
-    source: &dyn Source<V>,
+    source: &dyn CurveSource<V>,
     mut request: Request,
     loaded: &mut Loaded<V>,
 ) -> Result<(), FeedError> {

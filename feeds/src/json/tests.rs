@@ -122,11 +122,11 @@ fn rows_of_another_kind_are_left_out() {
 
 #[test]
 fn what_the_answer_says_of_itself() {
-    let named = Mapping { checked: Some(("/u".into(), Named::Unit)), ..columns() };
+    let named = Mapping { checked: Some(("/u".into(), UnitText::Unit)), ..columns() };
     let body = |unit: &str| format!(r#"{{"t":[0,60],"v":[1,2],"u":"{unit}"}}"#);
     assert!(read(&named, &body("EUR / MWh")).is_ok());
     refused(&named, &body("EUR/kWh"), "/u is `EUR/kWh`: `EUR/MWh` was expected");
-    let money = Mapping { checked: Some(("/u".into(), Named::Currency)), ..columns() };
+    let money = Mapping { checked: Some(("/u".into(), UnitText::Currency)), ..columns() };
     assert!(read(&money, &body("EUR")).is_ok());
     refused(&money, &body("SEK"), "/u is `SEK`: `EUR` was expected");
     let refusing = Mapping { refusal: Some("/errors/0/message".into()), ..columns() };

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::json;
 use crate::config::ConfigError;
-use crate::json::{End, JsonFeed, Layout, Named};
+use crate::json::{End, JsonFeed, Layout, UnitText};
 use crate::moment::TimeFormat;
 
 /// The public server for Germany.
@@ -56,6 +56,6 @@ pub fn source(base: &str) -> Result<JsonFeed, ConfigError> {
     let mut feed =
         json(&format!("{base}/v1/marketdata?start={{start_ms}}&end={{end_ms}}"), "Europe/Vienna", "EUR/MWh", layout)?;
     feed.mapping.times = TimeFormat::UnixMs;
-    feed.mapping.checked = Some(("/unit".into(), Named::Unit));
+    feed.mapping.checked = Some(("/unit".into(), UnitText::Unit));
     Ok(feed)
 }

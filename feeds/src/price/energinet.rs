@@ -13,7 +13,7 @@ use crate::error::FeedError;
 use crate::fetch::Request;
 use crate::json::{End, JsonFeed, Layout};
 use crate::moment::{TimeFormat, Window};
-use crate::source::{Page, Source};
+use crate::source::{CurveSource, Page};
 use crate::template::escaped;
 use limo_model::Price;
 
@@ -57,7 +57,7 @@ pub fn source(base: &str, options: Options) -> Result<Energinet, ConfigError> {
     Ok(Energinet { feed, zone: super::zone_named("Europe/Copenhagen")? })
 }
 
-impl Source<Price> for Energinet {
+impl CurveSource<Price> for Energinet {
     fn currency(&self) -> &str {
         self.feed.mapping.unit.currency()
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::json;
 use crate::config::ConfigError;
-use crate::json::{JsonFeed, Layout, Named};
+use crate::json::{JsonFeed, Layout, UnitText};
 use crate::moment::TimeFormat;
 use crate::template::escaped;
 
@@ -30,6 +30,6 @@ pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     let layout = Layout::Columns { start: "/unix_seconds".into(), value: "/price".into() };
     let mut feed = json(&url, "Europe/Berlin", "EUR/MWh", layout)?;
     feed.mapping.times = TimeFormat::UnixS;
-    feed.mapping.checked = Some(("/unit".into(), Named::Unit));
+    feed.mapping.checked = Some(("/unit".into(), UnitText::Unit));
     Ok(feed)
 }

@@ -20,7 +20,7 @@ use crate::error::{FeedError, quoted};
 use crate::fetch::Request;
 use crate::moment::{self, TimeFormat, Window};
 use crate::slot::{SLOT_LIMIT, Slot, ordered, within_limit};
-use crate::source::{Page, Source};
+use crate::source::{CurveSource, Page};
 use crate::template::{Template, escaped};
 use crate::unit::Unit;
 
@@ -78,7 +78,7 @@ pub fn source(base: &str, options: Options) -> Result<Entsoe, ConfigError> {
     })
 }
 
-impl Source<Price> for Entsoe {
+impl CurveSource<Price> for Entsoe {
     fn currency(&self) -> &str {
         self.unit.currency()
     }

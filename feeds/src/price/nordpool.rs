@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::json;
 use crate::config::ConfigError;
-use crate::json::{End, JsonFeed, Layout, Named};
+use crate::json::{End, JsonFeed, Layout, UnitText};
 use crate::template::escaped;
 
 /// The public server.
@@ -44,7 +44,7 @@ pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
         only: None,
     };
     let mut feed = json(&url, "Europe/Brussels", &format!("{currency}/MWh"), layout)?;
-    feed.mapping.checked = Some(("/currency".into(), Named::Currency));
+    feed.mapping.checked = Some(("/currency".into(), UnitText::Currency));
     Ok(feed)
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::json;
 use crate::config::{ConfigError, Token};
-use crate::json::{End, JsonFeed, Layout, Named};
+use crate::json::{End, JsonFeed, Layout, UnitText};
 
 /// The public server.
 pub const BASE: &str = "https://api.tibber.com";
@@ -48,7 +48,7 @@ pub fn source(base: &str, options: Options) -> Result<JsonFeed, ConfigError> {
     feed.post = Some(serde_json::json!({ "query": QUERY }).to_string());
     feed.secrets = vec![token];
     feed.tolerates = &[400];
-    feed.mapping.checked = Some(("/currency".into(), Named::Currency));
+    feed.mapping.checked = Some(("/currency".into(), UnitText::Currency));
     feed.mapping.refusal = Some("/errors/0/message".into());
     Ok(feed)
 }

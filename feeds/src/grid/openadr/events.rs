@@ -61,7 +61,7 @@ pub struct Reading {
 }
 
 /// An event, with what it needs to be understood.
-struct Named<'a> {
+struct ReceivedEvent<'a> {
     id: String,
     event: &'a EventRequest,
     /// What "now" is in it.
@@ -71,7 +71,7 @@ struct Named<'a> {
 }
 
 /// One interval of time, and what is said for it.
-struct Piece<'a> {
+struct TimedInterval<'a> {
     interval: &'a EventInterval,
     from: Time,
     until: Option<Time>,
@@ -83,7 +83,7 @@ pub fn read<K: openleadr_client::ClientKind>(events: &[EventClient<K>], emergenc
     for client in events {
         let modified = Time::from_unix_ms(client.modification_date_time().timestamp_millis());
         let id = client.id().to_string();
-        let named = Named { id, event: client.content(), modified, emergency, received_at: now };
+        let named = ReceivedEvent { id, event: client.content(), modified, emergency, received_at: now };
         let before = reading.limits.len();
         if let Err(fault) = named.add(&mut reading.limits) {
             // An event counts whole or not at all.
@@ -94,7 +94,7 @@ pub fn read<K: openleadr_client::ClientKind>(events: &[EventClient<K>], emergenc
     reading
 }
 
-impl Named<'_> {
+impl ReceivedEvent<'_> {
     fn add(&self, limits: &mut Vec<Limit>) -> Result<(), EventError> {
         let priority = Option::<i64>::from(self.event.priority).and_then(|number| u32::try_from(number).ok());
         let priority = priority.unwrap_or(LAST);
@@ -118,7 +118,7 @@ impl Named<'_> {
         Ok(())
     }
 
-    fn limit(&self, piece: &Piece<'_>, high: Power, priority: u32, emergency: bool) -> Limit {
+    fn limit(&self, piece: &TimedInterval<'_>, high: Power, priority: u32, emergency: bool) -> Limit {
         let (from, until, received_at) = (piece.from, piece.until, self.received_at);
         Limit { low: Power::ZERO, high, from, until, priority, emergency, received_at }
     }
@@ -149,7 +149,7 @@ impl Named<'_> {
     }
 
     /// All intervals of the event one after the other, repeated where its duration is longer.
-    fn pieces(&self) -> Result<Vec<Piece<'_>>, EventError> {
+    fn pieces(&self) -> Result<Vec<TimedInterval<'_>>, EventError> {
         let intervals = self.event.intervals.as_deref().unwrap_or_default();
         let Some(first) = intervals.first() else { return Ok(Vec::new()) };
         let begin = [first.interval_period.as_ref(), self.event.interval_period.as_ref()];
@@ -187,7 +187,11 @@ impl Named<'_> {
     }
 
     /// `None` where the one before it does not end.
-    fn piece<'a>(&'a self, interval: &'a EventInterval, at: Option<Time>) -> Result<Option<Piece<'a>>, EventError> {
+    fn piece<'a>(
+        &'a self,
+        interval: &'a EventInterval,
+        at: Option<Time>,
+    ) -> Result<Option<TimedInterval<'a>>, EventError> {
         let own = interval.interval_period.as_ref();
         let Some(period) = own.or(self.event.interval_period.as_ref()) else {
             return Err(EventError::NoPeriod { event: self.id.clone(), interval: interval.id });
@@ -196,7 +200,7 @@ impl Named<'_> {
         let span = period.duration.as_ref().map(|duration| self.span(duration)).transpose()?.flatten();
         // A duration of zero is none, as EEBUS has it.
         let until = span.filter(|span| *span > Span::ZERO).map(|span| from + span);
-        Ok(Some(Piece { interval, from, until }))
+        Ok(Some(TimedInterval { interval, from, until }))
     }
 
     fn start(&self, period: &IntervalPeriod) -> Time {
