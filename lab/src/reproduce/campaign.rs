@@ -71,7 +71,7 @@ impl Sink for Measured {
 
 /// What of `energybud` and `reducepc` is otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Variant {
+pub struct CoreSettings {
     /// As the option of that name.
     pub hold_after: Option<Span>,
     pub horizon: Horizon,
@@ -79,9 +79,9 @@ pub struct Variant {
 
 /// Who schedules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheduler {
+pub enum SchedulerChoice {
     /// The core of the master.
-    Core(Variant),
+    Core(CoreSettings),
     /// The published one, with these of its faults.
     Published(Faults),
 }
@@ -92,7 +92,7 @@ pub enum Scheduler {
 /// A week cannot be read, or a simulation fails; the first failure ends the campaign.
 pub fn run(
     weeks: &[Week],
-    scheduler: Scheduler,
+    scheduler: SchedulerChoice,
     workers: usize,
     progress: impl Fn(usize, usize) + Sync,
 ) -> Result<Vec<Outcome>> {
@@ -138,17 +138,17 @@ pub fn run(
 pub fn simulated(
     workload: &Workload,
     processors: u32,
-    scheduler: Scheduler,
+    scheduler: SchedulerChoice,
     condition: Condition,
 ) -> Result<(Measured, Summary)> {
     let platform = Platform::taurus(processors);
     let start = workload.start.unwrap_or(Time::from_unix_ms(0));
     let options = match scheduler {
-        Scheduler::Core(Variant { hold_after, horizon }) => {
+        SchedulerChoice::Core(CoreSettings { hold_after, horizon }) => {
             let options = condition.way.options();
             Options { hold_after: hold_after.unwrap_or(options.hold_after), horizon, ..options }
         }
-        Scheduler::Published(_) => condition.way.options(),
+        SchedulerChoice::Published(_) => condition.way.options(),
     };
     let scenario = Scenario {
         workload,
@@ -166,8 +166,8 @@ pub fn simulated(
     let heading = Heading { window: Some(window), ..Heading::unnamed(processors, start) };
     let mut sink = Measured { metrics: Metrics::new(&heading), until: window.until, started: 0, ended: 0 };
     let summary = match scheduler {
-        Scheduler::Core(..) => simulate(&scenario, &mut sink)?,
-        Scheduler::Published(faults) => {
+        SchedulerChoice::Core(..) => simulate(&scenario, &mut sink)?,
+        SchedulerChoice::Published(faults) => {
             y2017::simulate(workload, &published(condition, processors, faults), &mut sink)?.summary
         }
     };
@@ -178,7 +178,7 @@ fn one(
     week: usize,
     workload: &Workload,
     processors: u32,
-    (scheduler, condition): (Scheduler, Condition),
+    (scheduler, condition): (SchedulerChoice, Condition),
 ) -> Result<Outcome> {
     let (sink, summary) = simulated(workload, processors, scheduler, condition)?;
     let millionths = |value: i128| value as f64 / 1e6;

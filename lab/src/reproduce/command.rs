@@ -13,8 +13,8 @@ use limo_sched::Horizon;
 use serde_json::{Value, json};
 
 use super::{
-    Averaged, BUDGETS, Claim, Compared, Condition, EASY, Means, Outcome, Scheduler, TABLE_II, TableII, Test, Variant,
-    WAYS, claims, compare, means, negative_slowdowns, rows, run as run_all, table_ii, weeks,
+    Averaged, BUDGETS, Claim, Compared, Condition, CoreSettings, EASY, Means, Outcome, SchedulerChoice, TABLE_II,
+    TableII, Test, WAYS, claims, compare, means, negative_slowdowns, rows, run as run_all, table_ii, weeks,
 };
 use crate::y2017::Faults;
 
@@ -27,7 +27,7 @@ enum Paper {
 
 /// A fault of the published scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Fault {
+enum PublishedFault {
     /// What running jobs draw above the cap counts as saved
     SignError,
     /// The time before a switch is charged at the draw after it
@@ -54,7 +54,7 @@ pub struct Arguments {
     compat: Option<String>,
     /// A fault that the published scheduler is to run without; may be repeated
     #[arg(long, value_name = "FAULT", requires = "compat")]
-    without: Vec<Fault>,
+    without: Vec<PublishedFault>,
     /// How long the first job has waited when `energybud` keeps later ones from the energy that it will need; 0s is
     /// Algorithm 2 [default: 7d]
     #[arg(long, value_name = "SPAN", conflicts_with = "compat")]
@@ -80,7 +80,7 @@ struct Found {
     published: Vec<Compared>,
     wall_s: f64,
     workers: usize,
-    scheduler: Scheduler,
+    scheduler: SchedulerChoice,
 }
 
 /// # Errors
@@ -101,8 +101,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let means = means(&outcomes);
     let rows = rows(&traces)?.into_iter().filter(|row| wanted(&row.trace));
     let own = match scheduler {
-        Scheduler::Core(..) => scheduler,
-        Scheduler::Published(_) => Scheduler::Core(Variant::default()),
+        SchedulerChoice::Core(..) => scheduler,
+        SchedulerChoice::Published(_) => SchedulerChoice::Core(CoreSettings::default()),
     };
     let published = rows.map(|row| compare(&row, &all, own)).collect::<Result<Vec<_>>>()?;
     let table = table_ii(&outcomes, Averaged::Normalised);
@@ -117,16 +117,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 impl Arguments {
-    fn scheduler(&self) -> Scheduler {
+    fn scheduler(&self) -> SchedulerChoice {
         if self.compat.is_some() {
             let keeps = |fault| !self.without.contains(&fault);
-            return Scheduler::Published(Faults { sign: keeps(Fault::SignError), meter: keeps(Fault::MeterFault) });
+            return SchedulerChoice::Published(Faults {
+                sign: keeps(PublishedFault::SignError),
+                meter: keeps(PublishedFault::MeterFault),
+            });
         }
         let horizon = match self.horizon {
             Some(Until::Job) => Horizon::Job,
             Some(Until::Cluster) | None => Horizon::Cluster,
         };
-        Scheduler::Core(Variant { hold_after: self.hold_after, horizon })
+        SchedulerChoice::Core(CoreSettings { hold_after: self.hold_after, horizon })
     }
 }
 
@@ -144,8 +147,8 @@ fn progress(done: usize, of: usize, begun: Instant) {
 impl Found {
     fn name(&self) -> &'static str {
         match self.scheduler {
-            Scheduler::Core(..) => "Limo's policies",
-            Scheduler::Published(_) => "the published scheduler",
+            SchedulerChoice::Core(..) => "Limo's policies",
+            SchedulerChoice::Published(_) => "the published scheduler",
         }
     }
 
@@ -291,7 +294,7 @@ impl Found {
         json!({
             "schema": 1,
             "paper": "energy-budget-2017",
-            "scheduler": if matches!(self.scheduler, Scheduler::Core(..)) { "limo" } else { "compat-2017" },
+            "scheduler": if matches!(self.scheduler, SchedulerChoice::Core(..)) { "limo" } else { "compat-2017" },
             "simulations": self.outcomes.len(),
             "wall_s": self.wall_s,
             "workers": self.workers,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use limo_model::{Budget, Budgets, Energy, Power, Preset, Release, Span, Time};
 use limo_sched::{Allocation, Options, RestRule};
 
-pub use campaign::{Outcome, Scheduler, Variant, run};
+pub use campaign::{CoreSettings, Outcome, SchedulerChoice, run};
 pub use claims::{Claim, Test, claims};
 pub use figures::{Averaged, Means, TABLE_II, TableII, means, negative_slowdowns, table_ii};
 pub use published::{Compared, compare, rows};

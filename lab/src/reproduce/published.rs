@@ -8,7 +8,7 @@ use limo_model::{Energy, Preset};
 use limo_trace::Workload;
 
 use super::campaign::simulated;
-use super::{Condition, MACHINES, Scheduler, Way, Week};
+use super::{Condition, MACHINES, SchedulerChoice, Way, Week};
 use crate::y2017::{self, Algorithm, COLUMNS, Config};
 use lsim::record::{JobRow, Sample, Sink, Summary, WriteError};
 
@@ -107,7 +107,12 @@ fn parse(header: &[&str], line: &str) -> Result<Row> {
 }
 
 /// Limo's policy in place of the published one.
-fn own(row: &Row, workload: &Workload, processors: u32, scheduler: Scheduler) -> Result<Vec<(&'static str, f64)>> {
+fn own(
+    row: &Row,
+    workload: &Workload,
+    processors: u32,
+    scheduler: SchedulerChoice,
+) -> Result<Vec<(&'static str, f64)>> {
     let preset = match row.algorithm {
         Algorithm::Easy => Preset::Easy,
         Algorithm::PowerCap => Preset::Powercap,
@@ -131,7 +136,7 @@ fn own(row: &Row, workload: &Workload, processors: u32, scheduler: Scheduler) ->
 ///
 /// # Errors
 /// Its week is not there or cannot be read.
-pub fn compare(row: &Row, weeks: &[Week], scheduler: Scheduler) -> Result<Compared> {
+pub fn compare(row: &Row, weeks: &[Week], scheduler: SchedulerChoice) -> Result<Compared> {
     let week = weeks.iter().find(|week| week.name == row.trace);
     let week = week.with_context(|| format!("the week {} is not there", row.trace))?;
     let machine = MACHINES.iter().find(|(_, machine, _)| *machine == week.machine);

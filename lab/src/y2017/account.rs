@@ -19,7 +19,7 @@ pub const COMPUTING: Power = Power::from_mw(DRAWS_MW.computing);
 
 /// The state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum PowerState {
     Idle,
     Computing,
     Off,
@@ -27,13 +27,13 @@ pub enum State {
     SwitchingOff,
 }
 
-fn of<T>(by_state: &mut ByState<T>, state: State) -> &mut T {
+fn of<T>(by_state: &mut ByState<T>, state: PowerState) -> &mut T {
     match state {
-        State::Idle => &mut by_state.idle,
-        State::Computing => &mut by_state.computing,
-        State::Off => &mut by_state.off,
-        State::SwitchingOn => &mut by_state.switching_on,
-        State::SwitchingOff => &mut by_state.switching_off,
+        PowerState::Idle => &mut by_state.idle,
+        PowerState::Computing => &mut by_state.computing,
+        PowerState::Off => &mut by_state.off,
+        PowerState::SwitchingOn => &mut by_state.switching_on,
+        PowerState::SwitchingOff => &mut by_state.switching_off,
     }
 }
 
@@ -47,12 +47,12 @@ pub struct Account {
     draw_mw: i64,
     by_state_uj: ByState<i128>,
     in_window_uj: i128,
-    fault: Option<Fault>,
+    fault: Option<Overcount>,
 }
 
 /// What the meter counts too much.
 #[derive(Debug)]
-struct Fault {
+struct Overcount {
     /// By node: its last update.
     updated: Vec<i64>,
     answered: i64,
@@ -70,7 +70,7 @@ impl Account {
             draw_mw: i64::from(nodes) * DRAWS_MW.idle,
             by_state_uj: ByState::default(),
             in_window_uj: 0,
-            fault: has_fault.then(|| Fault { updated: vec![0; nodes as usize], answered: 0, uj: 0 }),
+            fault: has_fault.then(|| Overcount { updated: vec![0; nodes as usize], answered: 0, uj: 0 }),
         }
     }
 
@@ -84,33 +84,39 @@ impl Account {
         let within = now.min(self.window.until) - self.now.max(self.window.from);
         self.in_window_uj += i128::from(self.draw_mw) * i128::from(within.max(0));
         self.now = now;
-        for state in [State::Idle, State::Computing, State::Off, State::SwitchingOn, State::SwitchingOff] {
+        for state in [
+            PowerState::Idle,
+            PowerState::Computing,
+            PowerState::Off,
+            PowerState::SwitchingOn,
+            PowerState::SwitchingOff,
+        ] {
             let mw = i64::from(*of(&mut self.nodes, state)) * *of(&mut { DRAWS_MW }, state);
             *of(&mut self.by_state_uj, state) += i128::from(mw) * ms;
         }
     }
 
     /// Nodes go from one state to another now.
-    pub fn change(&mut self, at: Interval, from: State, to: State) {
+    pub fn change(&mut self, at: Interval, from: PowerState, to: PowerState) {
         let more = *of(&mut { DRAWS_MW }, to) - *of(&mut { DRAWS_MW }, from);
         *of(&mut self.nodes, from) -= at.width();
         *of(&mut self.nodes, to) += at.width();
         self.draw_mw += more * i64::from(at.width());
         match to {
-            State::SwitchingOn => self.switches.on += u64::from(at.width()),
-            State::SwitchingOff => self.switches.off += u64::from(at.width()),
+            PowerState::SwitchingOn => self.switches.on += u64::from(at.width()),
+            PowerState::SwitchingOff => self.switches.off += u64::from(at.width()),
             _ => {}
         }
         let Some(fault) = &mut self.fault else { return };
         let updated = &mut fault.updated[at.first as usize..=at.last as usize];
         match to {
-            State::SwitchingOn | State::SwitchingOff => {
+            PowerState::SwitchingOn | PowerState::SwitchingOff => {
                 let ms: i64 = updated.iter().map(|updated| self.now - (*updated).max(fault.answered)).sum();
                 fault.uj += i128::from(more) * i128::from(ms);
             }
-            State::Idle | State::Off => updated.fill(self.now),
+            PowerState::Idle | PowerState::Off => updated.fill(self.now),
             // What is busy is not switched before it ends.
-            State::Computing => {}
+            PowerState::Computing => {}
         }
     }
 
@@ -153,11 +159,11 @@ mod tests {
     fn switched_off_after_9s(has_fault: bool) -> Account {
         let mut account = Account::new(4, WINDOW, has_fault);
         account.advance(2_000);
-        account.change(Interval::new(0, 0), State::Idle, State::Computing);
+        account.change(Interval::new(0, 0), PowerState::Idle, PowerState::Computing);
         account.advance(7_000);
-        account.change(Interval::new(0, 0), State::Computing, State::Idle);
+        account.change(Interval::new(0, 0), PowerState::Computing, PowerState::Idle);
         account.advance(9_000);
-        account.change(Interval::new(0, 1), State::Idle, State::SwitchingOff);
+        account.change(Interval::new(0, 1), PowerState::Idle, PowerState::SwitchingOff);
         account
     }
 
@@ -184,7 +190,7 @@ mod tests {
         assert_eq!(account.answer() - sound, (2_000 + 9_000) * 5_997);
         // The answer updates all nodes.
         account.advance(10_000);
-        account.change(Interval::new(2, 2), State::Idle, State::SwitchingOff);
+        account.change(Interval::new(2, 2), PowerState::Idle, PowerState::SwitchingOff);
         assert_eq!(account.answer() - sound - (2 * 95_000 + 2 * 100_997) * 1_000, 11_000 * 5_997 + 1_000 * 5_997);
     }
 }

@@ -127,7 +127,7 @@ pub enum CompatError {
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct SimulationResult {
     pub summary: Summary,
     pub row: PublishedRow,
 }
@@ -136,7 +136,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// [`CompatError`]: the workload does not suit the setup, or the sink cannot write.
-pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> Result<Outcome, CompatError> {
+pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> Result<SimulationResult, CompatError> {
     config.check(workload)?;
     let requests = workload.jobs.iter().map(|job| {
         // Checked above: every job has a requested time.
@@ -146,7 +146,7 @@ pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> R
     let window = config.window();
     let scheduler = Scheduler::new(config.processors, variant, window, requests.collect());
     let account = Account::new(config.processors, window, config.faults.meter && config.shutdown);
-    let mut run = Run {
+    let mut run = Simulation {
         workload,
         window,
         platform: Platform::new(workload, scheduler, account),
@@ -164,11 +164,11 @@ pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> R
     let (lives, switched) = (&run.platform.lives, &run.platform.switched);
     let (nodes, budget_percent) = (config.processors, config.budget_percent);
     let row = published::Schedule { workload, lives, switched, nodes, budget_percent }.row();
-    Ok(Outcome { summary, row })
+    Ok(SimulationResult { summary, row })
 }
 
 /// A simulation on its way into a sink.
-struct Run<'a> {
+struct Simulation<'a> {
     workload: &'a Workload,
     window: counter::Window,
     platform: Platform<'a>,
@@ -176,7 +176,7 @@ struct Run<'a> {
     last: Option<Sample>,
 }
 
-impl Run<'_> {
+impl Simulation<'_> {
     fn at(&self, ms: i64) -> Time {
         self.start + Span::from_ms(ms)
     }

@@ -5,7 +5,7 @@
 use super::intervals::{Free, Interval};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum NodeState {
     On,
     GoingOff,
     Off,
@@ -26,23 +26,23 @@ pub enum Effect {
 
 /// Neighbours in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct Stretch {
     at: Interval,
-    state: State,
+    state: NodeState,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub struct Nodes {
     /// In order; together all nodes, no two neighbours alike.
-    runs: Vec<Run>,
+    runs: Vec<Stretch>,
     waiting: Vec<(u32, Interval)>,
 }
 
 impl Nodes {
     /// All on.
     pub fn new(nodes: u32) -> Self {
-        let all = Run { at: Interval::new(0, nodes - 1), state: State::On };
+        let all = Stretch { at: Interval::new(0, nodes - 1), state: NodeState::On };
         Self { runs: vec![all], waiting: Vec::new() }
     }
 
@@ -55,39 +55,39 @@ impl Nodes {
                 index += 1;
             }
             let met = self.runs[index..].iter().take_while(|run| run.at.first <= free.last);
-            pieces.extend(met.filter(|run| run.state == State::On).map(|run| run.at.common(free)));
+            pieces.extend(met.filter(|run| run.state == NodeState::On).map(|run| run.at.common(free)));
         }
         for piece in pieces {
-            self.set(piece, State::GoingOff);
+            self.set(piece, NodeState::GoingOff);
             effects.push(Effect::SwitchOff(piece));
         }
     }
 
     /// A job is to start on these nodes.
     pub fn want(&mut self, job: u32, at: Interval, effects: &mut Vec<Effect>) {
-        self.change(at, State::Wanted, Some(job), effects);
+        self.change(at, NodeState::Wanted, Some(job), effects);
     }
 
     /// Nodes report that they are on or off.
     pub fn switched(&mut self, at: Interval, on: bool, effects: &mut Vec<Effect>) {
-        self.change(at, if on { State::On } else { State::Off }, None, effects);
+        self.change(at, if on { NodeState::On } else { NodeState::Off }, None, effects);
     }
 
-    fn change(&mut self, at: Interval, to: State, job: Option<u32>, effects: &mut Vec<Effect>) {
+    fn change(&mut self, at: Interval, to: NodeState, job: Option<u32>, effects: &mut Vec<Effect>) {
         for (run, from) in self.set(at, to) {
             match (from, to) {
-                (State::On, State::Wanted) => {
+                (NodeState::On, NodeState::Wanted) => {
                     self.delay(job, at, effects);
-                    self.change(run, State::On, None, effects);
+                    self.change(run, NodeState::On, None, effects);
                 }
-                (State::GoingOff, State::Wanted) => self.delay(job, at, effects),
-                (State::Off, State::Wanted) => {
+                (NodeState::GoingOff, NodeState::Wanted) => self.delay(job, at, effects),
+                (NodeState::Off, NodeState::Wanted) => {
                     effects.push(Effect::SwitchOn(run));
                     self.delay(job, at, effects);
                 }
-                (State::Wanted, State::On) => self.ready(run, effects),
+                (NodeState::Wanted, NodeState::On) => self.ready(run, effects),
                 // Off at last: it can be switched on for who wants it.
-                (State::Wanted, State::Off) => self.change(run, State::Wanted, None, effects),
+                (NodeState::Wanted, NodeState::Off) => self.change(run, NodeState::Wanted, None, effects),
                 _ => {}
             }
         }
@@ -107,7 +107,7 @@ impl Nodes {
         let runs = &self.runs;
         self.waiting.retain(|&(job, at)| {
             let meets = at.first <= on.last && on.first <= at.last;
-            let ready = meets && all(runs, at, State::On);
+            let ready = meets && all(runs, at, NodeState::On);
             if ready {
                 effects.push(Effect::Ready(job, at));
             }
@@ -116,21 +116,23 @@ impl Nodes {
     }
 
     /// Sets the state and gives the former runs, in order.
-    fn set(&mut self, at: Interval, to: State) -> Vec<(Interval, State)> {
+    fn set(&mut self, at: Interval, to: NodeState) -> Vec<(Interval, NodeState)> {
         let first = self.runs.partition_point(|run| run.at.last < at.first);
         let end = first + self.runs[first..].partition_point(|run| run.at.first <= at.last);
         let met = &self.runs[first..end];
         let former = met.iter().map(|run| (run.at.common(at), run.state)).collect();
         // What juts out on either side stays, and joins if it is alike; so do the neighbours.
         let (before, after) = (first.saturating_sub(1), (end + 1).min(self.runs.len()));
-        let mut pieces: [Option<Run>; 5] = [None; 5];
+        let mut pieces: [Option<Stretch>; 5] = [None; 5];
         let low = self.runs[before..end].iter().filter(|run| run.at.first < at.first);
-        let low =
-            low.map(|run| Run { at: Interval::new(run.at.first, run.at.last.min(at.first.saturating_sub(1))), ..*run });
+        let low = low.map(|run| Stretch {
+            at: Interval::new(run.at.first, run.at.last.min(at.first.saturating_sub(1))),
+            ..*run
+        });
         let high = self.runs[first..after].iter().filter(|run| at.last < run.at.last);
-        let high = high.map(|run| Run { at: Interval::new(run.at.first.max(at.last + 1), run.at.last), ..*run });
+        let high = high.map(|run| Stretch { at: Interval::new(run.at.first.max(at.last + 1), run.at.last), ..*run });
         let mut count = 0;
-        for run in low.chain([Run { at, state: to }]).chain(high) {
+        for run in low.chain([Stretch { at, state: to }]).chain(high) {
             match pieces[..count].last_mut() {
                 Some(Some(last)) if last.state == run.state => last.at.last = run.at.last,
                 _ => {
@@ -144,7 +146,7 @@ impl Nodes {
     }
 }
 
-fn all(runs: &[Run], at: Interval, state: State) -> bool {
+fn all(runs: &[Stretch], at: Interval, state: NodeState) -> bool {
     let run = runs.get(runs.partition_point(|run| run.at.last < at.first));
     run.is_some_and(|run| run.state == state && at.last <= run.at.last)
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use limo_trace::Workload;
 
-use super::account::{Account, State};
+use super::account::{Account, PowerState};
 use super::clock::Clock;
 use super::intervals::Interval;
 use super::scheduler::{Order, Scheduler};
@@ -148,12 +148,16 @@ impl<'a> Platform<'a> {
                 self.ended.push(job);
                 self.running -= 1;
                 if let Some(at) = self.lives[job].at {
-                    self.account.change(at, State::Computing, State::Idle);
+                    self.account.change(at, PowerState::Computing, PowerState::Idle);
                 }
             }
             Happening::Switched(at, on) => {
                 self.switched.push(Switched { end: now, nodes: at.width(), on });
-                let (from, to) = if on { (State::SwitchingOn, State::Idle) } else { (State::SwitchingOff, State::Off) };
+                let (from, to) = if on {
+                    (PowerState::SwitchingOn, PowerState::Idle)
+                } else {
+                    (PowerState::SwitchingOff, PowerState::Off)
+                };
                 self.account.change(at, from, to);
             }
             Happening::Woken | Happening::Answered => {}
@@ -201,7 +205,7 @@ impl<'a> Platform<'a> {
                 let job = job as usize;
                 self.lives[job] = Life { start: Some(now), end: None, at: Some(at) };
                 self.running += 1;
-                self.account.change(at, State::Idle, State::Computing);
+                self.account.change(at, PowerState::Idle, PowerState::Computing);
                 // Whole seconds, by the work that a node did in one.
                 let work = (self.workload.jobs[job].run.ms() / 1_000) as f64 * 1e8;
                 self.clock.work(1e8 / work, Happening::Ended(job));
@@ -209,11 +213,11 @@ impl<'a> Platform<'a> {
             Order::WakeAt(at) => self.clock.timer(at, Happening::Woken),
             Order::AskMeter => self.unheard.push(Happening::Answered),
             Order::SwitchOff(at) => {
-                self.account.change(at, State::Idle, State::SwitchingOff);
+                self.account.change(at, PowerState::Idle, PowerState::SwitchingOff);
                 self.clock.work(1.0 / OFF_S, Happening::Switched(at, false));
             }
             Order::SwitchOn(at) => {
-                self.account.change(at, State::Off, State::SwitchingOn);
+                self.account.change(at, PowerState::Off, PowerState::SwitchingOn);
                 self.clock.work(1.0 / ON_S, Happening::Switched(at, true));
             }
         }

@@ -3,7 +3,7 @@
 use super::intervals::Interval;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct RunningJob {
     /// Estimated, in ms.
     pub end: i64,
     pub at: Interval,
@@ -13,7 +13,7 @@ pub struct Run {
 /// See the module.
 #[derive(Debug)]
 pub struct Running {
-    list: Vec<Run>,
+    list: Vec<RunningJob>,
     /// By job: its estimated end while it runs.
     ends: Vec<i64>,
 }
@@ -23,18 +23,18 @@ impl Running {
         Self { list: Vec::new(), ends: vec![0; jobs] }
     }
 
-    pub fn list(&self) -> &[Run] {
+    pub fn list(&self) -> &[RunningJob] {
         &self.list
     }
 
-    pub fn add(&mut self, run: Run) {
+    pub fn add(&mut self, run: RunningJob) {
         self.ends[run.job as usize] = run.end;
         let index = self.list.partition_point(|other| other.end <= run.end);
         self.list.insert(index, run);
     }
 
     /// Takes a job out; none where it does not run.
-    pub fn remove(&mut self, job: usize) -> Option<Run> {
+    pub fn remove(&mut self, job: usize) -> Option<RunningJob> {
         let end = self.ends[job];
         let first = self.list.partition_point(|other| other.end < end);
         let index = first + self.list[first..].iter().position(|run| run.job as usize == job)?;
@@ -44,7 +44,7 @@ impl Running {
     /// Gives a job another estimated end, as if it were inserted now.
     pub fn postpone(&mut self, job: usize, end: impl Fn(i64) -> i64) {
         if let Some(run) = self.remove(job) {
-            self.add(Run { end: end(run.end), ..run });
+            self.add(RunningJob { end: end(run.end), ..run });
         }
     }
 }

@@ -8,7 +8,7 @@ use super::growth::Growth;
 use super::intervals::{FreeIntervals, Interval, Widest};
 use super::nodes::{Effect, Nodes};
 use super::queue::{Queue, Request};
-use super::running::{Run, Running};
+use super::running::{Running, RunningJob};
 
 /// What the scheduler adds to the estimated end of a job for each run of nodes that it waits for.
 const SWITCHING_MS: i64 = 210_000;
@@ -146,7 +146,7 @@ impl Scheduler {
         let end = now + self.requests[job].ms;
         self.queue.remove(job);
         // Jobs are counted with 32 bits by the caller.
-        self.running.add(Run { end, at, job: job as u32 });
+        self.running.add(RunningJob { end, at, job: job as u32 });
         self.placed.push((job as u32, at));
     }
 

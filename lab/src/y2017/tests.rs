@@ -49,7 +49,11 @@ fn workload(jobs: &[(i64, i64, u32)]) -> Workload {
     Workload { jobs: (1..).zip(jobs).map(job).collect(), ..Workload::default() }
 }
 
-fn check(config: &Config, jobs: &[(i64, i64, u32)], expected: &[(i64, i64, i64, (u32, u32))]) -> (Kept, Outcome) {
+fn check(
+    config: &Config,
+    jobs: &[(i64, i64, u32)],
+    expected: &[(i64, i64, i64, (u32, u32))],
+) -> (Kept, SimulationResult) {
     let mut kept = Kept::default();
     let outcome = simulate(&workload(jobs), config, &mut kept).expect("a simulation");
     let expected: Vec<_> =
