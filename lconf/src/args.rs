@@ -12,7 +12,7 @@ use crate::backup::Backup;
 use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
 use crate::reservation::ReservationCommand;
-use crate::service::{Add, Drain, Lost, Remove, Resume};
+use crate::service::{AddNodes, Drain, Lost, Remove, Resume};
 
 /// Set and show the limits, budgets, the policy, prices, nodes and profiles of a cluster
 #[derive(Debug, Parser)]
@@ -211,7 +211,7 @@ pub enum NodeCommand {
     /// Give drained nodes jobs again: the same as `lconf resume`
     Resume(Resume),
     /// Make nodes known before they register, so that jobs may wait for them
-    Add(Add),
+    Add(AddNodes),
     /// Forget unreachable nodes without jobs
     Remove(Remove),
     /// Declare unreachable nodes dead: their jobs end now and their watts are free again

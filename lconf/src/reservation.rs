@@ -12,7 +12,7 @@ use crate::users::warn_of;
 #[derive(Debug, clap::Subcommand)]
 pub enum ReservationCommand {
     /// Keep nodes for some users, or for nobody
-    Add(Add),
+    Add(AddReservation),
     /// The reservations that are not over
     List,
     /// Give the nodes of a reservation back
@@ -20,7 +20,7 @@ pub enum ReservationCommand {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Add {
+pub struct AddReservation {
     /// By which jobs ask for it: `lrun --reservation NAME`
     #[arg(value_parser = name)]
     name: String,
@@ -82,8 +82,8 @@ pub async fn run(command: ReservationCommand, json: bool, master: &Master) -> Re
     Ok(exit::DONE)
 }
 
-fn built(add: Add, clock: &Clock) -> Result<(String, Reservation), Failure> {
-    let Add { name, nodes, start, duration, mut users, reason } = add;
+fn built(add: AddReservation, clock: &Clock) -> Result<(String, Reservation), Failure> {
+    let AddReservation { name, nodes, start, duration, mut users, reason } = add;
     let from: Time = clock.parse(&start).map_err(|error| Failure::new(format_args!("--start: {error}")))?;
     users.sort();
     users.dedup();

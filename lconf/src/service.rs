@@ -25,7 +25,7 @@ pub struct Resume {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct Add {
+pub struct AddNodes {
     /// Which nodes, e.g. n1 or n[1-4,7]
     #[arg(value_name = "NODES", value_parser = nodes)]
     nodes: Nodes,
@@ -91,7 +91,7 @@ pub async fn resume(Resume { nodes }: Resume, master: &Master) -> Result<u8, Fai
 
 /// # Errors
 /// Where the master cannot be asked, or knows one of the nodes already; then none is added.
-pub async fn add(Add { nodes, cores, mem, hardware }: Add, master: &Master) -> Result<u8, Failure> {
+pub async fn add(AddNodes { nodes, cores, mem, hardware }: AddNodes, master: &Master) -> Result<u8, Failure> {
     // What they draw they say themselves, when they register; until then they draw nothing.
     let spec = |name: String| NodeSpec {
         name,
