@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::args::HowArgs;
 use crate::farewell::farewell;
 use crate::link::{Link, LinkEvent};
-use crate::pumps::{Output, Report, read_stdin};
+use crate::pumps::{OutputWriter, Report, read_stdin};
 use crate::session::{Effect, Input, Leave, Session};
 use crate::signals;
 use crate::terminal::{self, Keys};
@@ -21,8 +21,8 @@ use crate::voice::Voice;
 struct Pumps {
     /// Started when the job takes its first byte.
     stdin: Option<mpsc::Receiver<bytes::Bytes>>,
-    stdout: Output,
-    stderr: Output,
+    stdout: OutputWriter,
+    stderr: OutputWriter,
 }
 
 /// Submits the job, passes everything through and returns its exit code.
@@ -53,8 +53,8 @@ pub async fn follow(
     let (reports, mut written) = mpsc::unbounded_channel();
     let mut pumps = Pumps {
         stdin: None,
-        stdout: Output::new(Channel::Stdout, reports.clone()),
-        stderr: Output::new(Channel::Stderr, reports),
+        stdout: OutputWriter::new(Channel::Stdout, reports.clone()),
+        stderr: OutputWriter::new(Channel::Stderr, reports),
     };
     let begun = Instant::now();
     let leave = 'session: loop {

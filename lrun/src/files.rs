@@ -25,7 +25,7 @@ pub struct FileArgs {
     pub error: Option<FileName>,
     /// Read standard input from FILE on the node, or give it to task N only
     #[arg(short, long, value_name = "FILE|N", value_parser = OsStringValueParser::new().try_map(input))]
-    pub input: Option<Input>,
+    pub input: Option<StdinSource>,
     /// What output files had goes (`truncate`) or stays (`append`)
     #[arg(long, value_name = "MODE", value_enum, default_value = "truncate", hide_possible_values = true, hide = true)]
     pub open_mode: OpenMode,
@@ -54,7 +54,7 @@ fn file_name(text: OsString) -> Result<FileName, FileNameError> {
 
 /// Where stdin comes from, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
+pub enum StdinSource {
     /// This process's own, for every task.
     All,
     /// The same, for this task alone.
@@ -62,14 +62,14 @@ pub enum Input {
     File(FileName),
 }
 
-fn input(text: OsString) -> Result<Input, FileNameError> {
+fn input(text: OsString) -> Result<StdinSource, FileNameError> {
     match text.to_str() {
-        Some(EVERYBODY) => Ok(Input::All),
+        Some(EVERYBODY) => Ok(StdinSource::All),
         Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) && !number.is_empty() => {
             // A number that is too large is one of no task.
-            Ok(Input::Task(number.parse().unwrap_or(u32::MAX)))
+            Ok(StdinSource::Task(number.parse().unwrap_or(u32::MAX)))
         }
-        _ => file_name(text).map(Input::File),
+        _ => file_name(text).map(StdinSource::File),
     }
 }
 
@@ -78,8 +78,8 @@ impl FileArgs {
         let bytes = |name: &Option<FileName>| name.as_ref().map(|name| name.0.clone());
         Files {
             stdin: self.input.as_ref().and_then(|input| match input {
-                Input::File(name) => Some(name.0.clone()),
-                Input::All | Input::Task(_) => None,
+                StdinSource::File(name) => Some(name.0.clone()),
+                StdinSource::All | StdinSource::Task(_) => None,
             }),
             stdout: bytes(&self.output),
             stderr: bytes(&self.error),

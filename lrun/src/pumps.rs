@@ -75,13 +75,13 @@ fn ready(fd: std::os::fd::BorrowedFd<'_>, flags: PollFlags) {
 pub type Piece = (u32, Bytes);
 
 /// Writes stdout or stderr, from a thread that is started when there is something to write.
-pub struct Output {
+pub struct OutputWriter {
     channel: Channel,
     reports: mpsc::UnboundedSender<Report>,
     pieces: Option<blocking::Sender<Piece>>,
 }
 
-impl Output {
+impl OutputWriter {
     pub fn new(channel: Channel, reports: mpsc::UnboundedSender<Report>) -> Self {
         Self { channel, reports, pieces: None }
     }

@@ -25,12 +25,12 @@ pub struct Streams {
 /// What one node writes.
 #[derive(Debug, Default)]
 struct Outputs {
-    stdout: Output,
-    stderr: Output,
+    stdout: OutputStream,
+    stderr: OutputStream,
 }
 
 #[derive(Debug, Default)]
-struct Output {
+struct OutputStream {
     inbox: Inbox,
     lines: Lines,
 }
@@ -46,7 +46,7 @@ impl Streams {
 
     /// Those of a job that another client had before.
     pub fn joining(by_lines: bool, at: &Positions) -> Self {
-        let output = |offset| Output { inbox: Inbox::from(offset), lines: Lines::default() };
+        let output = |offset| OutputStream { inbox: Inbox::from(offset), lines: Lines::default() };
         let outputs = |(stdout, stderr): &(u64, u64)| Outputs { stdout: output(*stdout), stderr: output(*stderr) };
         let mut stdin = at.stdin.map_or_else(Outbox::new, Outbox::from);
         if at.stdin.is_none() {
@@ -110,7 +110,7 @@ impl Streams {
         if self.stdin_from == u64::MAX { Ok(()) } else { self.stdin.acknowledge(offset) }
     }
 
-    fn output(&mut self, (channel, part): (Channel, u32)) -> Option<&mut Output> {
+    fn output(&mut self, (channel, part): (Channel, u32)) -> Option<&mut OutputStream> {
         if channel == Channel::Stdin || part >= PARTS_LIMIT {
             return None;
         }

@@ -7,7 +7,7 @@ use limo_model::{Cores, Spread};
 use limo_proto::Parallel;
 
 use crate::args::Args;
-use crate::files::Input;
+use crate::files::StdinSource;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
@@ -52,7 +52,7 @@ pub fn parallel(args: &Args) -> Result<Option<Parallel>, Failure> {
     let TaskArgs { label, kill_on_bad_exit, .. } = args.tasks;
     let count = args.tasks.count().get();
     let reader = match args.files.input {
-        Some(Input::Task(task)) if task >= count => {
+        Some(StdinSource::Task(task)) if task >= count => {
             let words = if count == 1 {
                 "there is one task, 0".to_owned()
             } else {
@@ -61,7 +61,7 @@ pub fn parallel(args: &Args) -> Result<Option<Parallel>, Failure> {
             return Err(Failure::new(format_args!("--input {task}: {words}"))
                 .hint(format_args!("a file of that name is `--input ./{task}`")));
         }
-        Some(Input::Task(task)) => Some(task),
+        Some(StdinSource::Task(task)) => Some(task),
         _ => None,
     };
     let several = args.tasks.spread(args.resources.cores).is_some();
