@@ -66,7 +66,7 @@ struct Comparison {
     until_s: Option<Number>,
     metrics: Vec<Metric>,
     starts: Starts,
-    largest: Vec<Difference>,
+    largest: Vec<StartDifference>,
 }
 
 /// A figure of both, as text so that nothing is rounded; `percent` is the difference by the magnitude of A.
@@ -91,7 +91,7 @@ struct Starts {
 
 /// In seconds; positive where the job starts later in B.
 #[derive(Serialize)]
-struct Difference {
+struct StartDifference {
     job_id: i64,
     submit_s: Number,
     start_a_s: Number,
@@ -294,7 +294,7 @@ fn compared(first: &Outcome, second: &Outcome, notes: &mut Vec<String>) -> Compa
         }
     }
     largest.sort_by_key(|(by, job, ..)| (std::cmp::Reverse(by.abs()), job.id));
-    let difference = |(by, job, from, to): (i128, &Job, i128, i128)| Difference {
+    let difference = |(by, job, from, to): (i128, &Job, i128, i128)| StartDifference {
         job_id: job.id,
         submit_s: number(job.submit),
         start_a_s: number(from),

@@ -20,7 +20,7 @@ pub struct Arguments {
     output: PathBuf,
     /// How lines become jobs: plain, or 2017 as for the inputs of energy-budget-2017
     #[arg(long, value_name = "RULES", default_value = "plain")]
-    rules: Rules,
+    rules: SwfRules,
     /// SimGrid's XML with the speed of the hosts, which some of Batsim's profiles need
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Rules {
+enum SwfRules {
     Plain,
     #[value(name = "2017")]
     Compat2017,
@@ -60,8 +60,8 @@ enum Rules {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let speed = arguments.platform.as_deref().map(files::platform).transpose()?.and_then(|cluster| cluster.speed);
     let rules = match arguments.rules {
-        Rules::Plain => swf::Options::default(),
-        Rules::Compat2017 => swf::Options::COMPAT_2017,
+        SwfRules::Plain => swf::Options::default(),
+        SwfRules::Compat2017 => swf::Options::COMPAT_2017,
     };
     let workload = files::workload(&arguments.trace, rules, speed)?;
     let part = Setup {

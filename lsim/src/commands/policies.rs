@@ -17,7 +17,7 @@ pub struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Listing {
+struct PoliciesJson {
     schema: u32,
     policies: Vec<Policy>,
     options: Vec<Choice>,
@@ -40,7 +40,7 @@ struct Choice {
     meaning: &'static str,
 }
 
-fn listing() -> Listing {
+fn listing() -> PoliciesJson {
     let policy = |preset: Preset| {
         let Described { name, parts, idea, source, .. } = preset.described();
         let promises = [
@@ -56,14 +56,14 @@ fn listing() -> Listing {
         }
     };
     let option = |key: &Key| Choice { name: key.name, values: key.values, default: key.default, meaning: key.meaning };
-    Listing {
+    PoliciesJson {
         schema: 1,
         policies: Preset::ALL.into_iter().map(policy).collect(),
         options: KEYS.iter().map(option).collect(),
     }
 }
 
-fn text(listing: &Listing) -> String {
+fn text(listing: &PoliciesJson) -> String {
     let mut text = String::new();
     // Writing to a `String` cannot fail.
     for policy in &listing.policies {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use serde_json::json;
 
-use crate::history::replay::{Difference, Replay};
+use crate::history::replay::{Replay, RoundDifference};
 use crate::history::shown;
 
 #[derive(Debug, clap::Args)]
@@ -45,10 +45,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if difference.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn as_json(replay: &Replay, difference: Option<&Difference>) -> serde_json::Value {
+fn as_json(replay: &Replay, difference: Option<&RoundDifference>) -> serde_json::Value {
     let (first, last) = replay.extent.unzip();
     let difference = difference.map(|difference| {
-        let Difference { seq, at, recorded, now } = difference;
+        let RoundDifference { seq, at, recorded, now } = difference;
         json!({"entry": seq, "at": shown(*at), "recorded": recorded, "now": now})
     });
     json!({

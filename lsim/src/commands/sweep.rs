@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use limo_files::Outlasts;
 
 use crate::record::WriteError;
-use crate::sweep::cluster::Cluster;
+use crate::sweep::cluster::LimoCluster;
 use crate::sweep::configuration::{Configuration, all};
 use crate::sweep::file::Plan;
 use crate::sweep::local::{Checked, Local, check, named};
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let at_once = arguments.jobs.map(|jobs| jobs as usize);
-    let cluster = arguments.on.as_deref().map(|master| Cluster::new(master, &arguments.file)).transpose()?;
+    let cluster = arguments.on.as_deref().map(|master| LimoCluster::new(master, &arguments.file)).transpose()?;
     let workers = at_once.unwrap_or(if cluster.is_some() { AT_ONCE } else { cores });
     let checked = look(&plan, &configurations, at_once.unwrap_or(cores).min(cores), arguments.keep_going)?;
     let mut results = Results::open(out)?;
@@ -149,7 +149,7 @@ struct Sweep<'a> {
     configurations: &'a [Configuration],
     checked: &'a [Result<Checked, String>],
     workers: usize,
-    cluster: Option<Cluster>,
+    cluster: Option<LimoCluster>,
 }
 
 /// What the workers share.

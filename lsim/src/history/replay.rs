@@ -14,7 +14,7 @@ use super::shown;
 
 /// Where the core makes something else than what was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct RoundDifference {
     /// The entry's place in the journal, from 1.
     pub seq: i64,
     pub at: Time,
@@ -23,7 +23,7 @@ pub struct Difference {
     pub now: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for RoundDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seq, at, recorded, now } = self;
         write!(f, "entry {seq} at {}\n  recorded: {recorded}\n  now:      {now}", shown(*at))
@@ -71,7 +71,7 @@ impl Replay {
     }
 
     /// Runs one entry again.
-    pub fn run(&mut self, entry: &HistoryEntry) -> Option<Difference> {
+    pub fn run(&mut self, entry: &HistoryEntry) -> Option<RoundDifference> {
         let HistoryEntry { seq, at, entry } = entry;
         // There is one since the first entry was read.
         let core = self.core.as_mut()?;
@@ -81,12 +81,12 @@ impl Replay {
                 self.events += 1;
                 let refused = core.apply(*at, event).err()?;
                 let recorded = serde_json::to_string(event).unwrap_or_default();
-                Some(Difference { seq: *seq, at: *at, recorded, now: format!("refused: {refused}") })
+                Some(RoundDifference { seq: *seq, at: *at, recorded, now: format!("refused: {refused}") })
             }
             Entry::Round(recorded) => {
                 self.rounds += 1;
                 let (recorded, now) = differing(recorded, &core.round(*at))?;
-                Some(Difference { seq: *seq, at: *at, recorded, now })
+                Some(RoundDifference { seq: *seq, at: *at, recorded, now })
             }
         }
     }

@@ -5,14 +5,14 @@
 
 use limo_model::{Energy, Power, Time};
 
-use super::line::Line;
+use super::line::LineBuffer;
 use crate::record::Sample;
 
 pub const COLUMNS: &str = "time_s,draw_w,believed_w,limit_w,lower_w,budget_released_j,budget_spent_j,budget_reserved_j,\
 price_eur_per_mwh,queued,running,idle,computing,off,switching_on,switching_off";
 
 /// One row, without its line break.
-pub fn write(line: &mut Line, start: Time, sample: &Sample) {
+pub fn write(line: &mut LineBuffer, start: Time, sample: &Sample) {
     line.thousandths((sample.at - start).ms());
     line.comma();
     line.thousandths(sample.draw.mw());
@@ -48,14 +48,14 @@ pub fn write(line: &mut Line, start: Time, sample: &Sample) {
     }
 }
 
-fn power(line: &mut Line, power: Option<Power>) {
+fn power(line: &mut LineBuffer, power: Option<Power>) {
     if let Some(power) = power.filter(|power| !power.is_unlimited()) {
         line.thousandths(power.mw());
     }
     line.comma();
 }
 
-fn energy(line: &mut Line, energy: Energy) {
+fn energy(line: &mut LineBuffer, energy: Energy) {
     line.thousandths(energy.mj());
     line.comma();
 }
@@ -67,7 +67,7 @@ mod tests {
     use limo_model::Price;
 
     fn check(sample: &Sample, expected: &str) {
-        let mut line = Line::default();
+        let mut line = LineBuffer::default();
         write(&mut line, Time::from_unix_ms(5_000), sample);
         let row = String::from_utf8(line.bytes().to_vec()).expect("text");
         assert_eq!(row, expected);

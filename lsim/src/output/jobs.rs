@@ -7,7 +7,7 @@
 use limo_model::decimal::divide;
 use limo_model::{Span, Time};
 
-use super::line::{Line, narrow};
+use super::line::{LineBuffer, narrow};
 use crate::record::{Fate, JobRow};
 
 /// Batsim's columns, then ours.
@@ -25,7 +25,7 @@ pub struct Rows {
 
 impl Rows {
     pub fn new(start: Time, workload: &str) -> Self {
-        let mut line = Line::default();
+        let mut line = LineBuffer::default();
         line.comma();
         line.text(workload);
         line.raw(b",,");
@@ -33,7 +33,7 @@ impl Rows {
     }
 
     /// One row, without its line break.
-    pub fn write(&self, line: &mut Line, job: &JobRow<'_>) {
+    pub fn write(&self, line: &mut LineBuffer, job: &JobRow<'_>) {
         line.signed(job.number);
         line.raw(&self.workload);
         line.thousandths((job.submit - self.start).ms());
@@ -61,7 +61,7 @@ impl Rows {
     }
 
     /// From `starting_time` to `stretch`, with the comma after it.
-    fn times(&self, line: &mut Line, job: &JobRow<'_>) {
+    fn times(&self, line: &mut LineBuffer, job: &JobRow<'_>) {
         let Some(start) = job.start else {
             line.raw(b",,,,,,");
             return;
@@ -110,7 +110,7 @@ fn stretch(turnaround: i64, execution: i64) -> i64 {
     }
 }
 
-fn intervals(line: &mut Line, intervals: &[(u32, u32)]) {
+fn intervals(line: &mut LineBuffer, intervals: &[(u32, u32)]) {
     for (at, &(first, last)) in intervals.iter().enumerate() {
         if at > 0 {
             line.byte(b' ');
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn check(job: &JobRow<'_>, expected: &str) {
-        let mut line = Line::default();
+        let mut line = LineBuffer::default();
         Rows::new(secs(0), "kth.swf").write(&mut line, job);
         let row = String::from_utf8(line.bytes().to_vec()).expect("text");
         assert_eq!(row, expected);

@@ -4,12 +4,12 @@
 
 use limo_model::decimal;
 
-use super::line::Line;
+use super::line::LineBuffer;
 
 /// A JSON text under construction.
 #[derive(Debug, Default)]
 pub struct Json {
-    line: Line,
+    line: LineBuffer,
     /// Indented, one member a line; else without blanks.
     pretty: bool,
     depth: usize,

@@ -5,7 +5,7 @@
 /// A buffer that rows are written into. Behind what is written it holds room, so that a field is stored by words of
 /// fixed size and cut afterwards.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct LineBuffer {
     bytes: Vec<u8>,
     /// Bytes that are written.
     at: usize,
@@ -52,7 +52,7 @@ fn digits(value: u32) -> u64 {
 /// The word's zeros as text.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-impl Line {
+impl LineBuffer {
     pub fn with_capacity(capacity: usize) -> Self {
         Self { bytes: vec![0; capacity], at: 0 }
     }
@@ -221,8 +221,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(write: impl FnOnce(&mut Line)) -> String {
-        let mut line = Line::default();
+    fn written(write: impl FnOnce(&mut LineBuffer)) -> String {
+        let mut line = LineBuffer::default();
         write(&mut line);
         String::from_utf8(line.bytes().to_vec()).expect("text")
     }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::line::Line;
+use super::line::LineBuffer;
 use crate::record::WriteError;
 
 /// Written in pieces of this many bytes: measured, larger ones gain nothing and leave the cache.
@@ -16,21 +16,21 @@ const PIECE: usize = 64 * 1024;
 pub struct Sheet {
     path: PathBuf,
     file: File,
-    line: Line,
+    line: LineBuffer,
 }
 
 impl Sheet {
     /// A new file with its row of column names. An existing file is overwritten.
     pub fn create(path: &Path, columns: &str) -> Result<Self, WriteError> {
         let file = File::create(path).map_err(|source| WriteError::new(path, source))?;
-        let mut line = Line::with_capacity(PIECE + PIECE / 4);
+        let mut line = LineBuffer::with_capacity(PIECE + PIECE / 4);
         line.raw(columns.as_bytes());
         line.byte(b'\n');
         Ok(Self { path: path.to_owned(), file, line })
     }
 
     /// The buffer that the next row goes into.
-    pub fn line(&mut self) -> &mut Line {
+    pub fn line(&mut self) -> &mut LineBuffer {
         &mut self.line
     }
 

@@ -13,7 +13,7 @@ use limo_trace::{Platform, Workload, batsim, swf};
 const PEEKED: u64 = 512;
 
 /// A platform, with what only Batsim's files say.
-pub struct Cluster {
+pub struct LoadedPlatform {
     pub platform: Platform,
     /// Of each host, in flop/s.
     pub speed: Option<f64>,
@@ -24,12 +24,12 @@ pub struct Cluster {
 ///
 /// # Errors
 /// Those of the readers.
-pub fn platform(path: &Path) -> Result<Cluster> {
+pub fn platform(path: &Path) -> Result<LoadedPlatform> {
     if first_character(path)? == Some(b'<') {
         let batsim = batsim::platform(path)?;
-        return Ok(Cluster { platform: batsim.platform, speed: Some(batsim.speed), notes: batsim.notes });
+        return Ok(LoadedPlatform { platform: batsim.platform, speed: Some(batsim.speed), notes: batsim.notes });
     }
-    Ok(Cluster { platform: Platform::read(path)?, speed: None, notes: Vec::new() })
+    Ok(LoadedPlatform { platform: Platform::read(path)?, speed: None, notes: Vec::new() })
 }
 
 /// Reads Batsim's JSON or the Standard Workload Format, plain or gzipped, which the first characters tell.

@@ -12,14 +12,14 @@ use super::results::Row;
 
 /// How jobs are handed in.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct LimoCluster {
     lrun: PathBuf,
     lsim: PathBuf,
     master: String,
     file: PathBuf,
 }
 
-impl Cluster {
+impl LimoCluster {
     /// # Errors
     /// There is no `lrun`.
     pub fn new(master: &str, file: &Path) -> Result<Self> {

@@ -17,7 +17,7 @@ const MEAN_PLACES: u32 = 6;
 
 /// One combination of policy, budget and variant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
+pub struct Combination {
     pub policy: String,
     pub budget: String,
     pub set: String,
@@ -34,7 +34,7 @@ pub struct Line {
     means: Values,
 }
 
-impl Line {
+impl Combination {
     /// The mean of a measure in units of 10^-6.
     pub fn mean(&self, name: &str) -> Option<i128> {
         self.means[index(name)?]
@@ -44,11 +44,11 @@ impl Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// In the order of the sweep's lists.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Combination>,
 }
 
 #[derive(Serialize)]
-struct Listing<'t> {
+struct SweepJson<'t> {
     schema: u32,
     configurations: usize,
     failed: usize,
@@ -65,7 +65,7 @@ struct Listed<'t> {
     means: BTreeMap<&'static str, Option<Number>>,
 }
 
-impl Line {
+impl Combination {
     /// The figures that can be compared, which no single simulation has.
     fn same_time(&self) -> [(&'static str, Option<i128>); 2] {
         [("energy_same_time_j", self.energy), ("cost_same_time_eur", self.cost)]
@@ -73,8 +73,8 @@ impl Line {
 }
 
 impl<'t> Listed<'t> {
-    fn of(line: &'t Line) -> Self {
-        let Line { policy, budget, set, runs, failed, means, .. } = line;
+    fn of(line: &'t Combination) -> Self {
+        let Combination { policy, budget, set, runs, failed, means, .. } = line;
         let number = |mean: i128| shown(mean).parse::<Number>().ok();
         let means = means.iter().zip(&MEASURES).map(|(mean, measure)| (measure.name, mean.and_then(number)));
         let means = means.chain(line.same_time().map(|(name, mean)| (name, mean.and_then(number))));
@@ -86,14 +86,14 @@ impl Table {
     /// Of the configurations that have a row in `results`.
     pub fn new(plan: &Plan, configurations: &[Configuration], results: &Results) -> Self {
         let cells = plan.policies.len() * plan.budgets.len() * plan.variants.len();
-        let mut lines: Vec<Line> = Vec::with_capacity(cells);
+        let mut lines: Vec<Combination> = Vec::with_capacity(cells);
         let mut found: Vec<Vec<Found<'_>>> = vec![Vec::new(); cells];
         let mut ends: BTreeMap<usize, i128> = BTreeMap::new();
         for configuration in configurations {
             let labels = &configuration.labels;
             if configuration.cell == lines.len() {
                 let (policy, budget, set) = (labels.policy.clone(), labels.budget.clone(), labels.set.clone());
-                lines.push(Line { policy, budget, set, ..Line::default() });
+                lines.push(Combination { policy, budget, set, ..Combination::default() });
             }
             match results.row(&configuration.key).map(|row| &row.result) {
                 Some(Ok(values)) => {
@@ -123,7 +123,7 @@ impl Table {
     /// `table.csv`.
     pub fn csv(&self) -> String {
         let fixed = ["policy", "budget", "set", "runs", "failed"];
-        let same_time = Line::default().same_time().map(|(name, _)| name);
+        let same_time = Combination::default().same_time().map(|(name, _)| name);
         let mut csv =
             cells::line(fixed.into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain(same_time));
         csv.push('\n');
@@ -146,7 +146,7 @@ impl Table {
         let (runs, failed) =
             self.lines.iter().fold((0, 0), |(runs, failed), line| (runs + line.runs, failed + line.failed));
         let rows = self.lines.iter().map(Listed::of).collect();
-        serde_json::to_string_pretty(&Listing { schema: 1, configurations: runs + failed, failed, rows })
+        serde_json::to_string_pretty(&SweepJson { schema: 1, configurations: runs + failed, failed, rows })
     }
 
     /// The figures that are looked at first; columns in which nothing differs by intent are left out.
@@ -165,8 +165,9 @@ impl Table {
         if self.lines.iter().any(|line| line.failed > 0) {
             columns.push(column("failed", true, self, |line| line.failed.to_string()));
         }
-        let figure =
-            |name, scale: i128, places| move |line: &Line| places_of(line.mean(name).map(|mean| mean * scale), places);
+        let figure = |name, scale: i128, places| {
+            move |line: &Combination| places_of(line.mean(name).map(|mean| mean * scale), places)
+        };
         columns.push(column("utilisation %", true, self, figure("utilisation", 100, 2)));
         columns.push(column("AVEbsld", true, self, figure("avebsld", 1, 3)));
         columns.push(column("mean wait s", true, self, figure("mean_wait_s", 1, 1)));
@@ -232,7 +233,7 @@ fn places_of(millionths: Option<i128>, places: u32) -> String {
 }
 
 /// The texts of a column, its name first, and whether they stand at its right.
-fn column(name: &str, right: bool, table: &Table, cell: impl Fn(&Line) -> String) -> (bool, Vec<String>) {
+fn column(name: &str, right: bool, table: &Table, cell: impl Fn(&Combination) -> String) -> (bool, Vec<String>) {
     (right, std::iter::once(name.to_owned()).chain(table.lines.iter().map(cell)).collect())
 }
 

@@ -16,7 +16,7 @@ const COLOURS: usize = 7;
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 const SHAPES: usize = 4;
 
-pub struct Series {
+pub struct PlotLine {
     /// Which colour, dash and mark.
     pub index: usize,
     pub name: String,
@@ -29,7 +29,7 @@ pub struct Figure<'a> {
     pub down: &'a Axis,
     pub across_name: &'a str,
     pub down_name: &'a str,
-    pub series: &'a [Series],
+    pub series: &'a [PlotLine],
 }
 
 impl Figure<'_> {
@@ -78,7 +78,7 @@ impl Figure<'_> {
             writeln!(svg, "<text transform=\"translate(16 {half}) rotate(-90)\" text-anchor=\"middle\">{down}</text>");
     }
 
-    fn line(&self, svg: &mut String, series: &Series) {
+    fn line(&self, svg: &mut String, series: &PlotLine) {
         let mut points: Vec<&(f64, f64, String)> = series.points.iter().collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let place = |point: &&(f64, f64, String)| format!("{:.1} {:.1}", self.x(point.0), self.y(point.1));
@@ -135,7 +135,7 @@ mod tests {
     fn points_are_in_place() {
         let across = Axis::of_labels(vec!["<a>".to_owned(), "b".to_owned()]);
         let down = Axis::of_values([10.0].into_iter(), false);
-        let series = [Series {
+        let series = [PlotLine {
             index: 1,
             name: "x & y".to_owned(),
             points: vec![(0.0, 10.0, "a".to_owned()), (1.0, 0.0, "b".to_owned())],

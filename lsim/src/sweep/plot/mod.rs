@@ -9,24 +9,24 @@ use std::fmt::Write as _;
 use limo_model::decimal::divide;
 
 use super::file::{Period, Plan};
-use super::table::{Line, Table};
+use super::table::{Combination, Table};
 use crate::setup::Amount;
 use axis::Axis;
-use figure::{Figure, Series, escaped, swatch};
+use figure::{Figure, PlotLine, escaped, swatch};
 
 const STYLE: &str = include_str!("page.css");
 
 /// A line of the plot, in the order of the sweep's budgets.
 struct Curve<'t> {
     name: String,
-    lines: Vec<&'t Line>,
+    lines: Vec<&'t Combination>,
 }
 
 /// A figure of a line.
-type Figured = dyn Fn(&Line) -> Option<f64>;
+type Figured = dyn Fn(&Combination) -> Option<f64>;
 
 /// What is plotted: a caption, the unit of the axis, and a figure of a line in that unit.
-struct Measure {
+struct PlottedMeasure {
     caption: &'static str,
     unit: String,
     value: Box<Figured>,
@@ -41,7 +41,7 @@ pub fn page(title: &str, plan: &Plan, table: &Table) -> String {
     let mut body = String::new();
     // Writing to a `String` cannot fail.
     for measure in measures(table) {
-        let series = |(index, curve): (usize, &Curve<'_>)| Series {
+        let series = |(index, curve): (usize, &Curve<'_>)| PlotLine {
             index,
             name: curve.name.clone(),
             points: curve
@@ -51,7 +51,7 @@ pub fn page(title: &str, plan: &Plan, table: &Table) -> String {
                 .filter_map(|(line, at)| Some((*at, (measure.value)(line)?, line.budget.clone())))
                 .collect(),
         };
-        let series: Vec<Series> = curves.iter().enumerate().map(series).collect();
+        let series: Vec<PlotLine> = curves.iter().enumerate().map(series).collect();
         let values = || series.iter().flat_map(|series| series.points.iter().map(|(_, value, _)| *value));
         let down = Axis::of_values(values(), measure.logarithmic);
         let scale = if down.is_logarithmic() { ", logarithmic" } else { "" };
@@ -97,25 +97,25 @@ fn curves<'t>(plan: &Plan, table: &'t Table) -> Vec<Curve<'t>> {
     curves
 }
 
-fn measures(table: &Table) -> [Measure; 3] {
+fn measures(table: &Table) -> [PlottedMeasure; 3] {
     let most = table.lines.iter().filter_map(|line| line.energy).max().unwrap_or(0);
     // 10^-6 J in the unit: kWh, or MWh from ten of them on.
     let (unit, size) = if most >= 36_000_000_000_000_000 { ("MWh", 3_600_000_000) } else { ("kWh", 3_600_000) };
     let millionths = |value: i128| value as f64 / 1e6;
     [
-        Measure {
+        PlottedMeasure {
             caption: "Utilisation",
             unit: "utilisation (%)".to_owned(),
             value: Box::new(move |line| line.mean("utilisation").map(|value| millionths(value * 100))),
             logarithmic: false,
         },
-        Measure {
+        PlottedMeasure {
             caption: "Average bounded slowdown, jobs below 10 s counted as 10 s",
             unit: "AVEbsld (no unit)".to_owned(),
             value: Box::new(move |line| line.mean("avebsld").map(millionths)),
             logarithmic: true,
         },
-        Measure {
+        PlottedMeasure {
             caption: "Energy of the same time: what is measured, else until the last simulation of a workload has ended",
             unit: format!("energy ({unit})"),
             value: Box::new(move |line| line.energy.map(|value| millionths(divide(value, size)))),
