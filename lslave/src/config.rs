@@ -123,7 +123,7 @@ pub enum LogFormat {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ConfigFile {
     state_dir: Option<PathBuf>,
     master: Option<String>,
     master_user: Option<String>,
@@ -199,7 +199,7 @@ impl Settings {
     /// Where the file cannot be read, or a setting cannot be: naming it and its value.
     pub fn load(arguments: &Arguments) -> anyhow::Result<Self> {
         let given = arguments.clone();
-        let file = File::load(given.config.as_deref())?;
+        let file = ConfigFile::load(given.config.as_deref())?;
         let name = match given.name.or(file.name) {
             Some(name) => name,
             None => host_name()?,
@@ -321,7 +321,7 @@ impl Settings {
     }
 }
 
-impl File {
+impl ConfigFile {
     fn load(path: Option<&Path>) -> anyhow::Result<Self> {
         let text = match path {
             Some(path) => std::fs::read_to_string(path),

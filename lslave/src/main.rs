@@ -114,7 +114,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let (master, trusted) = (settings.master, settings.trusted);
         let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
         let boot = boot.trim().to_owned();
-        let running = probe::Running {
+        let running = probe::RunningDaemon {
             dev: config::DEFAULT_DEV.into(),
             with_gpus: settings.gpus != config::GpuSource::None,
             meter: settings.meter.clone(),

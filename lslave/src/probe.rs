@@ -17,7 +17,7 @@ use limo_power::{
 
 use crate::config::{Arguments, DEFAULT_DEV, DEFAULT_SYSFS, GpuSource};
 use crate::hardware;
-pub use running::Running;
+pub use running::RunningDaemon;
 
 /// Between two looks at a counter of energy: the shortest after which one that has not moved is said to stand still.
 const BETWEEN: Duration = Duration::from_millis(1100);

@@ -23,7 +23,7 @@ use crate::caps::Shared;
 use crate::io::JobPipes;
 use crate::launch::{LaunchError, Ours, Surroundings, carried_directory, prepare};
 use crate::link::Outgoing;
-use crate::probe::Running;
+use crate::probe::RunningDaemon;
 use crate::shepherd::Shepherd;
 use crate::sleep::Sleeper;
 use crate::spool::Spool;
@@ -58,7 +58,7 @@ pub struct Tools {
     /// What caps a real machine.
     pub caps: Option<Shared>,
     /// For whoever asks what the machine has.
-    pub running: Running,
+    pub running: RunningDaemon,
     /// Puts the machine to sleep; `None` if it stays on.
     pub sleeper: Option<Sleeper>,
 }

@@ -31,7 +31,7 @@ pub enum ShepherdError {
     Watch(io::Error),
 }
 
-struct Outgoing {
+struct Packet {
     bytes: Vec<u8>,
     descriptors: Vec<OwnedFd>,
 }
@@ -39,7 +39,7 @@ struct Outgoing {
 /// A running `lshepherd`. It ends, and all jobs with it, when this is dropped.
 #[derive(Debug)]
 pub struct Shepherd {
-    orders: mpsc::UnboundedSender<Outgoing>,
+    orders: mpsc::UnboundedSender<Packet>,
 }
 
 impl Shepherd {
@@ -69,7 +69,7 @@ impl Shepherd {
 
     fn put(&self, bytes: Vec<u8>, descriptors: Vec<OwnedFd>) {
         // The end of a process that does not listen any more is noticed by the reader.
-        let _ = self.orders.send(Outgoing { bytes, descriptors });
+        let _ = self.orders.send(Packet { bytes, descriptors });
     }
 
     /// Gives an order other than a launch.
@@ -88,8 +88,8 @@ impl Shepherd {
     }
 }
 
-async fn write(socket: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::UnboundedReceiver<Outgoing>) {
-    while let Some(Outgoing { bytes, descriptors }) = queue.recv().await {
+async fn write(socket: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::UnboundedReceiver<Packet>) {
+    while let Some(Packet { bytes, descriptors }) = queue.recv().await {
         let beside: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
         let sent = socket.async_io(Interest::WRITABLE, |fd| send(fd.as_fd(), &bytes, &beside)).await;
         if let Err(error) = sent {

@@ -172,11 +172,11 @@ mod tests {
 
     fn read(text: &str) -> Result<(Option<Power>, Option<SleepSettings>), String> {
         #[derive(Deserialize)]
-        struct File {
+        struct IdleFile {
             #[serde(default)]
             idle: Idle,
         }
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: IdleFile = toml::from_str(text).map_err(|error| error.to_string())?;
         let draw = file.idle.draw();
         Ok((draw, file.idle.sleep().map_err(|error| error.to_string())?))
     }

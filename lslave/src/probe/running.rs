@@ -14,7 +14,7 @@ use crate::caps::Shared;
 
 /// What a daemon knows of its machine.
 #[derive(Clone)]
-pub struct Running {
+pub struct RunningDaemon {
     pub site: Site,
     /// Where device files are.
     pub dev: PathBuf,
@@ -25,7 +25,7 @@ pub struct Running {
     pub caps: Option<Shared>,
 }
 
-impl Running {
+impl RunningDaemon {
     /// The report. May take seconds: some devices are slow. `shown` is what the meter in use showed last, or why it
     /// shows nothing.
     pub fn report(&self, shown: Option<String>) -> String {

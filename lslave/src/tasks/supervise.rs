@@ -32,7 +32,7 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 type Pieces = mpsc::Sender<Vec<u8>>;
 
 /// What runs.
-struct Running {
+struct RunningTasks {
     waits: JoinSet<(u32, io::Result<ExitStatus>)>,
     readers: JoinSet<()>,
     /// The tasks' processes that have not ended.
@@ -45,7 +45,7 @@ struct Running {
 pub async fn supervise(plan: Plan) -> Outcome {
     let (out, out_written) = writer(io::stdout());
     let (err, err_written) = writer(io::stderr());
-    let mut running = Running {
+    let mut running = RunningTasks {
         waits: JoinSet::new(),
         readers: JoinSet::new(),
         alive: Vec::new(),
@@ -87,7 +87,7 @@ pub async fn supervise(plan: Plan) -> Outcome {
 }
 
 /// Whether one of them could not be started.
-async fn start_all(plan: &Plan, running: &mut Running, (out, err): (&Pieces, &Pieces)) -> bool {
+async fn start_all(plan: &Plan, running: &mut RunningTasks, (out, err): (&Pieces, &Pieces)) -> bool {
     let stdin = stdin();
     let (mut sinks, mut failed) = (Vec::new(), false);
     for place in 0..plan.files.len() {
@@ -123,7 +123,7 @@ async fn start_all(plan: &Plan, running: &mut Running, (out, err): (&Pieces, &Pi
     failed
 }
 
-fn ended_task(running: &mut Running, task: u32, status: io::Result<ExitStatus>) -> bool {
+fn ended_task(running: &mut RunningTasks, task: u32, status: io::Result<ExitStatus>) -> bool {
     running.alive.retain(|(own, _)| *own != task);
     // Nobody else collects it.
     running.report.add(task, status.map_or(Outcome::Signaled(libc::SIGKILL), outcome_of))
