@@ -50,7 +50,7 @@ pub(crate) struct Login {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct AccessFile {
     user: Option<String>,
     password: Option<String>,
     ca: Option<PathBuf>,
@@ -71,7 +71,7 @@ impl Access {
             return Err(AccessError::Open { path: path.to_owned(), mode });
         }
         let text = contents(path, file)?;
-        let file: File = toml::from_str(&text).map_err(|error: toml::de::Error| {
+        let file: AccessFile = toml::from_str(&text).map_err(|error: toml::de::Error| {
             let start = error.span().map_or(0, |span| span.start);
             let line = 1 + text.as_bytes().iter().take(start).filter(|byte| **byte == b'\n').count();
             AccessError::Syntax { path: path.to_owned(), line, mistake: error.message().to_owned() }

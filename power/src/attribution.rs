@@ -32,7 +32,7 @@ pub struct Attribution {
     idle: Idle,
     /// The newest look.
     seen_until: Duration,
-    runs: BTreeMap<u64, Run>,
+    runs: BTreeMap<u64, MeteredRun>,
     /// Until then the meter may still show some of the last run, which is over.
     quiet_since: Duration,
 }
@@ -54,7 +54,7 @@ struct Idle {
 }
 
 #[derive(Debug)]
-struct Run {
+struct MeteredRun {
     weight: i64,
     /// Since when it runs; `None` while it stands still.
     since: Option<Duration>,
@@ -87,7 +87,7 @@ fn nanos(span: Duration) -> i128 {
     i128::try_from(span.as_nanos()).unwrap_or(i128::MAX)
 }
 
-impl Run {
+impl MeteredRun {
     /// How long it ran within these times; what is before them is seen now.
     fn ran(&mut self, from: Duration, to: Duration) -> Duration {
         let before = std::mem::take(&mut self.unseen).min(to - from);
@@ -112,7 +112,7 @@ impl Attribution {
 
     /// A run begins. `weight` is what it is expected to draw above idle; at least 1 mW counts.
     pub fn start(&mut self, token: u64, weight: Power, at: Duration) {
-        let run = Run {
+        let run = MeteredRun {
             weight: weight.mw().max(1),
             since: Some(at),
             ended: None,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::error::{HardwareError, Mistake};
-use crate::machine::{Application, Hardware, Machine, Unit};
+use crate::machine::{Application, EmulatedUnit, Hardware, Machine};
 use crate::noise::seed_of;
 use crate::percent::Percent;
 
@@ -29,7 +29,7 @@ where
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct HardwareFile {
     #[serde(default)]
     machine: Vec<Spanned<MachineText>>,
 }
@@ -81,7 +81,7 @@ impl Hardware {
             let line = 1 + text.as_bytes().iter().take(start).filter(|byte| **byte == b'\n').count();
             HardwareError::At { path: path.to_owned(), line, mistake }
         };
-        let file: File = toml::from_str(text).map_err(|error: toml::de::Error| {
+        let file: HardwareFile = toml::from_str(text).map_err(|error: toml::de::Error| {
             at(error.span().map_or(0, |span| span.start), Mistake::Syntax(error.message().to_owned()))
         })?;
         let mut machines: Vec<Machine> = Vec::new();
@@ -136,7 +136,7 @@ fn percent(text: Option<Text<Percent>>) -> Percent {
 }
 
 impl UnitText {
-    fn check(self, start: usize, machine_cores: Option<u32>) -> Result<(UnitSpec, Unit), Misplaced> {
+    fn check(self, start: usize, machine_cores: Option<u32>) -> Result<(UnitSpec, EmulatedUnit), Misplaced> {
         let wrong = |mistake| Err((start, mistake));
         let cores = match (self.kind, self.cores) {
             (_, Some(cores)) => cores,
@@ -166,7 +166,7 @@ impl UnitText {
             let application = application.into_inner().check(&name).map_err(|mistake| (at, mistake))?;
             applications.insert(name, application);
         }
-        let unit = Unit {
+        let unit = EmulatedUnit {
             // Checked above to be within 1 to 1000.
             cap_factor_permille: permille as u32,
             power_noise: percent(self.power_noise),

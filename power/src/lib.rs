@@ -32,7 +32,7 @@ pub use cap::{
 };
 pub use error::{CapRefused, HardwareError, Mistake, PlanError};
 pub use http::{Http, HttpError, Scheme, check_url};
-pub use machine::{Application, Hardware, Machine, Unit};
+pub use machine::{Application, EmulatedUnit, Hardware, Machine};
 pub use meter::{
     Batch, Channel, Chip, ChoiceError, Command, Hwmon, Ipmi, IpmiError, JsonError, Mcp39f511, Mcp39f511Error, Meter,
     MeterChoice, MeterError, NvidiaSmi, Nvml, Powercap, Reading, Redfish, Sensor, Shelly, Sum, Summary, Tasmota,

@@ -22,7 +22,7 @@ pub struct Machine {
     /// Checked; its meter is [`limo_model::Meter::Emulated`].
     pub spec: NodeSpec,
     /// One for each unit of `spec`, in its order.
-    pub units: Vec<Unit>,
+    pub units: Vec<EmulatedUnit>,
     /// Of its noise: equal seeds give equal runs and readings.
     pub seed: u64,
     /// How far a reading may be from the true draw.
@@ -31,7 +31,7 @@ pub struct Machine {
 
 /// What the model knows of a unit beyond its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub struct EmulatedUnit {
     /// F of power-capping-2018, section 5.1.1, in thousandths: 1 to 1000.
     pub cap_factor_permille: u32,
     /// How far the power of a run may be from the application's.
@@ -96,7 +96,7 @@ impl Machine {
     }
 }
 
-impl Unit {
+impl EmulatedUnit {
     /// The numbers of `application`: those of its size class where there are any, else those of the application.
     pub fn application(&self, application: &str, size: &str) -> Option<&Application> {
         let sized = if size.is_empty() { None } else { self.applications.get(&format!("{application}/{size}")) };

@@ -21,7 +21,7 @@ use crate::error::{CapRefused, PlanError};
 use crate::machine::Machine;
 use crate::noise::Noise;
 pub use run::Plan;
-use run::{Load, Run};
+use run::{EmulatedRun, Load};
 
 /// A run's share of one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Emulated {
     /// Of each unit, as [`Emulated::set_caps`] had it last.
     caps: Vec<Option<Power>>,
     /// By their owner's token.
-    runs: BTreeMap<u64, Run>,
+    runs: BTreeMap<u64, EmulatedRun>,
 }
 
 impl Emulated {
@@ -88,7 +88,7 @@ impl Emulated {
     /// A run began at `now`. A token that is in use is taken over.
     pub fn start(&mut self, token: u64, plan: Plan, now: Time) {
         self.advance(now);
-        self.runs.insert(token, Run::new(plan, now));
+        self.runs.insert(token, EmulatedRun::new(plan, now));
         self.settle();
     }
 
@@ -115,7 +115,7 @@ impl Emulated {
         for (unit, held) in self.caps.iter_mut().enumerate() {
             *held = caps.get(unit).copied().flatten();
         }
-        self.runs.values_mut().for_each(Run::drop_caps);
+        self.runs.values_mut().for_each(EmulatedRun::drop_caps);
         self.settle();
         let asked = caps.iter().enumerate().filter_map(|(unit, cap)| cap.map(|cap| (unit, cap)));
         asked.filter_map(|(unit, cap)| self.refusal(unit, cap).map(|refusal| (unit, refusal))).collect()
@@ -165,7 +165,7 @@ impl Emulated {
 
     /// The draw of the whole machine: idle and every run.
     pub fn draw(&self) -> Power {
-        self.machine.spec.idle + self.runs.values().map(Run::draw).sum()
+        self.machine.spec.idle + self.runs.values().map(EmulatedRun::draw).sum()
     }
 
     /// What the machine's meter would show at `now`: the draw, off by at most the reading noise. Equal times give

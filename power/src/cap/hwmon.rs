@@ -30,7 +30,7 @@ pub struct HwmonCap {
 }
 
 #[derive(Debug)]
-struct Chip {
+struct CappedChip {
     dir: PathBuf,
     /// `amdgpu@0000:03:00.0/power1_cap_uw`.
     control: String,
@@ -58,7 +58,7 @@ impl HwmonCap {
         Ok(cards)
     }
 
-    fn chips(&self) -> Result<Vec<Chip>, CapError> {
+    fn chips(&self) -> Result<Vec<CappedChip>, CapError> {
         let mut chips = Vec::new();
         for dir in files::entries(&self.dir)? {
             let cap = dir.join("power1_cap");
@@ -68,7 +68,7 @@ impl HwmonCap {
             let device = device(&dir);
             if self.device.as_deref().is_none_or(|wanted| *wanted == device) {
                 let control = format!("{}@{device}/power1_cap_uw", self.chip);
-                chips.push(Chip { dir, control });
+                chips.push(CappedChip { dir, control });
             }
         }
         if chips.is_empty() {
@@ -89,7 +89,7 @@ fn device(dir: &Path) -> String {
     files::name(&link).to_owned()
 }
 
-impl Chip {
+impl CappedChip {
     fn cap(&self) -> PathBuf {
         self.dir.join("power1_cap")
     }

@@ -78,7 +78,7 @@ struct SavedUnit {
     originals: Originals,
 }
 
-struct Unit {
+struct CappedUnit {
     name: String,
     choice: CapChoice,
     cap: Box<dyn Cap>,
@@ -91,7 +91,7 @@ struct Unit {
 pub struct Keeper {
     path: PathBuf,
     site: Site,
-    units: Vec<Unit>,
+    units: Vec<CappedUnit>,
     /// What an earlier daemon left and could not be put back.
     left: Vec<(SavedUnit, CapChoice)>,
     closed: bool,
@@ -113,7 +113,7 @@ impl Keeper {
         let mut failures = keeper.restore();
         for (index, (name, choice)) in units.into_iter().enumerate() {
             let cap = choice.cap(&keeper.site);
-            keeper.units.push(Unit { name: name.clone(), choice, cap, range: None, originals: Originals::new() });
+            keeper.units.push(CappedUnit { name: name.clone(), choice, cap, range: None, originals: Originals::new() });
             if let Err(error) = keeper.find_range(index) {
                 failures.push(CapFailure { unit: name, error });
             }
@@ -145,7 +145,7 @@ impl Keeper {
 
     /// Every unit that may be capped, with what its controls hold. Reads them; writes nothing.
     pub fn units(&mut self) -> Vec<Kept> {
-        let kept = |unit: &mut Unit| Kept {
+        let kept = |unit: &mut CappedUnit| Kept {
             unit: unit.name.clone(),
             choice: unit.choice.clone(),
             range: unit.range,

@@ -33,7 +33,7 @@ pub struct Rapl {
 
 /// One way to one package.
 #[derive(Debug)]
-struct Zone {
+struct PackageLimit {
     /// `package-0`.
     package: String,
     /// `intel-rapl/package-0`: the same whatever the numbers are.
@@ -48,7 +48,7 @@ impl Rapl {
         Self { dir: sysfs.join("class/powercap"), range }
     }
 
-    fn zones(&self) -> Result<Vec<Zone>, CapError> {
+    fn zones(&self) -> Result<Vec<PackageLimit>, CapError> {
         let mut zones = Vec::new();
         for dir in files::entries(&self.dir)? {
             // `intel-rapl:0:0` is a part of a package.
@@ -62,12 +62,12 @@ impl Rapl {
             }
             let Some(limit) = long_term(&dir)? else { continue };
             let name = format!("{way}/{package}");
-            zones.push(Zone { package, name, enabled: dir.join("enabled"), limit });
+            zones.push(PackageLimit { package, name, enabled: dir.join("enabled"), limit });
         }
         if zones.is_empty() { Err(CapError::NoPackages { path: self.dir.clone() }) } else { Ok(zones) }
     }
 
-    fn zone(&self, control: &str, value: &str) -> Result<Zone, CapError> {
+    fn zone(&self, control: &str, value: &str) -> Result<PackageLimit, CapError> {
         let found =
             self.zones()?.into_iter().find(|zone| control == zone.limit_name() || control == zone.enabled_name());
         found.ok_or_else(|| CapError::Gone {
@@ -78,7 +78,7 @@ impl Rapl {
     }
 }
 
-impl Zone {
+impl PackageLimit {
     fn limit_name(&self) -> String {
         format!("{}/long_term_uw", self.name)
     }
@@ -116,7 +116,7 @@ fn long_term(dir: &Path) -> Result<Option<PathBuf>, CapError> {
     Ok(None)
 }
 
-fn packages(zones: &[Zone]) -> usize {
+fn packages(zones: &[PackageLimit]) -> usize {
     let names: std::collections::BTreeSet<&str> = zones.iter().map(|zone| zone.package.as_str()).collect();
     names.len().max(1)
 }

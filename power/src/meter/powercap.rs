@@ -52,11 +52,11 @@ struct Known {
 struct Sample {
     at: Duration,
     /// By name: `psys`, `package-0`, `package-0/dram`.
-    zones: BTreeMap<String, Zone>,
+    zones: BTreeMap<String, EnergyCounter>,
 }
 
 #[derive(Debug)]
-struct Zone {
+struct EnergyCounter {
     dir: PathBuf,
     energy_uj: u64,
 }
@@ -116,7 +116,7 @@ impl Powercap {
         };
         let look = |(name, dir): (&String, &PathBuf)| -> Result<_, MeterError> {
             let energy_uj = files::number(&dir.join("energy_uj"))?;
-            Ok((name.clone(), Zone { dir: dir.clone(), energy_uj }))
+            Ok((name.clone(), EnergyCounter { dir: dir.clone(), energy_uj }))
         };
         let zones = known.zones.iter().map(look).collect::<Result<_, _>>()?;
         // After a failure they are looked up again.
@@ -197,7 +197,7 @@ fn drawn(last: &Sample, new: &Sample, elapsed: Duration) -> Result<Option<Power>
 }
 
 /// Microjoules since the counter of `zone` showed `last`; `None` where it began again and its range cannot be read.
-fn counted(last: u64, zone: &Zone) -> Option<u64> {
+fn counted(last: u64, zone: &EnergyCounter) -> Option<u64> {
     match zone.energy_uj.checked_sub(last) {
         Some(energy) => Some(energy),
         None => {

@@ -28,7 +28,7 @@ pub(super) struct Load {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Run {
+pub(super) struct EmulatedRun {
     loads: Vec<Load>,
     left: Option<Work>,
     suspended: bool,
@@ -43,7 +43,7 @@ pub(super) struct Run {
     used: i128,
 }
 
-impl Run {
+impl EmulatedRun {
     pub(super) fn new(plan: Plan, now: Time) -> Self {
         let left = plan.work.map(Work::lasting);
         let (draw, pace) = (Power::ZERO, Pace::STOPPED);

@@ -55,7 +55,7 @@ pub enum Chip {
 }
 
 /// Where one channel has its registers, and its sign in the status: 1 is power that is drawn.
-struct Channel {
+struct ChannelRegisters {
     power: u16,
     sign: u16,
     range: u16,
@@ -63,14 +63,17 @@ struct Channel {
 
 /// Registers of a chip.
 struct Map {
-    channels: &'static [Channel],
+    channels: &'static [ChannelRegisters],
     /// N of 2^N line cycles.
     cycles: u16,
 }
 
-const ONE: Map = Map { channels: &[Channel { power: 0x12, sign: 1 << 4, range: 0x82 }], cycles: 0x9e };
+const ONE: Map = Map { channels: &[ChannelRegisters { power: 0x12, sign: 1 << 4, range: 0x82 }], cycles: 0x9e };
 const TWO: Map = Map {
-    channels: &[Channel { power: 0x16, sign: 1 << 4, range: 0xae }, Channel { power: 0x1a, sign: 1 << 6, range: 0xbe }],
+    channels: &[
+        ChannelRegisters { power: 0x16, sign: 1 << 4, range: 0xae },
+        ChannelRegisters { power: 0x1a, sign: 1 << 6, range: 0xbe },
+    ],
     cycles: 0xa8,
 };
 
