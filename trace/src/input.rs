@@ -14,7 +14,7 @@ const CHUNK: usize = 256 * 1024;
 
 /// Why the next line could not be read.
 #[derive(Debug)]
-pub(crate) enum LineFault {
+pub(crate) enum InputFault {
     /// A gzip stream that ends before its end.
     Truncated,
     /// Longer than [`LINE_LIMIT`].
@@ -41,17 +41,17 @@ impl Lines {
     }
 
     /// Reads the next line into the buffer; `false` at the end of the file. The line's end is not part of it.
-    pub fn advance(&mut self) -> Result<bool, LineFault> {
+    pub fn advance(&mut self) -> Result<bool, InputFault> {
         self.line.clear();
         self.number += 1;
         let limit = LINE_LIMIT as u64 + 1;
         let read = self.source.by_ref().take(limit).read_until(b'\n', &mut self.line);
         let read = read.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof if self.gzip => LineFault::Truncated,
-            _ => LineFault::Io(error),
+            io::ErrorKind::UnexpectedEof if self.gzip => InputFault::Truncated,
+            _ => InputFault::Io(error),
         })?;
         if read > LINE_LIMIT {
-            return Err(LineFault::Long);
+            return Err(InputFault::Long);
         }
         if self.line.last() == Some(&b'\n') {
             self.line.pop();
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    fn lines(bytes: &[u8]) -> Result<Vec<(u64, String)>, LineFault> {
-        let mut lines = Lines::new(io::Cursor::new(bytes.to_vec())).map_err(LineFault::Io)?;
+    fn lines(bytes: &[u8]) -> Result<Vec<(u64, String)>, InputFault> {
+        let mut lines = Lines::new(io::Cursor::new(bytes.to_vec())).map_err(InputFault::Io)?;
         let mut all = Vec::new();
         while lines.advance()? {
             all.push((lines.number(), String::from_utf8_lossy(lines.line()).into_owned()));
@@ -141,10 +141,10 @@ mod tests {
         let whole = packed(b"a\nb\n");
         for length in 2..whole.len() {
             let fault = lines(&whole[..length]).expect_err("cut");
-            assert!(matches!(fault, LineFault::Truncated), "{length}: {fault:?}");
+            assert!(matches!(fault, InputFault::Truncated), "{length}: {fault:?}");
         }
         let long = vec![b'x'; LINE_LIMIT + 1];
-        assert!(matches!(lines(&long), Err(LineFault::Long)));
+        assert!(matches!(lines(&long), Err(InputFault::Long)));
         assert!(lines(&long[..LINE_LIMIT]).is_ok());
     }
 

@@ -7,7 +7,7 @@ use limo_model::{Span, Time};
 
 use super::error::CurveFileError;
 use crate::decimal::{self, Fault};
-use crate::input::{self, LineFault, Lines};
+use crate::input::{self, InputFault, Lines};
 
 /// How times of a file are placed on the clock of whoever reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,12 +125,12 @@ impl Table {
         Ok(None)
     }
 
-    fn fault(&self, fault: LineFault) -> CurveFileError {
+    fn fault(&self, fault: InputFault) -> CurveFileError {
         let (file, line) = (self.file.clone(), self.lines.number());
         match fault {
-            LineFault::Truncated => CurveFileError::Truncated { file, line },
-            LineFault::Long => CurveFileError::LongLine { file, line },
-            LineFault::Io(source) => CurveFileError::Read { file, line, source },
+            InputFault::Truncated => CurveFileError::Truncated { file, line },
+            InputFault::Long => CurveFileError::LongLine { file, line },
+            InputFault::Io(source) => CurveFileError::Read { file, line, source },
         }
     }
 

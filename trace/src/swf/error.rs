@@ -54,12 +54,12 @@ impl SwfError {
         }
     }
 
-    pub(super) fn of_input(file: &str, line: u64, fault: input::LineFault) -> Self {
+    pub(super) fn of_input(file: &str, line: u64, fault: input::InputFault) -> Self {
         let file = file.to_owned();
         match fault {
-            input::LineFault::Truncated => Self::Truncated { file, line },
-            input::LineFault::Long => Self::LongLine { file, line },
-            input::LineFault::Io(source) => Self::Read { file, line, source },
+            input::InputFault::Truncated => Self::Truncated { file, line },
+            input::InputFault::Long => Self::LongLine { file, line },
+            input::InputFault::Io(source) => Self::Read { file, line, source },
         }
     }
 }
