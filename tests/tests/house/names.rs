@@ -8,7 +8,7 @@ use crate::sources::Source;
 const CONVENTIONAL: [&str; 3] = ["Options", "Arguments", "Error"];
 
 /// Crates in which names still stand for several types.
-const STILL: [&str; 2] = ["lmaster", "xtask"];
+const STILL: [&str; 1] = ["lmaster"];
 
 /// The type that a line of code defines.
 fn defined(code: &str) -> Option<&str> {

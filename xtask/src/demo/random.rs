@@ -61,8 +61,8 @@ pub fn hour(seed: u64, example: &str, market: &Market) -> Result<Hour> {
     let mut random = Random(Noise::new(seed));
     let models = Models::of(example)?;
     let cluster = models.cluster(&mut random)?;
-    let known = Figures::of(&cluster)?;
-    let bands = bands(&mut random, &Figures::of(&models.0)?, &known)?;
+    let known = MachineFigures::of(&cluster)?;
+    let bands = bands(&mut random, &MachineFigures::of(&models.0)?, &known)?;
     let sets = sets(&mut random, &bands, known.idle);
     let day = bands.iter().zip(sets.iter().chain(std::iter::repeat(&0)));
     let day = Day(day.map(|((low_w, high_w), sets)| Section { sets: *sets, low_w: *low_w, high_w: *high_w }).collect());
@@ -179,13 +179,13 @@ fn scaled(mut cluster: Table, mut factors: impl FnMut(&str, &str) -> (f64, f64))
 }
 
 /// What the recipe has to know of machines.
-struct Figures {
+struct MachineFigures {
     idle: f64,
     /// By benchmark, power and duration on each unit.
     units: Vec<Vec<(f64, f64)>>,
 }
 
-impl Figures {
+impl MachineFigures {
     fn of(cluster: &Table) -> Result<Self> {
         let hardware = Hardware::parse(std::path::Path::new("machines.toml"), &toml::to_string(cluster)?)?;
         let units = || hardware.machines.iter().flat_map(|machine| &machine.units);
@@ -224,7 +224,7 @@ impl Figures {
 }
 
 /// The bands of a day, in watts.
-fn bands(random: &mut Random, example: &Figures, known: &Figures) -> Result<Vec<(i64, i64)>> {
+fn bands(random: &mut Random, example: &MachineFigures, known: &MachineFigures) -> Result<Vec<(i64, i64)>> {
     let larger = known.full() / example.full();
     let mut bands = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -291,7 +291,7 @@ mod tests {
     fn hours_are_within_the_recipe() {
         for seed in 1..=50 {
             let hour = of(seed);
-            let known = Figures::of(&hour.machines.parse().expect("TOML")).expect("figures");
+            let known = MachineFigures::of(&hour.machines.parse().expect("TOML")).expect("figures");
             let units = known.units[0].len();
             assert!((6..=12).contains(&units), "seed {seed}: {units} units");
             let day = &hour.day.0;

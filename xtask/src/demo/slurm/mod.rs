@@ -16,7 +16,7 @@ use limo_power::Hardware;
 use self::events::{Course, Submitted, Switch, course, record, switches};
 use self::job::{Machines, script};
 pub use self::server::Scripts;
-use self::server::{POWER_LOG, Slurm};
+use self::server::{POWER_LOG, SlurmServer};
 use super::pace::Pace;
 use super::record::Record;
 use super::replay::{Stage, give_up, now, until};
@@ -38,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub async fn replay(stage: &Stage<'_>, scripts: &Scripts, hardware: &Hardware) -> Result<Record> {
     let mut machines = Machines::new(hardware);
     let idle = machines.idle();
-    let slurm = Slurm::start(scripts, &stage.dir, idle.len(), stage.factor).await?;
+    let slurm = SlurmServer::start(scripts, &stage.dir, idle.len(), stage.factor).await?;
     let pace = Pace { begin: now() + PREPARATION, factor: stage.factor };
     let mut jobs = Vec::new();
     for (at, section) in stage.hour.day.sections().filter(|(at, _)| *at < workload::END) {
@@ -67,7 +67,7 @@ pub async fn replay(stage: &Stage<'_>, scripts: &Scripts, hardware: &Hardware) -
 
 /// Hands in the jobs of a section, one after the other so that their order is known.
 async fn submit(
-    slurm: &Slurm,
+    slurm: &SlurmServer,
     stage: &Stage<'_>,
     section: Section,
     (machines, jobs): (&mut Machines, &mut Vec<Submitted>),
@@ -88,7 +88,7 @@ async fn submit(
 }
 
 /// Waits until no job is in the queue.
-async fn all_ended(slurm: &Slurm) -> Result<()> {
+async fn all_ended(slurm: &SlurmServer) -> Result<()> {
     while !slurm.ask("squeue", &["--noheader", "--format=%i"]).await?.trim().is_empty() {
         tokio::time::sleep(LOOK_AGAIN).await;
     }

@@ -53,13 +53,13 @@ impl Scripts {
 }
 
 /// Slurm, from the moment before it is started; stopped when dropped.
-pub struct Slurm {
+pub struct SlurmServer {
     dir: PathBuf,
     stop: PathBuf,
     config: PathBuf,
 }
 
-impl Slurm {
+impl SlurmServer {
     /// Starts Slurm on `machines` nodes of one CPU each, below `dir`.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Slurm {
     }
 }
 
-impl Drop for Slurm {
+impl Drop for SlurmServer {
     fn drop(&mut self) {
         let mut command = without_settings(&self.stop);
         // What it prints belongs to stderr, since stdout is the answer.
@@ -217,10 +217,10 @@ mod tests {
         dir
     }
 
-    fn start(dir: &Path) -> Result<Slurm> {
+    fn start(dir: &Path) -> Result<SlurmServer> {
         let scripts = Scripts::find(&dir.join("start.sh"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(Slurm::start(&scripts, &dir.join("base"), 4, 10))
+        runtime.block_on(SlurmServer::start(&scripts, &dir.join("base"), 4, 10))
     }
 
     const STOP: (&str, &str) = ("stop.sh", "echo stopped > \"$BASE/stopped\"");
