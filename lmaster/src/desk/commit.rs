@@ -312,7 +312,6 @@ impl Desk {
         self.drop_probes(&refusal);
         self.awaited.clear();
         self.late_stops.clear();
-        self.gathered.clear();
         self.effects.push(Effect::Recover);
     }
 
@@ -324,6 +323,7 @@ impl Desk {
         match restored {
             Ok(restored) => {
                 self.now = self.now.max(restored.last);
+                let unwritten = self.unwritten_starts(&restored.core);
                 self.core = restored.core;
                 self.metering = restored.metering;
                 (self.incarnations, self.kept) = (restored.incarnations, restored.kept);
@@ -332,7 +332,12 @@ impl Desk {
                 self.commits.since_snapshot = restored.entries;
                 self.take_up(restored.live);
                 match restored.read_only {
-                    Some(reason) => self.become_read_only(&reason),
+                    Some(reason) => {
+                        self.become_read_only(&reason);
+                        for (job, attempt) in unwritten {
+                            self.show_started(job, attempt);
+                        }
+                    }
                     None => {
                         self.close_nodes();
                         self.commits.phase = Phase::Idle;

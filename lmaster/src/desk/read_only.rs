@@ -2,9 +2,9 @@
 //! Nothing is recorded, so nothing that would have to be is taken in: nodes keep it, and say it again when they register
 //! anew, which they are asked to once there is room.
 
-use limo_model::NodeId;
+use limo_model::{Attempt, JobId, NodeId};
 use limo_proto::{AttemptState, ClientToMaster, Frame, MasterToNode, NewSlave, NodeToMaster, Registration};
-use limo_sched::Event;
+use limo_sched::{Core, Event, Phase};
 
 use super::clients::Asked;
 use super::node_peer::{Link, NodePeer};
@@ -40,6 +40,46 @@ impl Desk {
         }
     }
 
+    /// Attempts that are starting in `on_disk`, the state that is about to be taken up, and may run. Remembers those that
+    /// run in the present state: their nodes stay connected, and do not say it again.
+    pub(super) fn unwritten_starts(&mut self, on_disk: &Core) -> Vec<(JobId, Attempt)> {
+        let is_starting = |(job, attempt): &(JobId, Attempt)| {
+            let phase = on_disk.job(*job).map(|job| &job.phase);
+            matches!(phase, Some(Phase::Starting(assignment)) if assignment.attempt == *attempt)
+        };
+        let starts = self.let_go.iter().map(|(job, attempt)| (*job, *attempt)).filter(is_starting);
+        let starts: Vec<(JobId, Attempt)> = starts.collect();
+        for (job, attempt) in &starts {
+            if self.assignment(*job, *attempt).is_some() && !self.is_starting(*job) {
+                for node in self.open_nodes(*job) {
+                    self.part_begun(*job, *attempt, node);
+                }
+            }
+        }
+        starts
+    }
+
+    /// A node says that an attempt runs. Remembered until it registers anew.
+    fn unrecorded_start(&mut self, node: NodeId, job: JobId, attempt: Attempt) {
+        if self.is_on(node, job, attempt) {
+            self.part_begun(job, attempt, node);
+            if self.commits.is_read_only() {
+                self.show_started(job, attempt);
+            }
+        }
+    }
+
+    /// Shows a job as running if all its nodes have begun, and opens its streams. For display only, as [`Self::show_away`].
+    pub(super) fn show_started(&mut self, job: JobId, attempt: Attempt) {
+        if !self.is_starting(job) || !self.have_all_begun(job, attempt) {
+            return;
+        }
+        match self.core.apply(self.now, &Event::Started { job, attempt }) {
+            Ok(()) => self.after_start(job),
+            Err(refused) => tracing::error!(%refused, "a job cannot be shown as running"),
+        }
+    }
+
     /// Closes the connections of nodes whose registrations are not on disk.
     fn close_unregistered(&mut self) {
         self.connected.retain(|_, link| link.welcome);
@@ -56,6 +96,7 @@ impl Desk {
 
     /// The state on disk was taken up, and can be changed again: nodes tell anew what they have.
     pub(super) fn close_nodes(&mut self) {
+        self.gathered.clear();
         self.connected.clear();
         for (peer, _) in std::mem::take(&mut self.nodes) {
             self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
@@ -82,6 +123,7 @@ impl Desk {
                 let node = *node;
                 match message {
                     NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
+                    NodeToMaster::Started { job, attempt } => self.unrecorded_start(node, job, attempt),
                     NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
                     _ => {}
                 }
@@ -113,6 +155,9 @@ impl Desk {
             }
         }
         self.resume_streams(peer, node, &own);
+        for report in own.iter().filter(|report| report.state == AttemptState::Running) {
+            self.unrecorded_start(node, report.job, report.attempt);
+        }
     }
 }
 

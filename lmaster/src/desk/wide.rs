@@ -188,19 +188,27 @@ impl Desk {
     /// A node says that its part of a job over several runs.
     pub(super) fn part_started(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
         self.let_go.insert(job, attempt);
-        let gathered = self.gathered(job, attempt);
-        gathered.held.remove(&node);
-        gathered.begun.insert(node);
+        self.part_begun(job, attempt, node);
         self.starts_when_all_have(job, attempt);
         self.let_parts_go(job, attempt);
     }
 
-    /// Records that the job runs when the last of its nodes has begun.
-    fn starts_when_all_have(&mut self, job: JobId, attempt: Attempt) {
+    pub(super) fn part_begun(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
+        let gathered = self.gathered(job, attempt);
+        gathered.held.remove(&node);
+        gathered.begun.insert(node);
+    }
+
+    /// Whether all nodes that still have a part of a job have begun it.
+    pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
         let open = self.open_nodes(job);
         let gathered = self.gathered(job, attempt);
-        let all = !gathered.begun.is_empty() && open.iter().all(|node| gathered.begun.contains(node));
-        if all && self.is_starting(job) {
+        !gathered.begun.is_empty() && open.iter().all(|node| gathered.begun.contains(node))
+    }
+
+    /// Records that the job runs when the last of its nodes has begun.
+    fn starts_when_all_have(&mut self, job: JobId, attempt: Attempt) {
+        if self.have_all_begun(job, attempt) && self.is_starting(job) {
             self.must(Event::Started { job, attempt });
             self.after_start(job);
         }

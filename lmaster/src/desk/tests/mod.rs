@@ -16,6 +16,7 @@ mod history;
 mod jobs;
 mod limits;
 mod liveness;
+mod lost_reports;
 mod meters;
 mod nodes;
 mod parts;

@@ -67,11 +67,17 @@ fn job_state(bench: &mut Bench) -> JobState {
     bench.jobs().first().expect("a job").state
 }
 
-/// A cluster of one node, which is asleep.
-fn asleep() -> Bench {
+/// A cluster of one node, which was told to sleep.
+pub fn going_down() -> (Bench, PeerId) {
     let mut bench = sleepy();
     let node = connect(&mut bench, "n1", "boot");
     assert_eq!(words(&bench.orders(node)), ["Registered", "Sleep"]);
+    (bench, node)
+}
+
+/// A cluster of one node, which is asleep.
+fn asleep() -> Bench {
+    let (mut bench, node) = going_down();
     bench.report(node, NodeToMaster::FallingAsleep);
     assert_eq!(bench.parted, [node]);
     bench.input(Input::Gone(node));
