@@ -4,7 +4,8 @@ use limo_model::Time;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
-use crate::error::ReadError;
+use crate::error::{QueryError, ReadError};
+use crate::journal::Journal;
 use crate::script::Script;
 
 /// One act, which may have changed several things.
@@ -64,7 +65,7 @@ pub(crate) fn insert(script: &mut Script, row: &ChangeRow) {
     }
 }
 
-pub(crate) async fn list(conn: &mut SqliteConnection, query: &ChangeQuery) -> Result<Vec<ChangeRow>, ReadError> {
+async fn list(conn: &mut SqliteConnection, query: &ChangeQuery) -> Result<Vec<ChangeRow>, ReadError> {
     let mut statement = QueryBuilder::<Sqlite>::new(
         "SELECT number, at, by, undo_of, subject, body FROM changes
          WHERE number IN (SELECT number FROM changes WHERE item = 0",
@@ -82,14 +83,14 @@ pub(crate) async fn list(conn: &mut SqliteConnection, query: &ChangeQuery) -> Re
     rows(&statement.build().fetch_all(conn).await?)
 }
 
-pub(crate) async fn one(conn: &mut SqliteConnection, number: u64) -> Result<Option<ChangeRow>, ReadError> {
+async fn one(conn: &mut SqliteConnection, number: u64) -> Result<Option<ChangeRow>, ReadError> {
     let found =
         sqlx::query("SELECT number, at, by, undo_of, subject, body FROM changes WHERE number = ? ORDER BY item");
     Ok(rows(&found.bind(stored(number)).fetch_all(conn).await?)?.pop())
 }
 
 /// The newest change of `subject`.
-pub(crate) async fn newest_of(conn: &mut SqliteConnection, subject: &str) -> Result<Option<u64>, ReadError> {
+async fn newest_of(conn: &mut SqliteConnection, subject: &str) -> Result<Option<u64>, ReadError> {
     let newest = sqlx::query_scalar::<_, Option<i64>>("SELECT max(number) FROM changes WHERE subject = ?");
     Ok(newest.bind(subject).fetch_one(conn).await?.map(number))
 }
@@ -121,4 +122,30 @@ fn stored(number: u64) -> i64 {
 
 fn number(stored: i64) -> u64 {
     u64::try_from(stored).unwrap_or_default()
+}
+
+impl Journal {
+    /// What operators changed, newest first.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>, QueryError> {
+        self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
+    }
+
+    /// One change by its number.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn change(&self, number: u64) -> Result<Option<ChangeRow>, QueryError> {
+        self.read(move |conn| Box::pin(one(conn, number))).await
+    }
+
+    /// The newest change of a subject.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn newest_change_of(&self, subject: String) -> Result<Option<u64>, QueryError> {
+        self.read(move |conn| Box::pin(async move { newest_of(conn, &subject).await })).await
+    }
 }

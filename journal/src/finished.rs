@@ -6,7 +6,8 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use crate::batch::FinishedRow;
-use crate::error::ReadError;
+use crate::error::{QueryError, ReadError};
+use crate::journal::Journal;
 use crate::read::job;
 use crate::script::Script;
 
@@ -108,7 +109,7 @@ pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
     script.add("UPDATE submissions SET launch = NULL WHERE job = ?").bind(number);
 }
 
-pub(crate) async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> Result<Vec<FinishedRow>, ReadError> {
+async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> Result<Vec<FinishedRow>, ReadError> {
     let mut statement = QueryBuilder::<Sqlite>::new(format!("SELECT {COLUMNS} FROM finished WHERE true"));
     restrict(&mut statement, &query.filter);
     if let Some((ended, job)) = query.after {
@@ -119,7 +120,7 @@ pub(crate) async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> 
     statement.build().fetch_all(conn).await?.iter().map(finished_row).collect()
 }
 
-pub(crate) async fn one(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
+async fn one(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
     // A number that SQLite cannot hold is the number of no job.
     let Ok(number) = i64::try_from(job.0) else { return Ok(None) };
     let row = sqlx::query("SELECT * FROM finished WHERE job = ?").bind(number).fetch_optional(conn).await?;
@@ -127,7 +128,7 @@ pub(crate) async fn one(conn: &mut SqliteConnection, job: JobId) -> Result<Optio
 }
 
 /// The sums of what the filter leaves, at most `limit`: days in their order, all else from the most energy on.
-pub(crate) async fn sums(
+async fn sums(
     conn: &mut SqliteConnection,
     by: &SumBy,
     filter: &FinishedFilter,
@@ -230,4 +231,31 @@ fn sum(row: &SqliteRow) -> Result<JobSum, sqlx::Error> {
         cost: row.try_get::<Option<i64>, _>(6)?.map(Money::from_micro),
         start_now_cost: row.try_get::<Option<i64>, _>(7)?.map(Money::from_micro),
     })
+}
+
+impl Journal {
+    /// Finished jobs, newest first.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn finished(&self, query: FinishedQuery) -> Result<Vec<FinishedRow>, QueryError> {
+        self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
+    }
+
+    /// Sums over the finished jobs that the filter leaves, at most `limit`: days in their order, all else from the most
+    /// energy on.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn sums(&self, by: SumBy, filter: FinishedFilter, limit: u32) -> Result<Vec<JobSum>, QueryError> {
+        self.read(move |conn| Box::pin(async move { sums(conn, &by, &filter, limit).await })).await
+    }
+
+    /// One finished job.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn finished_job(&self, job: JobId) -> Result<Option<FinishedRow>, QueryError> {
+        self.read(move |conn| Box::pin(one(conn, job))).await
+    }
 }

@@ -1,5 +1,5 @@
 //! The handle by which a master uses its journal. Only passes requests on; the work is done by [`crate::writer`] and
-//! [`crate::reader`].
+//! [`crate::reader`]. Each table adds the methods that read it.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use limo_model::{Drawn, JobId, Time};
+use sqlx::SqliteConnection;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::backup::{self, BackupError};
-use crate::batch::{Batch, FinishedRow, Recovered};
-use crate::changes::{ChangeQuery, ChangeRow};
+use crate::batch::{Batch, Recovered};
 use crate::compact::Compaction;
 use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, QueryError, ReadError, RecoverError};
-use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
-use crate::reader::{self, Question};
-use crate::readings::NodeSum;
+use crate::reader::{self, Question, Reading};
 use crate::schema;
 use crate::writer::{Queued, Request, Writer};
 
@@ -141,90 +138,6 @@ impl Journal {
         answered.await.unwrap_or(Err(CompactError::Closed))
     }
 
-    /// Finished jobs, newest first.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn finished(&self, query: FinishedQuery) -> Result<Vec<FinishedRow>, QueryError> {
-        self.ask(|answer| Question::Finished(query, answer)).await
-    }
-
-    /// Sums over the finished jobs that the filter leaves, at most `limit`: days in their order, all else from the most
-    /// energy on.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn sums(&self, by: SumBy, filter: FinishedFilter, limit: u32) -> Result<Vec<JobSum>, QueryError> {
-        self.ask(|answer| Question::Sums { by, filter, limit, answer }).await
-    }
-
-    /// What each node drew in the intervals that begin in `[since, until)`, from the most energy on.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn drawn(&self, range: (Option<Time>, Option<Time>)) -> Result<Vec<NodeSum>, QueryError> {
-        self.ask(|answer| Question::Drawn { range, answer }).await
-    }
-
-    /// The newest job that `uid` submitted, over or not.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn newest_of(&self, uid: u32) -> Result<Option<JobId>, QueryError> {
-        self.ask(|answer| Question::NewestOf(uid, answer)).await
-    }
-
-    /// One finished job.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn finished_job(&self, job: JobId) -> Result<Option<FinishedRow>, QueryError> {
-        self.ask(|answer| Question::FinishedJob(job, answer)).await
-    }
-
-    /// The job that was submitted with `key`, and the uid that submitted it. Knows only what is on disk: submissions
-    /// that are not yet answered are known to the master alone.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn job_of_key(&self, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, QueryError> {
-        self.ask(|answer| Question::JobOfKey(*key, answer)).await
-    }
-
-    /// What a node drew, or the cluster where `node` is empty, in the intervals that begin in `[from, until)`: in order, at
-    /// most `limit`.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>, QueryError> {
-        let node = node.to_owned();
-        self.ask(|answer| Question::Readings { node, range, limit, answer }).await
-    }
-
-    /// What operators changed, newest first.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>, QueryError> {
-        self.ask(|answer| Question::Changes(query, answer)).await
-    }
-
-    /// One change by its number.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn change(&self, number: u64) -> Result<Option<ChangeRow>, QueryError> {
-        self.ask(|answer| Question::Change(number, answer)).await
-    }
-
-    /// The newest change of a subject.
-    ///
-    /// # Errors
-    /// [`QueryError`] where the journal cannot be read.
-    pub async fn newest_change_of(&self, subject: String) -> Result<Option<u64>, QueryError> {
-        self.ask(|answer| Question::NewestChangeOf(subject, answer)).await
-    }
-
     /// Writes a copy of the journal, as it is now, to the file `to`, which must not exist. Batches are committed meanwhile; none
     /// of them waits for it. Needs room for the copy and [`crate::BACKUP_RESERVE`] bytes more, and leaves nothing behind where it fails.
     ///
@@ -234,12 +147,23 @@ impl Journal {
         backup::copy(&self.path, to).await
     }
 
-    async fn ask<T>(
+    /// Has `read` done on the connection for reading, after the reads that were asked for before.
+    ///
+    /// # Errors
+    /// [`QueryError`] if the journal cannot be read.
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
-        question: impl FnOnce(oneshot::Sender<Result<T, ReadError>>) -> Question,
+        read: impl for<'a> FnOnce(&'a mut SqliteConnection) -> Reading<'a, Result<T, ReadError>> + Send + 'static,
     ) -> Result<T, QueryError> {
         let (answer, answered) = oneshot::channel();
-        let _ = self.questions.send(question(answer));
+        let question: Question = Box::new(move |conn| {
+            Box::pin(async move {
+                // A caller that no longer waits for the answer loses nothing.
+                drop(answer.send(read(conn).await));
+            })
+        });
+        // If the reader is gone the answer is dropped with the question.
+        let _ = self.questions.send(question);
         Ok(answered.await.map_err(|_| QueryError::Closed)??)
     }
 

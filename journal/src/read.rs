@@ -8,7 +8,8 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use crate::batch::{Entry, NodeRow, Recovered, Submission};
-use crate::error::ReadError;
+use crate::error::{QueryError, ReadError};
+use crate::journal::Journal;
 
 /// Rows of one page. A round of a large cluster may be 100 KiB of text, so a page is some 25 MiB at the worst.
 const PAGE: i64 = 256;
@@ -129,14 +130,34 @@ fn uid(job: i64, uid: i64) -> Result<u32, ReadError> {
     u32::try_from(uid).map_err(|_| ReadError::Row { job, detail: format!("the uid {uid}") })
 }
 
-pub(crate) async fn job_of_key(conn: &mut SqliteConnection, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, ReadError> {
+async fn job_of_key(conn: &mut SqliteConnection, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, ReadError> {
     let row = sqlx::query("SELECT job, uid FROM submissions WHERE key = ?").bind(key.as_slice());
     let Some(row) = row.fetch_optional(conn).await? else { return Ok(None) };
     Ok(Some((job(row.try_get(0)?)?, uid(row.try_get(0)?, row.try_get(1)?)?)))
 }
 
 /// The newest job that `uid` submitted. Looks from the newest on, so it is quick for whoever submits.
-pub(crate) async fn newest_of(conn: &mut SqliteConnection, uid: u32) -> Result<Option<JobId>, ReadError> {
+async fn newest_of(conn: &mut SqliteConnection, uid: u32) -> Result<Option<JobId>, ReadError> {
     let row = sqlx::query_scalar("SELECT job FROM submissions WHERE uid = ? ORDER BY job DESC LIMIT 1").bind(uid);
     row.fetch_optional(conn).await?.map(job).transpose()
+}
+
+impl Journal {
+    /// The newest job that `uid` submitted, over or not.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn newest_of(&self, uid: u32) -> Result<Option<JobId>, QueryError> {
+        self.read(move |conn| Box::pin(newest_of(conn, uid))).await
+    }
+
+    /// The job that was submitted with `key`, and the uid that submitted it. Knows only what is on disk: submissions
+    /// that are not yet answered are known to the master alone.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn job_of_key(&self, key: &[u8; 16]) -> Result<Option<(JobId, u32)>, QueryError> {
+        let key = *key;
+        self.read(move |conn| Box::pin(async move { job_of_key(conn, &key).await })).await
+    }
 }

@@ -1,35 +1,22 @@
 //! Answers questions from a connection of its own, which cannot write. In the journal's task too, so that a caller who
 //! loses interest leaves no half-read statement behind. On a full disk it may be the only connection that there is.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 
-use limo_model::{Drawn, JobId, Time};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{Mutex, oneshot};
 
-use crate::batch::FinishedRow;
-use crate::changes::{ChangeQuery, ChangeRow};
-use crate::error::ReadError;
-use crate::finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
-use crate::readings::NodeSum;
-use crate::{changes, finished, read, readings, schema};
+use crate::schema;
 
-type Answer<T> = oneshot::Sender<Result<T, ReadError>>;
+/// A read that is under way.
+pub(crate) type Reading<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-pub(crate) enum Question {
-    Finished(FinishedQuery, Answer<Vec<FinishedRow>>),
-    FinishedJob(JobId, Answer<Option<FinishedRow>>),
-    JobOfKey([u8; 16], Answer<Option<(JobId, u32)>>),
-    Readings { node: String, range: (Time, Time), limit: u32, answer: Answer<Vec<Drawn>> },
-    NewestOf(u32, Answer<Option<JobId>>),
-    Sums { by: SumBy, filter: FinishedFilter, limit: u32, answer: Answer<Vec<JobSum>> },
-    Drawn { range: (Option<Time>, Option<Time>), answer: Answer<Vec<NodeSum>> },
-    Changes(ChangeQuery, Answer<Vec<ChangeRow>>),
-    Change(u64, Answer<Option<ChangeRow>>),
-    NewestChangeOf(String, Answer<Option<u64>>),
-}
+/// One read, which answers by itself.
+pub(crate) type Question = Box<dyn for<'a> FnOnce(&'a mut SqliteConnection) -> Reading<'a, ()> + Send>;
 
 /// The connection for reading, shared with the writer, which opens and closes it.
 pub(crate) type Shared = Arc<Mutex<Reader>>;
@@ -92,25 +79,7 @@ impl Reader {
             // Whoever asks is told that the journal is closed.
             return drop(question);
         };
-        // Whoever no longer waits for the answer loses nothing.
-        match question {
-            Question::Finished(query, answer) => drop(answer.send(finished::list(conn, &query).await)),
-            Question::FinishedJob(job, answer) => drop(answer.send(finished::one(conn, job).await)),
-            Question::JobOfKey(key, answer) => drop(answer.send(read::job_of_key(conn, &key).await)),
-            Question::Readings { node, range, limit, answer } => {
-                drop(answer.send(readings::between(conn, &node, range, limit).await));
-            }
-            Question::NewestOf(uid, answer) => drop(answer.send(read::newest_of(conn, uid).await)),
-            Question::Sums { by, filter, limit, answer } => {
-                drop(answer.send(finished::sums(conn, &by, &filter, limit).await));
-            }
-            Question::Drawn { range, answer } => drop(answer.send(readings::by_node(conn, range).await)),
-            Question::Changes(query, answer) => drop(answer.send(changes::list(conn, &query).await)),
-            Question::Change(number, answer) => drop(answer.send(changes::one(conn, number).await)),
-            Question::NewestChangeOf(subject, answer) => {
-                drop(answer.send(changes::newest_of(conn, &subject).await));
-            }
-        }
+        question(conn).await;
     }
 }
 

@@ -6,7 +6,8 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use crate::batch::ReadingRow;
-use crate::error::ReadError;
+use crate::error::{QueryError, ReadError};
+use crate::journal::Journal;
 use crate::script::Script;
 
 /// Rows of one statement: nine values each, and SQLite takes 32,766.
@@ -38,7 +39,7 @@ pub(crate) fn forget(script: &mut Script, before: Time) {
 
 /// The intervals of one node, or of the cluster where `node` is empty, that begin in `[from, until)`, in order; the first
 /// `limit` of them. From one interval to the next it goes by the key, past all other nodes.
-pub(crate) async fn between(
+async fn between(
     conn: &mut SqliteConnection,
     node: &str,
     (from, until): (Time, Time),
@@ -75,7 +76,7 @@ pub struct NodeSum {
 }
 
 /// Of every node that has readings of intervals that begin in the range, from the most energy on.
-pub(crate) async fn by_node(
+async fn by_node(
     conn: &mut SqliteConnection,
     (since, until): (Option<Time>, Option<Time>),
 ) -> Result<Vec<NodeSum>, ReadError> {
@@ -106,4 +107,24 @@ fn drawn(row: &SqliteRow) -> Result<Drawn, sqlx::Error> {
         seen,
         looks: u64::try_from(row.try_get::<i64, _>(5)?).unwrap_or(0),
     })
+}
+
+impl Journal {
+    /// What a node drew, or the cluster where `node` is empty, in the intervals that begin in `[from, until)`: in order, at
+    /// most `limit`.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>, QueryError> {
+        let node = node.to_owned();
+        self.read(move |conn| Box::pin(async move { between(conn, &node, range, limit).await })).await
+    }
+
+    /// What each node drew in the intervals that begin in `[since, until)`, from the most energy on.
+    ///
+    /// # Errors
+    /// [`QueryError`] where the journal cannot be read.
+    pub async fn drawn(&self, range: (Option<Time>, Option<Time>)) -> Result<Vec<NodeSum>, QueryError> {
+        self.read(move |conn| Box::pin(by_node(conn, range))).await
+    }
 }
