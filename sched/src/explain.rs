@@ -5,9 +5,9 @@ use limo_model::{Estimate, JobId, Money, Power, Request, Time, UnitId, Wait};
 use crate::apply::bar;
 use crate::core::Core;
 use crate::facts::{Known, Looked};
+use crate::future::{Future, Respect};
 use crate::policy::{Weighed, weigh};
 use crate::round::Command;
-use crate::timeline::{Respect, Timeline};
 use crate::view::{Choice, View};
 
 /// One unit on which a job could run, or on which one that wants several nodes could have what it wants of each.
@@ -29,11 +29,11 @@ pub struct Possibility {
 
 /// Where a request that was submitted then could run, in order of nodes and units.
 pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec<Possibility> {
-    let timeline = Timeline::new(view);
-    let draw = timeline.draw_at(view.now());
+    let future = Future::new(view);
+    let draw = future.draw_at(view.now());
     let describe = |choice: &Choice| {
         let weighed = weigh(view, submitted, &choice.estimate, (view.now(), draw));
-        let described = describe(view, &timeline, (request, choice), weighed)?;
+        let described = describe(view, &future, (request, choice), weighed)?;
         let obstacle = reserved(view, request, described.unit).or(described.obstacle);
         Some(Possibility { obstacle, ..described })
     };
@@ -42,7 +42,7 @@ pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec
 
 fn describe(
     view: &View<'_>,
-    timeline: &Timeline<'_>,
+    future: &Future<'_>,
     (request, choice): (&Request, &Choice),
     weighed: Weighed,
 ) -> Option<Possibility> {
@@ -57,7 +57,7 @@ fn describe(
         cost: weighed.energy,
         waiting: weighed.waiting,
         band: weighed.band,
-        obstacle: obstacle(view, timeline, choice, part.unit),
+        obstacle: obstacle(view, future, choice, part.unit),
     })
 }
 
@@ -74,17 +74,17 @@ fn reserved(view: &View<'_>, request: &Request, unit: UnitId) -> Option<Wait> {
     Some(Wait::Reserved { node: node.spec.name.clone(), reservation: reservation.to_owned(), from, until })
 }
 
-fn obstacle(view: &View<'_>, timeline: &Timeline<'_>, choice: &Choice, unit: UnitId) -> Option<Wait> {
+fn obstacle(view: &View<'_>, future: &Future<'_>, choice: &Choice, unit: UnitId) -> Option<Wait> {
     let now = view.now();
     if !view.node(unit.node).is_some_and(|node| node.is_available(now)) {
         return Some(Wait::NoNode);
     }
-    let until = timeline.earliest(choice, now, Respect::Resources);
+    let until = future.earliest(choice, now, Respect::Resources);
     if until != Some(now) {
         return Some(Wait::Resources { until });
     }
-    let until = timeline.earliest(choice, now, Respect::ResourcesAndBand);
-    let left = timeline.headroom_for(choice.estimate.duration).at_least_zero();
+    let until = future.earliest(choice, now, Respect::ResourcesAndBand);
+    let left = future.headroom_for(choice.estimate.duration).at_least_zero();
     (until != Some(now)).then_some(Wait::Band { needs: choice.estimate.power, left, until })
 }
 

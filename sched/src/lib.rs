@@ -14,6 +14,7 @@ mod event;
 mod explain;
 mod facts;
 mod fairshare;
+mod future;
 mod index;
 mod mode;
 mod offer;
@@ -24,7 +25,6 @@ mod refused;
 mod round;
 mod state;
 mod structure;
-mod timeline;
 mod view;
 
 pub use account::{Bill, cost_of};

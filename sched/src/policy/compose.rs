@@ -10,10 +10,10 @@ use limo_model::{JobId, Power, Request, Span, Time, Wait};
 use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
 use super::{Policy, limo, prototype, steer};
 use crate::facts::draw_if_on;
+use crate::future::{Future, Respect};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
 use crate::state::{Job, Phase};
-use crate::timeline::{Reserved, Respect, Timeline};
 use crate::view::{Choice, View};
 
 /// Which job is next, and who may pass whom.
@@ -79,13 +79,19 @@ pub(super) enum Verdict {
     },
 }
 
+/// A waiting job for which a later start is planned.
+pub(super) struct Reserved {
+    pub job: JobId,
+    pub at: Time,
+}
+
 /// A plan in the making.
 pub(super) struct Desk<'a> {
     pub view: View<'a>,
     /// Running jobs and the starts of this plan.
-    pub actual: Timeline<'a>,
+    pub actual: Future<'a>,
     /// The same and what is planned for later.
-    pub planned: Timeline<'a>,
+    pub planned: Future<'a>,
     pub reserved: Vec<Reserved>,
     /// The first job that holds back those behind it.
     pub holder: Option<JobId>,
@@ -102,11 +108,14 @@ pub(super) struct Desk<'a> {
 
 impl Policy for Composition {
     fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>) {
-        let actual = Timeline::new(view);
+        let actual = match self.admission {
+            Admission::Band => Future::new(view),
+            Admission::Resources | Admission::Prototype => Future::without_draw(view),
+        };
         let mut planned = actual.clone();
         let margin = steer::margin(view);
-        for (draw, rest) in suspended(view) {
-            planned.plan_resume(draw, rest, margin);
+        if self.admission == Admission::Band {
+            suspended(view).into_iter().for_each(|(draw, rest)| planned.plan_resume(draw, rest, margin));
         }
         let mut desk = Desk {
             view: *view,
@@ -248,16 +257,10 @@ impl<'a> Desk<'a> {
     }
 
     /// The ways on which the job fits now, in order of nodes and units; `whole`: on units that no job is on.
-    fn fit_now<'o>(
-        &self,
-        timeline: &Timeline<'_>,
-        offers: &'o [Offer],
-        respect: Respect,
-        whole: bool,
-    ) -> Vec<Found<'o>> {
+    fn fit_now<'o>(&self, future: &Future<'_>, offers: &'o [Offer], respect: Respect, whole: bool) -> Vec<Found<'o>> {
         let now = self.view.now();
         let fits =
-            |offer: &'o Offer| offer.find(timeline, &self.pools, Ask { whole, latest: now, ..offer.ask(now, respect) });
+            |offer: &'o Offer| offer.find(future, &self.pools, Ask { whole, latest: now, ..offer.ask(now, respect) });
         let mut found: Vec<Found<'o>> = offers.iter().filter_map(fits).filter(|found| found.at == now).collect();
         found.sort_unstable_by_key(|found| found.first);
         found

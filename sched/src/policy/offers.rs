@@ -16,8 +16,8 @@ use limo_model::{Estimate, NodeId, Part, Power, Request, Span, Time, UnitSpec};
 
 use crate::facts::{Known, Looked};
 use crate::facts::{allows_unit, cores_on, units_wanted};
+use crate::future::{Future, NodeNeed, Respect, Units, bytes};
 use crate::state::Node;
-use crate::timeline::{Respect, Timeline, UnitNeed, bytes};
 use crate::view::{Choice, View};
 
 pub(super) use ways::{Against, AllWays, Room, Ways};
@@ -109,8 +109,15 @@ struct Source {
     kind: PoolKind,
     /// Where only some of the kind may be used.
     named: Option<Vec<NodeId>>,
-    need: UnitNeed,
+    /// Alone on its nodes.
+    alone: bool,
+    /// Bytes.
+    memory: i64,
+    /// Free cores that it needs of the unit, for its own cores and for the cap.
+    taken: u32,
     cores: u32,
+    /// Units of one type.
+    units: usize,
     /// Of the whole unit.
     total: u32,
     each: Estimate,
@@ -188,10 +195,10 @@ pub(super) fn offers<'a>(view: &View<'_>, pools: &Pools<'a>, request: &'a Reques
         let profiled = if caps && kind.obeys { looked.caps(unit) } else { Vec::new() };
         for (rank, (cap, whole)) in caps_of(request, kind, profiled).into_iter().enumerate() {
             let taken = if whole || request.exclusive { unit.cores } else { cores };
-            let alone = request.exclusive;
-            let need = UnitNeed { unit: kind.unit, cores: taken, memory: bytes(request.memory), alone, units };
             let each = looked.under_cap(known, request, unit, cap).times(units);
-            let source = Source { kind: *kind, named: named.clone(), need, cores, total: unit.cores, each };
+            let (alone, memory) = (request.exclusive, bytes(request.memory));
+            let (kind, named) = (*kind, named.clone());
+            let source = Source { kind, named, alone, memory, taken, cores, units, total: unit.cores, each };
             ways.push((unit, cap, rank, source));
         }
     }
@@ -278,6 +285,25 @@ fn sum_of_least(sources: &[Source], nodes: usize) -> Estimate {
     Estimate { duration: slowest, power, energy, ..least }
 }
 
+impl Source {
+    fn need(&self, ask: &Ask) -> NodeNeed {
+        match self.alone {
+            true => NodeNeed { of: Units::All, memory: self.memory },
+            false => self.units_need(ask),
+        }
+    }
+
+    /// The same of the units that the job gets.
+    fn units_need(&self, ask: &Ask) -> NodeNeed {
+        let unit = self.kind.unit;
+        let of = match self.units {
+            1 => Units::Cores { unit, cores: if ask.whole { self.total } else { self.taken } },
+            count => Units::Any { like: unit, count },
+        };
+        NodeNeed { of, memory: self.memory }
+    }
+}
+
 impl Offer {
     /// The first start from then on for as long as the job takes.
     pub fn ask(&self, from: Time, respect: Respect) -> Ask {
@@ -286,15 +312,15 @@ impl Offer {
     }
 
     /// The first start from `ask.from` on at which all nodes fit for all of `ask.span`.
-    pub fn find(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
+    pub fn find(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Found<'_>> {
         let powered = |draw: Power, at: Time| match ask.respect {
             Respect::Resources => Some(at),
-            Respect::ResourcesAndBand => timeline.earliest_power(draw, (at, ask.latest), ask.span),
+            Respect::ResourcesAndBand => future.earliest_power(draw, (at, ask.latest), ask.span),
         };
         // Nowhere it draws less than that: before then, no node need be asked.
         let mut at = powered(self.estimate.power, ask.from).filter(|at| *at <= ask.latest)?;
         loop {
-            let (seat, draw) = self.seated(timeline, pools, Ask { from: at, ..ask })?;
+            let (seat, draw) = self.seated(future, pools, Ask { from: at, ..ask })?;
             let next = seat.at;
             if next > ask.latest {
                 return None;
@@ -310,20 +336,20 @@ impl Offer {
     }
 
     /// The first seat of the first start, apart from power, and what all of them draw.
-    fn seated(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
-        if self.nodes == 1 && self.sources.iter().all(|source| source.need.units == 1) {
-            let seat = self.first_seat(timeline, pools, ask)?;
+    fn seated(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<(Seat, Power)> {
+        if self.nodes == 1 && self.sources.iter().all(|source| source.units == 1) {
+            let seat = self.first_seat(future, pools, ask)?;
             return Some((seat, self.sources[seat.source].each.power));
         }
-        let seats = self.seats(timeline, pools, ask)?;
+        let seats = self.seats(future, pools, ask)?;
         Some((seats[0], self.draw(&seats)))
     }
 
     /// The seats of the first start, apart from power, in order of nodes.
-    fn seats(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Vec<Seat>> {
+    fn seats(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Vec<Seat>> {
         let mut at = ask.from;
         loop {
-            let mut seats = self.all_seats(timeline, pools, Ask { from: at, ..ask });
+            let mut seats = self.all_seats(future, pools, Ask { from: at, ..ask });
             if seats.len() < self.nodes {
                 return None;
             }
@@ -341,17 +367,13 @@ impl Offer {
         }
     }
 
-    fn need(&self, source: &Source, ask: &Ask) -> UnitNeed {
-        UnitNeed { cores: if ask.whole { source.total } else { source.need.cores }, ..source.need }
-    }
-
     /// The earliest seat, of equal ones the first.
-    fn first_seat(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Seat> {
+    fn first_seat(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Option<Seat> {
         let mut best: Option<Seat> = None;
         for (index, source) in self.sources.iter().enumerate() {
             let before = best.map_or((ask.latest, NodeId(u32::MAX)), |best| (best.at, best.node));
-            let (need, nodes) = (self.need(source, &ask), nodes_of(pools, source));
-            if let Some((at, node)) = timeline.first_on(nodes, &need, (ask.from, ask.span), before) {
+            let (need, nodes) = (source.need(&ask), nodes_of(pools, source));
+            if let Some((at, node)) = future.first_on(nodes, &need, (ask.from, ask.span), before) {
                 best = Some(Seat { at, node, source: index });
             }
         }
@@ -359,12 +381,12 @@ impl Offer {
     }
 
     /// The first seat on each node, in order of nodes.
-    fn all_seats(&self, timeline: &Timeline<'_>, pools: &Pools<'_>, ask: Ask) -> Vec<Seat> {
+    fn all_seats(&self, future: &Future<'_>, pools: &Pools<'_>, ask: Ask) -> Vec<Seat> {
         let mut seats = Vec::new();
         for (index, source) in self.sources.iter().enumerate() {
-            let need = self.need(source, &ask);
+            let need = source.need(&ask);
             for node in nodes_of(pools, source) {
-                let at = timeline.earliest_on(*node, &need, ask.from, ask.span);
+                let at = future.earliest_on(*node, &need, ask.from, ask.span);
                 seats.extend(at.map(|at| Seat { at, node: *node, source: index }));
             }
         }
@@ -381,13 +403,13 @@ impl Offer {
 
 impl Found<'_> {
     /// Where the job then is.
-    pub fn choice(&self, timeline: &Timeline<'_>, pools: &Pools<'_>) -> Option<Choice> {
+    pub fn choice(&self, future: &Future<'_>, pools: &Pools<'_>) -> Option<Choice> {
         let offer = self.offer;
         let seats = match offer.nodes {
             1 => vec![self.seat],
-            _ => offer.seats(timeline, pools, self.ask)?,
+            _ => offer.seats(future, pools, self.ask)?,
         };
-        let placement = several::placement(offer, timeline, &seats, &self.ask);
+        let placement = several::placement(offer, future, &seats, &self.ask);
         let each = || seats.iter().map(|seat| offer.sources[seat.source].each);
         let duration = each().map(|each| each.duration).max().unwrap_or_default();
         let (power, energy) = (each().map(|each| each.power).sum(), each().map(|each| each.energy).sum());

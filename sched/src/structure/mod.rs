@@ -6,6 +6,7 @@ mod bits;
 mod jobs;
 mod levels;
 mod queue;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -15,4 +16,5 @@ pub use jobs::JobMap;
 pub(crate) use jobs::JobSet;
 pub(crate) use levels::Levels;
 pub use queue::Queue;
+pub(crate) use rows::Rows;
 pub(crate) use waiting::{Need, Waiting};

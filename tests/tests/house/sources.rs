@@ -231,7 +231,7 @@ const LAYERS: [&str; 23] = [
     "cluster",
     "apply",
     "view",
-    "timeline",
+    "future",
     "policy",
     "core",
     "explain",

@@ -13,7 +13,7 @@
 
 use limo_model::{JobId, Placement, Wait};
 
-use super::planned::{Asker, Future, Planned};
+use super::planned::{Asker, Planned, Planner};
 use super::{estimate, is_kept_away, place, rest};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
@@ -31,12 +31,12 @@ const MISSED: u32 = 3;
 impl Policy for Conservative {
     fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>) {
         let mut plan = Plan::default();
-        let mut future = None;
+        let mut planner = None;
         let (mut first, mut last): (Option<JobId>, Option<JobId>) = (None, None);
         let mut missed = 0;
         for (id, job) in view.queue() {
             let asker = asker(view, job);
-            let until = match asker.and_then(|asker| future.get_or_insert_with(|| Future::of(view)).plan(asker)) {
+            let until = match asker.and_then(|asker| planner.get_or_insert_with(|| Planner::of(view)).plan(asker)) {
                 Some(Planned::Now(placement)) => {
                     plan.starts.push(start(view, (id, job), placement));
                     missed = 0;

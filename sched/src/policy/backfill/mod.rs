@@ -16,16 +16,13 @@
 //! Options: `allocation`, `default_duration`, `depth` (jobs that looked possible and were not, before a plan gives up),
 //! `hold_after`, `monitor_every`, `rest`.
 
-mod chances;
-mod class_seats;
 mod conservative;
 mod gate;
+mod open;
 mod place;
 mod planned;
-mod profile;
 mod reservation;
 mod rest;
-mod seats;
 mod then;
 
 use limo_model::{Estimate, JobId, Placement, Power, Span, Time, Wait};

@@ -1,19 +1,18 @@
 //! Planned starts: the earliest time at which a job can have nodes beside what runs and what was planned before it.
 //!
-//! A class in which every job takes whole nodes is counted ([`Profile`]): which nodes a job will have can then be left open.
-//! In any other class nodes are looked at one by one ([`ClassSeats`]), and a planned job has nodes by name: the lowest that are
+//! A class in which every job takes whole nodes is counted ([`Room::Counted`]): which nodes a job will have can then be left open.
+//! In any other class nodes are looked at one by one ([`Room::Named`]), and a planned job has nodes by name: the lowest that are
 //! free then, those that sleep last, so that a start which leaves them alone moves no plan. Sums of cores only say from when on to look.
 //! Knows cores, accelerators, memory, named and reserved nodes, neighbours, and nodes that sleep. Ignores power.
 
 use limo_model::{Placement, Span, Time};
 
-use super::class_seats::{ClassSeats, Open, SOON, end_of, seats};
+use super::open::{Open, OpenNodes};
 use super::place;
-use super::profile::Profile;
-use super::seats::{Units, Want};
 use crate::apply::bar;
-use crate::facts::{allows_node, may_be_denied, units_like, units_wanted};
-use crate::index::{Class, Freed, Shape, Way};
+use crate::facts::{allows_node, may_be_denied, units_wanted};
+use crate::future::{Chance, Future, NodeNeed, Room, SOON, Units, bytes};
+use crate::index::{Class, Shape, Way};
 use crate::options::Allocation;
 use crate::state::Job;
 use crate::structure::Bits;
@@ -35,26 +34,14 @@ pub(super) enum Planned {
     Soon,
 }
 
-/// The free nodes from now on.
-pub(super) struct Future<'a> {
+/// The nodes from now on, with what is planned.
+pub(super) struct Planner<'a> {
     view: View<'a>,
-    /// By class.
-    rooms: Vec<Room>,
-}
-
-enum Room {
-    /// Every job takes whole nodes: how much is free, and which nodes jobs have got that start with this plan.
-    Counted(Profile, Bits),
-    Named(ClassSeats),
-}
-
-impl Room {
-    fn by_node(&self) -> Option<&ClassSeats> {
-        match self {
-            Self::Counted(..) => None,
-            Self::Named(seats) => Some(seats),
-        }
-    }
+    future: Future<'a>,
+    /// By class: where nodes are counted, those of jobs that start with this plan.
+    started: Vec<Bits>,
+    /// By class: where nodes are looked at one by one, those that take jobs.
+    open: Vec<OpenNodes>,
 }
 
 /// A node in one of the ways in which a job can have nodes.
@@ -70,21 +57,19 @@ impl Asker<'_> {
         self.job.request.nodes.get() as usize
     }
 
-    fn want(&self, class: &Class, way: &Way) -> Want {
-        let unit = usize::from(way.unit);
+    fn need(&self, way: &Way) -> NodeNeed {
         let of = if self.job.request.exclusive {
             Units::All
         } else if self.job.request.accelerators.is_some() {
-            self.accelerators(class, way)
+            self.accelerators(way)
         } else {
-            Units::Cores { unit, cores: way.cores.into() }
+            Units::Cores { unit: way.unit, cores: way.cores }
         };
-        Want { of, memory: self.job.request.memory }
+        NodeNeed { of, memory: bytes(self.job.request.memory) }
     }
 
-    fn accelerators(&self, class: &Class, way: &Way) -> Units {
-        let units = units_like(&class.units, way.unit).map(usize::from).collect();
-        Units::Any { units, count: units_wanted(&self.job.request) }
+    fn accelerators(&self, way: &Way) -> Units {
+        Units::Any { like: way.unit, count: units_wanted(&self.job.request) }
     }
 
     /// Cores that the job takes where it takes whole nodes.
@@ -93,43 +78,19 @@ impl Asker<'_> {
     }
 }
 
-impl<'a> Future<'a> {
-    /// The free nodes if nothing more starts.
+impl<'a> Planner<'a> {
+    /// The nodes if nothing more starts.
     pub fn of(view: &View<'a>) -> Self {
-        let (now, classes) = (view.now(), &view.index().classes);
-        let mut by_node: Vec<bool> = classes.all().iter().map(|class| is_uneven(view, class)).collect();
-        for shape in view.index().shapes.all().iter().filter(|shape| shape.waiting.first().is_some()) {
-            for way in &shape.ways {
-                let whole = classes.class(way.class).units.first().map(|unit| unit.cores);
-                by_node[way.class] |= shape.asks_each || Some(way.cores) != whole;
-            }
-        }
-        let mut whole = Vec::with_capacity(view.index().ends.len());
-        for ((_, id), freed) in &view.index().ends {
-            if let Freed { whole: Some((class, _, nodes)), .. } = *freed {
-                whole.push((*id, class, nodes));
-                continue;
-            }
-            let parts = view.job(*id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
-            for (class, _) in parts.into_iter().flatten().filter_map(|part| classes.place_of(part.unit.node)) {
-                by_node[class] = true;
-            }
-        }
-        name_wide(view, &mut by_node);
-        let seats = seats(view, &by_node).into_iter();
-        let counted = |class: usize| {
-            let class = classes.class(class);
-            Room::Counted(Profile::new(now, free_cores(class)), Bits::new(class.nodes.len() as u32))
-        };
-        let rooms = seats.enumerate().map(|(class, seats)| seats.map_or_else(|| counted(class), Room::Named));
-        let mut rooms: Vec<Room> = rooms.collect();
-        for (id, class, nodes) in whole {
-            let Room::Counted(profile, _) = &mut rooms[class] else { continue };
-            let Some((end, _)) = view.job(id).and_then(|job| end_of(job, now)) else { continue };
-            let cores = classes.class(class).units.first().map_or(0, |unit| unit.cores);
-            profile.give(i64::from(nodes) * i64::from(cores), end);
-        }
-        Self { view: *view, rooms }
+        let classes = view.index().classes.all();
+        let by_node = by_node(view);
+        let future = Future::counted(view, &by_node);
+        let open = classes.iter().zip(&future.rooms);
+        let open =
+            open.map(|(class, room)| room.seats().map(|seats| OpenNodes::of(view, class, seats)).unwrap_or_default());
+        let started = classes.iter().zip(&by_node);
+        let started = started.map(|(class, by_node)| Bits::new(if *by_node { 0 } else { class.nodes.len() as u32 }));
+        let (open, started) = (open.collect(), started.collect());
+        Self { view: *view, future, started, open }
     }
 
     /// Plans a job at the earliest time at which it can start; none where no time is known.
@@ -156,24 +117,50 @@ impl<'a> Future<'a> {
     }
 
     fn is_counted(&self, ways: &[Way]) -> bool {
-        matches!(ways, [way] if self.rooms[way.class].by_node().is_none())
+        matches!(ways, [way] if self.future.rooms[way.class].seats().is_none())
     }
 
     /// When the job could start in one of these ways, or over all of them; and where, if that was found on the way.
     fn earliest(&self, asker: Asker<'_>, ways: &[Way], span: Span) -> Option<(Time, Option<PlannedNode>)> {
         match ways {
-            [way] => match &self.rooms[way.class] {
-                Room::Counted(profile, _) => Some((profile.earliest(asker.cores(way), span)?, None)),
-                Room::Named(of) if asker.nodes() == 1 && !self.has_to_ask(asker) => {
-                    let want = asker.want(self.view.index().classes.class(way.class), way);
-                    let (at, position) = of.seats.soonest(span, &want, |position| of.wake(position))?;
-                    let open = Open { position, wake: of.wake(position), from: at };
+            [way] => match &self.future.rooms[way.class] {
+                Room::Counted(line) => Some((line.earliest(asker.cores(way), span)?, None)),
+                Room::Named(_) if asker.nodes() == 1 && !self.has_to_ask(asker) => {
+                    let (at, open) = self.first_node(way, &asker.need(way), span)?;
                     Some((at, Some(PlannedNode { way: 0, open, at })))
                 }
                 Room::Named(_) => self.earliest_of_all(asker, ways, span).map(|at| (at, None)),
             },
             _ => self.earliest_of_all(asker, ways, span).map(|at| (at, None)),
         }
+    }
+
+    /// The first time at which a job fits on any node of a class, and the lowest of those on which it does then; nodes that
+    /// sleep come last.
+    fn first_node(&self, way: &Way, need: &NodeNeed, span: Span) -> Option<(Time, Open)> {
+        let (class, nodes) = (self.view.index().classes.class(way.class), &self.open[way.class]);
+        let seats = self.future.rooms[way.class].seats()?;
+        let least = match need.of {
+            Units::Cores { unit: 0, cores } => i64::from(cores),
+            Units::All => class.units.first().map_or(0, |unit| i64::from(unit.cores)),
+            _ => 0,
+        };
+        let mut asleep: Option<(Time, Open)> = None;
+        for Chance { at, node: position, .. } in nodes.chances.with(least) {
+            if asleep.is_some_and(|(found, _)| found < at) {
+                break;
+            }
+            let wake = nodes.wakes.get(&position).copied().unwrap_or_default();
+            if !seats.fits(position as usize, (at, at + span + wake), need) {
+                continue;
+            }
+            let open = Open { node: class.nodes[position as usize], position, wake, from: at };
+            if wake == Span::ZERO {
+                return Some((at, open));
+            }
+            asleep = asleep.or(Some((at, open)));
+        }
+        asleep
     }
 
     /// Returns true if there may be nodes that the job must not have at some time.
@@ -207,11 +194,9 @@ impl<'a> Future<'a> {
     fn look(&self, asker: Asker<'_>, ways: &[Way], (from, span): (Time, Span)) -> Vec<PlannedNode> {
         let mut found = Vec::new();
         for (index, way) in ways.iter().enumerate() {
-            let class = self.view.index().classes.class(way.class);
-            let want = asker.want(class, way);
-            let Some(of) = self.rooms[way.class].by_node() else { continue };
-            for open in &of.open {
-                let at = self.earliest_on(asker, (of, *open, &want), (from, span));
+            let need = asker.need(way);
+            for open in &self.open[way.class].all {
+                let at = self.earliest_on(asker, (*open, &need), (from, span));
                 found.extend(at.map(|at| PlannedNode { way: index, open: *open, at }));
             }
         }
@@ -221,17 +206,17 @@ impl<'a> Future<'a> {
     fn earliest_on(
         &self,
         asker: Asker<'_>,
-        (of, open, want): (&ClassSeats, Open, &Want),
+        (open, need): (Open, &NodeNeed),
         (from, span): (Time, Span),
     ) -> Option<Time> {
-        let (request, position) = (&asker.job.request, open.position as usize);
+        let request = &asker.job.request;
         let mut from = from.max(open.from);
         loop {
-            let at = of.seats.earliest(position, (from, span + open.wake), want)?;
+            let at = self.future.earliest_on(open.node, need, from, span + open.wake)?;
             if !self.has_to_ask(asker) {
                 return Some(at);
             }
-            let node = self.view.node(self.view.index().classes.class(of.class).nodes[position])?;
+            let node = self.view.node(open.node)?;
             if !allows_node(request, node) {
                 return None;
             }
@@ -248,10 +233,10 @@ impl<'a> Future<'a> {
     }
 
     fn next_change(&self, ways: &[Way], after: Time) -> Option<Time> {
-        let seats = ways.iter().filter_map(|way| self.rooms[way.class].by_node());
-        let opens =
-            seats.clone().flat_map(|of| of.open.iter().map(|open| open.from)).filter(|from| *from > after).min();
-        let changes = seats.filter_map(|of| of.seats.next_change(after)).min();
+        let opens = ways.iter().flat_map(|way| &self.open[way.class].all).map(|open| open.from);
+        let opens = opens.filter(|from| *from > after).min();
+        let seats = ways.iter().filter_map(|way| self.future.rooms[way.class].seats());
+        let changes = seats.filter_map(|seats| seats.next_change(after)).min();
         [changes, opens, self.next_boundary(after)].into_iter().flatten().min()
     }
 
@@ -277,8 +262,9 @@ impl<'a> Future<'a> {
     ) -> Option<Placement> {
         let (job, now) = (asker.job, self.view.now());
         if let [way] = ways
-            && let Room::Counted(_, started) = &mut self.rooms[way.class]
+            && self.is_counted(ways)
         {
+            let started = &mut self.started[way.class];
             let mut placement = Placement::new();
             let class = self.view.index().classes.class(way.class);
             let mut free = place::free(&self.view, asker.shape, way);
@@ -303,13 +289,11 @@ impl<'a> Future<'a> {
                 continue;
             }
             for seat in run {
-                let position = seat.open.position as usize;
-                let of = self.rooms[way.class].by_node()?;
                 // Alone on its node a job has the first ones.
-                let want = Want { of: asker.accelerators(class, way), ..asker.want(class, way) };
-                let units = of.seats.units(position, (now, now + span + seat.open.wake), &want);
-                let units: Vec<u16> = units.into_iter().filter_map(|unit| u16::try_from(unit).ok()).collect();
-                placement.extend(on_units((class.nodes[position], 1), &units, (way.takes, job.request.memory)));
+                let need = NodeNeed { of: asker.accelerators(way), ..asker.need(way) };
+                let window = (now, span + seat.open.wake);
+                let units = self.future.units_at(seat.open.node, &need, window);
+                placement.extend(on_units((seat.open.node, 1), &units, (way.takes, job.request.memory)));
             }
         }
         Some(placement)
@@ -318,17 +302,19 @@ impl<'a> Future<'a> {
     /// No job that is planned later has what this one needs.
     fn hold(&mut self, asker: Asker<'_>, (ways, seats): (&[Way], &[PlannedNode]), (at, span): (Time, Span)) {
         for seat in seats {
-            let way = &ways[seat.way];
-            let want = asker.want(self.view.index().classes.class(way.class), way);
             let until = at + span + seat.open.wake;
-            if let Room::Named(of) = &mut self.rooms[way.class] {
-                of.seats.take(seat.open.position as usize, (at, until), &want);
-            }
+            let way = &ways[seat.way];
+            self.future.take(seat.open.node, (at, until), &asker.need(way));
+            let Some(seats) = self.future.rooms[way.class].seats() else { continue };
+            let changed =
+                seats.first_cores(seat.open.position as usize).filter(|(step, _)| (at..=until).contains(step));
+            let chances = &mut self.open[way.class].chances;
+            changed.for_each(|(at, free)| chances.set(Chance { at, node: seat.open.position, free }));
         }
         if let [way] = ways
-            && let Room::Counted(profile, _) = &mut self.rooms[way.class]
+            && let Room::Counted(line) = &mut self.future.rooms[way.class]
         {
-            profile.take(asker.cores(way), at, at + span);
+            line.take(asker.cores(way), at, at + span);
         }
     }
 }
@@ -339,6 +325,26 @@ fn first_run(seats: &[PlannedNode], wanted: usize) -> Option<Vec<PlannedNode>> {
         |one: &PlannedNode, other: &PlannedNode| one.way == other.way && one.open.position + 1 == other.open.position;
     let mut runs = seats.chunk_by(neighbours);
     runs.find(|run| run.len() >= wanted).map(|run| run[..wanted].to_vec())
+}
+
+/// The classes of which sums promise no node.
+fn by_node(view: &View<'_>) -> Vec<bool> {
+    let classes = &view.index().classes;
+    let mut by_node: Vec<bool> = classes.all().iter().map(|class| is_uneven(view, class)).collect();
+    for shape in view.index().shapes.all().iter().filter(|shape| shape.waiting.first().is_some()) {
+        for way in &shape.ways {
+            let whole = classes.class(way.class).units.first().map(|unit| unit.cores);
+            by_node[way.class] |= shape.asks_each || Some(way.cores) != whole;
+        }
+    }
+    for ((_, id), _) in view.index().ends.iter().filter(|(_, freed)| freed.whole.is_none()) {
+        let parts = view.job(*id).and_then(|job| job.assignment()).map(|assignment| &assignment.placement);
+        for (class, _) in parts.into_iter().flatten().filter_map(|part| classes.place_of(part.unit.node)) {
+            by_node[class] = true;
+        }
+    }
+    name_wide(view, &mut by_node);
+    by_node
 }
 
 /// Returns true if sums over the class promise no node: some nodes take no jobs or sleep, or have more than cores.
@@ -366,10 +372,4 @@ fn name_wide(view: &View<'_>, by_node: &mut [bool]) {
         let shape = view.index().shapes.find(&job.request).filter(|shape| most(shape) < job.request.nodes.get());
         shape.iter().flat_map(|shape| &shape.ways).for_each(|way| by_node[way.class] = true);
     }
-}
-
-/// Free cores of a class of which no node sleeps.
-fn free_cores(class: &Class) -> i64 {
-    let first = class.levels.iter().zip(&class.units).next();
-    first.map_or(0, |(levels, unit)| (1..=unit.cores).map(|cores| i64::from(levels.count_at_least(cores))).sum())
 }

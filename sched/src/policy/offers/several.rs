@@ -4,7 +4,7 @@ use limo_model::{NodeId, Part, Placement, Request};
 
 use super::{Ask, Offer, PoolKind, Pools, Seat, Source};
 use crate::facts::units_like;
-use crate::timeline::Timeline;
+use crate::future::Future;
 use crate::view::{View, on_units};
 
 /// The nodes that a job may have which wants several units of them: those of the class, whichever of its units are taken.
@@ -26,13 +26,13 @@ pub(super) fn nodes(view: &View<'_>, pools: &Pools<'_>, request: &Request, kind:
 }
 
 /// Where a job is at these seats: neighbours of one class with the same units are one part of each unit.
-pub(super) fn placement(offer: &Offer, timeline: &Timeline<'_>, seats: &[Seat], ask: &Ask) -> Placement {
+pub(super) fn placement(offer: &Offer, future: &Future<'_>, seats: &[Seat], ask: &Ask) -> Placement {
     let mut placement = Placement::new();
     let mut last: Option<(usize, NodeId, Vec<u16>)> = None;
     for seat in seats {
         let source = &offer.sources[seat.source];
         let Source { kind, cores, .. } = source;
-        let units = timeline.units_at(seat.node, &offer.need(source, ask), (ask.from, ask.span));
+        let units = future.units_at(seat.node, &source.units_need(ask), (ask.from, ask.span));
         let before = NodeId(seat.node.0.wrapping_sub(1));
         let follows =
             last.as_ref().is_some_and(|(class, node, of)| (*class, *node, of) == (kind.class, before, &units));

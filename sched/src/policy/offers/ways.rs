@@ -9,7 +9,7 @@ use std::rc::Rc;
 use limo_model::{Cores, Memory, Power, Request, Span};
 
 use super::{Offer, Pools, offers};
-use crate::timeline::{Respect, Timeline};
+use crate::future::{Future, Respect};
 use crate::view::View;
 
 /// Every way to run a job.
@@ -126,10 +126,10 @@ impl<'a> AllWays<'a> {
 pub(in crate::policy) struct Room(BTreeMap<(usize, u16), i64>);
 
 impl Room {
-    pub fn of(pools: &Pools<'_>, timeline: &Timeline<'_>) -> Self {
+    pub fn of(pools: &Pools<'_>, future: &Future<'_>) -> Self {
         let mut free = BTreeMap::new();
         for (kind, nodes) in &pools.kinds {
-            let here = nodes.iter().filter_map(|node| timeline.free_now(*node, kind.unit)).max();
+            let here = nodes.iter().filter_map(|node| future.free_now(*node, kind.unit)).max();
             let most: &mut i64 = free.entry((kind.class, kind.unit)).or_default();
             *most = here.map_or(*most, |here| here.max(*most));
         }
@@ -139,13 +139,13 @@ impl Room {
 
 impl Offer {
     /// Whether it could be that a job starts on this way now: where not, it does not, however few jobs are planned.
-    pub fn may_begin(&self, timeline: &Timeline<'_>, room: &Room, respect: Respect) -> bool {
+    pub fn may_begin(&self, future: &Future<'_>, room: &Room, respect: Respect) -> bool {
         let has_room = self.sources.iter().any(|source| {
             let most = room.0.get(&(source.kind.class, source.kind.unit));
             // Of several units it may get others of the type.
-            source.need.units > 1 || most.is_some_and(|most| i64::from(source.need.cores) <= *most)
+            source.units > 1 || most.is_some_and(|most| i64::from(source.taken) <= *most)
         });
-        has_room && (respect == Respect::Resources || timeline.has_power_now(self.estimate.power))
+        has_room && (respect == Respect::Resources || future.has_power_now(self.estimate.power))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use limo_model::{Power, Span, Time};
 
-use super::draw::Draw;
+use super::power::Draw;
 
 /// So many are kept: those of one plan mostly are of a few applications.
 const MOST: usize = 64;

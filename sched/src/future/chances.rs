@@ -9,20 +9,20 @@ const MOST: usize = 128;
 
 /// From `at` on a node has `free` cores of its first unit, for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chance {
+pub(crate) struct Chance {
     pub at: Time,
     pub node: u32,
-    pub free: u64,
+    pub free: i64,
 }
 
 /// Never empty; in order of times, then nodes.
 struct ChanceBlock {
-    most: u64,
+    most: i64,
     all: Vec<Chance>,
 }
 
 #[derive(Default)]
-pub(super) struct Chances(Vec<ChanceBlock>);
+pub(crate) struct Chances(Vec<ChanceBlock>);
 
 impl Chance {
     fn key(&self) -> (Time, u32) {
@@ -68,7 +68,7 @@ impl Chances {
     }
 
     /// Those with at least `free` cores.
-    pub fn with(&self, free: u64) -> impl Iterator<Item = Chance> {
+    pub fn with(&self, free: i64) -> impl Iterator<Item = Chance> {
         let blocks = self.0.iter().filter(move |block| block.most >= free);
         blocks.flat_map(|block| &block.all).copied().filter(move |chance| chance.free >= free)
     }
@@ -85,13 +85,13 @@ mod tests {
     proptest! {
         #[test]
         fn as_a_map_has_them(
-            first in proptest::collection::vec((0..50_i64, 0..9_u32, 0..5_u64), 0..300),
-            then in proptest::collection::vec((0..50_i64, 0..9_u32, 0..5_u64), 0..300),
-            least in 0..6_u64,
+            first in proptest::collection::vec((0..50_i64, 0..9_u32, 0..5_i64), 0..300),
+            then in proptest::collection::vec((0..50_i64, 0..9_u32, 0..5_i64), 0..300),
+            least in 0..6_i64,
         ) {
-            let key = |(at, node, _): &(i64, u32, u64)| (Time::from_unix_ms(*at), *node);
-            let mut map: BTreeMap<(Time, u32), u64> = first.iter().map(|of| (key(of), of.2)).collect();
-            let chance = |((at, node), free): (&(Time, u32), &u64)| Chance { at: *at, node: *node, free: *free };
+            let key = |(at, node, _): &(i64, u32, i64)| (Time::from_unix_ms(*at), *node);
+            let mut map: BTreeMap<(Time, u32), i64> = first.iter().map(|of| (key(of), of.2)).collect();
+            let chance = |((at, node), free): (&(Time, u32), &i64)| Chance { at: *at, node: *node, free: *free };
             let mut chances = Chances::of(map.iter().map(chance).collect());
             for of in &then {
                 map.insert(key(of), of.2);

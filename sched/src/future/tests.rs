@@ -6,7 +6,7 @@ use limo_model::{
 };
 use proptest::prelude::*;
 
-use super::{Timeline, UnitNeed};
+use super::{Future, NodeNeed, Units};
 use crate::options::Options;
 use crate::view::Choice;
 use crate::{Core, Event};
@@ -48,17 +48,17 @@ fn core(limits: Vec<(i64, i64)>) -> Core {
 
 /// What is put on a node, or asked for: of which node, its unit, cores, memory, whether alone, units.
 #[derive(Debug, Clone)]
-struct TimelineStep {
+struct FutureStep {
     plans: bool,
     node: u32,
-    need: UnitNeed,
+    need: NodeNeed,
     draw: Power,
     from: Time,
     span: Span,
     latest: Option<Time>,
 }
 
-fn step() -> impl Strategy<Value = TimelineStep> {
+fn step() -> impl Strategy<Value = FutureStep> {
     let from = prop_oneof![Just(0_i64), 0..600_000_i64];
     let span = prop_oneof![Just(1_i64), Just(30_000), Just(300_000), 1..400_000_i64];
     let need = (prop_oneof![4 => Just(0_u16), 1 => Just(1)], 1..=4_u32, prop_oneof![3 => Just(0_i64), 1 => 1..4_i64]);
@@ -69,11 +69,16 @@ fn step() -> impl Strategy<Value = TimelineStep> {
             let (alone, units) = (kind == 0, if unit == 1 && (1..4).contains(&kind) { 2 } else { 1 });
             let all = if unit == 1 { 1 } else { 2 + 2 * (node % 2) };
             let cores = if alone || unit == 1 { all } else { cores };
+            let of = match (alone, units) {
+                (true, _) => Units::All,
+                (false, 1) => Units::Cores { unit, cores },
+                (false, count) => Units::Any { like: unit, count },
+            };
             let after = |ms| NOW + Span::from_ms(ms);
-            TimelineStep {
+            FutureStep {
                 plans,
                 node,
-                need: UnitNeed { unit, cores, memory, alone, units },
+                need: NodeNeed { of, memory },
                 // A draw that falls gives others room.
                 draw: Power::from_watts(watts - 2),
                 from: after(from),
@@ -85,31 +90,30 @@ fn step() -> impl Strategy<Value = TimelineStep> {
 }
 
 /// Puts something where there is room for it; else nowhere.
-fn plan(timeline: &mut Timeline<'_>, step: &TimelineStep) {
+fn plan(future: &mut Future<'_>, step: &FutureStep) {
     let node = NodeId(step.node);
-    let Some(at) = timeline.earliest_on(node, &step.need, step.from, step.span) else { return };
+    let Some(at) = future.earliest_on(node, &step.need, step.from, step.span) else { return };
+    let (units, cores) = match step.need.of {
+        Units::Cores { unit, cores } => (vec![unit], cores),
+        Units::Any { .. } => (future.units_at(node, &step.need, (at, step.span)), 1),
+        Units::All => (vec![0], 2),
+    };
     let part = |(index, unit): (usize, u16)| Part {
         unit: UnitId { node, unit },
         count: 1,
-        cores: step.need.cores,
+        cores,
         memory: Memory::from_bytes(if index == 0 { step.need.memory.unsigned_abs() } else { 0 }),
         cap: None,
     };
-    let units = timeline.units_at(node, &step.need, (at, step.span));
     let placement = units.into_iter().enumerate().map(part).collect();
     let (power, duration, source) = (step.draw, step.span, EstimateSource::Nameplate);
     let estimate = Estimate { duration, power, energy: power * duration, source, runs: 0 };
-    timeline.plan(&Choice { placement, estimate, alone: step.need.alone }, at);
+    future.plan(&Choice { placement, estimate, alone: step.need.of == Units::All }, at);
 }
 
 /// Asks every node of a class.
-fn plain(
-    timeline: &Timeline<'_>,
-    nodes: &[NodeId],
-    step: &TimelineStep,
-    best: (Time, NodeId),
-) -> Option<(Time, NodeId)> {
-    let at = |node: &NodeId| Some((timeline.earliest_on(*node, &step.need, step.from, step.span)?, *node));
+fn plain(future: &Future<'_>, nodes: &[NodeId], step: &FutureStep, best: (Time, NodeId)) -> Option<(Time, NodeId)> {
+    let at = |node: &NodeId| Some((future.earliest_on(*node, &step.need, step.from, step.span)?, *node));
     nodes.iter().filter_map(at).min().filter(|found| *found < best)
 }
 
@@ -124,32 +128,34 @@ proptest! {
     ) {
         let core = core(limits);
         let view = core.view(NOW);
-        let mut timeline = Timeline::new(&view);
+        let mut future = Future::new(&view);
         for step in &steps {
             if step.plans {
-                plan(&mut timeline, step);
+                plan(&mut future, step);
                 continue;
             }
             let of = |class: u32| (0..70).filter(move |node| node % 2 == class).map(NodeId);
             let is_some = |node: &NodeId| step.node % 3 > 0 || some[node.0 as usize];
             let nodes: Vec<NodeId> = of(step.node % 2).filter(is_some).collect();
             let best = (step.latest.unwrap_or(Time::MAX), NodeId(if step.latest.is_some() { step.node } else { u32::MAX }));
-            let found = timeline.first_on(&nodes, &step.need, (step.from, step.span), best);
-            prop_assert_eq!(found, plain(&timeline, &nodes, step, best), "{:?}", step);
-            let powered = timeline.earliest_power(step.draw, (step.from, Time::MAX), step.span);
-            let plain = timeline.power.earliest(step.draw, (step.from, Time::MAX), step.span);
+            let found = future.first_on(&nodes, &step.need, (step.from, step.span), best);
+            prop_assert_eq!(found, plain(&future, &nodes, step, best), "{:?}", step);
+            let powered = future.earliest_power(step.draw, (step.from, Time::MAX), step.span);
+            let plain = future.power.as_ref().expect("a line").draw.earliest(step.draw, (step.from, Time::MAX), step.span);
             prop_assert_eq!(powered, plain, "{:?}", step);
             let until = step.latest.unwrap_or(step.from);
-            let soon = timeline.earliest_power(step.draw, (step.from, until), step.span);
+            let soon = future.earliest_power(step.draw, (step.from, until), step.span);
             prop_assert_eq!(soon.filter(|at| *at <= until), plain.filter(|at| *at <= until), "{:?}", step);
             // Who could begin now has what `free_now` and `has_power_now` ask for.
             for node in &nodes {
-                let begins = timeline.earliest_on(*node, &step.need, NOW, step.span) == Some(NOW);
-                let free = timeline.free_now(*node, step.need.unit).expect("a unit");
-                prop_assert!(!begins || step.need.units > 1 || free >= i64::from(step.need.cores), "{:?}", step);
+                let begins = future.earliest_on(*node, &step.need, NOW, step.span) == Some(NOW);
+                if let Units::Cores { unit, cores } = step.need.of {
+                    let free = future.free_now(*node, unit).expect("a unit");
+                    prop_assert!(!begins || free >= i64::from(cores), "{:?}", step);
+                }
             }
-            let begins = timeline.earliest_power(step.draw, (NOW, NOW), step.span) == Some(NOW);
-            prop_assert!(!begins || timeline.has_power_now(step.draw), "{:?}", step);
+            let begins = future.earliest_power(step.draw, (NOW, NOW), step.span) == Some(NOW);
+            prop_assert!(!begins || future.has_power_now(step.draw), "{:?}", step);
         }
     }
 }

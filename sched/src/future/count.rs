@@ -3,9 +3,10 @@
 use limo_model::{Span, Time};
 
 /// From each time until the next; ascending.
-pub(super) struct Profile(Vec<(Time, i64)>);
+#[derive(Debug, Clone)]
+pub(crate) struct CountLine(Vec<(Time, i64)>);
 
-impl Profile {
+impl CountLine {
     pub fn new(now: Time, free: i64) -> Self {
         Self(vec![(now, free)])
     }
@@ -23,6 +24,11 @@ impl Profile {
     }
 
     pub fn give(&mut self, cores: i64, from: Time) {
+        // Most are given in order of time.
+        if let Some((_, free)) = self.0.last().copied().filter(|(last, _)| *last < from) {
+            self.0.push((from, free + cores));
+            return;
+        }
         let index = self.cut(from);
         self.0[index..].iter_mut().for_each(|(_, free)| *free += cores);
     }
@@ -59,21 +65,21 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_start_in_a_profile() {
+    fn the_earliest_start_by_count() {
         // 4 cores free now; 6 taken ones come back at 100 s.
-        let mut profile = Profile::new(at(0), 4);
-        profile.give(6, at(100));
-        let check = |profile: &Profile, cores, span, expected: Option<i64>| {
-            assert_eq!(profile.earliest(cores, Span::from_secs(span)), expected.map(at), "{cores} cores for {span} s");
+        let mut line = CountLine::new(at(0), 4);
+        line.give(6, at(100));
+        let check = |line: &CountLine, cores, span, expected: Option<i64>| {
+            assert_eq!(line.earliest(cores, Span::from_secs(span)), expected.map(at), "{cores} cores for {span} s");
         };
-        check(&profile, 4, 1_000, Some(0));
-        check(&profile, 5, 10, Some(100));
-        check(&profile, 11, 10, None);
+        check(&line, 4, 1_000, Some(0));
+        check(&line, 5, 10, Some(100));
+        check(&line, 11, 10, None);
         // Planned: 8 cores from 100 s to 200 s. A short narrow job still fits before, a long one beside.
-        profile.take(8, at(100), at(200));
-        check(&profile, 3, 100, Some(0));
-        check(&profile, 3, 101, Some(200));
-        check(&profile, 2, 1_000, Some(0));
-        check(&profile, 10, 1, Some(200));
+        line.take(8, at(100), at(200));
+        check(&line, 3, 100, Some(0));
+        check(&line, 3, 101, Some(200));
+        check(&line, 2, 1_000, Some(0));
+        check(&line, 10, 1, Some(200));
     }
 }

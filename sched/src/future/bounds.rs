@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{NodeId, Span, Time, UnitId};
+use limo_model::{NodeId, Span, Time};
 
-use super::{Timeline, UnitNeed};
+use super::{Future, NodeNeed, Seats, Units};
 
 /// Nodes that are passed together: about the root of the thousand that a cluster has.
 pub(super) const BLOCK: usize = 32;
@@ -44,17 +44,18 @@ pub(super) struct Bounds {
     blocks: Vec<Time>,
 }
 
-impl Timeline<'_> {
+impl Future<'_> {
     /// Of these nodes, which are in order and of one class, the one that has `need` free first for all of `span` from `from`
     /// on, of equal ones the first, and when. None where that is not before `best`.
     pub(crate) fn first_on(
         &self,
         nodes: &[NodeId],
-        need: &UnitNeed,
+        need: &NodeNeed,
         (from, span): (Time, Span),
         mut best: (Time, NodeId),
     ) -> Option<(Time, NodeId)> {
-        let class = *self.class_of.get(nodes.first()?.0 as usize)? as usize;
+        let class = self.places.get(nodes.first()?.0 as usize)?.0 as usize;
+        let seats = self.rooms.get(class)?.seats()?;
         let key = self.key(need, (from, span));
         let mut all = self.bounds.borrow_mut();
         if !all.contains_key(&key) {
@@ -62,7 +63,7 @@ impl Timeline<'_> {
             all.insert(key, bounds);
         }
         let bounds = all.get_mut(&key)?;
-        let count = self.class_of.len().div_ceil(BLOCK);
+        let count = self.places.len().div_ceil(BLOCK);
         let (mut found, mut rest, mut end) = (None, nodes, 0);
         while let Some(first) = rest.first() {
             let block = first.0 as usize / BLOCK;
@@ -81,7 +82,7 @@ impl Timeline<'_> {
                     continue;
                 }
                 if bounds.asked[place] != self.versions[place] {
-                    bound = self.bound(*node, &key);
+                    bound = bound_on(seats, self.places[place].1, &key);
                     (bounds.asked[place], bounds.times[place]) = (self.versions[place], bound);
                     is_later = true;
                     if bound == Time::MAX || !is_before((bound.max(from), *node), best) {
@@ -90,7 +91,7 @@ impl Timeline<'_> {
                 }
                 let at = match self.only_ends(place, need) {
                     true => Some(bound.max(from)),
-                    false => self.earliest_on(*node, need, from, span),
+                    false => seats.earliest(self.places[place].1 as usize, (from, span), need),
                 };
                 if let Some(at) = at.filter(|at| is_before((*at, *node), best)) {
                     best = (at, *node);
@@ -112,13 +113,13 @@ impl Timeline<'_> {
 
     /// Whether what is on a node only ends, so that who could begin there may stay for any time, and nobody asks for more
     /// than cores: a bound is exact then.
-    fn only_ends(&self, place: usize, need: &UnitNeed) -> bool {
-        !self.later[place] && need.memory == 0 && !need.alone && need.units == 1 && self.memory[place].is_empty()
+    fn only_ends(&self, place: usize, need: &NodeNeed) -> bool {
+        !self.later[place] && need.memory == 0 && matches!(need.of, Units::Cores { .. })
     }
 
     /// What other bounds for as many cores tell of these: they are of a shorter time, or of any where things only end.
     fn new_bounds(&self, all: &BTreeMap<BoundKey, Bounds>, key: &BoundKey) -> Bounds {
-        let nodes = self.class_of.len();
+        let nodes = self.places.len();
         let classes = self.view.index().classes.len();
         let blocks = vec![key.since; nodes.div_ceil(BLOCK) * classes];
         let least = BoundKey { power: 0, since: self.now, ..*key };
@@ -136,27 +137,30 @@ impl Timeline<'_> {
     fn first_time(&self, times: &[Time], class: usize, block: usize) -> Time {
         let first = block * BLOCK;
         let end = (first + BLOCK).min(times.len());
-        let both = times[first..end].iter().zip(&self.class_of[first..end]);
-        both.fold(Time::MAX, |least, (time, of)| if *of as usize == class { least.min(*time) } else { least })
+        let both = times[first..end].iter().zip(&self.places[first..end]);
+        both.fold(Time::MAX, |least, (time, of)| if of.0 as usize == class { least.min(*time) } else { least })
     }
 
-    fn key(&self, need: &UnitNeed, (from, span): (Time, Span)) -> BoundKey {
+    fn key(&self, need: &NodeNeed, (from, span): (Time, Span)) -> BoundKey {
         // What only becomes less is free for long where it is free at all.
         let power = if self.has_later { span.ms().max(1).ilog2() / STEP * STEP } else { 0 };
         let every = Span::from_ms(LEAST.max(1 << power));
         let passed = (from - self.now).max(Span::ZERO).ms() / every.ms();
         let since = if self.has_later { self.now + every.scaled(passed, 1) } else { self.now };
-        BoundKey { unit: need.unit, cores: need.cores, power, since }
+        let (unit, cores) = match need.of {
+            Units::Cores { unit, cores } => (unit, cores),
+            // No bound on any of them holds for all of them.
+            Units::Any { like, .. } => (like, 0),
+            Units::All => (0, 1),
+        };
+        BoundKey { unit, cores, power, since }
     }
+}
 
-    fn bound(&self, node: NodeId, key: &BoundKey) -> Time {
-        let span = Span::from_ms(1 << key.power);
-        let found = self.place_of(UnitId { node, unit: key.unit }).and_then(|place| {
-            let most = self.cores[place] - i64::from(key.cores);
-            self.units[place].earliest(key.since, span, |_, used| used <= most)
-        });
-        found.unwrap_or(Time::MAX)
-    }
+fn bound_on(seats: &Seats, position: u32, key: &BoundKey) -> Time {
+    let need = NodeNeed { of: Units::Cores { unit: key.unit, cores: key.cores }, memory: 0 };
+    let span = Span::from_ms(1 << key.power);
+    seats.earliest(position as usize, (key.since, span), &need).unwrap_or(Time::MAX)
 }
 
 /// The order of pairs, in a form that costs two comparisons: each node that is passed pays for it.

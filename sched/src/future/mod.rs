@@ -1,0 +1,262 @@
+//! The future of the cluster: what is free from now on, by running jobs until their expected ends and by jobs planned for
+//! later, and what is drawn. Answers when a job could start at the earliest. Decides nothing.
+
+mod bounds;
+mod chances;
+mod count;
+mod power;
+mod powered;
+mod rooms;
+mod seats;
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use limo_model::{Band, NodeId, Power, Span, Time};
+
+use crate::view::{Choice, View};
+use bounds::Bounds;
+use power::Draw;
+use powered::Powered;
+
+pub(crate) use chances::{Chance, Chances};
+pub(crate) use rooms::Room;
+pub(crate) use seats::{NodeNeed, Seats, Units, bytes};
+
+/// How far ahead something is expected that should have come already, or takes no known time.
+pub(crate) const SOON: Span = Span::from_ms(1);
+
+/// Which limits a start has to respect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Respect {
+    Resources,
+    ResourcesAndBand,
+}
+
+/// The cluster from now on.
+#[derive(Debug, Clone)]
+pub(crate) struct Future<'a> {
+    view: View<'a>,
+    now: Time,
+    /// By class.
+    pub rooms: Vec<Room>,
+    power: Option<PowerLine>,
+    /// Whether anything begins after now.
+    has_later: bool,
+    /// By node, its class, and its position there.
+    places: Vec<(u32, u32)>,
+    /// By node, how often something was put on it.
+    versions: Vec<u32>,
+    /// By node, whether anything begins there after now.
+    later: Vec<bool>,
+    /// Made when they are asked for. They only spare a look at nodes that are taken.
+    bounds: RefCell<BTreeMap<bounds::BoundKey, Bounds>>,
+}
+
+/// The expected draw beside the upper limit less the reserve.
+#[derive(Debug, Clone)]
+struct PowerLine {
+    draw: Draw,
+    /// Whether there is any upper limit.
+    is_limited: bool,
+    powered: RefCell<Powered>,
+}
+
+impl<'a> Future<'a> {
+    /// Every class node by node, and the draw.
+    pub(crate) fn new(view: &View<'a>) -> Self {
+        Self { power: Some(PowerLine::of(view)), ..Self::without_draw(view) }
+    }
+
+    /// Every class node by node. Nothing about the draw may be asked.
+    pub(crate) fn without_draw(view: &View<'a>) -> Self {
+        Self::with_rooms(view, rooms::named(view))
+    }
+
+    /// Only classes for which `by_node` holds node by node, the others in one sum. Nothing about the draw may be asked, and no
+    /// job joins another one on a capped unit.
+    pub(crate) fn counted(view: &View<'a>, by_node: &[bool]) -> Self {
+        Self::with_rooms(view, rooms::counted(view, by_node))
+    }
+
+    fn with_rooms(view: &View<'a>, rooms: Vec<Room>) -> Self {
+        let is_named = rooms.iter().any(|room| room.seats().is_some());
+        let nodes = if is_named { view.nodes() } else { &[] };
+        let place = |node| {
+            let place = view.index().classes.place_of(node);
+            place.map_or((u32::MAX, 0), |(class, position)| (class as u32, position))
+        };
+        Self {
+            view: *view,
+            now: view.now(),
+            rooms,
+            power: None,
+            has_later: false,
+            places: nodes.iter().map(|node| place(node.id)).collect(),
+            versions: vec![0; nodes.len()],
+            later: vec![false; nodes.len()],
+            bounds: RefCell::default(),
+        }
+    }
+
+    /// The seats of a node's class, and its position there.
+    fn seats_of(&self, node: NodeId) -> Option<(&Seats, usize)> {
+        let (class, position) = *self.places.get(node.0 as usize)?;
+        Some((self.rooms.get(class as usize)?.seats()?, position as usize))
+    }
+
+    fn line(&self) -> Option<&PowerLine> {
+        debug_assert!(self.power.is_some(), "a future without a draw is asked for it");
+        self.power.as_ref()
+    }
+
+    /// A job has what it needs of a node in a window, which must be free then.
+    pub(crate) fn take(&mut self, node: NodeId, window: (Time, Time), need: &NodeNeed) {
+        let Some((class, position)) = self.places.get(node.0 as usize) else { return };
+        let Some(Room::Named(seats)) = self.rooms.get_mut(*class as usize) else { return };
+        seats.take(*position as usize, window, need);
+        let is_later = window.0 > self.now;
+        self.has_later |= is_later;
+        self.later[node.0 as usize] |= is_later;
+        self.versions[node.0 as usize] += 1;
+    }
+
+    /// Plans a job from `at` for as long as it is expected to take.
+    pub(crate) fn plan(&mut self, choice: &Choice, at: Time) {
+        let end = at + choice.estimate.duration.max(SOON);
+        if choice.alone {
+            let need = NodeNeed { of: Units::All, memory: 0 };
+            let runs = limo_model::runs(&choice.placement).into_iter();
+            for node in runs.flat_map(|(first, count)| first.0..first.0.saturating_add(count)) {
+                self.take(NodeId(node), (at, end), &need);
+            }
+        } else {
+            for (part, unit) in choice.placement.iter().flat_map(|part| part.units().map(move |unit| (part, unit))) {
+                let of = Units::Cores { unit: unit.unit, cores: part.cores };
+                self.take(unit.node, (at, end), &NodeNeed { of, memory: bytes(part.memory) });
+            }
+        }
+        // Without limits and prices no job asks for the draw of later.
+        let has_prices = self.view.prices().is_some();
+        if let Some(power) = self.power.as_mut().filter(|power| at <= self.now || power.is_limited || has_prices) {
+            power.add((at, end), choice.estimate.power);
+        }
+    }
+
+    /// Plans a suspended job to go on as soon as the limits leave room for it, and `margin` beyond that, without which it
+    /// does not go on: nobody who comes later takes that room.
+    pub(crate) fn plan_resume(&mut self, draw: Power, rest: Span, margin: Power) {
+        let at = self.earliest_power(draw + margin, (self.now, Time::MAX), rest);
+        if let Some((at, power)) = at.zip(self.power.as_mut()) {
+            power.add((at, at + rest), draw);
+        }
+    }
+
+    /// The expected draw at `at`.
+    pub(crate) fn draw_at(&self, at: Time) -> Power {
+        let level = self.line().and_then(|line| line.draw.pieces(at).next());
+        Power::from_mw(level.map_or(0, |(_, level)| level))
+    }
+
+    /// The first time after now at which the expected draw is below `level`.
+    pub(crate) fn first_below(&self, level: Power) -> Option<Time> {
+        let mut later = self.line()?.draw.pieces(self.now).skip(1);
+        later.find(|(_, draw)| *draw < level.mw()).map(|(start, _)| start)
+    }
+
+    /// The first time from `from` on at which the limits leave `need` for all of `span`; perhaps none where it is after
+    /// `latest`.
+    pub(crate) fn earliest_power(&self, need: Power, (from, latest): (Time, Time), span: Span) -> Option<Time> {
+        match self.line().filter(|line| line.is_limited) {
+            Some(line) => line.powered.borrow_mut().earliest(&line.draw, need, (from, latest), span),
+            None => Some(from),
+        }
+    }
+
+    /// Whether the limits leave `need` now, for however short.
+    pub(crate) fn has_power_now(&self, need: Power) -> bool {
+        let line = self.line().filter(|line| line.is_limited);
+        line.is_none_or(|line| line.draw.earliest(need, (self.now, self.now), SOON).is_some())
+    }
+
+    /// Cores of a unit that are free now.
+    pub(crate) fn free_now(&self, node: NodeId, unit: u16) -> Option<i64> {
+        let (seats, position) = self.seats_of(node)?;
+        seats.cores_now(position, unit)
+    }
+
+    /// The first time from `from` on at which `need` is free on a node for all of `span`; `None` where it never is.
+    pub(crate) fn earliest_on(&self, node: NodeId, need: &NodeNeed, from: Time, span: Span) -> Option<Time> {
+        let (seats, position) = self.seats_of(node)?;
+        seats.earliest(position, (from, span), need)
+    }
+
+    /// The units of a node that a job gets which needs that, from `at` on for all of `span`: the first that are free.
+    pub(crate) fn units_at(&self, node: NodeId, need: &NodeNeed, (at, span): (Time, Span)) -> Vec<u16> {
+        let of = self.seats_of(node);
+        of.map_or(Vec::new(), |(seats, position)| seats.units(position, (at, at + span), need))
+    }
+
+    /// The first time from `from` on at which a job on one unit fits for all of its duration; `None` where it never does.
+    pub(crate) fn earliest(&self, choice: &Choice, from: Time, respect: Respect) -> Option<Time> {
+        let part = choice.placement.first()?;
+        let span = choice.estimate.duration.max(SOON);
+        let of = match choice.placement.len() {
+            _ if choice.alone => Units::All,
+            1 => Units::Cores { unit: part.unit.unit, cores: part.cores },
+            count => Units::Any { like: part.unit.unit, count },
+        };
+        let need = NodeNeed { of, memory: bytes(part.memory) };
+        let mut at = from;
+        loop {
+            let mut next = self.earliest_on(part.unit.node, &need, at, span)?;
+            if respect == Respect::ResourcesAndBand {
+                next = self.earliest_power(choice.estimate.power, (next, Time::MAX), span)?;
+            }
+            if next == at {
+                return Some(at);
+            }
+            at = next;
+        }
+    }
+
+    /// The least that the upper limit leaves for `span` from now on.
+    pub(crate) fn headroom_for(&self, span: Span) -> Power {
+        let end = self.now + span.max(SOON);
+        self.line().map_or(Power::MAX, |line| line.draw.least_left(self.now, end))
+    }
+}
+
+impl PowerLine {
+    fn of(view: &View<'_>) -> Self {
+        let ceilings = ceilings(view);
+        let ends = |job: &crate::state::Job| Some((job.expected_end(view.now())?, job.assignment()?.draw));
+        // The draw already contains the job; it only ends.
+        let falls = view.active().filter_map(|(_, job)| ends(job)).map(|(end, draw)| (end, draw.mw().saturating_neg()));
+        Self {
+            draw: Draw::of(view.draw().mw(), falls.collect(), &ceilings),
+            is_limited: ceilings.iter().any(|(_, ceiling)| !ceiling.is_unlimited()),
+            powered: RefCell::default(),
+        }
+    }
+
+    fn add(&mut self, (from, to): (Time, Time), draw: Power) {
+        self.draw.add(from, to, draw.mw());
+        if draw < Power::ZERO {
+            // What had no room may have it now.
+            self.powered.get_mut().forget();
+        }
+    }
+}
+
+/// The upper limit less the reserve, now and from each of its changes on.
+fn ceilings(view: &View<'_>) -> Vec<(Time, Power)> {
+    let (limits, reserve) = (view.limits(), i64::from(view.options().reserve_permille));
+    let ceiling = |(at, band): (Time, Band)| {
+        let high = band.high();
+        (at, if high.is_unlimited() { high } else { high - high.scaled(reserve, 1_000) })
+    };
+    std::iter::once((view.now(), view.band())).chain(limits.bands(view.now())).map(ceiling).collect()
+}

@@ -1,0 +1,118 @@
+//! The classes of nodes from now on: counted in one sum where every job takes whole nodes, else node by node.
+
+use std::collections::BTreeMap;
+
+use limo_model::{Memory, NodeId, Time};
+
+use super::count::CountLine;
+use super::seats::{Seats, bytes};
+use crate::index::{Class, Freed};
+use crate::state::{Job, Node};
+use crate::view::View;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Room {
+    /// Every job takes whole nodes, of which all take jobs.
+    Counted(CountLine),
+    Named(Seats),
+}
+
+impl Room {
+    pub fn seats(&self) -> Option<&Seats> {
+        match self {
+            Self::Counted(_) => None,
+            Self::Named(seats) => Some(seats),
+        }
+    }
+}
+
+/// When a job is expected to end, which is after now.
+fn end_of(job: &Job, now: Time) -> Option<Time> {
+    job.expected_end(now).map(|end| end.max(now + super::SOON))
+}
+
+/// All classes node by node.
+pub(super) fn named(view: &View<'_>) -> Vec<Room> {
+    let mut all: Vec<Option<Seats>> =
+        view.index().classes.all().iter().map(|class| Some(seats_of(view, class))).collect();
+    for (_, job) in view.active() {
+        give_back(view, &mut all, job, &mut BTreeMap::new());
+    }
+    all.into_iter().flatten().map(Room::Named).collect()
+}
+
+/// The classes for which `by_node` holds node by node, the others in one sum. No job joins another one on a capped unit.
+pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
+    let (now, classes) = (view.now(), &view.index().classes);
+    let seats = |(class, by_node): (&Class, &bool)| by_node.then(|| seats_of(view, class));
+    let mut all: Vec<Option<Seats>> = classes.all().iter().zip(by_node).map(seats).collect();
+    let mut counts: Vec<CountLine> = classes.all().iter().map(|class| CountLine::new(now, free_cores(class))).collect();
+    let mut capped: BTreeMap<NodeId, Time> = capped(view).map(|node| (node, now)).collect();
+    let any_by_node = by_node.contains(&true);
+    for ((at, id), freed) in &view.index().ends {
+        if let Freed { whole: Some((class, _, nodes)), .. } = *freed
+            && !by_node[class]
+        {
+            // Only a job that should have ended has to be asked.
+            let end = if *at > now { Some(*at) } else { view.job(*id).and_then(|job| end_of(job, now)) };
+            let cores = classes.class(class).units.first().map_or(0, |unit| unit.cores);
+            let cores = i64::from(nodes) * i64::from(cores);
+            end.into_iter().for_each(|end| counts[class].give(cores, end));
+        } else if let Some(job) = view.job(*id).filter(|_| any_by_node) {
+            give_back(view, &mut all, job, &mut capped);
+        }
+    }
+    for (node, until) in capped {
+        let Some((class, position)) = classes.place_of(node) else { continue };
+        if let Some(seats) = &mut all[class] {
+            seats.block(position as usize, until);
+        }
+    }
+    all.into_iter().zip(counts).map(|(seats, count)| seats.map_or(Room::Counted(count), Room::Named)).collect()
+}
+
+/// A job ends as expected. `capped` nodes learn until when they are taken in place of that.
+fn give_back(view: &View<'_>, all: &mut [Option<Seats>], job: &Job, capped: &mut BTreeMap<NodeId, Time>) {
+    let Some((end, assignment)) = end_of(job, view.now()).zip(job.assignment()) else { return };
+    for (part, node) in assignment.placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
+        let Some((class, position)) = view.index().classes.place_of(node) else { continue };
+        let Some(seats) = &mut all[class] else { continue };
+        let position = position as usize;
+        if let Some(until) = capped.get_mut(&node) {
+            *until = end.max(*until);
+        } else if assignment.alone {
+            seats.give_all(position, end);
+        } else {
+            seats.give(position, end, (Some(part.unit.unit), i64::from(part.cores)));
+            if part.memory > Memory::ZERO {
+                seats.give(position, end, (None, bytes(part.memory)));
+            }
+        }
+    }
+}
+
+/// Nodes with a unit that is held at the cap of its jobs.
+fn capped<'a>(view: &View<'a>) -> impl Iterator<Item = NodeId> {
+    let view = *view;
+    let is_taken = move |node: &Node| {
+        node.units().any(|(unit, _)| node.cap(unit.unit).is_some() && view.index().cores_used(unit) > 0)
+    };
+    view.index().capped.iter().copied().filter(move |node| view.node(*node).is_some_and(is_taken))
+}
+
+/// A class as it is now.
+fn seats_of(view: &View<'_>, class: &Class) -> Seats {
+    let classes = &view.index().classes;
+    let mut free = Vec::with_capacity(class.nodes.len() * (class.units.len() + 1));
+    for (position, node) in (0..).zip(&class.nodes) {
+        free.extend(class.levels.iter().map(|levels| i64::from(levels.free(position))));
+        free.push(bytes(class.memory.saturating_sub(classes.memory_used(*node))));
+    }
+    Seats::new(&class.units, class.memory, view.now(), free)
+}
+
+/// Free cores of the first units of a class.
+fn free_cores(class: &Class) -> i64 {
+    let first = class.levels.iter().zip(&class.units).next();
+    first.map_or(0, |(levels, unit)| (1..=unit.cores).map(|cores| i64::from(levels.count_at_least(cores))).sum())
+}

@@ -1,0 +1,55 @@
+//! The nodes of a class that take jobs, and when something of each becomes free.
+
+use std::collections::BTreeMap;
+
+use limo_model::{NodeId, Span, Time};
+
+use crate::future::{Chance, Chances, SOON, Seats};
+use crate::index::Class;
+use crate::view::View;
+
+/// The nodes of a class that take jobs.
+#[derive(Default)]
+pub(super) struct OpenNodes {
+    /// All of them, in order of positions.
+    pub all: Vec<Open>,
+    /// How long those need to wake that sleep.
+    pub wakes: BTreeMap<u32, Span>,
+    pub chances: Chances,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Open {
+    pub node: NodeId,
+    pub position: u32,
+    /// How long it needs to wake.
+    pub wake: Span,
+    /// From when on it could take a job: a node that is switched has to be there first.
+    pub from: Time,
+}
+
+impl OpenNodes {
+    pub fn of(view: &View<'_>, class: &Class, seats: &Seats) -> Self {
+        let open = |(position, node): (u32, &NodeId)| {
+            let is_switching = class.switching.contains(position);
+            let sleeps = is_switching || class.asleep.contains(position);
+            let rest = view.node(*node).and_then(|node| node.spec.rest).filter(|_| sleeps);
+            let wake = rest.map_or(Span::ZERO, |rest| rest.up.span);
+            Open { node: *node, position, wake, from: if is_switching { view.now() + SOON } else { view.now() } }
+        };
+        let is_open = |(position, _): &(u32, &NodeId)| !class.closed.contains(*position);
+        let all: Vec<Open> = (0..).zip(&class.nodes).filter(is_open).map(open).collect();
+        let wakes = all.iter().filter(|open| open.wake > Span::ZERO).map(|open| (open.position, open.wake));
+        let chances = all.iter().flat_map(|open| chances(seats, open));
+        Self { wakes: wakes.collect(), chances: Chances::of(chances.collect()), all }
+    }
+}
+
+/// When something of a node is free, from the time on at which it takes jobs.
+fn chances(seats: &Seats, open: &Open) -> impl Iterator<Item = Chance> {
+    let (from, node) = (open.from, open.position);
+    let steps = seats.first_cores(node as usize);
+    let last = steps.filter(|(at, _)| *at <= from).last().map(|(_, free)| (from, free));
+    let later = seats.first_cores(node as usize).filter(move |(at, _)| *at > from);
+    last.into_iter().chain(later).map(move |(at, free)| Chance { at, node, free })
+}
