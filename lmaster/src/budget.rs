@@ -12,7 +12,7 @@ use limo_sched::{Core, Event, Refused, Round, Sums};
 
 /// The stages of the period that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Metering {
+pub struct Stages {
     /// Whose account is open.
     of: Option<Budget>,
     /// All that the cluster had used when the account was opened, or at the last stage.
@@ -21,7 +21,7 @@ pub struct Metering {
     last: Time,
 }
 
-impl Metering {
+impl Stages {
     /// From a state that has had its stage just now, or has no account open.
     pub fn resume(core: &Core) -> Self {
         let sums = core.sums();

@@ -4,7 +4,7 @@ use anyhow::Result;
 use limo_journal::{JobSum, Journal, NodeSum, SumBy};
 use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 
-use crate::store::row_filter;
+use crate::database::row_filter;
 
 /// Most sums in one answer; each is below 200 bytes, and a frame is 1 MiB. More days than there are in ten years.
 pub const SUMS_LIMIT: u32 = 4_000;

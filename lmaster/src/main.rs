@@ -9,6 +9,7 @@ mod changed;
 mod clock;
 mod config;
 mod connection;
+mod database;
 mod desk;
 mod energy;
 mod feeds;

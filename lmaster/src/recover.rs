@@ -12,7 +12,7 @@ use limo_model::{JobId, JournalId, Preset, Time};
 use limo_proto::Launch;
 use limo_sched::{Core, Options};
 
-use crate::budget::Metering;
+use crate::budget::Stages;
 use crate::desk::{Launches, Live, NodeIncarnation};
 
 /// What holds after the last entry.
@@ -23,7 +23,7 @@ pub struct Restored {
     /// Texts of others, by name.
     pub kept: BTreeMap<String, String>,
     pub core: Core,
-    pub metering: Metering,
+    pub stages: Stages,
     pub live: BTreeMap<JobId, Live>,
     pub generation: u64,
     /// Why nothing can be written at present.
@@ -56,12 +56,12 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
         Some(text) => Core::from_state(serde_json::from_str(&text).context("the snapshot in the journal is damaged")?),
         None => origin(first),
     };
-    let mut metering = Metering::resume(&core);
+    let mut stages = Stages::resume(&core);
     let mut last = core.sums().since;
     let (count, mut mismatches) = (entries.len(), 0);
     for (at, entry) in entries {
         last = last.max(at);
-        if let Err(difference) = replay((&mut core, &mut metering), at, &entry) {
+        if let Err(difference) = replay((&mut core, &mut stages), at, &entry) {
             mismatches += 1;
             tracing::error!(at = at.unix_ms(), difference, "the journal does not replay: this is a bug of Limo");
         }
@@ -74,7 +74,7 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
         incarnations,
         kept,
         core,
-        metering,
+        stages,
         live,
         generation,
         read_only,
@@ -85,11 +85,11 @@ pub fn restore(recovered: Recovered, now: Time) -> Result<Restored> {
     })
 }
 
-fn replay((core, metering): (&mut Core, &mut Metering), at: Time, entry: &Entry) -> Result<(), String> {
+fn replay((core, stages): (&mut Core, &mut Stages), at: Time, entry: &Entry) -> Result<(), String> {
     match entry {
-        Entry::Event(event) => metering.apply(core, at, event).map_err(|refused| format!("{event:?}: {refused}")),
+        Entry::Event(event) => stages.apply(core, at, event).map_err(|refused| format!("{event:?}: {refused}")),
         Entry::Round(recorded) => {
-            let round = metering.round(core, at);
+            let round = stages.round(core, at);
             if round == *recorded { Ok(()) } else { Err(format!("recorded {recorded:?}, now {round:?}")) }
         }
     }

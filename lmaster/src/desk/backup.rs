@@ -2,8 +2,9 @@
 
 use limo_proto::{Answer, BackupReport};
 
-use super::clients::Asked;
-use super::{Desk, Effect, PeerId, Question};
+use super::lookup::Lookup;
+use super::{Desk, Effect, PeerId};
+use crate::database::Database;
 
 /// The backup that is being made or fetched.
 #[derive(Debug)]
@@ -11,6 +12,44 @@ pub(super) struct Backup {
     peer: PeerId,
     user: String,
     made: bool,
+}
+
+#[derive(Debug)]
+struct MakeBackup;
+
+impl Lookup for MakeBackup {
+    type Found = BackupReport;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<BackupReport> {
+        from.make_backup().await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, report: BackupReport) {
+        desk.backup_made(peer, report);
+    }
+
+    fn failed(&self, desk: &mut Desk, _: &str) {
+        desk.backup = None;
+    }
+}
+
+/// A part of a file of the copies.
+#[derive(Debug)]
+struct ReadBackup {
+    file: u32,
+    offset: u64,
+}
+
+impl Lookup for ReadBackup {
+    type Found = Vec<u8>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Vec<u8>> {
+        from.backup_part(self.file, self.offset).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, bytes: Vec<u8>) {
+        desk.say(peer, Answer::BackupPart(bytes));
+    }
 }
 
 impl Desk {
@@ -21,10 +60,10 @@ impl Desk {
         }
         let Some(user) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
         self.backup = Some(Backup { peer, user, made: false });
-        self.ask(peer, Question::Backup, Asked::Backup(peer));
+        self.ask(peer, MakeBackup);
     }
 
-    pub(super) fn backup_made(&mut self, peer: PeerId, report: BackupReport) {
+    fn backup_made(&mut self, peer: PeerId, report: BackupReport) {
         if self.caller(peer).is_none() {
             self.backup = None;
             return self.effects.push(Effect::DropBackup);
@@ -39,7 +78,7 @@ impl Desk {
         if !self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
             return self.refuse(peer, "no backup was made on this connection", Some("lconf backup FILE"));
         }
-        self.ask(peer, Question::BackupPart { file, offset }, Asked::BackupPart(peer));
+        self.ask(peer, ReadBackup { file, offset });
     }
 
     /// A client is gone. While its backup is being made there is nothing to let go yet.

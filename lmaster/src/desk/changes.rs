@@ -4,18 +4,20 @@
 use std::collections::BTreeSet;
 
 use limo_model::{Budgets, JobId, NodeId, NodeSpec, Profile, ProfileKey, Reservation, check_name};
-use limo_proto::{Answer, Change, MasterToClient};
+use limo_proto::{Answer, Change, JournalSizes, MasterToClient};
 use limo_sched::budget::possible;
 use limo_sched::{Event, Refused};
 use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 
-use super::clients::Asked;
 use super::commit::{After, done};
 use super::deeds::Deed;
+use super::history::UndoLookup;
+use super::lookup::Lookup;
 use super::select::{Purpose, Selecting};
 use super::warnings::About;
-use super::{Desk, PeerId, Question};
+use super::{Desk, PeerId};
 use crate::changed::{DATABASE, LEARNING};
+use crate::database::Database;
 
 /// Signals that would have ended a command; before it runs they cancel the job.
 pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
@@ -28,6 +30,74 @@ const RESERVATIONS_LIMIT: usize = 1_000;
 
 /// Longest text in a reservation, in bytes.
 const TEXT_LIMIT: usize = 1_000;
+
+/// Imports profiles.
+#[derive(Debug)]
+struct StoreProfiles(Vec<(ProfileKey, Profile)>);
+
+impl Lookup for StoreProfiles {
+    type Found = Vec<(ProfileKey, Profile)>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.store_profiles(self.0.clone()).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, stored: Self::Found) {
+        desk.profiles_stored(peer, stored.into_iter().map(|(key, profile)| (key, Some(profile))).collect());
+    }
+}
+
+/// Forgets a profile.
+#[derive(Debug)]
+struct ForgetProfile(ProfileKey);
+
+impl Lookup for ForgetProfile {
+    type Found = ();
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<()> {
+        anyhow::ensure!(from.forget_profile(&self.0).await?, "there is no profile of {}", self.0);
+        Ok(())
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, (): ()) {
+        desk.profiles_stored(peer, vec![(self.0, None)]);
+    }
+}
+
+/// Everything in the profile database, for the core.
+#[derive(Debug)]
+pub(super) struct AllProfiles;
+
+impl Lookup for AllProfiles {
+    type Found = Vec<(ProfileKey, Profile)>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.profiles().await
+    }
+
+    fn found(self, desk: &mut Desk, _: PeerId, profiles: Self::Found) {
+        desk.follow_database(profiles);
+    }
+
+    fn failed(&self, _: &mut Desk, reason: &str) {
+        tracing::error!(reason, "the profile database could not be read");
+    }
+}
+
+#[derive(Debug)]
+struct CompactJournal;
+
+impl Lookup for CompactJournal {
+    type Found = JournalSizes;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<JournalSizes> {
+        from.compact().await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, sizes: JournalSizes) {
+        desk.say(peer, Answer::Compacted(sizes));
+    }
+}
 
 impl Desk {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
@@ -86,15 +156,15 @@ impl Desk {
                 return self.serve_nodes(peer, &nodes, |node| Event::NodeResumed { node, by: by.clone() });
             }
             Change::SetProfiles(profiles) => {
-                return self.ask(peer, Question::Store(profiles), Asked::Profiles(peer));
+                return self.ask(peer, StoreProfiles(profiles));
             }
             Change::Users(change) => match self.users_changed(change, by) {
                 Ok(event) => Ok(event),
                 Err(reason) => return self.refuse(peer, reason, None),
             },
-            Change::ForgetProfile(key) => return self.ask(peer, Question::Forget(key), Asked::Profiles(peer)),
+            Change::ForgetProfile(key) => return self.ask(peer, ForgetProfile(key)),
             Change::Backup => return self.back_up(peer),
-            Change::CompactJournal => return self.ask(peer, Question::Compact, Asked::Compact(peer)),
+            Change::CompactJournal => return self.ask(peer, CompactJournal),
             Change::Reserve { name, reservation } => match self.reservable(&name, &reservation) {
                 Ok(()) => Ok(Event::ReservationSet { name, reservation: Some(reservation), by }),
                 Err(reason) => return self.refuse(peer, reason, Some("lconf reservation list")),
@@ -103,7 +173,7 @@ impl Desk {
             Change::RemoveNodes(names) => return self.remove_nodes(peer, &names, &by),
             Change::NodesLost(names) => return self.nodes_lost(peer, &names, &by),
             Change::Unreserve { name } => Ok(Event::ReservationSet { name, reservation: None, by }),
-            Change::Undo(undo) => return self.ask(peer, Question::Undo(undo.number), Asked::Undo(peer, undo)),
+            Change::Undo(undo) => return self.ask(peer, UndoLookup(undo)),
         };
         let about = event.as_ref().map_or(About::Nothing, About::of);
         match event.and_then(|event| self.record(event)) {
@@ -153,7 +223,7 @@ impl Desk {
             }
         }
         // As for one that registers: nothing here can switch a node on.
-        let specs = specs.into_iter().map(|spec| self.with_meter(NodeSpec { rest: None, ..spec }));
+        let specs = specs.into_iter().map(|spec| self.metering.with_meter(NodeSpec { rest: None, ..spec }));
         for spec in specs.collect::<Vec<_>>() {
             self.must(Event::NodeAdded { spec, by: by.to_owned() });
         }
@@ -256,7 +326,7 @@ impl Desk {
     }
 
     /// The profile database has changed: so has what the core believes.
-    pub(super) fn profiles_stored(&mut self, peer: PeerId, profiles: Vec<(ProfileKey, Option<Profile>)>) {
+    fn profiles_stored(&mut self, peer: PeerId, profiles: Vec<(ProfileKey, Option<Profile>)>) {
         let by = self.caller(peer).map_or_else(String::new, |caller| caller.user.clone());
         for (key, profile) in profiles {
             self.profile_is(key, profile, &by);
@@ -265,7 +335,7 @@ impl Desk {
     }
 
     /// The profile database is what is true of profiles.
-    pub(super) fn follow_database(&mut self, profiles: Vec<(ProfileKey, Profile)>) {
+    fn follow_database(&mut self, profiles: Vec<(ProfileKey, Profile)>) {
         let gone = |key: &&ProfileKey| !profiles.iter().any(|(known, _)| known == *key);
         let gone: Vec<ProfileKey> = self.core.profiles().keys().filter(gone).cloned().collect();
         for key in gone {

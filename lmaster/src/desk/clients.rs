@@ -1,14 +1,11 @@
 //! Clients: their connections, who gets told what, and in which order their requests are served.
 
-use std::collections::BTreeSet;
-
-use limo_model::{JobId, Time, host_list};
-use limo_proto::{Answer, ClientToMaster, Frame, JobReport, MasterToClient, SendExec, Undo};
+use limo_model::{JobId, host_list};
+use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient};
 
 use super::commit::{After, not_written};
-use super::dependencies::Wanted;
+use super::lookup::Lookup;
 use super::read_only::changes_nothing;
-use super::select::Selecting;
 use super::sessions::ClientPeer;
 use super::submit::Attach;
 use super::wide::nodes_of;
@@ -16,63 +13,6 @@ use super::{Caller, Desk, Effect, PeerId, Question, Reply, Ticket};
 
 /// Requests that a client may have sent ahead of the answer to an earlier one. More is not a way to ask.
 pub(super) const BACKLOG_LIMIT: usize = 1024;
-
-/// What a question was asked for.
-#[derive(Debug)]
-pub(super) enum Asked {
-    Submission(PeerId, Box<SendExec>),
-    Attach(PeerId, Attach),
-    /// Finished jobs for the next page of an answer.
-    Page(PeerId),
-    /// One finished job.
-    Job(PeerId, JobId),
-    Profiles(PeerId),
-    /// What a node drew, or the cluster (an empty name), in a range of time, and whether that is emulated.
-    Readings {
-        peer: PeerId,
-        emulated: bool,
-        node: String,
-        range: (Time, Time),
-    },
-    /// The caller's newest job, for a selection that names it.
-    Selection(PeerId, Box<Selecting>),
-    /// Arrays of a selection that are over.
-    Arrays(PeerId, Box<Selecting>),
-    Energy(PeerId),
-    /// For nobody: the core follows the database.
-    AllProfiles,
-    /// What became of these jobs, on which a request depends.
-    Dependencies(PeerId, Wanted, BTreeSet<JobId>),
-    /// What operators changed, one more than so many.
-    Changes(PeerId, u32),
-    Undo(PeerId, Undo),
-    Backup(PeerId),
-    BackupPart(PeerId),
-    Compact(PeerId),
-}
-
-impl Asked {
-    fn peer(&self) -> Option<PeerId> {
-        match self {
-            Self::Submission(peer, _)
-            | Self::Attach(peer, _)
-            | Self::Page(peer)
-            | Self::Job(peer, _)
-            | Self::Profiles(peer)
-            | Self::Readings { peer, .. }
-            | Self::Dependencies(peer, ..)
-            | Self::Selection(peer, _)
-            | Self::Arrays(peer, _)
-            | Self::Changes(peer, _)
-            | Self::Undo(peer, _)
-            | Self::Backup(peer)
-            | Self::BackupPart(peer)
-            | Self::Compact(peer)
-            | Self::Energy(peer) => Some(*peer),
-            Self::AllProfiles => None,
-        }
-    }
-}
 
 impl Desk {
     pub(super) fn client_connected(&mut self, peer: PeerId, caller: Caller) {
@@ -84,7 +24,7 @@ impl Desk {
             return;
         }
         self.backup_unwanted(peer);
-        self.probes.retain(|_, probe| probe.client != peer);
+        self.probes.client_gone(peer);
         let give_up_at = self.now + self.settings.orphan_grace;
         self.routes.client_gone(peer, give_up_at);
     }
@@ -121,46 +61,34 @@ impl Desk {
         self.after_read(After::Answer(peer, MasterToClient::Refused { reason: reason.into(), hint }));
     }
 
-    /// Asks the journal or the profile database on behalf of a client, whose further requests wait.
-    pub(super) fn ask(&mut self, peer: PeerId, question: Question, asked: Asked) {
-        let ticket = self.ticket();
+    /// Asks a database on behalf of a client, whose further requests wait.
+    pub(super) fn ask<L: Lookup>(&mut self, peer: PeerId, lookup: L) {
         if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            let ticket = self.questions.ask(peer);
             client.busy = Some(ticket);
-            self.asked.insert(ticket, asked);
-            match question {
-                // What is not on disk yet is known by its key here.
-                Question::Key(_) => self.effects.push(Effect::Ask(ticket, question)),
-                question => self.after_read(After::Ask(ticket, question)),
+            let question = Question::new(lookup);
+            if L::AT_ONCE {
+                self.effects.push(Effect::Ask(ticket, question));
+            } else {
+                self.after_read(After::Ask(ticket, question));
             }
         }
     }
 
-    pub(super) fn answered(&mut self, ticket: Ticket, result: Result<Reply, String>) {
+    pub(super) fn answered(&mut self, ticket: Ticket, reply: Reply) {
         if self.commits.is_recovering() {
             // What follows from it must follow from the state that is being read back.
-            return self.answers.push((ticket, result));
+            return self.questions.postpone(ticket, reply);
         }
-        let Some(asked) = self.asked.remove(&ticket) else { return };
-        let can_follow = self.commits.is_open() || (self.commits.is_read_only() && !asked.changes_something());
-        let result = if can_follow { result } else { Err(self.not_open()) };
-        let Some(peer) = asked.peer() else {
-            return match result {
-                Ok(Reply::AllProfiles(profiles)) => self.follow_database(profiles),
-                result => tracing::error!(?result, "the profile database could not be read"),
-            };
-        };
+        let Some(peer) = self.questions.answered(ticket) else { return };
+        let can_follow = self.commits.is_open() || (self.commits.is_read_only() && !reply.changes_something());
+        let reply = if can_follow { reply } else { reply.fail(self.not_open()) };
         self.free(peer, ticket);
-        if let (Asked::Backup(_), Err(_)) = (&asked, &result) {
-            self.backup = None;
-        }
-        match result {
-            Ok(reply) => self.reply(asked, reply),
-            Err(reason) => {
-                if let Some(client) = self.sessions.clients.get_mut(&peer) {
-                    client.cursor = None;
-                }
-                self.tell_client(peer, MasterToClient::Refused { reason, hint: None });
+        if let Err(reason) = reply.follow(self, peer) {
+            if let Some(client) = self.sessions.clients.get_mut(&peer) {
+                client.cursor = None;
             }
+            self.tell_client(peer, MasterToClient::Refused { reason, hint: None });
         }
         self.serve_backlog(peer);
     }
@@ -185,8 +113,8 @@ impl Desk {
 
     /// After the state was read back, or could not be.
     pub(super) fn serve_backlogs(&mut self) {
-        for (ticket, result) in std::mem::take(&mut self.answers) {
-            self.answered(ticket, result);
+        for (ticket, reply) in self.questions.take_postponed() {
+            self.answered(ticket, reply);
         }
         let peers: Vec<PeerId> = self.sessions.clients.keys().copied().collect();
         for peer in peers {
@@ -223,31 +151,6 @@ impl Desk {
             ClientToMaster::Ask(query) => self.query(peer, *query),
             ClientToMaster::ChangeConf(change) => self.change(peer, *change),
             ClientToMaster::Resize { job, size } => self.resize(peer, job, size),
-        }
-    }
-
-    fn reply(&mut self, asked: Asked, reply: Reply) {
-        match (asked, reply) {
-            (Asked::Submission(peer, exec), Reply::Key(known)) => self.submission_looked_up(peer, exec, known),
-            (Asked::Attach(peer, attach), Reply::Key(known)) => self.attach_looked_up(peer, attach, known),
-            (Asked::Page(peer), Reply::Jobs(finished)) => self.page_read(peer, finished),
-            (Asked::Job(peer, job), Reply::Jobs(finished)) => self.found(peer, job, finished),
-            (Asked::Profiles(peer), Reply::Profiles(profiles)) => self.profiles_stored(peer, profiles),
-            (Asked::Readings { peer, emulated, node, range }, Reply::Readings(intervals)) => {
-                self.readings_found(peer, emulated, (&node, range), intervals);
-            }
-            (Asked::Dependencies(peer, wanted, over), Reply::Jobs(finished)) => {
-                self.dependencies_found(peer, wanted, &over, &finished);
-            }
-            (Asked::Selection(peer, selecting), Reply::Newest(newest)) => self.selected(peer, *selecting, newest),
-            (Asked::Arrays(peer, selecting), Reply::Jobs(finished)) => self.arrays_found(peer, *selecting, finished),
-            (Asked::Energy(peer), Reply::Energy(report)) => self.energy_found(peer, report),
-            (Asked::Changes(peer, limit), Reply::Changes(changes)) => self.changes_found(peer, limit, &changes),
-            (Asked::Undo(peer, undo), Reply::Undo(found)) => self.undo_found(peer, undo, found.map(|found| *found)),
-            (Asked::Backup(peer), Reply::Backup(report)) => self.backup_made(peer, report),
-            (Asked::BackupPart(peer), Reply::BackupPart(bytes)) => self.say(peer, Answer::BackupPart(bytes)),
-            (Asked::Compact(peer), Reply::Compacted(sizes)) => self.say(peer, Answer::Compacted(sizes)),
-            (asked, reply) => tracing::error!(?asked, ?reply, "an answer to another question"),
         }
     }
 

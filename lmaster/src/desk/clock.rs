@@ -37,7 +37,7 @@ impl Desk {
             let Clock { offset, boot, since } = clock;
             self.must(Event::ClockOffset { offset, boot, since });
         }
-        self.ledger.follow_clock(offset);
+        self.metering.follow_clock(offset);
         self.grid.follow_clock(offset);
     }
 }

@@ -71,7 +71,7 @@ impl Desk {
     pub(super) fn apply(&mut self, event: Event) -> Result<(), Refused> {
         debug_assert!(self.commits.is_open(), "there is no state to apply {event:?} to");
         let changed = self.changed_by(&event);
-        self.metering.apply(&mut self.core, self.now, &event)?;
+        self.stages.apply(&mut self.core, self.now, &event)?;
         self.remember_change(changed);
         // That a job runs is on record at its node, which says it again: nobody waits for it.
         let by = if matches!(event, Event::Started { .. }) { self.now + UNAWAITED } else { self.now };
@@ -90,17 +90,17 @@ impl Desk {
     pub(super) fn stage_due(&self) -> Option<Time> {
         let every = self.core.settings().options.monitor_every.max(SHORTEST_WAKE);
         let writes = self.commits.is_open() && self.commits.trouble().is_none();
-        self.metering.due(every).filter(|_| writes)
+        self.stages.due(every).filter(|_| writes)
     }
 
     /// A monitoring stage: what the master believes was used replaces what the core over-estimated.
     pub(super) fn stage(&mut self) {
         // Readings first: they end what was believed until now.
         self.record_readings();
-        if let Some(energy) = self.metering.used(&self.core, self.now) {
+        if let Some(energy) = self.stages.used(&self.core, self.now) {
             self.must(Event::Metered { energy });
         }
-        self.metering.pass(self.now);
+        self.stages.pass(self.now);
     }
 
     pub(super) fn submitted(&mut self, submission: Submission) {
@@ -167,10 +167,10 @@ impl Desk {
             return;
         }
         let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        if self.commits.open.is_due(now) || due(self.commits.readings_due) {
+        if self.commits.open.is_due(now) || due(self.metering.due()) {
             self.record_readings();
         } else if !due(self.commits.wake_at) && !self.commits.snapshot_wanted {
-            if self.rows_are_due() || self.commits.open.keeps_texts() {
+            if self.metering.rows_are_due(now) || self.commits.open.keeps_texts() {
                 self.commit_rows();
             }
             return;
@@ -180,12 +180,12 @@ impl Desk {
             // What was used since the last stage is not part of the state.
             self.stage();
         }
-        let round = self.metering.round(&mut self.core, now);
+        let round = self.stages.round(&mut self.core, now);
         self.commits.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
         let finished = self.account(&round);
         let (batch, gated) = self.commits.open.close(now, round);
         self.commits.since_snapshot += batch.entries.len();
-        let (readings, forget_readings) = self.ledger.take(now);
+        let (readings, forget_readings) = self.metering.take_rows(now);
         let snapshot = if snapshot { self.snapshot() } else { None };
         let generation = self.commits.generation;
         let batch = Batch { generation, finished, readings, forget_readings, snapshot, ..batch };
@@ -289,9 +289,7 @@ impl Desk {
         self.commits.suffer(reason.clone(), self.now);
         self.commits.phase = Phase::Recovering;
         let abandoned = self.commits.open.abandon();
-        self.commits.readings.clear();
-        self.own_readings.clear();
-        self.commits.readings_due = None;
+        self.metering.roll_back();
         self.commits.wake_at = None;
         let refusal = not_written(&reason);
         let mut told = BTreeSet::new();
@@ -304,7 +302,9 @@ impl Desk {
                     self.tell_client(peer, refusal.clone());
                 }
                 After::Attach(peer, ..) => self.tell_client(peer, refusal.clone()),
-                After::Ask(ticket, _) => self.answered(ticket, Err(format!("the journal cannot be written: {reason}"))),
+                After::Ask(ticket, question) => {
+                    self.answered(ticket, question.fail(format!("the journal cannot be written: {reason}")));
+                }
                 _ => {}
             }
         }
@@ -325,7 +325,7 @@ impl Desk {
                 self.now = self.now.max(restored.last);
                 let unwritten = self.unwritten_starts(&restored.core);
                 self.core = restored.core;
-                self.metering = restored.metering;
+                self.stages = restored.stages;
                 (self.incarnations, self.kept) = (restored.incarnations, restored.kept);
                 self.grid.forget_kept();
                 self.commits.generation = restored.generation;

@@ -1,9 +1,8 @@
 //! Commits to the journal: the batch that is open, the one that is under way, and why none can be made. Knows no core.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use limo_model::{Backoff, NodeId, Power, Span, Time};
+use limo_model::{Backoff, Span, Time};
 
 use super::Effect;
 use super::batch::OpenBatch;
@@ -44,8 +43,6 @@ pub(super) struct Commits {
     pub(super) since_snapshot: usize,
     pub(super) snapshot_wanted: bool,
     pub(super) wake_at: Option<Time>,
-    pub(super) readings: BTreeMap<NodeId, Power>,
-    pub(super) readings_due: Option<Time>,
     pub(super) trouble: Option<Trouble>,
     /// No commit before this time, after so many in a row that failed.
     pub(super) pause: Option<(Time, u32)>,
@@ -60,8 +57,6 @@ impl Commits {
             since_snapshot,
             snapshot_wanted: false,
             wake_at: None,
-            readings: BTreeMap::new(),
-            readings_due: None,
             trouble: None,
             pause: None,
         }
@@ -134,15 +129,15 @@ impl Commits {
         }
     }
 
-    /// `rows` is when the table of what was drawn is to be written.
-    pub(super) fn deadline(&self, rows: Option<Time>) -> Option<Time> {
+    /// `readings` is when readings are to be recorded, `rows` when the table of what was drawn is to be written.
+    pub(super) fn deadline(&self, readings: Option<Time>, rows: Option<Time>) -> Option<Time> {
         let ballast = self.trouble.as_ref().map(|trouble| trouble.ballast_at);
         let own = match &self.phase {
             Phase::Committing(_) | Phase::Recovering | Phase::ReadOnly => None,
             Phase::Broken(at) => Some(*at),
             Phase::Idle => {
                 let kept = (self.open.keeps_texts()).then_some(Time::default());
-                let due = [self.open.due(), self.wake_at, self.readings_due, rows, kept].into_iter().flatten().min();
+                let due = [self.open.due(), self.wake_at, readings, rows, kept].into_iter().flatten().min();
                 due.map(|due| self.pause.map_or(due, |(until, _)| due.max(until)))
             }
         };

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use limo_model::{Became, Dependency, JobId, Request};
 use limo_proto::{JobReport, SendExec};
 
-use super::clients::Asked;
-use super::{Desk, PeerId, Question};
+use super::lookup::Lookup;
+use super::{Desk, PeerId};
+use crate::database::Database;
 
 /// What is to be done once it is known what became of jobs.
 #[derive(Debug)]
@@ -26,6 +27,29 @@ impl Wanted {
 
     fn dependencies(&mut self) -> Vec<Dependency> {
         self.request().conditions.as_ref().map(|conditions| conditions.dependencies.clone()).unwrap_or_default()
+    }
+}
+
+/// What became of these jobs, on which a request depends.
+#[derive(Debug)]
+struct DependenciesLookup {
+    wanted: Wanted,
+    over: BTreeSet<JobId>,
+}
+
+impl Lookup for DependenciesLookup {
+    type Found = Vec<JobReport>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.finished_jobs(&self.over.iter().copied().collect::<Vec<_>>()).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, finished: Self::Found) {
+        desk.dependencies_found(peer, self.wanted, &self.over, &finished);
+    }
+
+    fn changes_something(&self) -> bool {
+        true
     }
 }
 
@@ -52,18 +76,11 @@ impl Desk {
         if over.is_empty() {
             return self.go_on(peer, wanted);
         }
-        let question = Question::Jobs(over.iter().copied().collect());
-        self.ask(peer, question, Asked::Dependencies(peer, wanted, over));
+        self.ask(peer, DependenciesLookup { wanted, over });
     }
 
     /// What is met is left out. Another job may be over since the journal was asked: then it is asked again.
-    pub(super) fn dependencies_found(
-        &mut self,
-        peer: PeerId,
-        mut wanted: Wanted,
-        over: &BTreeSet<JobId>,
-        reports: &[JobReport],
-    ) {
+    fn dependencies_found(&mut self, peer: PeerId, mut wanted: Wanted, over: &BTreeSet<JobId>, reports: &[JobReport]) {
         for on in wanted.dependencies().into_iter().filter(|on| over.contains(&on.job)) {
             if let Err(reason) = self.is_met(peer, on, reports) {
                 return self.refuse(peer, reason, None);

@@ -1,15 +1,12 @@
 //! What the desk is told, and what it wants done: all that passes between it and the rest of the program.
 
 use limo_feeds::grid::Word;
-use limo_journal::{Batch, ChangeQuery, ChangeRow, CommitError, NoRoom, RecoverError, Recovered};
-use limo_model::{JobId, NodeId, Power, Profile, ProfileKey, Time};
-use limo_proto::{
-    BackupReport, ClientToMaster, EnergyQuery, EnergyReport, Finished, Frame, JobReport, JournalSizes, MasterToClient,
-    MasterToNode, NodeToMaster, StreamId, SubmissionKey,
-};
+use limo_journal::{Batch, CommitError, NoRoom, RecoverError, Recovered};
+use limo_model::{NodeId, Power, Profile, ProfileKey};
+use limo_proto::{ClientToMaster, Frame, MasterToClient, MasterToNode, NodeToMaster, StreamId};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Caller, Found, Lesson, News, PeerId, Settings, Ticket};
+use super::{Caller, Lesson, News, PeerId, Question, Reply, Settings, Ticket};
 use crate::wake::WakeOrder;
 
 /// What happens to the master.
@@ -27,7 +24,7 @@ pub enum Input {
     /// The answer to [`Effect::RestoreBallast`].
     Ballast(Result<(), String>),
     /// The answer to [`Effect::Ask`].
-    Answered(Ticket, Result<Reply, String>),
+    Answered(Ticket, Reply),
     /// Something was learned from [`Effect::Learn`].
     Learned(ProfileKey, Profile),
     /// [`Desk::deadline`] has come.
@@ -55,7 +52,7 @@ pub enum Input {
 }
 
 /// What the master wants done, in order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum Effect {
     ToNode(PeerId, Frame<MasterToNode>),
     ToClient(PeerId, Frame<MasterToClient>),
@@ -75,64 +72,4 @@ pub enum Effect {
     /// Hang up on a node that falls asleep.
     Part(PeerId),
     Wake(NodeId, WakeOrder),
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
-    /// Which job was submitted with this key, and what became of it.
-    Key(SubmissionKey),
-    /// Finished jobs, in this order; those that are not there are left out.
-    Jobs(Vec<JobId>),
-    /// Finished jobs, newest first.
-    History(Finished),
-    /// Everything in the profile database.
-    Profiles,
-    /// What a node drew, or the cluster where there is no name, in the intervals that begin in `[from, until)`; one more
-    /// than [`READINGS_LIMIT`] at most.
-    Readings(String, (Time, Time)),
-    /// Import profiles.
-    Store(Vec<(ProfileKey, Profile)>),
-    Forget(ProfileKey),
-    /// The newest job of a uid, over or not.
-    NewestOf(u32),
-    Energy(EnergyQuery),
-    /// What operators changed, newest first.
-    Changes(ChangeQuery),
-    /// The change of this number, or the newest that can be set back.
-    Undo(Option<u64>),
-    /// Copy what is on disk.
-    Backup,
-    /// A part of a file of the copies.
-    BackupPart {
-        file: u32,
-        offset: u64,
-    },
-    /// Give room in the journal that is no longer used back to the file system.
-    Compact,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    Key(Option<Known>),
-    Jobs(Vec<JobReport>),
-    AllProfiles(Vec<(ProfileKey, Profile)>),
-    Readings(Vec<limo_model::Drawn>),
-    /// What now holds for these keys.
-    Profiles(Vec<(ProfileKey, Option<Profile>)>),
-    Newest(Option<JobId>),
-    Energy(Box<EnergyReport>),
-    Changes(Vec<ChangeRow>),
-    Undo(Option<Box<Found>>),
-    Backup(BackupReport),
-    BackupPart(Vec<u8>),
-    Compacted(JournalSizes),
-}
-
-/// What the journal knows of a submission.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Known {
-    pub job: JobId,
-    pub uid: u32,
-    /// Once it is over.
-    pub report: Option<Box<JobReport>>,
 }

@@ -4,9 +4,10 @@ use limo_journal::{ChangeItem, ChangeQuery, ChangeRow};
 use limo_proto::{Answer, ChangeReport, ChangesQuery, ItemReport, MasterToClient, Undo, UndoReport};
 use limo_sched::Event;
 
-use super::clients::Asked;
-use super::{Desk, PeerId, Question};
+use super::lookup::Lookup;
+use super::{Desk, PeerId};
 use crate::changed::{self, Back, Changed};
+use crate::database::Database;
 use crate::history;
 
 /// Most changes in one answer; a longer list is asked for in several.
@@ -29,6 +30,46 @@ pub struct Found {
     pub items: Vec<Changed>,
     /// For each of the items the newest change of the same since.
     pub since: Vec<Option<u64>>,
+}
+
+/// What operators changed.
+#[derive(Debug)]
+struct ChangesLookup {
+    /// Asks for one more than `limit`.
+    query: ChangeQuery,
+    limit: u32,
+}
+
+impl Lookup for ChangesLookup {
+    type Found = Vec<ChangeRow>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.changes(self.query.clone()).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, rows: Self::Found) {
+        desk.changes_found(peer, self.limit, &rows);
+    }
+}
+
+/// The change that is to be set back.
+#[derive(Debug)]
+pub(super) struct UndoLookup(pub(super) Undo);
+
+impl Lookup for UndoLookup {
+    type Found = Option<Found>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.to_undo(self.0.number).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, found: Self::Found) {
+        desk.undo_found(peer, self.0, found);
+    }
+
+    fn changes_something(&self) -> bool {
+        true
+    }
 }
 
 impl Desk {
@@ -54,10 +95,10 @@ impl Desk {
         let limit = limit.min(CHANGES_PAGE);
         // One more, to know whether there are more.
         let query = ChangeQuery { since, by, before, limit: limit + 1 };
-        self.ask(peer, Question::Changes(query), Asked::Changes(peer, limit));
+        self.ask(peer, ChangesLookup { query, limit });
     }
 
-    pub(super) fn changes_found(&mut self, peer: PeerId, limit: u32, rows: &[ChangeRow]) {
+    fn changes_found(&mut self, peer: PeerId, limit: u32, rows: &[ChangeRow]) {
         let more = rows.len() > limit as usize;
         let reports = rows.iter().take(limit as usize).map(|row| Ok(report(row, &history::items(row)?)));
         match reports.collect::<anyhow::Result<Vec<ChangeReport>>>() {
@@ -67,7 +108,7 @@ impl Desk {
     }
 
     /// Sets back all of a change, or nothing.
-    pub(super) fn undo_found(&mut self, peer: PeerId, undo: Undo, found: Option<Found>) {
+    fn undo_found(&mut self, peer: PeerId, undo: Undo, found: Option<Found>) {
         let Some(found) = found else {
             let hint = "`lconf history` lists the changes";
             return match undo.number {

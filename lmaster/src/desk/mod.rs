@@ -27,13 +27,15 @@ mod history;
 mod hold;
 mod live;
 mod liveness;
-mod meters;
+mod lookup;
+mod metering;
 mod node_peer;
 mod nodes;
 mod numbers;
 mod pages;
 mod probes;
 mod queries;
+mod questions;
 mod read_only;
 mod readings;
 mod select;
@@ -58,19 +60,18 @@ mod wide;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_feeds::grid::Arbiter;
-use limo_model::{Attempt, Energy, JobId, JournalId, NodeId, Now, Power, ProfileKey, Span, Time};
+use limo_model::{Attempt, Energy, JobId, JournalId, NodeId, Now, ProfileKey, Span, Time};
 use limo_proto::SubmissionKey;
 use limo_sched::Core;
 
-use crate::budget::Metering;
+use crate::budget::Stages;
 use crate::changed::CONFIGURATION;
-use crate::readings::{Kept as ReadingsKept, Ledger};
+use crate::readings::Kept as ReadingsKept;
 use crate::recover::Restored;
 use assign::Awaited;
 use backup::Backup;
-use clients::Asked;
 use commits::Commits;
-pub use exchange::{Effect, Input, Known, Question, Reply};
+pub use exchange::{Effect, Input};
 use faults::Fault;
 pub use feeds::{KEPT as KEPT_PRICES, News};
 use foreign::Foreign;
@@ -80,10 +81,11 @@ use history::Actor;
 pub use history::Found;
 pub use live::{Launches, Live};
 use liveness::Liveness;
-use meters::Metered;
+pub use lookup::{Question, Reply};
+use metering::Metering;
 use node_peer::{Link, NodePeer};
-use probes::Probe;
-pub use readings::READINGS_LIMIT;
+use probes::Probes;
+use questions::Questions;
 use sessions::Sessions;
 pub use settings::{Initial, Settings};
 pub use sleep::IdleSettings;
@@ -94,6 +96,11 @@ use wide::Gathered;
 /// One connection, from its beginning to its end. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u64);
+
+impl PeerId {
+    /// Stands for the master itself: no connection has this number.
+    const NOBODY: Self = Self(0);
+}
 
 /// A question to the journal or the profile database that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,11 +147,8 @@ pub struct Outside {
 
 pub struct Desk {
     core: Core,
+    stages: Stages,
     metering: Metering,
-    ledger: Ledger,
-    meters: Vec<Metered>,
-    /// What nodes' own meters showed last, where there are meters that serve several.
-    own_readings: HashMap<NodeId, (Time, Power)>,
     /// The last time that was told; never goes back.
     now: Time,
     /// How this process tells the time, with the offset of its start.
@@ -178,13 +182,10 @@ pub struct Desk {
     sleepers: Sleepers,
     foreign: Foreign,
     commits: Commits,
-    asked: HashMap<Ticket, Asked>,
-    /// Answers that came while the state was being read back.
-    answers: Vec<(Ticket, Result<Reply, String>)>,
-    next_ticket: u64,
+    questions: Questions,
     /// What the feeds told last.
     news: Option<News>,
-    probes: BTreeMap<Ticket, Probe>,
+    probes: Probes,
     effects: Vec<Effect>,
     /// How many inputs there were: what one input changed is one change.
     steps: u64,
@@ -201,10 +202,8 @@ impl Desk {
             now: restored.last,
             clock: outside.clock.clone(),
             core: restored.core,
-            metering: restored.metering,
-            ledger: Ledger::new(restored.last, settings.kept, settings.options.stale_after),
-            meters: settings.meters.iter().map(Metered::from).collect(),
-            own_readings: HashMap::new(),
+            stages: restored.stages,
+            metering: Metering::new(&settings, restored.last),
             settings,
             live: BTreeMap::new(),
             launches: Launches::default(),
@@ -225,11 +224,9 @@ impl Desk {
             sleepers: Sleepers::default(),
             foreign: Foreign::default(),
             commits: Commits::new(restored.generation, restored.entries),
-            asked: HashMap::new(),
-            answers: Vec::new(),
-            next_ticket: 0,
+            questions: Questions::default(),
             news: None,
-            probes: BTreeMap::new(),
+            probes: Probes::default(),
             effects: Vec::new(),
             steps: 0,
             actor: None,
@@ -273,7 +270,7 @@ impl Desk {
             Input::Committed(result) => self.committed(result),
             Input::Recovered(result) => self.recovered(result),
             Input::Ballast(result) => self.commits.ballast(result, &mut self.effects),
-            Input::Answered(ticket, result) => self.answered(ticket, result),
+            Input::Answered(ticket, reply) => self.answered(ticket, reply),
             Input::Learned(key, profile) => self.learned(key, profile),
             Input::Metered(meter, shown) => self.metered(meter, shown),
             Input::Timer => self.timer(),
@@ -287,7 +284,7 @@ impl Desk {
             // The shell has taken it out of its place.
             Input::Placed(input, _) => return self.step(now, *input),
             Input::Stop => {
-                self.ledger.end_all();
+                self.metering.end();
                 self.commits.want_snapshot();
             }
         }
@@ -302,12 +299,21 @@ impl Desk {
         let orphans = self.routes.next_orphan().filter(|_| self.commits.is_open());
         let leases = self.liveness.next().filter(|_| self.commits.is_open());
         let sleepers = self.sleepers.next().filter(|_| self.commits.is_open());
-        let probes = self.probes.values().map(|probe| probe.until).min();
-        let readings = self.commits.deadline(self.rows_due());
-        [readings, self.stage_due(), self.late_stops_due(), awaited, orphans, leases, sleepers, probes, self.grid_due()]
-            .into_iter()
-            .flatten()
-            .min()
+        let commits = self.commits.deadline(self.metering.due(), self.metering.rows_due());
+        [
+            commits,
+            self.stage_due(),
+            self.late_stops_due(),
+            awaited,
+            orphans,
+            leases,
+            sleepers,
+            self.probes.next(),
+            self.grid_due(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Whether everything that was taken in is on disk.
@@ -384,13 +390,7 @@ impl Desk {
         }
         self.lease_in_force();
         // What the database learned and the journal did not hear of.
-        let ticket = self.ticket();
-        self.asked.insert(ticket, Asked::AllProfiles);
-        self.effects.push(Effect::Ask(ticket, Question::Profiles));
-    }
-
-    fn ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
+        let ticket = self.questions.ask(PeerId::NOBODY);
+        self.effects.push(Effect::Ask(ticket, Question::new(changes::AllProfiles)));
     }
 }

@@ -293,7 +293,7 @@ impl Desk {
         for (job, attempt, verdict) in withdrawn {
             orders.extend(node.and_then(|node| self.follow((job, attempt), node, verdict)));
         }
-        let spec = self.with_meter(self.with_waking(spec));
+        let spec = self.metering.with_meter(self.with_waking(spec));
         let unasked = node.is_some_and(|node| self.was_to_sleep(node));
         if let Err(refused) = self.record(Event::NodeUp { spec }) {
             return self.refuse_node(peer, refused.to_string());

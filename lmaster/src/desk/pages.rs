@@ -1,16 +1,18 @@
 //! Long answers, told page by page: the next page is made when the connection has taken the last, so that a list takes no
 //! more memory than a page, however long it is and however slowly it is read.
 
+use limo_model::JobId;
 use limo_proto::{Answer, Finished, JobReport, MasterToClient, encoded_len};
 use serde::Serialize;
 
-use super::clients::Asked;
 use super::commit::After;
 use super::deeds::{Deed, Doing};
+use super::lookup::Lookup;
 use super::numbers::Numbers;
 use super::select::Selecting;
 use super::sift::Sifting;
-use super::{Desk, PeerId, Question};
+use super::{Desk, PeerId};
+use crate::database::Database;
 use crate::report;
 
 /// Most encoded bytes in one page.
@@ -109,6 +111,28 @@ impl Cursor {
     }
 }
 
+/// Finished jobs for the next page.
+#[derive(Debug)]
+enum PageLookup {
+    Jobs(Vec<JobId>),
+    Finished(Finished),
+}
+
+impl Lookup for PageLookup {
+    type Found = Vec<JobReport>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        match self {
+            Self::Jobs(jobs) => from.finished_jobs(jobs).await,
+            Self::Finished(query) => from.finished(query.clone()).await,
+        }
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, rows: Self::Found) {
+        desk.page_read(peer, rows);
+    }
+}
+
 impl Desk {
     /// Tells an answer as soon as what it shows is on disk; a long list page by page.
     pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
@@ -159,7 +183,7 @@ impl Desk {
                 self.keep_cursor(peer, cursor);
                 return self.tell_page(peer, MasterToClient::Piece(Box::new(page)), changed);
             }
-            let question = match &mut cursor.more {
+            let lookup = match &mut cursor.more {
                 More::Nothing | More::Deeds(..) | More::Sift(_) => {
                     let answer = MasterToClient::Answer(Box::new(tidied(cursor.made)));
                     return self.tell_page(peer, answer, changed);
@@ -183,14 +207,14 @@ impl Desk {
                         cursor.more = More::Nothing;
                         continue;
                     }
-                    Question::Jobs(part)
+                    PageLookup::Jobs(part)
                 }
                 More::Finished(query) | More::History(query) => {
-                    Question::History(Finished { limit: query.limit.min(ROWS), ..query.clone() })
+                    PageLookup::Finished(Finished { limit: query.limit.min(ROWS), ..query.clone() })
                 }
             };
             self.keep_cursor(peer, cursor);
-            return self.ask(peer, question, Asked::Page(peer));
+            return self.ask(peer, lookup);
         }
     }
 
@@ -206,7 +230,7 @@ impl Desk {
     }
 
     /// The journal has found what the next page is made of.
-    pub(super) fn page_read(&mut self, peer: PeerId, rows: Vec<JobReport>) {
+    fn page_read(&mut self, peer: PeerId, rows: Vec<JobReport>) {
         let client = self.sessions.clients.get_mut(&peer);
         if let Some(cursor) = client.and_then(|client| client.cursor.as_mut()) {
             cursor.take_rows(rows);

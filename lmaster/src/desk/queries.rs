@@ -1,15 +1,16 @@
 //! Questions: none of them changes anything.
 
 use limo_model::{JobId, Request, application};
-use limo_proto::{Answer, DryRun, EnergyReport, Finished, JobFilter, JobReport, Query, encoded_len};
+use limo_proto::{Answer, DryRun, EnergyQuery, EnergyReport, Finished, JobFilter, JobReport, Query, encoded_len};
 use limo_sched::Prospect;
 
-use super::clients::Asked;
 use super::dependencies::Wanted;
+use super::lookup::Lookup;
 use super::pages::{Cursor, PAGE};
 use super::select::{Purpose, Selecting};
 use super::sift::Sieve;
-use super::{Desk, PeerId, Question};
+use super::{Desk, PeerId};
+use crate::database::Database;
 use crate::report;
 
 /// Most finished jobs in one answer. A longer history is asked for in several.
@@ -21,13 +22,44 @@ const LOOKS: usize = 20_000;
 /// What making a report counts for, in encoded bytes, where the filter does not let it pass.
 const REPORT_COST: usize = 100;
 
+/// One finished job.
+#[derive(Debug)]
+struct JobLookup(JobId);
+
+impl Lookup for JobLookup {
+    type Found = Option<JobReport>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.finished_job(self.0).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, finished: Self::Found) {
+        desk.found(peer, self.0, finished);
+    }
+}
+
+#[derive(Debug)]
+struct EnergyLookup(EnergyQuery);
+
+impl Lookup for EnergyLookup {
+    type Found = EnergyReport;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<EnergyReport> {
+        from.energy(self.0.clone()).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, report: EnergyReport) {
+        desk.energy_found(peer, report);
+    }
+}
+
 impl Desk {
     pub(super) fn query(&mut self, peer: PeerId, query: Query) {
         match query {
             Query::Jobs { filter, from, ended } => self.jobs(peer, (filter, from), ended),
             Query::Job(id) => match self.core.job(id) {
                 Some(job) => self.say(peer, Answer::Jobs(vec![self.job_report(id, job)])),
-                None => self.ask(peer, Question::Jobs(vec![id]), Asked::Job(peer, id)),
+                None => self.ask(peer, JobLookup(id)),
             },
             Query::Explain(id) => self.explain(peer, id),
             Query::Wait(jobs) => self.wait(peer, jobs),
@@ -36,7 +68,8 @@ impl Desk {
                 let trouble = self.commits.trouble().map(str::to_owned);
                 let sources = self.grid.arbiter.reports(self.wall());
                 let status = report::status(&self.core, self.now, trouble, &sources);
-                let (prices_by, feeds, meters) = (self.prices_by_operator(), self.feed_reports(), self.meter_reports());
+                let (prices_by, feeds, meters) =
+                    (self.prices_by_operator(), self.feed_reports(), self.metering.reports(&self.core, self.now));
                 let foreign = self.foreign.reports(self.now, self.core.clock());
                 let status = limo_proto::Status { prices_by, feeds, meters, foreign, ..status };
                 self.say(peer, Answer::Status(Box::new(status)));
@@ -53,7 +86,7 @@ impl Desk {
             }
             Query::History(finished) => self.history(peer, finished),
             Query::Users => self.users(peer),
-            Query::Energy(query) => self.ask(peer, Question::Energy(query), Asked::Energy(peer)),
+            Query::Energy(query) => self.ask(peer, EnergyLookup(query)),
             Query::Changes(query) => self.changes(peer, query),
             Query::Reservations => {
                 let all = self.core.reservations().iter();
@@ -102,7 +135,7 @@ impl Desk {
         self.tell_pages(peer, Cursor::history(Finished { limit, ..finished }));
     }
 
-    pub(super) fn energy_found(&mut self, peer: PeerId, mut report: Box<EnergyReport>) {
+    fn energy_found(&mut self, peer: PeerId, mut report: EnergyReport) {
         // The journal does not know what a meter is.
         for sum in report.sums.iter_mut().filter(|sum| sum.seen.is_some()) {
             let node = self.core.node_named(&sum.key);
@@ -110,17 +143,17 @@ impl Desk {
                 sum.emulated = std::mem::take(&mut sum.measured);
             }
         }
-        self.say(peer, Answer::Energy(report));
+        self.say(peer, Answer::Energy(Box::new(report)));
     }
 
-    pub(super) fn found(&mut self, peer: PeerId, job: JobId, finished: Vec<JobReport>) {
-        if let Some((own, _)) = self.core.array_of(job).filter(|_| finished.is_empty()) {
+    fn found(&mut self, peer: PeerId, job: JobId, finished: Option<JobReport>) {
+        if let Some(report) = finished {
+            self.say(peer, Answer::Jobs(vec![report]));
+        } else if let Some((own, _)) = self.core.array_of(job) {
             let hint = format!("lq show {own}");
             self.refuse(peer, format!("job {job} is a task of array {own} whose turn has not come"), Some(&hint));
-        } else if finished.is_empty() {
-            self.refuse(peer, format!("there is no job {job}"), None);
         } else {
-            self.say(peer, Answer::Jobs(finished));
+            self.refuse(peer, format!("there is no job {job}"), None);
         }
     }
 

@@ -6,9 +6,7 @@ use limo_model::{Attempt, JobId, NodeId};
 use limo_proto::{AttemptState, ClientToMaster, Frame, MasterToNode, NewSlave, NodeToMaster, Registration};
 use limo_sched::{Core, Event, Phase};
 
-use super::clients::Asked;
 use super::node_peer::{Link, NodePeer};
-use super::select::Purpose;
 use super::{Desk, Effect, PeerId};
 
 /// Why nodes are asked to register anew.
@@ -172,18 +170,5 @@ pub(super) fn changes_nothing(message: &ClientToMaster) -> bool {
         // It may be of a job that is known; any other is refused.
         | ClientToMaster::SendExec(_) => true,
         ClientToMaster::Signal { .. } | ClientToMaster::ChangeConf(_) => false,
-    }
-}
-
-impl Asked {
-    /// Whether the answer may be followed by an event.
-    pub(super) fn changes_something(&self) -> bool {
-        match self {
-            Self::Submission(..) | Self::Dependencies(..) | Self::Undo(..) => true,
-            Self::Selection(_, selecting) | Self::Arrays(_, selecting) => {
-                !matches!(selecting.purpose, Purpose::Tell { .. })
-            }
-            _ => false,
-        }
     }
 }

@@ -1,51 +1,79 @@
-//! What nodes measure: the newest of it for the core, all of it for the table of what was drawn.
+//! What nodes draw: the newest of it is recorded for the core, all of it is written to the table of what was drawn. A meter
+//! that serves several nodes is divided over them by what each is believed to draw, and is their reading. A node with a meter
+//! of its own is believed what that shows; while the shared meter works, that is all it is for.
 
 use limo_journal::Batch;
 use limo_model::{Drawn, NodeId, Power, Span, Time};
 use limo_proto::{Answer, Sample};
 use limo_sched::Event;
 
-use super::clients::Asked;
 use super::commits::Phase;
-use super::{Desk, Effect, PeerId, Question};
+use super::lookup::Lookup;
+use super::{Desk, Effect, PeerId};
+use crate::database::Database;
 
 /// Most intervals in one answer: a month of minutes, and some 4 MB.
-pub const READINGS_LIMIT: u32 = 50_000;
+const READINGS_LIMIT: u32 = 50_000;
+
+/// What a node drew, or the cluster (an empty name).
+#[derive(Debug)]
+struct ReadingsLookup {
+    node: String,
+    range: (Time, Time),
+    emulated: bool,
+}
+
+impl Lookup for ReadingsLookup {
+    type Found = Vec<Drawn>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.readings(&self.node, self.range, READINGS_LIMIT + 1).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, intervals: Self::Found) {
+        desk.readings_found(peer, self.emulated, (&self.node, self.range), intervals);
+    }
+}
 
 impl Desk {
-    /// A node's own meter.
+    /// A meter that serves several nodes shows something, or fails.
+    pub(super) fn metered(&mut self, index: usize, shown: Result<Power, String>) {
+        let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else { return };
+        for (node, part) in self.metering.divided(index, draw, &self.core, self.now) {
+            self.keep_reading(node, &Sample::once(part));
+        }
+        if let Some((nodes, source)) = self.metering.held_is_gone(index, draw, &self.core, self.now) {
+            for node in nodes {
+                self.release_draw(node, Vec::new(), &source);
+            }
+        }
+    }
+
+    /// A node's own meter shows something.
     pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
         // On the way to sleep it does not draw what it did.
         let is_awake = self.core.node(node).is_some_and(limo_sched::Node::is_awake);
-        if is_awake && self.own_reading(node, sample.draw) {
+        if is_awake && self.metering.own_shown(node, sample.draw, &self.core, self.now) {
             self.keep_reading(node, sample);
         }
     }
 
     /// What counts as the draw of a node.
-    pub(super) fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
+    fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
         // The room that is left on a full disk belongs to the ends of jobs.
-        if self.commits.trouble.is_some() {
-            return;
-        }
-        self.commits.readings.insert(node, sample.draw);
-        self.commits.readings_due.get_or_insert(self.now + self.settings.readings_every);
-        if let Some(node) = self.core.node(node) {
-            self.ledger.sample(&node.spec().name, self.now, sample);
+        if self.commits.trouble.is_none()
+            && let Some(node) = self.core.node(node)
+        {
+            self.metering.take_sample(node, sample, (self.now, self.settings.readings_every));
         }
     }
 
     pub(super) fn forget_reading(&mut self, node: NodeId) {
-        self.commits.readings.remove(&node);
-        self.own_readings.remove(&node);
-        if let Some(node) = self.core.node(node) {
-            self.ledger.interrupt(&node.spec().name);
-        }
+        self.metering.forget(node, self.core.node(node));
     }
 
     pub(super) fn record_readings(&mut self) {
-        self.commits.readings_due = None;
-        let draws: Vec<_> = std::mem::take(&mut self.commits.readings).into_iter().collect();
+        let draws = self.metering.take_readings();
         if !draws.is_empty()
             && let Err(refused) = self.apply(Event::Readings { draws })
         {
@@ -56,24 +84,15 @@ impl Desk {
     /// Time has passed, and the believed draw was what it is.
     pub(super) fn draw_goes_on(&mut self) {
         let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
-        self.ledger.pass(self.now, draw.map(Power::at_least_zero));
+        self.metering.pass(self.now, draw.map(Power::at_least_zero));
         if self.commits.trouble.is_some() {
-            self.ledger.drop_rows();
+            self.metering.drop_rows();
         }
-    }
-
-    /// When the table is to be written, if nothing else is before.
-    pub(super) fn rows_due(&self) -> Option<Time> {
-        self.ledger.due()
-    }
-
-    pub(super) fn rows_are_due(&self) -> bool {
-        self.ledger.has_rows() && self.rows_due().is_some_and(|due| due <= self.now)
     }
 
     /// Rows and texts by themselves: nothing has happened, so there is no round.
     pub(super) fn commit_rows(&mut self) {
-        let (readings, forget_readings) = self.ledger.take(self.now);
+        let (readings, forget_readings) = self.metering.take_rows(self.now);
         let kept = self.commits.open.take_texts();
         let batch = Batch { generation: self.commits.generation, readings, forget_readings, kept, ..Batch::default() };
         self.commits.phase = Phase::Committing(Vec::new());
@@ -91,19 +110,18 @@ impl Desk {
             },
         };
         let node = node.unwrap_or_default();
-        let question = Question::Readings(node.clone(), (from, until));
-        self.ask(peer, question, Asked::Readings { peer, emulated, node, range: (from, until) });
+        self.ask(peer, ReadingsLookup { node, range: (from, until), emulated });
     }
 
     /// To those on disk come those that are not, so that no time before now is missing.
-    pub(super) fn readings_found(
+    fn readings_found(
         &mut self,
         peer: PeerId,
         emulated: bool,
         (node, (from, until)): (&str, (Time, Time)),
         mut intervals: Vec<Drawn>,
     ) {
-        let newer = self.ledger.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
+        let newer = self.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
         newer.for_each(|drawn| add(&mut intervals, drawn));
         if intervals.len() > READINGS_LIMIT as usize {
             let reason = format!("that are more than {READINGS_LIMIT} intervals");

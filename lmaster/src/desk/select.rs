@@ -7,11 +7,12 @@ use limo_proto::{JobFilter, JobReport, MasterToNode, Selection, Selector};
 use limo_sched::{Phase, Refused};
 
 use super::changes::{ENDING, LAST_SIGNAL};
-use super::clients::Asked;
 use super::deeds::Deed;
+use super::lookup::Lookup;
 use super::numbers::Numbers;
 use super::pages::Cursor;
-use super::{Caller, Desk, PeerId, Question};
+use super::{Caller, Desk, PeerId};
+use crate::database::Database;
 
 /// Tasks of arrays that one request may name, each time it names them. All tasks of a larger array are named by the array.
 const TASKS_LIMIT: u64 = 100_000;
@@ -40,6 +41,57 @@ impl Selecting {
     pub(super) fn new(selection: Selection, purpose: Purpose) -> Self {
         Self { selection, purpose, over: BTreeMap::new() }
     }
+
+    /// Whether jobs are ended, or sent a signal.
+    fn changes_something(&self) -> bool {
+        !matches!(self.purpose, Purpose::Tell { .. })
+    }
+}
+
+/// Arrays of a selection that are over.
+#[derive(Debug)]
+struct ArraysLookup {
+    over: Numbers,
+    selecting: Selecting,
+}
+
+impl Lookup for ArraysLookup {
+    type Found = Vec<JobReport>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.finished_jobs(&self.over.iter().collect::<Vec<_>>()).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, finished: Self::Found) {
+        desk.arrays_found(peer, self.selecting, finished);
+    }
+
+    fn changes_something(&self) -> bool {
+        self.selecting.changes_something()
+    }
+}
+
+/// The caller's newest job, for a selection that names it.
+#[derive(Debug)]
+struct NewestLookup {
+    uid: u32,
+    selecting: Selecting,
+}
+
+impl Lookup for NewestLookup {
+    type Found = Option<JobId>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.newest_of(self.uid).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, newest: Self::Found) {
+        desk.selected(peer, self.selecting, newest);
+    }
+
+    fn changes_something(&self) -> bool {
+        self.selecting.changes_something()
+    }
 }
 
 impl Desk {
@@ -56,12 +108,12 @@ impl Desk {
         if over.is_empty() {
             self.select_among(peer, selecting);
         } else {
-            self.ask(peer, Question::Jobs(over.iter().collect()), Asked::Arrays(peer, Box::new(selecting)));
+            self.ask(peer, ArraysLookup { over, selecting });
         }
     }
 
     /// These jobs are over; the arrays among them have tasks.
-    pub(super) fn arrays_found(&mut self, peer: PeerId, mut selecting: Selecting, finished: Vec<JobReport>) {
+    fn arrays_found(&mut self, peer: PeerId, mut selecting: Selecting, finished: Vec<JobReport>) {
         let tasks = |report: JobReport| report.array.map(|array| (report.job, array.tasks));
         selecting.over.extend(finished.into_iter().filter_map(tasks));
         self.select_among(peer, selecting);
@@ -70,15 +122,15 @@ impl Desk {
     fn select_among(&mut self, peer: PeerId, selecting: Selecting) {
         let Some(caller) = self.caller(peer) else { return };
         if selecting.selection.which.contains(&Selector::Last) {
-            let question = Question::NewestOf(caller.uid);
-            self.ask(peer, question, Asked::Selection(peer, Box::new(selecting)));
+            let uid = caller.uid;
+            self.ask(peer, NewestLookup { uid, selecting });
         } else {
             self.selected(peer, selecting, None);
         }
     }
 
     /// `newest` is the caller's newest job, where that was asked for.
-    pub(super) fn selected(&mut self, peer: PeerId, selecting: Selecting, newest: Option<JobId>) {
+    fn selected(&mut self, peer: PeerId, selecting: Selecting, newest: Option<JobId>) {
         let Some(caller) = self.caller(peer) else { return };
         match self.found_jobs(caller, &selecting, newest) {
             Ok(jobs) if selecting.selection.filter.is_empty() => self.chosen(peer, &selecting, jobs),

@@ -50,7 +50,7 @@ impl Desk {
 
     pub(super) fn configured(&mut self, settings: Settings) {
         self.settings = settings;
-        self.ledger.configure(self.settings.kept, self.settings.options.stale_after);
+        self.metering.configure(&self.settings);
         if self.commits.is_open() {
             self.options_in_force();
             self.lease_in_force();

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use limo_journal::Submission;
 use limo_model::{JobId, NameError, Request, Span, application, check_file_name, check_name};
-use limo_proto::{BODY_LIMIT, Io, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_proto::{BODY_LIMIT, Io, JobReport, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::changes::LAST_SIGNAL;
-use super::clients::Asked;
 use super::commit::After;
 use super::dependencies::Wanted;
-use super::{Desk, Known, Live, PeerId, Question};
+use super::lookup::Lookup;
+use super::{Desk, Live, PeerId};
+use crate::database::Database;
 
 /// Jobs that may wait at a time. Each takes some kilobytes of memory for its environment.
 const WAITING_LIMIT: usize = 1_000_000;
@@ -35,6 +36,63 @@ pub(super) struct Attach {
     pub(super) key: SubmissionKey,
     /// How much of stdout and of stderr, of each of its nodes.
     pub(super) read: Vec<(u64, u64)>,
+}
+
+/// What the journal knows of a submission.
+#[derive(Debug)]
+struct Known {
+    job: JobId,
+    uid: u32,
+    /// Once it is over.
+    report: Option<Box<JobReport>>,
+}
+
+/// Which job was submitted with a key, and what became of it.
+async fn known(from: &dyn Database, key: &SubmissionKey) -> anyhow::Result<Option<Known>> {
+    let Some((job, uid)) = from.job_of_key(key).await? else { return Ok(None) };
+    Ok(Some(Known { job, uid, report: from.finished_job(job).await?.map(Box::new) }))
+}
+
+/// What became of a job that may have been submitted before.
+#[derive(Debug)]
+struct SubmissionLookup(Box<SendExec>);
+
+impl Lookup for SubmissionLookup {
+    type Found = Option<Known>;
+
+    // What is not on disk yet is known by its key here.
+    const AT_ONCE: bool = true;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        known(from, &self.0.key).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, known: Self::Found) {
+        desk.submission_looked_up(peer, self.0, known);
+    }
+
+    fn changes_something(&self) -> bool {
+        true
+    }
+}
+
+/// What became of a job whose client is back.
+#[derive(Debug)]
+struct AttachLookup(Attach);
+
+impl Lookup for AttachLookup {
+    type Found = Option<Known>;
+
+    // As for a submission.
+    const AT_ONCE: bool = true;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        known(from, &self.0.key).await
+    }
+
+    fn found(self, desk: &mut Desk, peer: PeerId, known: Self::Found) {
+        desk.attach_looked_up(peer, self.0, known);
+    }
 }
 
 impl Desk {
@@ -62,7 +120,7 @@ impl Desk {
             );
         }
         if exec.again {
-            return self.ask(peer, Question::Key(exec.key), Asked::Submission(peer, exec));
+            return self.ask(peer, SubmissionLookup(exec));
         }
         self.with_dependencies(peer, Wanted::Submission(exec));
     }
@@ -82,7 +140,7 @@ impl Desk {
         }
     }
 
-    pub(super) fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
+    fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
         match known {
             Some(known) => {
                 let reads = (exec.launch.io == Io::Attached).then(Vec::new);
@@ -171,7 +229,7 @@ impl Desk {
         let Attach { job, key, .. } = attach;
         let uid = self.caller(peer).map(|caller| caller.uid);
         match self.live.get(&job) {
-            None => self.ask(peer, Question::Key(key), Asked::Attach(peer, attach)),
+            None => self.ask(peer, AttachLookup(attach)),
             Some(live) if live.key != key || Some(live.uid) != uid => {
                 self.refuse(peer, format!("job {job} was not submitted by this client"), None);
             }
@@ -187,7 +245,7 @@ impl Desk {
         }
     }
 
-    pub(super) fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
+    fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
         match known {
             Some(known) if known.job == attach.job => {
                 self.finished_before(peer, known, Some(attach.read));
@@ -198,13 +256,13 @@ impl Desk {
 
     /// A client takes a live job up again: it hears how the job is.
     pub(super) fn attached(&mut self, peer: PeerId, attach: Attach) {
-        let Attach { job, key, ref read } = attach;
+        let Attach { job, ref read, .. } = attach;
         if self.caller(peer).is_none() {
             return;
         }
         if !self.live.contains_key(&job) {
             // Its end came on disk while this waited, and was told to whoever was there then.
-            return self.ask(peer, Question::Key(key), Asked::Attach(peer, attach));
+            return self.ask(peer, AttachLookup(attach));
         }
         self.tell_client(peer, MasterToClient::Accepted { job });
         if let Some(before) = self.routes.attach(job, peer, read) {

@@ -127,7 +127,7 @@ impl Desk {
             );
             return self.refuse(peer, reason, Some("let another wait end first"));
         }
-        let number = self.ticket().0;
+        let number = self.questions.ticket().0;
         self.sessions.waits.open(number, (peer, uid), jobs, &left);
     }
 

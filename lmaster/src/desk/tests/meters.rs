@@ -4,7 +4,7 @@ use limo_proto::{MeterReport, Status};
 use limo_sched::Event;
 
 use super::*;
-use crate::desk::meters::Metered;
+use crate::desk::metering::Metering;
 use crate::meters::{Serves, Shared};
 
 fn bench(serves: &[&str]) -> Bench {
@@ -16,7 +16,7 @@ fn bench(serves: &[&str]) -> Bench {
         interval: Span::from_secs(1),
         access: None,
     };
-    bench.desk.meters = vec![Metered::from(&meter)];
+    bench.desk.metering = Metering::new(&Settings { meters: vec![meter], ..settings() }, bench.now);
     bench
 }
 

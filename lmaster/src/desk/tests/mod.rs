@@ -7,6 +7,7 @@ mod budgets;
 mod changes;
 mod chaos;
 mod clocks;
+mod databases;
 mod disk;
 mod eligible;
 mod errors;
@@ -51,8 +52,8 @@ use limo_proto::{
 use limo_sched::{Clock, Options};
 
 use super::{
-    Caller, Desk, Effect, Found, IdleSettings, Initial, Input, KEPT_GRID, Known, Lesson, Outside, PeerId, Question,
-    Reply, Settings, Ticket,
+    Caller, Desk, Effect, Found, IdleSettings, Initial, Input, KEPT_GRID, Lesson, Outside, PeerId, Question, Settings,
+    Ticket,
 };
 use crate::limits::Limits;
 use crate::readings::Kept as ReadingsKept;
@@ -141,51 +142,6 @@ impl Disk {
         };
         let since = row.items.iter().map(newer).collect();
         Some(Found { items: crate::history::items(&row).expect("readable"), row, since })
-    }
-
-    fn answer(&self, question: Question) -> Reply {
-        match question {
-            Question::Key(key) => Reply::Key(self.keys.get(&key).map(|&(job, uid)| {
-                let report = self.finished.get(&job).cloned().map(Box::new);
-                Known { job, uid, report }
-            })),
-            Question::Jobs(jobs) => {
-                Reply::Jobs(jobs.iter().filter_map(|job| self.finished.get(job).cloned()).collect())
-            }
-            Question::History(wanted) => {
-                let limit = wanted.limit as usize;
-                let place = |job: &JobReport| (job.ended.expect("over"), job.job);
-                let passes =
-                    |job: &&JobReport| wanted.filter.passes(job) && wanted.after.is_none_or(|after| place(job) < after);
-                let mut found: Vec<&JobReport> = self.finished.values().filter(passes).collect();
-                found.sort_by_key(|job| std::cmp::Reverse(place(job)));
-                Reply::Jobs(found.into_iter().take(limit).cloned().collect())
-            }
-            // Its sums are the journal's.
-            Question::Energy(_) => Reply::Energy(Box::default()),
-            Question::NewestOf(uid) => {
-                Reply::Newest(self.keys.values().filter(|(_, owner)| *owner == uid).map(|(job, _)| *job).max())
-            }
-            Question::Readings(node, (from, until)) => {
-                let is_meant = |(at, name, _): &(Time, String, Time)| *name == node && from <= *at && *at < until;
-                Reply::Readings(
-                    self.readings.iter().filter(|(key, _)| is_meant(key)).map(|(_, drawn)| *drawn).collect(),
-                )
-            }
-            Question::Profiles => Reply::AllProfiles(Vec::new()),
-            Question::Store(given) => {
-                Reply::Profiles(given.into_iter().map(|(key, profile)| (key, Some(profile))).collect())
-            }
-            Question::Forget(key) => Reply::Profiles(vec![(key, None)]),
-            Question::Backup => Reply::Backup(BackupReport { files: Vec::new(), uid: 0, gid: 0 }),
-            Question::BackupPart { .. } => Reply::BackupPart(b"part".to_vec()),
-            Question::Compact => Reply::Compacted(JournalSizes { before: 2, after: 1 }),
-            Question::Changes(query) => {
-                let limit = query.limit as usize;
-                Reply::Changes(self.changes.iter().rev().take(limit).cloned().collect())
-            }
-            Question::Undo(number) => Reply::Undo(number.and_then(|number| self.found(number)).map(Box::new)),
-        }
     }
 }
 
@@ -308,7 +264,7 @@ impl Bench {
     }
 
     fn answer(&self, ticket: Ticket, question: Question) -> Input {
-        Input::Answered(ticket, Ok(self.disk.answer(question)))
+        Input::Answered(ticket, samples::at_once(question.answer(&self.disk)))
     }
 
     /// The oldest question or recovery is answered.

@@ -59,6 +59,15 @@ pub fn ended(job: JobId, attempt: Attempt, code: u8) -> NodeToMaster {
     NodeToMaster::Ended { job, attempt, outcome: Outcome::Exited(code), usage }
 }
 
+/// The output of a future that waits for nothing.
+pub fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(output) => output,
+        std::task::Poll::Pending => panic!("it waits"),
+    }
+}
+
 /// The first word of each message, for comparing what was said.
 pub fn words<M: std::fmt::Debug>(messages: &[M]) -> Vec<String> {
     let word = |message: &M| {

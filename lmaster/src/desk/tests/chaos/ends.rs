@@ -104,11 +104,11 @@ impl World {
     /// What is over leaves nothing behind.
     fn nothing_is_left(&self) {
         let desk = &self.bench.desk;
-        let Desk { live, keys, let_go, awaited, gathered, asked, sessions, probes, answers, .. } = desk;
+        let Desk { live, keys, let_go, awaited, gathered, questions, sessions, probes, .. } = desk;
         let left = (live.len(), keys.len(), let_go.len(), awaited.len(), gathered.len());
         assert_eq!(left, (0, 0, 0, 0, 0), "{live:?} {let_go:?} {awaited:?} {gathered:?}");
         let waits = sessions.waits.len();
-        assert_eq!((asked.len(), waits, probes.len(), answers.len()), (0, 0, 0, 0), "{asked:?} {sessions:?}");
+        assert_eq!((questions.len(), waits, probes.len()), (0, 0, 0), "{questions:?} {sessions:?}");
         assert!(!desk.has_turn() && !sessions.is_held_up(), "{sessions:?}");
         assert!(desk.routes.routes.is_empty() && desk.routes.next_orphan().is_none(), "{:?}", desk.routes);
         assert!(desk.launches.is_empty(), "{:?}", desk.launches);

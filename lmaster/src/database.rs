@@ -1,0 +1,168 @@
+//! What the master reads from disk: the journal, the profile database and the copies of a backup, in the words of its
+//! clients. Reads, and changes nothing but profiles and copies.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use limo_journal::{ChangeQuery, ChangeRow, Compaction, FinishedFilter, FinishedQuery, FinishedRow, Journal};
+use limo_model::{Drawn, JobId, Profile, ProfileKey, Time};
+use limo_profiles::ProfileDb;
+use limo_proto::{
+    BackupReport, EnergyQuery, EnergyReport, Finished, JobFilter, JobReport, JournalSizes, SubmissionKey,
+};
+
+use crate::backup::Copies;
+use crate::desk::Found;
+use crate::{energy, history};
+
+/// What can be read. Each method fails if its database cannot be read. Tests have a model of it.
+#[async_trait]
+pub trait Database: Send + Sync {
+    /// The job that was submitted with a key, and the uid that submitted it.
+    async fn job_of_key(&self, key: &SubmissionKey) -> Result<Option<(JobId, u32)>>;
+
+    /// A finished job.
+    async fn finished_job(&self, job: JobId) -> Result<Option<JobReport>>;
+
+    /// Finished jobs, in this order; those that are not there are left out.
+    async fn finished_jobs(&self, jobs: &[JobId]) -> Result<Vec<JobReport>> {
+        let mut reports = Vec::new();
+        for job in jobs {
+            reports.extend(self.finished_job(*job).await?);
+        }
+        Ok(reports)
+    }
+
+    /// Finished jobs, newest first.
+    async fn finished(&self, query: Finished) -> Result<Vec<JobReport>>;
+
+    /// The newest job of a uid, over or not.
+    async fn newest_of(&self, uid: u32) -> Result<Option<JobId>>;
+
+    /// What a node drew, or the cluster if `node` is empty, in the intervals that begin in `[from, until)`; at most `limit`.
+    async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>>;
+
+    /// What operators changed, newest first.
+    async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>>;
+
+    /// The change of this number, or the newest that can be set back.
+    async fn to_undo(&self, number: Option<u64>) -> Result<Option<Found>>;
+
+    /// Sums of energy and cost.
+    async fn energy(&self, query: EnergyQuery) -> Result<EnergyReport>;
+
+    /// Everything in the profile database.
+    async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>>;
+
+    /// Imports profiles; returns what now holds.
+    async fn store_profiles(&self, given: Vec<(ProfileKey, Profile)>) -> Result<Vec<(ProfileKey, Profile)>>;
+
+    /// Forgets a profile; returns whether there was one.
+    async fn forget_profile(&self, key: &ProfileKey) -> Result<bool>;
+
+    /// Copies what is on disk.
+    async fn make_backup(&self) -> Result<BackupReport>;
+
+    /// A part of a file of the copies.
+    async fn backup_part(&self, file: u32, offset: u64) -> Result<Vec<u8>>;
+
+    /// Gives room in the journal that is no longer used back to the file system.
+    async fn compact(&self) -> Result<JournalSizes>;
+}
+
+/// The databases of a state directory.
+#[derive(Clone)]
+pub struct Databases {
+    pub journal: Arc<Journal>,
+    pub profiles: Arc<ProfileDb>,
+    pub state_dir: PathBuf,
+    /// The backup that somebody is fetching.
+    pub copies: Arc<Mutex<Option<Copies>>>,
+}
+
+impl Databases {
+    /// Nobody fetches the backup any more.
+    pub fn drop_backup(&self) {
+        *self.copies.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[async_trait]
+impl Database for Databases {
+    async fn job_of_key(&self, key: &SubmissionKey) -> Result<Option<(JobId, u32)>> {
+        Ok(self.journal.job_of_key(key).await?)
+    }
+
+    async fn finished_job(&self, job: JobId) -> Result<Option<JobReport>> {
+        self.journal.finished_job(job).await?.map(|row| report(&row)).transpose()
+    }
+
+    async fn finished(&self, query: Finished) -> Result<Vec<JobReport>> {
+        let Finished { filter, since, until, after, limit } = query;
+        let query = FinishedQuery { filter: row_filter(filter, since, until), after, limit };
+        self.journal.finished(query).await?.iter().map(report).collect()
+    }
+
+    async fn newest_of(&self, uid: u32) -> Result<Option<JobId>> {
+        Ok(self.journal.newest_of(uid).await?)
+    }
+
+    async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>> {
+        Ok(self.journal.readings(node, range, limit).await?)
+    }
+
+    async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>> {
+        Ok(self.journal.changes(query).await?)
+    }
+
+    async fn to_undo(&self, number: Option<u64>) -> Result<Option<Found>> {
+        history::to_undo(&self.journal, number).await
+    }
+
+    async fn energy(&self, query: EnergyQuery) -> Result<EnergyReport> {
+        energy::sums(&self.journal, query).await
+    }
+
+    async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>> {
+        Ok(self.profiles.all().await?)
+    }
+
+    async fn store_profiles(&self, given: Vec<(ProfileKey, Profile)>) -> Result<Vec<(ProfileKey, Profile)>> {
+        Ok(self.profiles.set(given).await?)
+    }
+
+    async fn forget_profile(&self, key: &ProfileKey) -> Result<bool> {
+        Ok(self.profiles.forget(key).await?)
+    }
+
+    async fn make_backup(&self) -> Result<BackupReport> {
+        let made = Copies::make(&self.state_dir, &self.journal, &self.profiles).await?;
+        let report = made.report();
+        *self.copies.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        Ok(report)
+    }
+
+    async fn backup_part(&self, file: u32, offset: u64) -> Result<Vec<u8>> {
+        let copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
+        copies.as_ref().context("there is no backup to fetch")?.part(file, offset)
+    }
+
+    async fn compact(&self) -> Result<JournalSizes> {
+        let Compaction { before, after } = self.journal.compact().await?;
+        Ok(JournalSizes { before, after })
+    }
+}
+
+/// What of the jobs a client wants to see, in the words of the journal.
+pub fn row_filter(filter: JobFilter, since: Option<Time>, until: Option<Time>) -> FinishedFilter {
+    let JobFilter { users, states, names, nodes } = filter;
+    let states = states.iter().map(|state| state.name().to_owned()).collect();
+    FinishedFilter { users, states, names, nodes, since, until }
+}
+
+fn report(row: &FinishedRow) -> Result<JobReport> {
+    serde_json::from_str(&row.report)
+        .with_context(|| format!("the report of job {} in the journal is damaged", row.job))
+}
