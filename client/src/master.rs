@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
 use limo_proto::{
-    Answer, Change, ChangeReport, ChangesQuery, ClientToMaster, Connection, ConnectionError, DryRun, EndpointError,
-    MasterToClient, NodeDetail, NodeReport, Query, Role, Selection, Status, TooLarge, Undo, UndoReport, UsersReport,
+    Answer, Asking, Change, ClientToMaster, Connection, ConnectionError, DryRun, DryRunQuery, EndpointError,
+    MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, ProfilesQuery, ReadingsQuery, ReadingsReport,
+    ReservationsQuery, Role, Selection, Status, StatusQuery, TooLarge, Undo, UndoReport, UsersQuery, UsersReport,
 };
 use thiserror::Error;
 
@@ -127,8 +128,8 @@ impl Master {
     ///
     /// # Errors
     /// [`AskError`]; `Refused` carries the master's reason.
-    pub async fn ask(&self, query: Query) -> Result<Answer, AskError> {
-        self.exchange(ClientToMaster::Ask(Box::new(query))).await
+    pub async fn ask<Q: Asking>(&self, query: Q) -> Result<Q::Answer, AskError> {
+        self.session().await?.ask(query).await
     }
 
     /// One change, which is on disk and in force when this returns.
@@ -165,57 +166,16 @@ impl Master {
     }
 }
 
-/// A list of which the master sent several pieces.
-pub(crate) fn joined(pieces: Vec<Answer>, mut last: Answer) -> Answer {
-    for piece in pieces.into_iter().rev() {
-        match (piece, &mut last) {
-            (Answer::Jobs(before), Answer::Jobs(after)) => drop(after.splice(0..0, before)),
-            (Answer::JobsUpTo { jobs: before, .. }, Answer::JobsUpTo { jobs: after, .. }) => {
-                drop(after.splice(0..0, before));
-            }
-            (Answer::Profiles(before), Answer::Profiles(after)) => drop(after.splice(0..0, before)),
-            (Answer::Nodes(before), Answer::Nodes(after)) => drop(after.splice(0..0, before)),
-            (Answer::Selected(before), Answer::Selected(after)) => drop(after.splice(0..0, before)),
-            (Answer::History { jobs: before, .. }, Answer::History { jobs: after, .. }) => {
-                drop(after.splice(0..0, before));
-            }
-            (Answer::Changes { changes: before, .. }, Answer::Changes { changes: after, .. }) => {
-                drop(after.splice(0..0, before));
-            }
-            (Answer::Readings { intervals: before, .. }, Answer::Readings { intervals: after, .. }) => {
-                drop(after.splice(0..0, before));
-            }
-            // Nothing else is sent in pieces.
-            _ => {}
-        }
-    }
-    last
-}
-
 /// The questions, each with the type of its answer. Errors as [`Master::ask`].
 impl Master {
     /// All nodes, in the order of their names, where a number in a name counts as a number.
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
-        match self.ask(Query::Nodes).await? {
-            Answer::Nodes(nodes) => Ok(in_order(nodes, |node| &node.name)),
-            other => Err(unexpected(&other)),
-        }
+        Ok(in_order(self.ask(NodesQuery).await?, |node| &node.name))
     }
 
     /// Reservations that are not over, by name.
     pub async fn reservations(&self) -> Result<Vec<(String, Reservation)>, AskError> {
-        match self.ask(Query::Reservations).await? {
-            Answer::Reservations(reservations) => Ok(reservations),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// What operators changed, newest first, and whether there is more.
-    pub async fn changes(&self, query: ChangesQuery) -> Result<(Vec<ChangeReport>, bool), AskError> {
-        match self.ask(Query::Changes(query)).await? {
-            Answer::Changes { changes, more } => Ok((changes, more)),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(ReservationsQuery).await
     }
 
     /// Sets back what an operator changed.
@@ -228,10 +188,7 @@ impl Master {
 
     /// One node, with what it says of itself.
     pub async fn node(&self, name: String) -> Result<NodeDetail, AskError> {
-        match self.ask(Query::Node(name)).await? {
-            Answer::Node(detail) => Ok(*detail),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(NodeQuery(name)).await
     }
 
     /// What a node drew, or the cluster, in the intervals that begin in `[from, until)`, and whether that is emulated.
@@ -240,26 +197,18 @@ impl Master {
         node: Option<String>,
         (from, until): (Time, Time),
     ) -> Result<(bool, Vec<Drawn>), AskError> {
-        match self.ask(Query::Readings { node, from, until }).await? {
-            Answer::Readings { emulated, intervals } => Ok((emulated, intervals)),
-            other => Err(unexpected(&other)),
-        }
+        let ReadingsReport { emulated, intervals } = self.ask(ReadingsQuery { node, from, until }).await?;
+        Ok((emulated, intervals))
     }
 
     /// The state of the cluster: limits, prices, policy, draw and counts.
     pub async fn status(&self) -> Result<Status, AskError> {
-        match self.ask(Query::Status).await? {
-            Answer::Status(status) => Ok(*status),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(StatusQuery).await
     }
 
     /// All profiles that the master uses for estimates.
     pub async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>, AskError> {
-        match self.ask(Query::Profiles).await? {
-            Answer::Profiles(profiles) => Ok(profiles),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(ProfilesQuery).await
     }
 
     /// What is known of users.
@@ -267,18 +216,12 @@ impl Master {
     /// # Errors
     /// As [`Master::ask`].
     pub async fn users(&self) -> Result<UsersReport, AskError> {
-        match self.ask(Query::Users).await? {
-            Answer::Users(report) => Ok(*report),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(UsersQuery).await
     }
 
     /// The candidates of a request and its reason to wait, if it were submitted now. Nothing is submitted.
     pub async fn dry_run(&self, request: Request) -> Result<DryRun, AskError> {
-        match self.ask(Query::DryRun(Box::new(request))).await? {
-            Answer::DryRun(result) => Ok(*result),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(DryRunQuery(Box::new(request))).await
     }
 }
 
@@ -290,22 +233,6 @@ pub(crate) fn unexpected(found: &impl std::fmt::Debug) -> AskError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pieces_keep_their_order() {
-        let key = |name: &str| ProfileKey {
-            application: name.into(),
-            size: String::new(),
-            hardware: "x".into(),
-            cores: None,
-            cap: None,
-        };
-        let (duration, power) = (limo_model::Span::from_secs(1), limo_model::Power::from_watts(1));
-        let source = limo_model::EstimateSource::Imported;
-        let profile = Profile { duration, power, energy: power * duration, spread_permille: 0, runs: 1, source };
-        let piece = |names: &[&str]| Answer::Profiles(names.iter().map(|name| (key(name), profile)).collect());
-        assert_eq!(joined(vec![piece(&["a", "b"]), piece(&["c"])], piece(&["d"])), piece(&["a", "b", "c", "d"]));
-    }
 
     #[tokio::test]
     async fn a_master_elsewhere_is_refused_before_anything_is_sent() {

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use limo_model::{Drawn, JobId, Time};
 use limo_proto::{
-    Answer, BackupReport, Change, ClientToMaster, EnergyQuery, EnergyReport, Explanation, Finished, Frame, JobFilter,
-    JobReport, JournalSizes, MasterToClient, NUMBERS_LIMIT, NodeReport, Query, Selector, Status,
+    Answer, Asking, BackupPartQuery, BackupReport, Change, ClientToMaster, EnergyQuery, EnergyReport, ExplainQuery,
+    Explanation, Finished, Frame, HistoryPage, JobFilter, JobQuery, JobReport, JobsPage, JobsQuery, JournalSizes,
+    MasterToClient, NUMBERS_LIMIT, NodeReport, NodesQuery, ReadingsQuery, SelectQuery, Selector, Status, StatusQuery,
+    WaitQuery,
 };
 
 use crate::hosts::in_order;
 use crate::location::Master;
-use crate::master::{AskError, ClientConnection, joined, unexpected};
+use crate::master::{AskError, ClientConnection, unexpected};
 
 /// A connection on which questions are asked, one after the other. After an error it is of no more use.
 pub struct Session {
@@ -42,8 +44,9 @@ impl From<ClientConnection> for Session {
 /// Errors as [`Master::ask`].
 impl Session {
     /// Asks one question. Lists that come in several pieces are put together.
-    pub async fn ask(&mut self, query: Query) -> Result<Answer, AskError> {
-        self.exchange(ClientToMaster::Ask(Box::new(query))).await
+    pub async fn ask<Q: Asking>(&mut self, query: Q) -> Result<Q::Answer, AskError> {
+        let found = self.exchange(ClientToMaster::Ask(Box::new(query.into()))).await?;
+        Q::answer(found).map_err(|other| unexpected(&other))
     }
 
     /// Has a backup made, whose parts may be asked for until this session ends.
@@ -64,10 +67,7 @@ impl Session {
 
     /// Bytes of a file of the backup, from `offset` on.
     pub async fn backup_part(&mut self, file: u32, offset: u64) -> Result<Vec<u8>, AskError> {
-        match self.ask(Query::BackupPart { file, offset }).await? {
-            Answer::BackupPart(bytes) => Ok(bytes),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(BackupPartQuery { file, offset }).await
     }
 
     pub(crate) async fn exchange(&mut self, message: ClientToMaster) -> Result<Answer, AskError> {
@@ -77,7 +77,7 @@ impl Session {
         loop {
             match self.connection.reader.next().await? {
                 Some(Frame::Message(MasterToClient::Piece(piece))) => pieces.push(*piece),
-                Some(Frame::Message(MasterToClient::Answer(last))) => return Ok(joined(pieces, *last)),
+                Some(Frame::Message(MasterToClient::Answer(last))) => return Ok(last.joined(pieces)),
                 Some(Frame::Message(MasterToClient::Refused { reason, hint })) => {
                     return Err(AskError::Refused { reason, hint });
                 }
@@ -93,15 +93,12 @@ impl Session {
         if let Some(jobs) = numbers(which) {
             return Ok(jobs);
         }
-        match self.ask(Query::Select { selection: which.to_vec().into(), live }).await? {
-            Answer::Selected(jobs) => Ok(jobs),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(SelectQuery { selection: which.to_vec().into(), live }).await
     }
 
     /// One job, over or not. [`AskError::Refused`] if there is none of that number.
     pub async fn job(&mut self, job: JobId) -> Result<JobReport, AskError> {
-        let mut found = jobs(self.ask(Query::Job(job)).await?)?;
+        let mut found = self.ask(JobQuery(job)).await?;
         found.pop().ok_or_else(|| AskError::Refused { reason: format!("there is no job {job}"), hint: None })
     }
 
@@ -109,7 +106,7 @@ impl Session {
     pub async fn wait(&mut self, ids: Vec<JobId>) -> Result<Vec<JobReport>, AskError> {
         let mut reports = Vec::with_capacity(ids.len());
         for ids in ids.chunks(NUMBERS_LIMIT) {
-            reports.extend(jobs(self.ask(Query::Wait(ids.to_vec())).await?)?);
+            reports.extend(self.ask(WaitQuery(ids.to_vec())).await?);
         }
         Ok(reports)
     }
@@ -128,11 +125,8 @@ impl Session {
     ) -> Result<(Vec<JobReport>, bool), AskError> {
         let (mut found, mut from) = (BTreeMap::new(), JobId(0));
         loop {
-            let (jobs, next) = match self.ask(Query::Jobs { filter: filter.clone(), from, ended }).await? {
-                Answer::Jobs(jobs) => (jobs, None),
-                Answer::JobsUpTo { jobs, next } => (jobs, Some(next)),
-                other => return Err(unexpected(&other)),
-            };
+            let query = JobsQuery { filter: filter.clone(), from, ended };
+            let JobsPage { jobs, next } = self.ask(query).await?;
             // A job that ended since it was told of is told of again.
             found.extend(jobs.into_iter().map(|job| (job.job, job)));
             match next.filter(|next| *next > from) {
@@ -144,50 +138,33 @@ impl Session {
 
     /// Finished jobs, newest first, and whether there are more.
     pub async fn history(&mut self, finished: Finished) -> Result<(Vec<JobReport>, bool), AskError> {
-        match self.ask(Query::History(finished)).await? {
-            Answer::History { jobs, more } => Ok((jobs, more)),
-            other => Err(unexpected(&other)),
-        }
+        let HistoryPage { jobs, more } = self.ask(finished).await?;
+        Ok((jobs, more))
     }
 
     /// Sums of what was used.
     pub async fn energy(&mut self, query: EnergyQuery) -> Result<EnergyReport, AskError> {
-        match self.ask(Query::Energy(query)).await? {
-            Answer::Energy(report) => Ok(*report),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(query).await
     }
 
     /// What the cluster drew in the intervals that begin in `[from, until)`.
     pub async fn readings(&mut self, (from, until): (Time, Time)) -> Result<Vec<Drawn>, AskError> {
-        match self.ask(Query::Readings { node: None, from, until }).await? {
-            Answer::Readings { intervals, .. } => Ok(intervals),
-            other => Err(unexpected(&other)),
-        }
+        Ok(self.ask(ReadingsQuery { node: None, from, until }).await?.intervals)
     }
 
     /// Why a job waits, and what its candidates would cost.
     pub async fn explain(&mut self, job: JobId) -> Result<Explanation, AskError> {
-        match self.ask(Query::Explain(job)).await? {
-            Answer::Explanation(explanation) => Ok(*explanation),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(ExplainQuery(job)).await
     }
 
     /// All nodes, in the order of their names, where a number in a name counts as a number.
     pub async fn nodes(&mut self) -> Result<Vec<NodeReport>, AskError> {
-        match self.ask(Query::Nodes).await? {
-            Answer::Nodes(nodes) => Ok(in_order(nodes, |node| &node.name)),
-            other => Err(unexpected(&other)),
-        }
+        Ok(in_order(self.ask(NodesQuery).await?, |node| &node.name))
     }
 
     /// The state of the cluster: limits, prices, policy, draw and counts.
     pub async fn status(&mut self) -> Result<Status, AskError> {
-        match self.ask(Query::Status).await? {
-            Answer::Status(status) => Ok(*status),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(StatusQuery).await
     }
 }
 
@@ -201,11 +178,4 @@ fn numbers(which: &[Selector]) -> Option<Vec<JobId>> {
     let mut seen = std::collections::BTreeSet::new();
     jobs.retain(|job| seen.insert(*job));
     Some(jobs)
-}
-
-fn jobs(answer: Answer) -> Result<Vec<JobReport>, AskError> {
-    match answer {
-        Answer::Jobs(jobs) => Ok(jobs),
-        other => Err(unexpected(&other)),
-    }
 }

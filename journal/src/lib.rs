@@ -27,7 +27,7 @@ mod writer;
 pub use backup::{BACKUP_RESERVE, BackupError};
 pub use ballast::BALLAST_BYTES;
 pub use batch::{Batch, Entry, FinishedRow, NodeRow, ReadingRow, Recovered, Submission};
-pub use changes::{ChangeItem, ChangeQuery, ChangeRow};
+pub use changes::*;
 pub use compact::Compaction;
 pub use directory::Blocked;
 pub use error::{

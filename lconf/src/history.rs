@@ -77,10 +77,10 @@ pub async fn run(History { since, by, count }: History, json: bool, master: &Mas
     let mut changes: Vec<ChangeReport> = Vec::new();
     loop {
         let before = changes.last().map(|change| change.number);
-        let (part, more) = master.changes(ChangesQuery { since, by: by.clone(), before, limit: left }).await?;
-        left = left.saturating_sub(u32::try_from(part.len()).unwrap_or(u32::MAX));
-        let goes_on = more && left > 0 && !part.is_empty();
-        changes.extend(part);
+        let page = master.ask(ChangesQuery { since, by: by.clone(), before, limit: left }).await?;
+        left = left.saturating_sub(u32::try_from(page.changes.len()).unwrap_or(u32::MAX));
+        let goes_on = page.more && left > 0 && !page.changes.is_empty();
+        changes.extend(page.changes);
         if !goes_on {
             break;
         }

@@ -10,7 +10,7 @@ use limo_journal::{ChangeQuery, ChangeRow, Compaction, FinishedFilter, FinishedQ
 use limo_model::{Drawn, JobId, Profile, ProfileKey, Time};
 use limo_profiles::ProfileDb;
 use limo_proto::{
-    BackupReport, EnergyQuery, EnergyReport, Finished, JobFilter, JobReport, JournalSizes, SubmissionKey,
+    BackupReport, ChangesQuery, EnergyQuery, EnergyReport, Finished, JobFilter, JobReport, JournalSizes, SubmissionKey,
 };
 
 use crate::backup::Copies;
@@ -45,7 +45,7 @@ pub trait Database: Send + Sync {
     async fn readings(&self, node: &str, range: (Time, Time), limit: u32) -> Result<Vec<Drawn>>;
 
     /// What operators changed, newest first.
-    async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>>;
+    async fn changes(&self, query: ChangesQuery) -> Result<Vec<ChangeRow>>;
 
     /// The change of this number, or the newest that can be set back.
     async fn to_undo(&self, number: Option<u64>) -> Result<Option<Found>>;
@@ -113,8 +113,9 @@ impl Database for Databases {
         Ok(self.journal.readings(node, range, limit).await?)
     }
 
-    async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>> {
-        Ok(self.journal.changes(query).await?)
+    async fn changes(&self, query: ChangesQuery) -> Result<Vec<ChangeRow>> {
+        let ChangesQuery { since, by, before, limit } = query;
+        Ok(self.journal.changes(ChangeQuery { since, by, before, limit }).await?)
     }
 
     async fn to_undo(&self, number: Option<u64>) -> Result<Option<Found>> {

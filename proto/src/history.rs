@@ -5,19 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::clip;
 
-/// A part of the list of changes, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ChangesQuery {
-    /// Made at this time or later.
-    pub since: Option<Time>,
-    /// Made by this operator.
-    pub by: Option<String>,
-    /// Only those with a lower number: how a long list goes on.
-    pub before: Option<u64>,
-    /// At most so many changes.
-    pub limit: u32,
-}
-
 /// One act, which may have changed several things.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeReport {

@@ -24,6 +24,7 @@ mod orders;
 mod outside;
 mod owner;
 mod places;
+mod queries;
 mod reader;
 mod register;
 mod replace;
@@ -51,17 +52,18 @@ pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT, Sign};
 pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
-pub use history::{ChangeReport, ChangesQuery, ItemReport, Undo, UndoReport};
+pub use history::{ChangeReport, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
 pub use limits::TooLarge;
 pub use message::{
-    Answer, Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Query, Reason, Sample,
-    SendExec, SubmissionKey,
+    Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Reason, Sample, SendExec,
+    SubmissionKey,
 };
 pub use orders::{DoExec, MasterToNode};
 pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterReport};
 pub use owner::user_name;
 pub use places::{SYSTEM_SOCKET, default_socket, default_state_dir, user_socket};
+pub use queries::*;
 pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;

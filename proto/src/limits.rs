@@ -5,7 +5,8 @@ use limo_model::Request;
 use thiserror::Error;
 
 use crate::energy::EnergyBy;
-use crate::message::{Change, ClientToMaster, Query};
+use crate::message::{Change, ClientToMaster};
+use crate::queries::{DryRunQuery, JobsQuery, Query, SelectQuery};
 use crate::select::{JobFilter, Selection};
 
 /// Longest name of anything, in bytes.
@@ -80,9 +81,9 @@ fn check_request(request: &Request) -> Result<(), TooLarge> {
 impl Query {
     fn check(&self) -> Result<(), TooLarge> {
         match self {
-            Self::Jobs { filter, .. } => filter.check(),
-            Self::DryRun(request) => check_request(request),
-            Self::Select { selection, .. } => selection.check(),
+            Self::Jobs(JobsQuery { filter, .. }) => filter.check(),
+            Self::DryRun(DryRunQuery(request)) => check_request(request),
+            Self::Select(SelectQuery { selection, .. }) => selection.check(),
             Self::History(finished) => finished.filter.check(),
             Self::Energy(query) => {
                 if let EnergyBy::Days(days) = &query.by {
@@ -146,11 +147,12 @@ mod tests {
     fn a_client_and_the_decoder_agree_on_the_bounds() {
         let ask = |query| ClientToMaster::Ask(Box::new(query));
         let change = |change| ClientToMaster::ChangeConf(Box::new(change));
-        let select = |count| ask(Query::Select { selection: vec![Selector::All; count].into(), live: true });
+        let select =
+            |count| ask(Query::Select(SelectQuery { selection: vec![Selector::All; count].into(), live: true }));
         check(select, SELECTORS_LIMIT, "1001 selected jobs or ranges: the limit is 1000");
         let named = |length: usize| {
             let filter = JobFilter { names: vec!["x".repeat(length)], ..JobFilter::default() };
-            ask(Query::Jobs { filter, from: limo_model::JobId(0), ended: 0 })
+            ask(Query::Jobs(JobsQuery { filter, from: limo_model::JobId(0), ended: 0 }))
         };
         check(named, NAME_LIMIT, "the longest of the names takes 257 bytes: the limit is 256");
         let users = |count: usize| {

@@ -6,23 +6,21 @@
 //! `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Drawn, JobId, ModeSetting, NodeSpec, Outcome, Power, Preset, Price, Profile,
-    ProfileKey, REASON_LIMIT, Request, Reservation, Time, Usage, UsedUp, Wait,
+    Attempt, Band, Budgets, Curve, JobId, ModeSetting, NodeSpec, Outcome, Power, Preset, Price, Profile, ProfileKey,
+    REASON_LIMIT, Request, Reservation, Usage, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::backup::{BackupReport, JournalSizes};
 use crate::bound::{List, Text, clip, clip_some, list, texts};
-use crate::candidates::{DryRun, Explanation};
-use crate::energy::{EnergyQuery, EnergyReport};
-use crate::history::{ChangeReport, ChangesQuery, Undo, UndoReport};
+use crate::history::Undo;
 use crate::launch::{Launch, WindowSize};
 use crate::limits::{NAME_LIMIT, NODES_LIMIT, PROFILES_LIMIT, SPECS_LIMIT};
+use crate::queries::{Answer, Query};
 use crate::register::{ATTEMPTS_PIECE, AttemptReport, NewSlave};
-use crate::report::{JobReport, NodeDetail, NodeReport, Status};
-use crate::select::{Finished, JobFilter, Selection};
+use crate::report::JobReport;
+use crate::select::Selection;
 use crate::stream::{Positions, StreamId};
-use crate::users::{UsersChange, UsersReport};
+use crate::users::UsersChange;
 
 /// Chosen at random by the client for one submission, so that handing it in again after a broken connection does not
 /// make a second job.
@@ -183,95 +181,6 @@ pub enum MasterToClient {
     TakenUp { job: JobId, exec: Box<SendExec>, streams: Positions },
     /// Another client has taken the job's streams.
     TakenOver { job: JobId },
-}
-
-/// A question; each is answered by one [`Answer`] or `Refused`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the variants say what their fields are")]
-pub enum Query {
-    /// Waiting and running jobs that pass the filter, from number `from` on, and behind the last of them up to `ended` of the
-    /// newest finished ones that do. Where there are too many for one answer, it is `JobsUpTo`.
-    Jobs { filter: JobFilter, from: JobId, ended: u32 },
-    /// One job, over or not.
-    Job(JobId),
-    /// Why a job waits, and where it could run.
-    Explain(JobId),
-    /// Answered when every one of these jobs is over.
-    Wait(Vec<JobId>),
-    /// All nodes that are known.
-    Nodes,
-    /// The cluster now.
-    Status,
-    /// All profiles.
-    Profiles,
-    /// What would happen to this job now, without submitting it.
-    DryRun(Box<Request>),
-    /// One node, with what it says of itself; an operator's question.
-    Node(String),
-    /// What a node drew, or the cluster, in the intervals that begin in `[from, until)`.
-    Readings { node: Option<String>, from: Time, until: Time },
-    /// The numbers of jobs; with `live` those alone that are not over.
-    Select { selection: Selection, live: bool },
-    /// Answered by at most as many as are asked for; by fewer where the rest is to be asked for again.
-    History(Finished),
-    /// Sums of energy and cost.
-    Energy(EnergyQuery),
-    /// What operators changed.
-    Changes(ChangesQuery),
-    /// At most [`crate::BACKUP_PART`] bytes of a file of the backup that was made on this connection.
-    BackupPart { file: u32, offset: u64 },
-    /// Reservations that are not over.
-    Reservations,
-    /// What is known of users.
-    Users,
-}
-
-/// The answer to a [`Query`] or a [`Change`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the variants say what their fields are")]
-pub enum Answer {
-    /// To [`Query::Jobs`], [`Query::Job`] and [`Query::Wait`].
-    Jobs(Vec<JobReport>),
-    /// To [`Query::Explain`].
-    Explanation(Box<Explanation>),
-    /// To [`Query::Nodes`].
-    Nodes(Vec<NodeReport>),
-    /// To [`Query::Status`].
-    Status(Box<Status>),
-    /// To [`Query::Profiles`].
-    Profiles(Vec<(ProfileKey, Profile)>),
-    /// To [`Query::DryRun`].
-    DryRun(Box<DryRun>),
-    /// The change is on disk and in force.
-    Done,
-    /// To [`Query::Node`].
-    Node(Box<NodeDetail>),
-    /// In the order of time; `emulated` where the watts are, or some of them.
-    Readings { emulated: bool, intervals: Vec<Drawn> },
-    /// The jobs that were meant.
-    Selected(Vec<JobId>),
-    /// Finished jobs, and whether there are more behind the last of them.
-    History { jobs: Vec<JobReport>, more: bool },
-    /// To [`Query::Energy`].
-    Energy(Box<EnergyReport>),
-    /// Newest first, and whether there are more behind the last of them.
-    Changes { changes: Vec<ChangeReport>, more: bool },
-    /// What was set back, or would be.
-    Undone(Box<UndoReport>),
-    /// A backup is made, and waits to be asked for.
-    Backup(BackupReport),
-    /// To [`Query::BackupPart`]: bytes from the offset on.
-    BackupPart(Vec<u8>),
-    /// By name.
-    Reservations(Vec<(String, Reservation)>),
-    /// To [`Query::Users`].
-    Users(Box<UsersReport>),
-    /// Jobs below number `next`, from which on there are more to be asked for.
-    JobsUpTo { jobs: Vec<JobReport>, next: JobId },
-    /// The journal was compacted.
-    Compacted(JournalSizes),
-    /// The change is on disk and in force; these are warnings about it.
-    Warned(Vec<String>),
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use limo_client::fake::{FakeMaster, answer, status, status_with_budget};
 use limo_model::{Budget, Budgets, Energy, Preset, Release, Time};
-use limo_proto::{Answer, BudgetAccount, Change, ClientToMaster, Query, Status};
+use limo_proto::{Answer, BudgetAccount, Change, ClientToMaster, Query, Status, StatusQuery};
 use serde_json::{Value, json};
 
 use crate::{answered, ask, change, failed, lconf, printed, snapshot};
@@ -44,7 +44,7 @@ async fn a_period_is_added_to_those_that_are_there() {
     let (output, asked) = with(&[other], &args).await;
     let expected = budgets(&[period(0, 24, 12, Release::ByPrice), other]);
     let expected = Change::Budgets { budgets: expected, seen: Some(budgets(&[other])) };
-    assert_eq!((output, asked), (printed(""), vec![ask(Query::Status), change(expected)]));
+    assert_eq!((output, asked), (printed(""), vec![ask(Query::Status(StatusQuery)), change(expected)]));
 }
 
 #[tokio::test]
@@ -55,11 +55,11 @@ async fn an_overlap_is_named_unless_it_is_replaced() {
     let (output, asked) = with(&[before, other, after], &args).await;
     let error = "lconf: error: the period overlaps a budget of 10.000 kWh from 2100-01-02 00:00 until 2100-01-03 00:00, \
                  released by price\nlconf: hint: --replace sets this one in place of all that it overlaps\n";
-    assert_eq!((output, asked), (failed(error), vec![ask(Query::Status)]));
+    assert_eq!((output, asked), (failed(error), vec![ask(Query::Status(StatusQuery))]));
     let (output, asked) = with(&[before, other, after], &[&args[..], &["--replace"]].concat()).await;
     let expected = budgets(&[before, period(36, 48, 12, Release::Even), after]);
     let expected = Change::Budgets { budgets: expected, seen: Some(budgets(&[before, other, after])) };
-    assert_eq!((output, asked), (printed(""), vec![ask(Query::Status), change(expected)]));
+    assert_eq!((output, asked), (printed(""), vec![ask(Query::Status(StatusQuery)), change(expected)]));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use limo_client::fake::{answer, profile};
 use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span};
-use limo_proto::{Answer, Change, Query};
+use limo_proto::{Answer, Change, ProfilesQuery, Query};
 
 use crate::{answered, ask, change, failed, printed};
 
@@ -44,7 +44,7 @@ async fn listed() {
         APPLICATION  SIZE  HARDWARE  CORES  CAP     DURATION  POWER   ENERGY       SPREAD  RUNS  FROM\n\
         cg           -     xeon          8     -       10min  90.0 W    0.015 kWh   5.0 %     3  learned\n\
         cg           C     xeon          -  40.0 W     10min  41.5 W  24900.0 J     2.5 %     0  imported\n";
-    assert_eq!((output, asked), (printed(expected), vec![ask(Query::Profiles)]));
+    assert_eq!((output, asked), (printed(expected), vec![ask(Query::Profiles(ProfilesQuery))]));
     let (output, _) = answered(&["profile", "list", "--json"], profiles()).await;
     let expected = "{\"schema\":1,\"profiles\":[\
         {\"application\":\"cg\",\"size\":\"\",\"hardware\":\"xeon\",\"cores\":8,\"cap_w\":null,\"duration_s\":600.0,\"power_w\":90.0,\

@@ -2,7 +2,7 @@
 
 use limo_client::fake::answer;
 use limo_model::{Drawn, Energy, Power, Span, Time};
-use limo_proto::{Answer, ClientToMaster, MasterToClient, Query};
+use limo_proto::{Answer, ClientToMaster, MasterToClient, Query, ReadingsQuery};
 use serde_json::{Value, json};
 
 use crate::{answered, failed, printed};
@@ -29,11 +29,11 @@ const RANGE: [&str; 4] = ["--from", "2017-10-26 11:00", "--until", "2017-10-26 1
 #[tokio::test]
 async fn a_table_of_a_node() {
     let (output, asked) = answered(&[&["readings", "n1"], &RANGE[..]].concat(), readings()).await;
-    let query = Query::Readings {
+    let query = Query::Readings(ReadingsQuery {
         node: Some("n1".into()),
         from: Time::from_unix_ms(ELEVEN),
         until: Time::from_unix_ms(ELEVEN + 3_600_000),
-    };
+    });
     assert_eq!(asked, [ClientToMaster::Ask(Box::new(query))]);
     let expected = "\
         TIME                 MEAN    LOW     HIGH    ENERGY    SEEN  LOOKS\n\
@@ -47,7 +47,9 @@ async fn a_table_of_a_node() {
 #[tokio::test]
 async fn csv_and_json_of_the_cluster() {
     let (output, asked) = answered(&[&["readings", "--csv"], &RANGE[..]].concat(), readings()).await;
-    assert!(matches!(&asked[0], ClientToMaster::Ask(query) if matches!(**query, Query::Readings { node: None, .. })));
+    assert!(
+        matches!(&asked[0], ClientToMaster::Ask(query) if matches!(**query, Query::Readings(ReadingsQuery { node: None, .. })))
+    );
     let expected = "\
         time,mean_w,low_w,high_w,energy_j,seen_s,looks,emulated\n\
         2017-10-26T11:00:00Z,41.5,40,43,2490,60,59,true\n\

@@ -4,7 +4,7 @@ use limo_client::fake::{answer, node, status};
 use limo_model::{Band, Mode, ModeSetting, Power, Span, Time};
 use limo_proto::{
     Answer, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState, MasterToClient, MeterReport,
-    NodeDetail, Query, Status,
+    NodeDetail, NodeQuery, NodesQuery, Query, Status, StatusQuery,
 };
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::{answered, ask, printed};
 
 async fn shown(args: &[&str], status: Status) -> String {
     let (output, asked) = answered(args, answer(Answer::Status(Box::new(status)))).await;
-    assert_eq!(asked, [ask(Query::Status)]);
+    assert_eq!(asked, [ask(Query::Status(StatusQuery))]);
     output
 }
 
@@ -235,7 +235,7 @@ async fn nodes() {
     let nodes = || answer(Answer::Nodes(vec![node("n1")]));
     let (output, asked) = answered(&["node", "list"], nodes()).await;
     assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
-    assert_eq!(asked, [ask(Query::Nodes)]);
+    assert_eq!(asked, [ask(Query::Nodes(NodesQuery))]);
     let (output, _) = answered(&["node", "list", "--json"], nodes()).await;
     assert!(output.contains("{\"schema\":1,\"nodes\":[{\"name\":\"n1\",\"state\":\"up\","), "{output}");
 }
@@ -276,7 +276,7 @@ fn detail(probe: Result<&str, &str>) -> MasterToClient {
 async fn one_node() {
     let report = "processor   xeon, 8 cores\nmeter       in use: \u{1b}[2J41.5 W\n";
     let (output, asked) = answered(&["node", "show", "n1"], detail(Ok(report))).await;
-    assert_eq!(asked, [ask(Query::Node("n1".into()))]);
+    assert_eq!(asked, [ask(Query::Node(NodeQuery("n1".into())))]);
     assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
     let end = "\n\
         cpu         can be capped from 8.0 W to 60.0 W; has no cap\n\

@@ -1,8 +1,9 @@
 //! Backups in the desk: who fetches one. There is one at a time, and it goes with the connection of whoever asked for it.
 
-use limo_proto::{Answer, BackupReport};
+use limo_proto::{Answer, BackupPartQuery, BackupReport};
 
 use super::lookup::Lookup;
+use super::queries::Serve;
 use super::{Desk, Effect, PeerId};
 use crate::database::Database;
 
@@ -52,6 +53,12 @@ impl Lookup for ReadBackup {
     }
 }
 
+impl Serve for BackupPartQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.backup_part(peer, self.file, self.offset);
+    }
+}
+
 impl Desk {
     pub(super) fn back_up(&mut self, peer: PeerId) {
         if let Some(Backup { user, .. }) = &self.backup {
@@ -74,7 +81,7 @@ impl Desk {
         self.say(peer, Answer::Backup(report));
     }
 
-    pub(super) fn backup_part(&mut self, peer: PeerId, file: u32, offset: u64) {
+    fn backup_part(&mut self, peer: PeerId, file: u32, offset: u64) {
         if !self.backup.as_ref().is_some_and(|backup| backup.peer == peer && backup.made) {
             return self.refuse(peer, "no backup was made on this connection", Some("lconf backup FILE"));
         }

@@ -1,10 +1,11 @@
 //! What operators changed, in the desk: remembered with the event that did it, listed, and set back by an event of its own.
 
-use limo_journal::{ChangeItem, ChangeQuery, ChangeRow};
+use limo_journal::{ChangeItem, ChangeRow};
 use limo_proto::{Answer, ChangeReport, ChangesQuery, ItemReport, MasterToClient, Undo, UndoReport};
 use limo_sched::Event;
 
 use super::lookup::Lookup;
+use super::queries::Serve;
 use super::{Desk, PeerId};
 use crate::changed::{self, Back, Changed};
 use crate::database::Database;
@@ -36,7 +37,7 @@ pub struct Found {
 #[derive(Debug)]
 struct ChangesLookup {
     /// Asks for one more than `limit`.
-    query: ChangeQuery,
+    query: ChangesQuery,
     limit: u32,
 }
 
@@ -72,6 +73,12 @@ impl Lookup for UndoLookup {
     }
 }
 
+impl Serve for ChangesQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.changes(peer, self);
+    }
+}
+
 impl Desk {
     pub(super) fn changed_by(&self, event: &Event) -> Option<(String, Changed)> {
         changed::of(&self.core, self.wall(), event, self.actor.as_ref().map(|actor| actor.by.as_str()))
@@ -90,11 +97,10 @@ impl Desk {
         self.commits.open.change(self.steps, ChangeRow { number: 0, at, by, undo_of, items: vec![item] });
     }
 
-    pub(super) fn changes(&mut self, peer: PeerId, query: ChangesQuery) {
-        let ChangesQuery { since, by, before, limit } = query;
-        let limit = limit.min(CHANGES_PAGE);
+    fn changes(&mut self, peer: PeerId, query: ChangesQuery) {
+        let limit = query.limit.min(CHANGES_PAGE);
         // One more, to know whether there are more.
-        let query = ChangeQuery { since, by, before, limit: limit + 1 };
+        let query = ChangesQuery { limit: limit + 1, ..query };
         self.ask(peer, ChangesLookup { query, limit });
     }
 

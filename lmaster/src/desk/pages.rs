@@ -3,7 +3,6 @@
 
 use limo_model::JobId;
 use limo_proto::{Answer, Finished, JobReport, MasterToClient, encoded_len};
-use serde::Serialize;
 
 use super::commit::After;
 use super::deeds::{Deed, Doing};
@@ -179,7 +178,7 @@ impl Desk {
                 }
                 more => more,
             };
-            if let Some(page) = cut(&mut cursor.made) {
+            if let Some(page) = cursor.made.cut(PAGE) {
                 self.keep_cursor(peer, cursor);
                 return self.tell_page(peer, MasterToClient::Piece(Box::new(page)), changed);
             }
@@ -254,41 +253,6 @@ impl Desk {
     }
 }
 
-/// Cuts a page off an answer that is longer than one.
-fn cut(answer: &mut Answer) -> Option<Answer> {
-    Some(match answer {
-        Answer::Jobs(list) => Answer::Jobs(front(list)?),
-        Answer::JobsUpTo { jobs, next } => Answer::JobsUpTo { jobs: front(jobs)?, next: *next },
-        Answer::Nodes(list) => Answer::Nodes(front(list)?),
-        Answer::Profiles(list) => Answer::Profiles(front(list)?),
-        Answer::Selected(list) => Answer::Selected(front(list)?),
-        Answer::History { jobs, more } => Answer::History { jobs: front(jobs)?, more: *more },
-        Answer::Changes { changes, more } => Answer::Changes { changes: front(changes)?, more: *more },
-        Answer::Readings { emulated, intervals } => {
-            Answer::Readings { emulated: *emulated, intervals: front(intervals)? }
-        }
-        _ => return None,
-    })
-}
-
-/// As many of the first entries as a page takes, and at least one; nothing if that is all of them.
-fn front<T: Serialize>(list: &mut Vec<T>) -> Option<Vec<T>> {
-    let mut size = 0;
-    let fits = |entry: &&T| {
-        size += encoded_len(*entry);
-        size <= PAGE
-    };
-    let count = list.iter().take_while(fits).count().max(1);
-    if count >= list.len() {
-        return None;
-    }
-    let rest = list.split_off(count);
-    let mut page = std::mem::replace(list, rest);
-    // It would keep the capacity of the whole list.
-    page.shrink_to_fit();
-    Some(page)
-}
-
 /// Jobs in the order of their numbers, each once: one that ended while the journal was asked is listed twice, and the later
 /// report is the true one.
 fn tidied(mut answer: Answer) -> Answer {
@@ -303,30 +267,4 @@ fn tidied(mut answer: Answer) -> Answer {
         });
     }
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use limo_model::JobId;
-
-    use super::*;
-
-    #[test]
-    fn a_long_list_is_cut_into_pages_that_keep_its_order_and_no_more_memory_than_they_need() {
-        let mut answer = Answer::Selected((0..500_000).map(JobId).collect());
-        let (mut told, mut pages) = (Vec::new(), 0);
-        while let Some(page) = cut(&mut answer) {
-            assert!(encoded_len(&page) <= PAGE + 16, "{} bytes", encoded_len(&page));
-            let Answer::Selected(jobs) = page else { panic!("another answer") };
-            assert!(jobs.capacity() <= 2 * jobs.len(), "{} places for {} numbers", jobs.capacity(), jobs.len());
-            told.extend(jobs);
-            pages += 1;
-        }
-        let Answer::Selected(rest) = answer else { panic!("another answer") };
-        told.extend(rest);
-        assert!((5..20).contains(&pages), "{pages}");
-        assert!(told.iter().map(|job| job.0).eq(0..500_000));
-        assert_eq!(cut(&mut Answer::Selected(vec![JobId(1)])), None);
-        assert_eq!(cut(&mut Answer::Done), None);
-    }
 }

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use limo_model::{NodeId, Span, Time};
-use limo_proto::{Answer, MasterToClient, MasterToNode, NodeDetail};
+use limo_proto::{Answer, MasterToClient, MasterToNode, NodeDetail, NodeQuery};
 
+use super::queries::Serve;
 use super::{Desk, PeerId, Ticket};
 use crate::report;
 
@@ -45,8 +46,14 @@ impl Probes {
     }
 }
 
+impl Serve for NodeQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.probe(peer, &self.0);
+    }
+}
+
 impl Desk {
-    pub(super) fn probe(&mut self, client: PeerId, name: &str) {
+    fn probe(&mut self, client: PeerId, name: &str) {
         let node = match self.node(name) {
             Ok(node) => node,
             Err(refused) => return self.refuse(client, refused.to_string(), None),

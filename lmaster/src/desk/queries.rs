@@ -1,13 +1,15 @@
-//! Questions: none of them changes anything.
+//! Questions of clients. The list is in `proto`; what serves one stands beside what it asks about.
 
 use limo_model::{JobId, Request, application};
-use limo_proto::{Answer, DryRun, EnergyQuery, EnergyReport, Finished, JobFilter, JobReport, Query, encoded_len};
+use limo_proto::{
+    Answer, DryRun, DryRunQuery, EnergyQuery, EnergyReport, ExplainQuery, Finished, JobFilter, JobQuery, JobReport,
+    JobsQuery, NodesQuery, ProfilesQuery, Query, ReservationsQuery, StatusQuery, encoded_len,
+};
 use limo_sched::Prospect;
 
 use super::dependencies::Wanted;
 use super::lookup::Lookup;
 use super::pages::{Cursor, PAGE};
-use super::select::{Purpose, Selecting};
 use super::sift::Sieve;
 use super::{Desk, PeerId};
 use crate::database::Database;
@@ -53,49 +55,105 @@ impl Lookup for EnergyLookup {
     }
 }
 
+/// Serves questions of one type. Nothing is changed.
+pub(super) trait Serve {
+    fn serve(self, desk: &mut Desk, peer: PeerId);
+}
+
+macro_rules! dispatch {
+    ($($name:ident($query:ty), $cost:ident, $answer:ty: match $how:tt;)+) => {
+        impl Desk {
+            pub(super) fn query(&mut self, peer: PeerId, query: Query) {
+                match query {
+                    $(Query::$name(query) => query.serve(self, peer),)+
+                }
+            }
+        }
+    };
+}
+
+limo_proto::for_each_query!(dispatch);
+
+impl Serve for JobsQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.jobs(peer, (self.filter, self.from), self.ended);
+    }
+}
+
+impl Serve for JobQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        match desk.core.job(self.0) {
+            Some(job) => desk.say(peer, Answer::Jobs(vec![desk.job_report(self.0, job)])),
+            None => desk.ask(peer, JobLookup(self.0)),
+        }
+    }
+}
+
+impl Serve for ExplainQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.explain(peer, self.0);
+    }
+}
+
+impl Serve for NodesQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.tell_pages(peer, Cursor::nodes());
+    }
+}
+
+impl Serve for StatusQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        let status = desk.status();
+        desk.say(peer, Answer::Status(Box::new(status)));
+    }
+}
+
+impl Serve for ProfilesQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        let profiles = desk.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();
+        desk.say(peer, Answer::Profiles(profiles));
+    }
+}
+
+impl Serve for DryRunQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.dry_run(peer, self.0);
+    }
+}
+
+impl Serve for Finished {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        let limit = self.limit.min(HISTORY_PAGE);
+        desk.tell_pages(peer, Cursor::history(Finished { limit, ..self }));
+    }
+}
+
+impl Serve for EnergyQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.ask(peer, EnergyLookup(self));
+    }
+}
+
+impl Serve for ReservationsQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        let shown = |reservation| desk.core.clock().shown_reservation(reservation);
+        let all = desk.core.reservations().iter().map(|(name, reservation)| (name.clone(), shown(reservation)));
+        let all = all.collect();
+        desk.say(peer, Answer::Reservations(all));
+    }
+}
+
 impl Desk {
-    pub(super) fn query(&mut self, peer: PeerId, query: Query) {
-        match query {
-            Query::Jobs { filter, from, ended } => self.jobs(peer, (filter, from), ended),
-            Query::Job(id) => match self.core.job(id) {
-                Some(job) => self.say(peer, Answer::Jobs(vec![self.job_report(id, job)])),
-                None => self.ask(peer, JobLookup(id)),
-            },
-            Query::Explain(id) => self.explain(peer, id),
-            Query::Wait(jobs) => self.wait(peer, jobs),
-            Query::Nodes => self.tell_pages(peer, Cursor::nodes()),
-            Query::Status => {
-                let trouble = self.commits.trouble().map(str::to_owned);
-                let sources = self.grid.arbiter.reports(self.wall());
-                let status = report::status(&self.core, self.now, trouble, &sources);
-                let (prices_by, feeds, meters) =
-                    (self.prices_by_operator(), self.feed_reports(), self.metering.reports(&self.core, self.now));
-                let foreign = self.foreign.reports(self.now, self.core.clock());
-                let status = limo_proto::Status { prices_by, feeds, meters, foreign, ..status };
-                self.say(peer, Answer::Status(Box::new(status)));
-            }
-            Query::Profiles => {
-                let profiles = self.core.profiles().iter().map(|(key, profile)| (key.clone(), *profile)).collect();
-                self.say(peer, Answer::Profiles(profiles));
-            }
-            Query::DryRun(request) => self.dry_run(peer, request),
-            Query::Node(name) => self.probe(peer, &name),
-            Query::Readings { node, from, until } => self.readings(peer, node, (from, until)),
-            Query::Select { selection, live } => {
-                self.select(peer, Selecting::new(selection, Purpose::Tell { live }));
-            }
-            Query::History(finished) => self.history(peer, finished),
-            Query::Users => self.users(peer),
-            Query::Energy(query) => self.ask(peer, EnergyLookup(query)),
-            Query::Changes(query) => self.changes(peer, query),
-            Query::Reservations => {
-                let all = self.core.reservations().iter();
-                let all = all
-                    .map(|(name, reservation)| (name.clone(), self.core.clock().shown_reservation(reservation)))
-                    .collect();
-                self.say(peer, Answer::Reservations(all));
-            }
-            Query::BackupPart { file, offset } => self.backup_part(peer, file, offset),
+    fn status(&self) -> limo_proto::Status {
+        let trouble = self.commits.trouble().map(str::to_owned);
+        let sources = self.grid.arbiter.reports(self.wall());
+        let status = report::status(&self.core, self.now, trouble, &sources);
+        limo_proto::Status {
+            prices_by: self.prices_by_operator(),
+            feeds: self.feed_reports(),
+            meters: self.metering.reports(&self.core, self.now),
+            foreign: self.foreign.reports(self.now, self.core.clock()),
+            ..status
         }
     }
 
@@ -128,11 +186,6 @@ impl Desk {
         } else {
             self.say(peer, Answer::Jobs(jobs));
         }
-    }
-
-    fn history(&mut self, peer: PeerId, finished: Finished) {
-        let limit = finished.limit.min(HISTORY_PAGE);
-        self.tell_pages(peer, Cursor::history(Finished { limit, ..finished }));
     }
 
     fn energy_found(&mut self, peer: PeerId, mut report: EnergyReport) {

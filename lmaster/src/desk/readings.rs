@@ -4,11 +4,12 @@
 
 use limo_journal::Batch;
 use limo_model::{Drawn, NodeId, Power, Span, Time};
-use limo_proto::{Answer, Sample};
+use limo_proto::{Answer, ReadingsQuery, Sample};
 use limo_sched::Event;
 
 use super::commits::Phase;
 use super::lookup::Lookup;
+use super::queries::Serve;
 use super::{Desk, Effect, PeerId};
 use crate::database::Database;
 
@@ -32,6 +33,13 @@ impl Lookup for ReadingsLookup {
 
     fn found(self, desk: &mut Desk, peer: PeerId, intervals: Self::Found) {
         desk.readings_found(peer, self.emulated, (&self.node, self.range), intervals);
+    }
+}
+
+impl Serve for ReadingsQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        let Self { node, from, until } = self;
+        desk.readings(peer, node, (from, until));
     }
 }
 
@@ -100,7 +108,7 @@ impl Desk {
     }
 
     /// What a node drew, or the cluster.
-    pub(super) fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
+    fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
         let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;
         let emulated = match &node {
             None => self.core.nodes().iter().any(emulated),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use limo_model::{JobId, Tasks};
-use limo_proto::{JobFilter, JobReport, MasterToNode, Selection, Selector};
+use limo_proto::{JobFilter, JobReport, MasterToNode, SelectQuery, Selection, Selector};
 use limo_sched::{Phase, Refused};
 
 use super::changes::{ENDING, LAST_SIGNAL};
@@ -11,6 +11,7 @@ use super::deeds::Deed;
 use super::lookup::Lookup;
 use super::numbers::Numbers;
 use super::pages::Cursor;
+use super::queries::Serve;
 use super::{Caller, Desk, PeerId};
 use crate::database::Database;
 
@@ -91,6 +92,13 @@ impl Lookup for NewestLookup {
 
     fn changes_something(&self) -> bool {
         self.selecting.changes_something()
+    }
+}
+
+impl Serve for SelectQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        let Self { selection, live } = self;
+        desk.select(peer, Selecting::new(selection, Purpose::Tell { live }));
     }
 }
 

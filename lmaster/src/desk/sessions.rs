@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use limo_model::JobId;
-use limo_proto::{Change, ClientToMaster, Query, encoded_len};
+use limo_proto::{Change, ClientToMaster, Cost, encoded_len};
 
 use super::clients::BACKLOG_LIMIT;
 use super::commit::not_written;
@@ -134,16 +134,7 @@ fn most(limits: Limits, caller: &Caller) -> Most {
 /// Whether a request costs more than a look, and waits for its turn.
 fn is_heavy(message: &ClientToMaster) -> bool {
     match message {
-        ClientToMaster::Ask(query) => !matches!(
-            query.as_ref(),
-            Query::Job(_)
-                | Query::Wait(_)
-                | Query::Status
-                | Query::Node(_)
-                | Query::Reservations
-                | Query::Changes(_)
-                | Query::BackupPart { .. }
-        ),
+        ClientToMaster::Ask(query) => query.cost() == Cost::Heavy,
         ClientToMaster::ChangeConf(change) => match change.as_ref() {
             Change::CancelSelected { .. } => true,
             Change::Cancel(jobs)

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use limo_model::{QuotaLimit, Span, WEIGHT_LIMIT, Window};
-use limo_proto::{Answer, FairshareChange, UserReport, UsersChange, UsersReport};
+use limo_proto::{Answer, FairshareChange, UserReport, UsersChange, UsersQuery, UsersReport};
 use limo_sched::Event;
 
+use super::queries::Serve;
 use super::{Desk, PeerId};
 
 /// Longest name of a user, in bytes: what a directory of users may have, and no more than a table can show.
@@ -14,12 +15,14 @@ const NAME_LIMIT: usize = 256;
 /// The shortest of the times of fair share: ranking is work, and what counts half after less is no memory.
 const SHORTEST: Span = Span::from_secs(1);
 
-impl Desk {
-    pub(super) fn users(&mut self, peer: PeerId) {
-        let report = self.users_report();
-        self.say(peer, Answer::Users(Box::new(report)));
+impl Serve for UsersQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        let report = desk.users_report();
+        desk.say(peer, Answer::Users(Box::new(report)));
     }
+}
 
+impl Desk {
     fn users_report(&self) -> UsersReport {
         let settings = self.core.settings();
         let mut users = BTreeMap::new();

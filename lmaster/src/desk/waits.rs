@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use limo_model::JobId;
+use limo_proto::WaitQuery;
 
 use super::numbers::Numbers;
+use super::queries::Serve;
 use super::{Desk, PeerId};
 
 /// The open waits of all users.
@@ -99,8 +101,14 @@ impl Waits {
     }
 }
 
+impl Serve for WaitQuery {
+    fn serve(self, desk: &mut Desk, peer: PeerId) {
+        desk.wait(peer, self.0);
+    }
+}
+
 impl Desk {
-    pub(super) fn wait(&mut self, peer: PeerId, jobs: Vec<JobId>) {
+    fn wait(&mut self, peer: PeerId, jobs: Vec<JobId>) {
         let Some(caller) = self.caller(peer) else { return };
         let (uid, limits) = (caller.uid, self.settings.limits.of(caller.operator));
         let jobs: Numbers = jobs.into_iter().collect();

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::harness::{Client, Master, Node, slave};
-use limo_proto::{MasterToNode, Query, Role};
+use limo_proto::{MasterToNode, Query, Role, StatusQuery};
 use limo_requirements::{Requirement, skip};
 
 /// A greeting of a client that speaks versions `oldest` to `newest`.
@@ -65,7 +65,7 @@ async fn each_is_turned_away_and_the_others_are_served() {
     drop(stream);
     master.logged("connection broke");
 
-    good.ask(Query::Status).await;
+    good.ask(Query::Status(StatusQuery)).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use limo_model::JobId;
-use limo_proto::{Answer, Change, ClientToMaster, Io, MasterToClient, Query, Selection, Selector};
+use limo_proto::{Answer, Change, ClientToMaster, Io, JobQuery, MasterToClient, Query, Selection, Selector};
 
 use crate::harness::{Client, Master, exec};
 
@@ -53,7 +53,7 @@ async fn cancelled_jobs_give_memory_and_journal_back() {
         assert!(Instant::now() < end, "{} bytes of journal, {} KiB of memory", journal(&state), master.memory());
         clock.tick().await;
         let begun = Instant::now();
-        client.ask(Query::Job(JobId(JOBS))).await;
+        client.ask(Query::Job(JobQuery(JobId(JOBS)))).await;
         longest = longest.max(begun.elapsed());
     }
     println!(

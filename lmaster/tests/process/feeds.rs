@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use limo_model::{Curve, Price, Time};
-use limo_proto::{Change, ClientToMaster, MasterToClient, Query};
+use limo_proto::{Change, ClientToMaster, MasterToClient, Query, StatusQuery};
 
 use crate::harness::{Client, Master, lmaster};
 
@@ -198,7 +198,7 @@ async fn without_feeds_nothing_is_said_of_them() {
     });
     let (reason, hint) = refused.await;
     assert!(reason == "no feed of prices is configured" && hint.expect("a hint").contains("[[feed.price]]"));
-    client.ask(Query::Status).await;
+    client.ask(Query::Status(StatusQuery)).await;
 }
 
 #[test]

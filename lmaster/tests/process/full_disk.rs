@@ -2,7 +2,7 @@
 
 use crate::harness::{Client, Master, Node};
 use limo_model::{Outcome, Usage};
-use limo_proto::{Answer, JobState, MasterToClient, MasterToNode, NodeToMaster, Query};
+use limo_proto::{Answer, JobState, MasterToClient, MasterToNode, NodeToMaster, Query, StatusQuery};
 use limo_requirements::SmallDisk;
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
         }
     };
     assert!(reason.contains("the disk under the journal is full"), "{reason}");
-    let Answer::Status(status) = client.ask(Query::Status).await else { panic!("no status") };
+    let Answer::Status(status) = client.ask(Query::Status(StatusQuery)).await else { panic!("no status") };
     assert!(status.trouble.is_some());
 
     // The master hung up on the node, which comes back and tells how the job ended: there is room for that.
@@ -76,7 +76,7 @@ async fn a_master_starts_read_only_on_a_full_disk_and_goes_on_when_there_is_room
     let mut master = Master::start_with(&state, &address, &[]);
     client = Client::new(&master).await;
     for _ in 0..2 {
-        let Answer::Status(status) = client.ask(Query::Status).await else { panic!("no status") };
+        let Answer::Status(status) = client.ask(Query::Status(StatusQuery)).await else { panic!("no status") };
         assert!(status.trouble.is_some_and(|trouble| trouble.contains("read-only")));
         let known: Vec<_> = client.jobs().await.iter().map(|job| job.job).collect();
         assert_eq!(known, accepted);

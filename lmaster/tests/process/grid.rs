@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::harness::{Client, Master};
 use limo_model::{Band, Curve, Power};
-use limo_proto::{Answer, Change, ClientToMaster, GridState, MasterToClient, Query, Status};
+use limo_proto::{Answer, Change, ClientToMaster, GridState, MasterToClient, Query, Status, StatusQuery};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -64,7 +64,7 @@ async fn until(client: &mut Client, what: &str, wanted: impl Fn(&Status) -> bool
 }
 
 async fn status(client: &mut Client) -> Status {
-    match client.ask(Query::Status).await {
+    match client.ask(Query::Status(StatusQuery)).await {
         Answer::Status(status) => *status,
         other => panic!("{other:?}"),
     }

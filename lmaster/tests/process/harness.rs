@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use limo_model::{JobId, JournalId, Memory, Meter, NodeSpec, Power, Request, UnitKind, UnitSpec};
 use limo_proto::{
-    Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobFilter, JobReport, Launch, MasterToClient,
-    MasterToNode, NewSlave, NodeToMaster, Query, Registration, Replace, Role, SendExec, Status, Trusted, connect,
+    Answer, AttemptReport, ClientToMaster, Connection, Frame, Io, JobFilter, JobReport, JobsQuery, Launch,
+    MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, Registration, Replace, Role, SendExec, Status,
+    StatusQuery, Trusted, connect,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -252,7 +253,7 @@ impl Client {
         let end = std::time::Instant::now() + PATIENCE;
         loop {
             clock.tick().await;
-            match self.ask(Query::Status).await {
+            match self.ask(Query::Status(StatusQuery)).await {
                 Answer::Status(status) if so(&status) => return *status,
                 last => assert!(std::time::Instant::now() < end, "waited in vain: {what}: {last:?}"),
             }
@@ -260,7 +261,7 @@ impl Client {
     }
 
     pub async fn jobs(&mut self) -> Vec<JobReport> {
-        match self.ask(Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1000 }).await {
+        match self.ask(Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 1000 })).await {
             Answer::Jobs(jobs) => jobs,
             other => panic!("{other:?}"),
         }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use limo_model::JobId;
 use limo_proto::{
-    Answer, Change, ClientToMaster, Frame, Io, JobFilter, MasterToClient, Query, Selection, Selector, SendExec,
+    Answer, Change, ClientToMaster, Frame, Io, JobFilter, JobQuery, JobsQuery, MasterToClient, Query, SelectQuery,
+    Selection, Selector, SendExec, StatusQuery, WaitQuery,
 };
 use limo_requirements::{Requirement, skip};
 use nix::libc;
@@ -110,7 +111,7 @@ async fn honest(master: &Master) {
         let job = accepted(&mut client).await.expect("accepted");
         let cancel = Change::Cancel(vec![job]);
         client.say(ClientToMaster::ChangeConf(Box::new(cancel))).await;
-        client.ask(Query::Job(job)).await;
+        client.ask(Query::Job(JobQuery(job))).await;
         took.push(begun.elapsed());
     }
     took.sort_unstable();
@@ -153,7 +154,7 @@ fn a_wait_for_many_equal_numbers() {
         let mut client = Client::new(&master).await;
         cancel_all(&mut client).await;
         for _ in 0..5 {
-            client.say(ask(Query::Wait(vec![JobId(1); 131_000]))).await;
+            client.say(ask(Query::Wait(WaitQuery(vec![JobId(1); 131_000])))).await;
             let answer = client.hear_of(|message| match message {
                 MasterToClient::Answer(answer) => Some(answer.clone()),
                 _ => None,
@@ -171,7 +172,7 @@ fn many_waits_on_one_connection() {
     attack(&master, async || {
         let mut client = Client::new(&master).await;
         for _ in 0..2_000 {
-            client.say(ask(Query::Wait((1..=2_000).map(JobId).collect()))).await;
+            client.say(ask(Query::Wait(WaitQuery((1..=2_000).map(JobId).collect())))).await;
         }
         let mut other = Client::new(&master).await;
         cancel_all(&mut other).await;
@@ -193,7 +194,7 @@ fn clients_that_do_not_read() {
         for _ in 0..20 {
             let mut client = Client::new(&master).await;
             for _ in 0..500 {
-                let list = Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 30_000 };
+                let list = Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 30_000 });
                 // It may have been hung up on.
                 if client.connection.writer.send(&Frame::Message(ask(list))).await.is_err() {
                     break;
@@ -213,7 +214,7 @@ fn many_selectors() {
         for _ in 0..20 {
             let mut client = Client::new(&master).await;
             let selection = Selection::from(vec![Selector::All; 20_000]);
-            client.say(ask(Query::Select { selection, live: false })).await;
+            client.say(ask(Query::Select(SelectQuery { selection, live: false }))).await;
             let refused = client.hear_of(|message| match message {
                 MasterToClient::Refused { reason, .. } => Some(reason.clone()),
                 _ => None,
@@ -244,7 +245,7 @@ fn jobs_with_large_environments_and_their_memory_after_they_are_cancelled() {
         let end = Instant::now() + Duration::from_secs(30);
         while master.memory() + (40 << 10) > full {
             assert!(Instant::now() < end, "{} KiB with all jobs, {} KiB without", full, master.memory());
-            client.ask(Query::Status).await;
+            client.ask(Query::Status(StatusQuery)).await;
         }
     });
     let journal = size(dir.path());

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use limo_model::{Meter, Power};
-use limo_proto::{Answer, NodeReport, Query, Role, Status};
+use limo_proto::{Answer, NodeReport, NodesQuery, Query, Role, Status, StatusQuery};
 
 use crate::harness::{Client, Master, Node, lmaster, slave};
 
@@ -77,8 +77,8 @@ async fn bare(master: &Master, name: &str) -> Node {
 }
 
 async fn seen(client: &mut Client) -> (Status, Vec<NodeReport>) {
-    let Answer::Status(status) = client.ask(Query::Status).await else { panic!("no status") };
-    let Answer::Nodes(nodes) = client.ask(Query::Nodes).await else { panic!("no nodes") };
+    let Answer::Status(status) = client.ask(Query::Status(StatusQuery)).await else { panic!("no status") };
+    let Answer::Nodes(nodes) = client.ask(Query::Nodes(NodesQuery)).await else { panic!("no nodes") };
     (*status, nodes)
 }
 

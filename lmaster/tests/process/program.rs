@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::harness::{Client, Master, lmaster};
-use limo_proto::{Answer, Query};
+use limo_proto::{Answer, Query, StatusQuery};
 use limo_requirements::{Requirement, skip};
 use nix::sys::signal::{SIGHUP, SIGTERM};
 
@@ -69,7 +69,9 @@ async fn hang_up_reads_the_configuration_again_and_terminate_ends() {
     std::fs::write(&file, "[initial]\nhigh = \"90 W\"\npolicy = \"fifo\"\n").expect("written");
     let options = ["--config", file.to_str().expect("text")];
     let master = Master::start_with(&dir.path().join("state"), "127.0.0.1:0", &options);
-    let Answer::Status(status) = Client::new(&master).await.ask(Query::Status).await else { panic!("no status") };
+    let Answer::Status(status) = Client::new(&master).await.ask(Query::Status(StatusQuery)).await else {
+        panic!("no status")
+    };
     assert_eq!((status.band.high().to_string().as_str(), status.policy.name()), ("90.0 W", "fifo"));
     std::fs::write(&file, "log = \"lmaster=loud\"\n").expect("written");
     master.signal(SIGHUP);

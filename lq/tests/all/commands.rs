@@ -3,7 +3,8 @@
 use limo_client::fake::{FakeMaster, answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, Condition, Dependency, JobId, Mode, Outcome, Power, Price, Time};
 use limo_proto::{
-    Answer, Change, ClientToMaster, Explanation, JobFilter, JobReport, JobState, NodeState, Query, Selection, Selector,
+    Answer, Change, ClientToMaster, ExplainQuery, Explanation, JobFilter, JobQuery, JobReport, JobState, NodeState,
+    NodesQuery, Query, SelectQuery, Selection, Selector,
 };
 
 use crate::{answered, ask};
@@ -35,7 +36,7 @@ async fn show_a_finished_job() {
         energy       0.015 kWh, measured\n\
         cost         0.001 EUR (started at once: 0.002 EUR)\n";
     assert_eq!(output, printed(expected));
-    assert_eq!(asked, [ask(Query::Job(JobId(3)))]);
+    assert_eq!(asked, [ask(Query::Job(JobQuery(JobId(3))))]);
 }
 
 #[tokio::test]
@@ -76,7 +77,7 @@ async fn explain_a_waiting_job() {
          and 7 more\n"
     );
     assert_eq!(output, printed(&expected));
-    assert_eq!(asked, [ask(Query::Explain(JobId(3)))]);
+    assert_eq!(asked, [ask(Query::Explain(ExplainQuery(JobId(3))))]);
 }
 
 fn cancel(which: &[Selector], filter: JobFilter, signal: Option<i32>) -> ClientToMaster {
@@ -119,8 +120,8 @@ async fn what_is_not_a_number_is_asked_for() {
     let asked = master.answering(|message| {
         let ClientToMaster::Ask(query) = message else { panic!("{message:?}") };
         match query.as_ref() {
-            Query::Select { .. } => answer(Answer::Selected(vec![JobId(3), JobId(5)])),
-            Query::Job(job) => answer(Answer::Jobs(vec![waiting_job(job.0)])),
+            Query::Select(SelectQuery { .. }) => answer(Answer::Selected(vec![JobId(3), JobId(5)])),
+            Query::Job(JobQuery(job)) => answer(Answer::Jobs(vec![waiting_job(job.0)])),
             other => panic!("{other:?}"),
         }
     });
@@ -128,7 +129,12 @@ async fn what_is_not_a_number_is_asked_for() {
     let numbers: Vec<&str> = output.lines().filter(|line| line.starts_with("job ")).collect();
     assert_eq!(numbers, ["job          3", "job          5"]);
     let selection = Selection::from(vec![Selector::Last, Selector::Range(JobId(3), JobId(5))]);
-    let expected = [Query::Select { selection, live: false }, Query::Job(JobId(3)), Query::Job(JobId(5))].map(ask);
+    let expected = [
+        Query::Select(SelectQuery { selection, live: false }),
+        Query::Job(JobQuery(JobId(3))),
+        Query::Job(JobQuery(JobId(5))),
+    ]
+    .map(ask);
     assert_eq!(*asked.lock().expect("no panic"), expected);
 }
 
@@ -186,5 +192,5 @@ async fn nodes_and_their_units() {
         \n\
         n2: fan, by root\n";
     assert_eq!(output, printed(expected));
-    assert_eq!(asked, [ask(Query::Nodes)]);
+    assert_eq!(asked, [ask(Query::Nodes(NodesQuery))]);
 }

@@ -2,7 +2,7 @@
 
 use limo_client::fake::{FakeMaster, answer, finished_job, waiting_job};
 use limo_model::{Energy, JobId, Outcome, Time, Wait};
-use limo_proto::{Answer, ClientToMaster, Finished, JobFilter, JobReport, JobState, Query};
+use limo_proto::{Answer, ClientToMaster, Finished, JobFilter, JobReport, JobState, JobsQuery, Query};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{answered, ask, lq};
@@ -23,7 +23,7 @@ async fn a_table_of_jobs() {
              4  x\\u{{1b}}[2J  bob   F   10:00    all  n1(cpu)      0.015 kWh  ended by SIGTERM\n"
     );
     assert_eq!(output, format!("exit 0\n--- stdout\n{expected}--- stderr\n"));
-    assert_eq!(asked, [ask(Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 100 })]);
+    assert_eq!(asked, [ask(Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 100 }))]);
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn an_empty_cluster_has_titles() {
     let (output, asked) = answered(&[], answer(Answer::Jobs(vec![]))).await;
     let titles = "JOBID  NAME  USER  ST  TIME  CORES  NODES(UNIT)  ENERGY  REASON\n";
     assert_eq!(output, format!("exit 0\n--- stdout\n{titles}--- stderr\n"));
-    assert_eq!(asked, [ask(Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 0 })]);
+    assert_eq!(asked, [ask(Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 0 }))]);
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_long_list_comes_in_pages_of_which_the_newest_word_counts() {
     let address = master.address().to_owned();
     let asked = master.answering(|message| match message {
         ClientToMaster::Ask(query) => match query.as_ref() {
-            Query::Jobs { from: JobId(0), .. } => {
+            Query::Jobs(JobsQuery { from: JobId(0), .. }) => {
                 answer(Answer::JobsUpTo { jobs: vec![waiting_job(3), waiting_job(4)], next: JobId(7) })
             }
             // Job 3 is over by then.
@@ -65,7 +65,7 @@ async fn a_long_list_comes_in_pages_of_which_the_newest_word_counts() {
     });
     let output = crate::snapshot(crate::lq(&address, &["--all", "-o", "jobid,st"])).await;
     assert_eq!(output, "exit 0\n--- stdout\nJOBID  ST\n    3  CD\n    4  PD\n    7  PD\n--- stderr\n");
-    let page = |from| ask(Query::Jobs { filter: JobFilter::default(), from: JobId(from), ended: 100 });
+    let page = |from| ask(Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(from), ended: 100 }));
     assert_eq!(*asked.lock().expect("no panic"), [page(0), page(7)]);
 }
 
@@ -73,7 +73,7 @@ async fn a_long_list_comes_in_pages_of_which_the_newest_word_counts() {
 async fn filters() {
     let check = async |args: &[&str], filter: JobFilter, ended: u32| {
         let (_, asked) = answered(args, answer(Answer::Jobs(jobs()))).await;
-        assert_eq!(asked, [ask(Query::Jobs { filter, from: JobId(0), ended })], "{args:?}");
+        assert_eq!(asked, [ask(Query::Jobs(JobsQuery { filter, from: JobId(0), ended }))], "{args:?}");
     };
     let all = JobFilter::default;
     check(&["-u", "bob"], JobFilter { users: vec!["bob".into()], ..all() }, 0).await;

@@ -2,7 +2,7 @@
 
 use limo_client::fake::{FakeMaster, answer, finished_job};
 use limo_model::{JobId, Outcome};
-use limo_proto::{Answer, Query};
+use limo_proto::{Answer, Query, WaitQuery};
 
 use crate::{answered, ask, lq};
 
@@ -12,7 +12,7 @@ async fn the_highest_code_of_several() {
         let jobs = outcomes.into_iter().map(|outcome| finished_job(3, outcome)).collect();
         let (output, asked) = answered(&["wait", "3", "4"], answer(Answer::Jobs(jobs))).await;
         assert_eq!(output, format!("exit {code}\n--- stdout\n--- stderr\n"));
-        assert_eq!(asked, [ask(Query::Wait(vec![JobId(3), JobId(4)]))]);
+        assert_eq!(asked, [ask(Query::Wait(WaitQuery(vec![JobId(3), JobId(4)])))]);
     };
     check(vec![Outcome::Exited(0)], 0).await;
     check(vec![Outcome::Exited(7), Outcome::Exited(0)], 7).await;

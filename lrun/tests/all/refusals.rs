@@ -2,7 +2,7 @@
 
 use limo_client::fake::{FakeMaster, answer, candidate};
 use limo_model::{Power, Time, Wait};
-use limo_proto::{Answer, ClientToMaster, DryRun, Io, MasterToClient, Query, SendExec};
+use limo_proto::{Answer, ClientToMaster, DryRun, DryRunQuery, Io, MasterToClient, Query, SendExec};
 
 use crate::stage::{Stage, end, lrun};
 
@@ -115,7 +115,7 @@ async fn a_dry_run_submits_nothing() {
         let child = lrun(master.address(), args).spawn().expect("lrun");
         let mut stage = Stage::client(&master).await;
         let ClientToMaster::Ask(query) = stage.hear().await else { panic!("a submission") };
-        assert!(matches!(*query, Query::DryRun(request) if request.application == "+cg"));
+        assert!(matches!(*query, Query::DryRun(DryRunQuery(request)) if request.application == "+cg"));
         stage.say(answer(Answer::DryRun(Box::new(result)))).await;
         end(child).await
     };

@@ -145,6 +145,10 @@ impl<'de> Deserializer<'de> for &mut Sampler {
         visitor.visit_unit()
     }
 
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_seq(Entries { sampler: self, left: 2 })
     }
@@ -195,6 +199,6 @@ impl<'de> Deserializer<'de> for &mut Sampler {
     }
 
     serde::forward_to_deserialize_any! {
-        i8 i128 u128 char bytes byte_buf unit_struct tuple_struct identifier ignored_any
+        i8 i128 u128 char bytes byte_buf tuple_struct identifier ignored_any
     }
 }

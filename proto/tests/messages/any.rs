@@ -7,9 +7,9 @@ use limo_model::{
     WhenUsed,
 };
 use limo_proto::{
-    Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, Files, Io, JobFilter, JobState,
-    Launch, List, MasterToClient, MasterToNode, NewSlave, NodeToMaster, Origin, Parallel, Query, Sample, Selection,
-    Selector, SendExec, Share, StreamId, Task, Text, WindowSize,
+    Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
+    JobState, JobsQuery, Launch, List, MasterToClient, MasterToNode, NewSlave, NodeQuery, NodeToMaster, Origin,
+    Parallel, Query, Sample, Selection, Selector, SendExec, Share, StreamId, Task, Text, WindowSize,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -332,12 +332,12 @@ pub fn from_client() -> impl Strategy<Value = ClientToMaster> {
         (ids(), any::<i32>()).prop_map(|((job, _), signal)| ClientToMaster::Signal { job, signal }),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| ClientToMaster::StreamAck { stream, offset }),
         change().prop_map(|change| ClientToMaster::ChangeConf(Box::new(change))),
-        request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(Box::new(request))))),
+        request().prop_map(|request| ClientToMaster::Ask(Box::new(Query::DryRun(DryRunQuery(Box::new(request)))))),
         (text(), any::<u32>()).prop_map(|(name, ended)| {
             let filter = JobFilter { names: vec![name], ..JobFilter::default() };
-            ClientToMaster::Ask(Box::new(Query::Jobs { filter, from: JobId(u64::from(ended)), ended }))
+            ClientToMaster::Ask(Box::new(Query::Jobs(JobsQuery { filter, from: JobId(u64::from(ended)), ended })))
         }),
-        text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(node)))),
+        text().prop_map(|node| ClientToMaster::Ask(Box::new(Query::Node(NodeQuery(node))))),
         (ids(), any::<u16>())
             .prop_map(|((job, _), columns)| ClientToMaster::Resize { job, size: WindowSize { rows: 24, columns } }),
     ]

@@ -9,8 +9,8 @@ use std::cell::Cell;
 use bytes::Bytes;
 use limo_model::{Attempt, JobId, Power};
 use limo_proto::{
-    BODY_LIMIT, Channel, ClientToMaster, Data, Frame, Launch, MasterToClient, MasterToNode, NodeToMaster, Query,
-    Sample, StreamId, decode_stored, encode_stored,
+    BODY_LIMIT, Channel, ClientToMaster, Data, Frame, Launch, MasterToClient, MasterToNode, NodeQuery, NodeToMaster,
+    Query, Sample, StreamId, decode_stored, encode_stored,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -131,7 +131,7 @@ fn refusals_say_what_is_wrong() {
     check(&[9, 1, 2], "a frame of the unknown kind 9");
     check(&[2, 0, 0], "a data frame of 2 bytes is shorter than its head of 21");
     check(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "a data frame of the unknown channel 3");
-    let too_large = Frame::Message(ClientToMaster::Ask(Box::new(Query::Node("x".repeat(BODY_LIMIT)))));
+    let too_large = Frame::Message(ClientToMaster::Ask(Box::new(Query::Node(NodeQuery("x".repeat(BODY_LIMIT))))));
     let refused = too_large.encode().expect_err("refused").to_string();
     assert!(refused.ends_with("bytes: the limit is 1048576"), "{refused}");
     let stored = decode_stored::<Launch>(&[99, 0]).expect_err("refused").to_string();

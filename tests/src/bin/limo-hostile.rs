@@ -15,8 +15,8 @@ use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use limo_model::{JobId, Request, Span};
 use limo_proto::{
-    ClientToMaster, Connection, Endpoint, Frame, JobFilter, MasterToClient, Query, Role, Selection, Selector, Socket,
-    Trusted, connect,
+    ClientToMaster, Connection, DryRunQuery, Endpoint, Frame, JobFilter, JobsQuery, MasterToClient, Query, Role,
+    SelectQuery, Selection, Selector, Socket, Trusted, WaitQuery, connect,
 };
 use limo_tests::Dice;
 use nix::libc;
@@ -96,17 +96,22 @@ fn main() -> Result<()> {
 impl User {
     async fn attack(&self, attack: Attack) -> Result<()> {
         match attack {
-            Attack::Waits => self.requests(|| ClientToMaster::Ask(Box::new(Query::Wait(vec![JobId(1); 10_000])))).await,
+            Attack::Waits => {
+                self.requests(|| ClientToMaster::Ask(Box::new(Query::Wait(WaitQuery(vec![JobId(1); 10_000]))))).await
+            }
             Attack::Selectors => {
                 let which = || Selection { which: vec![Selector::All; 20_000], filter: JobFilter::default() };
-                self.requests(|| ClientToMaster::Ask(Box::new(Query::Select { selection: which(), live: false }))).await
+                self.requests(|| {
+                    ClientToMaster::Ask(Box::new(Query::Select(SelectQuery { selection: which(), live: false })))
+                })
+                .await
             }
             Attack::Halves => {
                 self.halves().await;
                 Ok(())
             }
             Attack::DryRuns => {
-                let request = || Query::DryRun(Box::new(Request::one_core("true")));
+                let request = || Query::DryRun(DryRunQuery(Box::new(Request::one_core("true"))));
                 self.requests(|| ClientToMaster::Ask(Box::new(request()))).await
             }
             Attack::Refusals => self.requests(|| ClientToMaster::Signal { job: JobId(u64::MAX), signal: 9 }).await,
@@ -166,7 +171,7 @@ impl User {
                 lines.push(line);
             }
             for line in &mut lines {
-                let all = Query::Jobs { filter: JobFilter::default(), from: JobId(1), ended: u32::MAX };
+                let all = Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(1), ended: u32::MAX });
                 let request = Frame::Message(ClientToMaster::Ask(Box::new(all)));
                 let _ = tokio::time::timeout(Duration::from_millis(20), line.writer.send(&request)).await;
             }

@@ -5,6 +5,7 @@ mod lexer;
 mod manifests;
 mod names;
 mod packages;
+mod recipes;
 mod sources;
 mod tree;
 
@@ -90,6 +91,14 @@ fn a_source_says_what_it_is_for() {
 #[test]
 fn sources_are_short() {
     check_sources("a source has at most 400 lines", sources::long);
+}
+
+#[test]
+fn a_query_is_in_five_files() {
+    let files = recipes::of_changes(&Tree::read(root()).sources());
+    let named =
+        ["lconf/src/history.rs", "lmaster/src/database.rs", "lmaster/src/desk/history.rs", "proto/src/queries.rs"];
+    assert_eq!(files, named, "CONTRIBUTING.md says that a query is in these and its table");
 }
 
 #[test]

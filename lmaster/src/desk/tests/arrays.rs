@@ -39,7 +39,7 @@ fn array(bench: &mut Bench, client: PeerId, tasks: &str) -> JobId {
 
 fn named(bench: &mut Bench, client: PeerId, text: &str, live: bool) -> Result<Vec<u64>, String> {
     let selection = vec![Selector::Tasks(JobId(1), text.parse().expect("tasks"))].into();
-    selected(&bench.ask(client, Query::Select { selection, live }))
+    selected(&bench.ask(client, Query::Select(SelectQuery { selection, live })))
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn tasks_are_named_by_their_numbers() {
     let missing = "array 1 has no task 15: it has 10-1000:10%2";
     assert_eq!(named(&mut bench, client, "15", false), Err(missing.into()));
     let other = vec![Selector::Tasks(JobId(9), "1".parse().expect("tasks"))].into();
-    let answer = bench.ask(client, Query::Select { selection: other, live: false });
+    let answer = bench.ask(client, Query::Select(SelectQuery { selection: other, live: false }));
     assert_eq!(selected(&answer), Err("there is no array 9".into()));
 }
 
@@ -80,7 +80,7 @@ fn a_task_whose_turn_has_not_come_is_cancelled_once_and_the_array_goes_on() {
     assert_eq!(array.waiting.as_ref().map(ToString::to_string).as_deref(), Some("0-2,7-9%1"));
     assert_eq!(array.ended.cancelled, 4);
     let early = "job 10 is a task of array 1 whose turn has not come";
-    assert_eq!(refusal(Some(&bench.ask(client, Query::Job(JobId(10))))), early);
+    assert_eq!(refusal(Some(&bench.ask(client, Query::Job(JobQuery(JobId(10)))))), early);
 }
 
 /// It is over with its array, and there is nothing to tell of it.
@@ -90,7 +90,8 @@ fn who_waits_for_a_task_that_never_becomes_a_job_is_answered_when_the_array_is_o
     let client = bench.client(7);
     let own = array(&mut bench, client, "0-3%1");
     let (waits, other) = (bench.client(7), bench.client(7));
-    let wait = |jobs: &[u64]| ClientToMaster::Ask(Box::new(Query::Wait(jobs.iter().copied().map(JobId).collect())));
+    let wait =
+        |jobs: &[u64]| ClientToMaster::Ask(Box::new(Query::Wait(WaitQuery(jobs.iter().copied().map(JobId).collect()))));
     bench.say(waits, wait(&[5, 4]));
     bench.say(client, exec_with(2, |exec| exec.launch.io = Io::Detached));
     bench.say(other, wait(&[5, 6]));
@@ -118,10 +119,12 @@ fn tasks_beyond_the_limit_of_an_array_have_a_reason_and_are_counted() {
     let own = array(&mut bench, client, "0-9%1");
     let wait = |bench: &mut Bench| bench.jobs().into_iter().find(|job| job.job == own).expect("the array").wait;
     assert_eq!(wait(&mut bench), Some(limo_model::Wait::ArrayLimit { limit: 1 }));
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Explain(own)) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Explain(ExplainQuery(own))) else {
+        panic!("no answer")
+    };
     let Answer::Explanation(explanation) = *answer else { panic!("{answer:?}") };
     assert_eq!(explanation.job.wait, Some(limo_model::Wait::ArrayLimit { limit: 1 }));
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no answer") };
     let Answer::Status(status) = *answer else { panic!("{answer:?}") };
     assert_eq!((status.running, status.waiting), (1, 9));
 }
@@ -134,7 +137,7 @@ fn an_array_with_thousands_of_gaps_can_be_listed() {
     array(&mut bench, client, "0-2999");
     let odd = vec![Selector::Tasks(JobId(1), "101-2999:2".parse().expect("tasks"))].into();
     assert_eq!(cancel(&mut bench, client, odd, None).map(|jobs| jobs.len()), Ok(1_450));
-    let answer = Frame::Message(bench.ask(client, Query::Job(JobId(1))));
+    let answer = Frame::Message(bench.ask(client, Query::Job(JobQuery(JobId(1)))));
     let decoded = Frame::decode(answer.encode().expect("below a frame")).expect("a client can read it");
     assert_eq!(answer, decoded);
     let Frame::Message(MasterToClient::Answer(answer)) = decoded else { panic!("no answer") };

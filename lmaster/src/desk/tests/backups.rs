@@ -10,7 +10,7 @@ fn back_up(bench: &mut Bench, peer: PeerId) -> Option<MasterToClient> {
 }
 
 fn part(bench: &mut Bench, peer: PeerId) -> Option<MasterToClient> {
-    bench.say(peer, ClientToMaster::Ask(Box::new(Query::BackupPart { file: 0, offset: 0 })));
+    bench.say(peer, ClientToMaster::Ask(Box::new(Query::BackupPart(BackupPartQuery { file: 0, offset: 0 }))));
     bench.heard(peer).pop()
 }
 

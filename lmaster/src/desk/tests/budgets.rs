@@ -30,7 +30,7 @@ fn done(bench: &mut Bench, periods: &[Budget]) {
 
 fn status(bench: &mut Bench) -> Status {
     let client = bench.client(0);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no answer") };
     let Answer::Status(status) = *answer else { panic!("{answer:?}") };
     *status
 }

@@ -102,7 +102,7 @@ fn answers_come_in_the_order_of_the_questions() {
     let client = bench.client(7);
     bench.slow_disk = true;
     bench.say(client, exec(1));
-    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status)));
+    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JobId(1)]))));
     assert!(bench.heard(client).is_empty(), "an answer shows nothing that is not on disk");
     bench.commit();

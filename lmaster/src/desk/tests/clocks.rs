@@ -34,7 +34,7 @@ fn change(bench: &mut Bench, change: Change) {
 
 fn status(bench: &mut Bench) -> Status {
     let client = bench.client(0);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no answer") };
     let Answer::Status(status) = *answer else { panic!("{answer:?}") };
     *status
 }
@@ -176,7 +176,9 @@ fn limits_prices_and_reservations_follow_the_wall_clock() {
         let next = (!in_force).then_some((at(HOUR), band(50)));
         assert_eq!((status.next_band, status.next_price.map(|(at, _)| at)), (next, next.map(|(at, _)| at)));
         let client = bench.client(7);
-        let MasterToClient::Answer(answer) = bench.ask(client, Query::Reservations) else { panic!("no answer") };
+        let MasterToClient::Answer(answer) = bench.ask(client, Query::Reservations(ReservationsQuery)) else {
+            panic!("no answer")
+        };
         let Answer::Reservations(all) = *answer else { panic!("{answer:?}") };
         assert_eq!(all.into_iter().map(|(_, of)| of).collect::<Vec<_>>(), std::slice::from_ref(&reservation));
     };
@@ -192,7 +194,7 @@ fn limits_prices_and_reservations_follow_the_wall_clock() {
     check(&mut bench, HOUR, true);
     bench.jump(DAY);
     let client = bench.client(7);
-    let answer = bench.ask(client, Query::Reservations);
+    let answer = bench.ask(client, Query::Reservations(ReservationsQuery));
     assert_eq!(answer, MasterToClient::Answer(Box::new(Answer::Reservations(Vec::new()))), "it is over");
 }
 

@@ -1,9 +1,8 @@
 //! The databases of a desk in tests: lists.
 
 use async_trait::async_trait;
-use limo_journal::ChangeQuery;
 use limo_model::{Profile, ProfileKey};
-use limo_proto::{EnergyQuery, EnergyReport, Finished, SubmissionKey};
+use limo_proto::{ChangesQuery, EnergyQuery, EnergyReport, Finished, SubmissionKey};
 
 use super::*;
 use crate::database::Database;
@@ -36,7 +35,7 @@ impl Database for Disk {
         Ok(found.take(limit as usize).collect())
     }
 
-    async fn changes(&self, query: ChangeQuery) -> anyhow::Result<Vec<ChangeRow>> {
+    async fn changes(&self, query: ChangesQuery) -> anyhow::Result<Vec<ChangeRow>> {
         Ok(self.changes.iter().rev().take(query.limit as usize).cloned().collect())
     }
 

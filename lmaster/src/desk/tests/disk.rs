@@ -44,7 +44,7 @@ fn new_jobs_are_refused_until_the_ballast_is_back() {
         refusal(heard.first()),
         "new jobs are not accepted: the disk under the journal is full: no space left on device"
     );
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no status") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no status") };
     let Answer::Status(status) = *answer else { panic!("no status") };
     assert!(status.trouble.is_some() && status.waiting == 1);
     // Cancelling makes room, and is possible once the pause is over.
@@ -186,7 +186,7 @@ fn a_journal_that_cannot_be_read_back_is_tried_again() {
     bench.answer_one();
     full(&mut bench);
     bench.heard(client);
-    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status)));
+    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     assert!(bench.heard(client).is_empty(), "it waits for the state");
     bench.answers.clear();
     let error = limo_journal::RecoverError::Database { detail: "the disk is gone".into() };
@@ -221,7 +221,7 @@ fn read_only() -> (Bench, PeerId, PeerId, (JobId, Attempt)) {
 fn a_read_only_master_answers_queries_and_refuses_changes() {
     let (mut bench, node, client, (job, _)) = read_only();
     assert_eq!(bench.jobs().iter().map(|job| job.job).collect::<Vec<_>>(), [job]);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no status") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no status") };
     let Answer::Status(status) = *answer else { panic!("no status") };
     assert_eq!(status.trouble, Some(format!("the master is read-only: {FULL}")));
     bench.say(client, exec(3));

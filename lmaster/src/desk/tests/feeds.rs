@@ -27,7 +27,7 @@ fn is_done(answer: &MasterToClient) -> bool {
 
 fn status(bench: &mut Bench) -> limo_proto::Status {
     let client = bench.client(7);
-    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status)));
+    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     match bench.heard(client).into_iter().next() {
         Some(MasterToClient::Answer(answer)) => match *answer {
             Answer::Status(status) => *status,

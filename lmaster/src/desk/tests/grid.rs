@@ -44,7 +44,7 @@ impl Bench {
 
     fn status(&mut self) -> Status {
         let client = self.client(0);
-        match self.ask(client, Query::Status) {
+        match self.ask(client, Query::Status(StatusQuery)) {
             MasterToClient::Answer(answer) => match *answer {
                 Answer::Status(status) => *status,
                 other => panic!("{other:?}"),

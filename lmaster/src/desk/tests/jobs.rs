@@ -122,7 +122,7 @@ fn the_same_submission_again_is_the_same_job() {
 /// The numbers of one answer, and where to go on.
 fn page(bench: &mut Bench, client: PeerId, from: u64) -> (Vec<u64>, Option<JobId>) {
     bench.heard(client);
-    let query = Query::Jobs { filter: JobFilter::default(), from: JobId(from), ended: 0 };
+    let query = Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(from), ended: 0 });
     bench.say(client, ClientToMaster::Ask(Box::new(query)));
     let (mut numbers, mut next) = (Vec::new(), None);
     for message in bench.heard(client) {
@@ -311,7 +311,7 @@ fn waiting_for_jobs_ends_with_the_last() {
     let (first, attempt) = bench.running(client, node, 1);
     let second = bench.submit(client, 2);
     let watcher = bench.client(8);
-    bench.say(watcher, ClientToMaster::Ask(Box::new(Query::Wait(vec![second, first]))));
+    bench.say(watcher, ClientToMaster::Ask(Box::new(Query::Wait(WaitQuery(vec![second, first])))));
     bench.report(node, ended(first, attempt, 0));
     assert!(bench.heard(watcher).is_empty());
     bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![second]))));
@@ -319,6 +319,6 @@ fn waiting_for_jobs_ends_with_the_last() {
     let [MasterToClient::Answer(answer)] = heard.as_slice() else { panic!("{heard:?}") };
     let Answer::Jobs(jobs) = answer.as_ref() else { panic!("{answer:?}") };
     assert_eq!(jobs.iter().map(|job| job.state).collect::<Vec<_>>(), [JobState::Completed, JobState::Cancelled]);
-    let unknown = bench.ask(watcher, Query::Wait(vec![JobId(99)]));
+    let unknown = bench.ask(watcher, Query::Wait(WaitQuery(vec![JobId(99)])));
     assert_eq!(refusal(Some(&unknown)), "there is no job 99");
 }

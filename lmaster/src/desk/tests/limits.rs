@@ -7,7 +7,8 @@ use super::*;
 impl Bench {
     pub(super) fn jobs(&mut self) -> Vec<JobReport> {
         let client = self.client(0);
-        let answer = self.ask(client, Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1000 });
+        let answer =
+            self.ask(client, Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 1000 }));
         let MasterToClient::Answer(answer) = answer else { panic!("{answer:?}") };
         let Answer::Jobs(jobs) = *answer else { panic!("{answer:?}") };
         jobs
@@ -22,7 +23,7 @@ impl Bench {
 }
 
 fn wait(jobs: impl IntoIterator<Item = u64>) -> ClientToMaster {
-    ClientToMaster::Ask(Box::new(Query::Wait(jobs.into_iter().map(JobId).collect())))
+    ClientToMaster::Ask(Box::new(Query::Wait(WaitQuery(jobs.into_iter().map(JobId).collect()))))
 }
 
 fn refused(bench: &mut Bench, client: PeerId, message: ClientToMaster) -> String {
@@ -105,7 +106,7 @@ fn a_request_has_at_most_so_many_selectors() {
     let (mut bench, owner) = waiting(3);
     let select = |which: Vec<Selector>| {
         let selection = Selection::from(which);
-        ClientToMaster::Ask(Box::new(Query::Select { selection, live: false }))
+        ClientToMaster::Ask(Box::new(Query::Select(SelectQuery { selection, live: false })))
     };
     let reason = refused(&mut bench, owner, select(vec![Selector::All; 20_000]));
     assert_eq!(reason, "the request has 20000 selectors: the limit is 1000");
@@ -155,14 +156,14 @@ fn the_next_page_of_a_list_is_made_when_the_last_was_taken() {
     let all = || JobFilter::default();
     let finished = limo_proto::Finished { filter: all(), since: None, until: None, after: None, limit: 1_000 };
     for (query, count) in [
-        (Query::Jobs { filter: all(), from: JobId(0), ended: u32::MAX }, LONG),
-        (Query::Wait((1..=LONG).map(JobId).collect()), LONG),
+        (Query::Jobs(JobsQuery { filter: all(), from: JobId(0), ended: u32::MAX }), LONG),
+        (Query::Wait(WaitQuery((1..=LONG).map(JobId).collect())), LONG),
         (Query::History(finished), 1_000),
     ] {
         let (mut bench, owner) = over();
         bench.slow_clients = true;
         bench.say(owner, ClientToMaster::Ask(Box::new(query)));
-        bench.say(owner, ClientToMaster::Ask(Box::new(Query::Status)));
+        bench.say(owner, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
         let mut told: Vec<u64> = Vec::new();
         loop {
             let heard = bench.heard(owner);
@@ -190,7 +191,7 @@ fn the_next_page_of_a_list_is_made_when_the_last_was_taken() {
 #[test]
 fn a_list_ends_with_a_refusal_where_what_it_shows_may_be_lost() {
     let (mut bench, owner) = over();
-    let list = || Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1_500 };
+    let list = || Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 1_500 });
     bench.slow_clients = true;
     bench.say(owner, ClientToMaster::Ask(Box::new(list())));
     assert!(matches!(bench.heard(owner).as_slice(), [MasterToClient::Piece(_)]));
@@ -212,8 +213,13 @@ fn a_list_ends_with_a_refusal_where_what_it_shows_may_be_lost() {
 #[test]
 fn a_user_has_one_query_running_and_four_waiting() {
     let (mut bench, _) = over();
-    let list =
-        || ClientToMaster::Ask(Box::new(Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1_500 }));
+    let list = || {
+        ClientToMaster::Ask(Box::new(Query::Jobs(JobsQuery {
+            filter: JobFilter::default(),
+            from: JobId(0),
+            ended: 1_500,
+        })))
+    };
     bench.slow_clients = true;
     let clients: Vec<PeerId> = (0..6).map(|_| bench.client(8)).collect();
     for client in &clients {
@@ -223,7 +229,7 @@ fn a_user_has_one_query_running_and_four_waiting() {
     assert_eq!(refusal(bench.heard(clients[5]).first()), reason);
     let heard: Vec<usize> = clients[..5].iter().map(|client| bench.heard(*client).len()).collect();
     assert_eq!(heard, [1, 0, 0, 0, 0], "one page is told");
-    bench.say(clients[5], ClientToMaster::Ask(Box::new(Query::Status)));
+    bench.say(clients[5], ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     assert_eq!(words(&bench.heard(clients[5])), ["Answer"], "what costs nothing waits for nothing");
     let other = bench.client(9);
     bench.say(other, list());
@@ -245,8 +251,13 @@ fn requests_that_wait_are_counted_in_bytes_over_all_connections_of_a_user() {
     bench.input(Input::Configured(Box::new(bench.settings.clone())));
     bench.slow_clients = true;
     let clients: Vec<PeerId> = (0..4).map(|_| bench.client(8)).collect();
-    let list =
-        || ClientToMaster::Ask(Box::new(Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 1_500 }));
+    let list = || {
+        ClientToMaster::Ask(Box::new(Query::Jobs(JobsQuery {
+            filter: JobFilter::default(),
+            from: JobId(0),
+            ended: 1_500,
+        })))
+    };
     let large = || {
         let ClientToMaster::SendExec(mut exec) = named(1) else { panic!("another message") };
         exec.launch.env = vec![(b"X".to_vec(), vec![b'x'; 400_000])];

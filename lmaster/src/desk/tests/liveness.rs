@@ -10,14 +10,14 @@ const WATTS: i64 = 60;
 
 fn nodes(bench: &mut Bench) -> Vec<NodeReport> {
     let client = bench.client(0);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Nodes) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Nodes(NodesQuery)) else { panic!("no answer") };
     let Answer::Nodes(nodes) = *answer else { panic!("{answer:?}") };
     nodes
 }
 
 fn status(bench: &mut Bench) -> Status {
     let client = bench.client(0);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no answer") };
     let Answer::Status(status) = *answer else { panic!("{answer:?}") };
     *status
 }
@@ -68,7 +68,7 @@ fn a_lost_nodes_job_ends_after_the_lease_and_its_draw_is_held() {
     let (n1, client) = (bench.node("n1"), bench.client(7));
     let (job, _) = bench.running(client, n1, 1);
     let waiter = bench.client(7);
-    bench.say(waiter, ClientToMaster::Ask(Box::new(Query::Wait(vec![job]))));
+    bench.say(waiter, ClientToMaster::Ask(Box::new(Query::Wait(WaitQuery(vec![job])))));
     bench.input(Input::Gone(n1));
     let report = nodes(&mut bench).remove(0);
     assert_eq!((report.state, report.unreachable_since), (NodeState::Unreachable, Some(bench.now)));

@@ -42,7 +42,7 @@ fn draws(bench: &Bench) -> Vec<i64> {
 
 fn status(bench: &mut Bench) -> Status {
     let client = bench.client(7);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Status(StatusQuery)) else { panic!("no answer") };
     let Answer::Status(status) = *answer else { panic!("{answer:?}") };
     *status
 }

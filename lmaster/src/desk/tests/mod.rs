@@ -46,8 +46,10 @@ use limo_model::{
     Attempt, Band, Cores, Drawn, JobId, Meter, ModeSetting, Now, Outcome, Power, Preset, Span, Time, Usage, Wall,
 };
 use limo_proto::{
-    Answer, AttemptReport, BackupReport, ClientToMaster, Frame, Io, JobFilter, JobReport, JournalSizes, Launch,
-    MasterToClient, MasterToNode, NewSlave, NodeToMaster, Query, Registration, Sample, SendExec,
+    Answer, AttemptReport, BackupPartQuery, BackupReport, ClientToMaster, ExplainQuery, Frame, Io, JobFilter, JobQuery,
+    JobReport, JobsQuery, JournalSizes, Launch, MasterToClient, MasterToNode, NewSlave, NodeQuery, NodeToMaster,
+    NodesQuery, Query, ReadingsQuery, Registration, ReservationsQuery, Sample, SelectQuery, SendExec, StatusQuery,
+    UsersQuery, WaitQuery,
 };
 use limo_sched::{Clock, Options};
 

@@ -5,7 +5,7 @@ use limo_proto::{NodeDetail, NodeState, PROBE_LIMIT};
 use super::*;
 
 fn ask(bench: &mut Bench, client: PeerId) {
-    bench.say(client, ClientToMaster::Ask(Box::new(Query::Node("n1".into()))));
+    bench.say(client, ClientToMaster::Ask(Box::new(Query::Node(NodeQuery("n1".into())))));
 }
 
 /// The ticket with which the node was asked.
@@ -43,7 +43,7 @@ fn the_nodes_answer_is_the_clients() {
     ask(&mut bench, client);
     let ticket = ticket(&mut bench, node);
     // What is asked later waits, so that answers come in order.
-    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status)));
+    bench.say(client, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     assert!(bench.heard(client).is_empty());
     // Another node's word for it, and another ticket, are nobody's answer.
     let other = bench.node("n2");
@@ -90,7 +90,7 @@ fn who_may_not_ask_sees_the_node_without_its_report() {
     let reason = "only root and the user that runs the master may let a node look at its devices";
     assert_eq!(answered(&mut bench, user).probe, Err(reason.into()));
     assert!(bench.orders(node).is_empty());
-    let heard = bench.ask(user, Query::Node("n7".into()));
+    let heard = bench.ask(user, Query::Node(NodeQuery("n7".into())));
     assert_eq!(refusal(Some(&heard)), "there is no node `n7` (nodes: n1)");
 }
 
@@ -119,5 +119,5 @@ fn a_disk_that_fails_and_a_client_that_leaves_end_the_question() {
     assert!(refusal(bench.heard(client).first()).starts_with("the journal cannot be written"));
     assert_eq!(bench.desk.probes.len(), 0);
     // The client may go on.
-    assert!(matches!(bench.ask(client, Query::Status), MasterToClient::Answer(_)));
+    assert!(matches!(bench.ask(client, Query::Status(StatusQuery)), MasterToClient::Answer(_)));
 }

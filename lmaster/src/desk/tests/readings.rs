@@ -7,7 +7,7 @@ use super::*;
 fn read(bench: &mut Bench, node: Option<&str>) -> Vec<Drawn> {
     let client = bench.client(7);
     let (from, until) = (Time::from_unix_ms(0), Time::MAX);
-    match bench.ask(client, Query::Readings { node: node.map(str::to_owned), from, until }) {
+    match bench.ask(client, Query::Readings(ReadingsQuery { node: node.map(str::to_owned), from, until })) {
         MasterToClient::Answer(answer) => match *answer {
             Answer::Readings { emulated: true, intervals } => intervals,
             other => panic!("{other:?}"),
@@ -159,7 +159,7 @@ fn unknown_nodes_are_refused() {
     let mut bench = Bench::new();
     let client = bench.client(7);
     let range = (Time::from_unix_ms(0), Time::MAX);
-    let query = Query::Readings { node: Some("n7".into()), from: range.0, until: range.1 };
+    let query = Query::Readings(ReadingsQuery { node: Some("n7".into()), from: range.0, until: range.1 });
     let heard = bench.ask(client, query);
     assert!(refusal(Some(&heard)).starts_with("there is no node `n7`"), "{heard:?}");
 }

@@ -15,7 +15,9 @@ fn change(bench: &mut Bench, change: Change) {
 fn wait(bench: &mut Bench, job: JobId) -> Option<Wait> {
     let report = bench.jobs().into_iter().find(|report| report.job == job).expect("it waits");
     let client = bench.client(0);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Explain(job)) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Explain(ExplainQuery(job))) else {
+        panic!("no answer")
+    };
     let Answer::Explanation(explanation) = *answer else { panic!("{answer:?}") };
     assert_eq!(explanation.job.wait, report.wait, "the list and the explanation say the same");
     report.wait

@@ -30,7 +30,7 @@ pub(super) fn cancel(
 }
 
 fn tell(bench: &mut Bench, client: PeerId, which: &[Selector], live: bool) -> Result<Vec<u64>, String> {
-    selected(&bench.ask(client, Query::Select { selection: which.to_vec().into(), live }))
+    selected(&bench.ask(client, Query::Select(SelectQuery { selection: which.to_vec().into(), live })))
 }
 
 const LAST: [Selector; 1] = [Selector::Last];

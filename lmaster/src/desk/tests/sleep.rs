@@ -54,7 +54,7 @@ fn killed(bench: Bench) -> Bench {
 
 fn nodes(bench: &mut Bench) -> Vec<NodeReport> {
     let client = bench.client(0);
-    let MasterToClient::Answer(answer) = bench.ask(client, Query::Nodes) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Nodes(NodesQuery)) else { panic!("no answer") };
     let Answer::Nodes(nodes) = *answer else { panic!("{answer:?}") };
     nodes
 }

@@ -30,7 +30,10 @@ fn turns(bench: &mut Bench, done: impl Fn(&Desk) -> usize) -> Vec<usize> {
     while bench.desk.has_turn() {
         bench.input(Input::Turn);
         found.push(done(&bench.desk));
-        assert!(matches!(bench.ask(other, Query::Status), MasterToClient::Answer(_)), "another user is served");
+        assert!(
+            matches!(bench.ask(other, Query::Status(StatusQuery)), MasterToClient::Answer(_)),
+            "another user is served"
+        );
     }
     found
 }
@@ -93,7 +96,7 @@ fn jobs_are_sifted_in_slices() {
         (Vec::new(), 1, COUNT),
     ] {
         let selection = Selection { which: Vec::new(), filter: filter(states) };
-        bench.say(owner, ClientToMaster::Ask(Box::new(Query::Select { selection, live: true })));
+        bench.say(owner, ClientToMaster::Ask(Box::new(Query::Select(SelectQuery { selection, live: true }))));
         // The request itself is served in the first turn.
         assert_eq!(turns(&mut bench, |_| 0).len(), slices);
         let heard = bench.heard(owner);

@@ -6,7 +6,7 @@ use super::*;
 
 fn user(bench: &mut Bench, name: &str) -> UserReport {
     let root = bench.client(0);
-    let MasterToClient::Answer(answer) = bench.ask(root, Query::Users) else { panic!("no answer") };
+    let MasterToClient::Answer(answer) = bench.ask(root, Query::Users(UsersQuery)) else { panic!("no answer") };
     let Answer::Users(report) = *answer else { panic!("{answer:?}") };
     report.users.iter().find(|user| user.name == name).expect("known").clone()
 }

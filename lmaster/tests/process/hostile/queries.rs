@@ -1,7 +1,10 @@
 //! Attacks with what every user may ask and change: long lists, and requests that cost the master much.
 
 use limo_model::{JobId, Request};
-use limo_proto::{Answer, Change, ClientToMaster, JobFilter, JobState, MasterToClient, Query, Selection};
+use limo_proto::{
+    Answer, Change, ClientToMaster, DryRunQuery, JobFilter, JobState, JobsQuery, MasterToClient, Query, SelectQuery,
+    Selection,
+};
 
 use super::{ask, attack, cancel_all, queue, start};
 use crate::harness::Client;
@@ -27,7 +30,7 @@ fn a_list_of_30_000_ended_jobs() {
         let mut client = Client::new(&master).await;
         cancel_all(&mut client).await;
         for _ in 0..3 {
-            let list = Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 40_000 };
+            let list = Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 40_000 });
             client.say(ask(list)).await;
             let mut told = 0;
             loop {
@@ -62,11 +65,11 @@ fn requests_that_cost_much() {
         let mut count = 0;
         for filter in [filter, states] {
             let selection = Selection { which: Vec::new(), filter };
-            client.say(ask(Query::Select { selection, live: true })).await;
+            client.say(ask(Query::Select(SelectQuery { selection, live: true }))).await;
             count += 1;
         }
         for change in [Change::Hold(all()), Change::Release(all()), Change::Cancel(all())] {
-            client.say(ask(Query::DryRun(Box::new(Request::one_core("cg"))))).await;
+            client.say(ask(Query::DryRun(DryRunQuery(Box::new(Request::one_core("cg")))))).await;
             client.say(ClientToMaster::ChangeConf(Box::new(change))).await;
             count += 2;
         }

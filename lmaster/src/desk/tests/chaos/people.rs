@@ -293,11 +293,11 @@ impl World {
     /// Questions change nothing, and are answered.
     fn look_around(&mut self) {
         let query = match self.dice.roll(5) {
-            0 => Query::Jobs { filter: JobFilter::default(), from: JobId(0), ended: 10 },
-            1 => Query::Explain(self.some_job()),
-            2 => Query::Users,
-            3 => Query::Job(self.some_job()),
-            _ => Query::Wait((0..3).map(|_| self.some_job()).collect()),
+            0 => Query::Jobs(JobsQuery { filter: JobFilter::default(), from: JobId(0), ended: 10 }),
+            1 => Query::Explain(ExplainQuery(self.some_job())),
+            2 => Query::Users(UsersQuery),
+            3 => Query::Job(JobQuery(self.some_job())),
+            _ => Query::Wait(WaitQuery((0..3).map(|_| self.some_job()).collect())),
         };
         self.seen.saw("question");
         self.bench.say(self.root, ClientToMaster::Ask(Box::new(query)));

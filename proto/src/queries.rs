@@ -1,0 +1,380 @@
+//! Questions that clients ask, each a type of its own, and their answers. [`for_each_query!`](crate::for_each_query) is the
+//! list of them: the message on the wire, the cost and the answer of each follow from it, and so does what the master serves.
+
+use limo_model::{Drawn, JobId, Profile, ProfileKey, Request, Reservation, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::backup::{BackupReport, JournalSizes};
+use crate::candidates::{DryRun, Explanation};
+use crate::encoding::encoded_len;
+use crate::energy::{EnergyQuery, EnergyReport};
+use crate::history::{ChangeReport, UndoReport};
+use crate::report::{JobReport, NodeDetail, NodeReport, Status};
+use crate::select::{Finished, JobFilter, Selection};
+use crate::users::UsersReport;
+
+/// A question of a type, with the type of its answer.
+pub trait Asking: Into<Query> {
+    /// What the master answers.
+    type Answer;
+
+    /// What the question costs the master.
+    const COST: Cost;
+
+    /// Takes the answer out of a message.
+    ///
+    /// # Errors
+    /// The message if it is the answer to something else.
+    fn answer(found: Answer) -> Result<Self::Answer, Answer>;
+}
+
+/// What a question costs the master.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    /// A look: it is served at once.
+    Light,
+    /// It waits for its turn among those of its user, and is served in slices.
+    Heavy,
+}
+
+/// Lists all questions for a macro. The order is that of the wire: a new one comes last. A line has the variant of [`Query`]
+/// with its type, the [`Cost`], and the type of the answer with how it is found in [`Answer`].
+#[macro_export]
+macro_rules! for_each_query {
+    ($then:ident) => {
+        $then! {
+            Jobs(JobsQuery), Heavy, JobsPage: match {
+                Answer::Jobs(jobs) => JobsPage { jobs, next: None },
+                Answer::JobsUpTo { jobs, next } => JobsPage { jobs, next: Some(next) }
+            };
+            Job(JobQuery), Light, Vec<JobReport>: match { Answer::Jobs(jobs) => jobs };
+            Explain(ExplainQuery), Heavy, Explanation: match { Answer::Explanation(explanation) => *explanation };
+            Wait(WaitQuery), Light, Vec<JobReport>: match { Answer::Jobs(jobs) => jobs };
+            Nodes(NodesQuery), Heavy, Vec<NodeReport>: match { Answer::Nodes(nodes) => nodes };
+            Status(StatusQuery), Light, Status: match { Answer::Status(status) => *status };
+            Profiles(ProfilesQuery), Heavy, Vec<(ProfileKey, Profile)>: match { Answer::Profiles(profiles) => profiles };
+            DryRun(DryRunQuery), Heavy, DryRun: match { Answer::DryRun(result) => *result };
+            Node(NodeQuery), Light, NodeDetail: match { Answer::Node(detail) => *detail };
+            Readings(ReadingsQuery), Heavy, ReadingsReport: match {
+                Answer::Readings { emulated, intervals } => ReadingsReport { emulated, intervals }
+            };
+            Select(SelectQuery), Heavy, Vec<JobId>: match { Answer::Selected(jobs) => jobs };
+            History(Finished), Heavy, HistoryPage: match { Answer::History { jobs, more } => HistoryPage { jobs, more } };
+            Energy(EnergyQuery), Heavy, EnergyReport: match { Answer::Energy(report) => *report };
+            Changes(ChangesQuery), Light, ChangesPage: match {
+                Answer::Changes { changes, more } => ChangesPage { changes, more }
+            };
+            BackupPart(BackupPartQuery), Light, Vec<u8>: match { Answer::BackupPart(bytes) => bytes };
+            Reservations(ReservationsQuery), Light, Vec<(String, Reservation)>: match {
+                Answer::Reservations(reservations) => reservations
+            };
+            Users(UsersQuery), Heavy, UsersReport: match { Answer::Users(report) => *report };
+        }
+    };
+}
+
+macro_rules! define {
+    ($($name:ident($query:ty), $cost:ident, $answer:ty: match { $($found:pat => $value:expr),+ };)+) => {
+        /// A question on the wire; each is answered by one [`Answer`] or `Refused`.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[expect(missing_docs, reason = "the types say what they ask")]
+        pub enum Query {
+            $($name($query),)+
+        }
+
+        impl Query {
+            /// What the question costs the master.
+            pub fn cost(&self) -> Cost {
+                match self {
+                    $(Self::$name(_) => <$query>::COST,)+
+                }
+            }
+        }
+
+        $(
+            impl From<$query> for Query {
+                fn from(query: $query) -> Self {
+                    Self::$name(query)
+                }
+            }
+
+            impl Asking for $query {
+                type Answer = $answer;
+
+                const COST: Cost = Cost::$cost;
+
+                fn answer(found: Answer) -> Result<$answer, Answer> {
+                    match found {
+                        $($found => Ok($value),)+
+                        other => Err(other),
+                    }
+                }
+            }
+        )+
+    };
+}
+
+for_each_query!(define);
+
+/// Waiting and running jobs that pass the filter, and behind the last of them finished ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobsQuery {
+    /// Which jobs.
+    pub filter: JobFilter,
+    /// From this number on.
+    pub from: JobId,
+    /// At most so many of the newest finished ones.
+    pub ended: u32,
+}
+
+/// The answer to a [`JobsQuery`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobsPage {
+    /// By number.
+    pub jobs: Vec<JobReport>,
+    /// From which number on there are more to be asked for.
+    pub next: Option<JobId>,
+}
+
+/// One job, over or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobQuery(pub JobId);
+
+/// Why a job waits, and where it could run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainQuery(pub JobId);
+
+/// Answered when every one of these jobs is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitQuery(pub Vec<JobId>);
+
+/// All nodes that are known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodesQuery;
+
+/// The cluster now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusQuery;
+
+/// All profiles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfilesQuery;
+
+/// What would happen to this job now, without submitting it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DryRunQuery(pub Box<Request>);
+
+/// One node, with what it says of itself; an operator's question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeQuery(pub String);
+
+/// What a node drew, or the cluster, in the intervals that begin in `[from, until)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadingsQuery {
+    /// The cluster if there is none.
+    pub node: Option<String>,
+    /// The begin of the time.
+    pub from: Time,
+    /// The end of the time, which is not part of it.
+    pub until: Time,
+}
+
+/// The answer to a [`ReadingsQuery`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadingsReport {
+    /// Whether the watts are emulated, or some of them.
+    pub emulated: bool,
+    /// In the order of time.
+    pub intervals: Vec<Drawn>,
+}
+
+/// The numbers of jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectQuery {
+    /// Which jobs.
+    pub selection: Selection,
+    /// Whether only those that are not over.
+    pub live: bool,
+}
+
+/// The answer to [`Finished`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryPage {
+    /// Newest first.
+    pub jobs: Vec<JobReport>,
+    /// Whether there are more behind the last of them.
+    pub more: bool,
+}
+
+/// A part of the list of changes, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChangesQuery {
+    /// Made at this time or later.
+    pub since: Option<Time>,
+    /// Made by this operator.
+    pub by: Option<String>,
+    /// Only those with a lower number: how a long list goes on.
+    pub before: Option<u64>,
+    /// At most so many changes.
+    pub limit: u32,
+}
+
+/// The answer to a [`ChangesQuery`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangesPage {
+    /// Newest first.
+    pub changes: Vec<ChangeReport>,
+    /// Whether there are more behind the last of them.
+    pub more: bool,
+}
+
+/// At most [`crate::BACKUP_PART`] bytes of a file of the backup that was made on this connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupPartQuery {
+    /// Its place in the report of the backup.
+    pub file: u32,
+    /// Of the first byte.
+    pub offset: u64,
+}
+
+/// Reservations that are not over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservationsQuery;
+
+/// What is known of users.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsersQuery;
+
+/// The answer to a [`Query`] or a [`Change`](crate::Change).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
+pub enum Answer {
+    /// To [`JobsQuery`], [`JobQuery`] and [`WaitQuery`].
+    Jobs(Vec<JobReport>),
+    /// To [`ExplainQuery`].
+    Explanation(Box<Explanation>),
+    /// To [`NodesQuery`].
+    Nodes(Vec<NodeReport>),
+    /// To [`StatusQuery`].
+    Status(Box<Status>),
+    /// To [`ProfilesQuery`].
+    Profiles(Vec<(ProfileKey, Profile)>),
+    /// To [`DryRunQuery`].
+    DryRun(Box<DryRun>),
+    /// The change is on disk and in force.
+    Done,
+    /// To [`NodeQuery`].
+    Node(Box<NodeDetail>),
+    /// In the order of time; `emulated` where the watts are, or some of them.
+    Readings { emulated: bool, intervals: Vec<Drawn> },
+    /// The jobs that were meant.
+    Selected(Vec<JobId>),
+    /// Finished jobs, and whether there are more behind the last of them.
+    History { jobs: Vec<JobReport>, more: bool },
+    /// To [`EnergyQuery`].
+    Energy(Box<EnergyReport>),
+    /// Newest first, and whether there are more behind the last of them.
+    Changes { changes: Vec<ChangeReport>, more: bool },
+    /// What was set back, or would be.
+    Undone(Box<UndoReport>),
+    /// A backup is made, and waits to be asked for.
+    Backup(BackupReport),
+    /// To [`BackupPartQuery`]: bytes from the offset on.
+    BackupPart(Vec<u8>),
+    /// By name.
+    Reservations(Vec<(String, Reservation)>),
+    /// To [`UsersQuery`].
+    Users(Box<UsersReport>),
+    /// Jobs below number `next`, from which on there are more to be asked for.
+    JobsUpTo { jobs: Vec<JobReport>, next: JobId },
+    /// The journal was compacted.
+    Compacted(JournalSizes),
+    /// The change is on disk and in force; these are warnings about it.
+    Warned(Vec<String>),
+}
+
+impl Answer {
+    /// Cuts a piece of at most `size` encoded bytes off a list that is longer, with one entry at least.
+    pub fn cut(&mut self, size: usize) -> Option<Self> {
+        Some(match self {
+            Self::Jobs(list) => Self::Jobs(front(list, size)?),
+            Self::JobsUpTo { jobs, next } => Self::JobsUpTo { jobs: front(jobs, size)?, next: *next },
+            Self::Nodes(list) => Self::Nodes(front(list, size)?),
+            Self::Profiles(list) => Self::Profiles(front(list, size)?),
+            Self::Selected(list) => Self::Selected(front(list, size)?),
+            Self::History { jobs, more } => Self::History { jobs: front(jobs, size)?, more: *more },
+            Self::Changes { changes, more } => Self::Changes { changes: front(changes, size)?, more: *more },
+            Self::Readings { emulated, intervals } => {
+                Self::Readings { emulated: *emulated, intervals: front(intervals, size)? }
+            }
+            _ => return None,
+        })
+    }
+
+    /// Puts the pieces of a list that were [`cut`](Self::cut) off before the last one.
+    #[must_use]
+    pub fn joined(mut self, pieces: Vec<Self>) -> Self {
+        for piece in pieces.into_iter().rev() {
+            match (piece, &mut self) {
+                (Self::Jobs(before), Self::Jobs(after))
+                | (Self::JobsUpTo { jobs: before, .. }, Self::JobsUpTo { jobs: after, .. })
+                | (Self::History { jobs: before, .. }, Self::History { jobs: after, .. }) => {
+                    drop(after.splice(0..0, before));
+                }
+                (Self::Profiles(before), Self::Profiles(after)) => drop(after.splice(0..0, before)),
+                (Self::Nodes(before), Self::Nodes(after)) => drop(after.splice(0..0, before)),
+                (Self::Selected(before), Self::Selected(after)) => drop(after.splice(0..0, before)),
+                (Self::Changes { changes: before, .. }, Self::Changes { changes: after, .. }) => {
+                    drop(after.splice(0..0, before));
+                }
+                (Self::Readings { intervals: before, .. }, Self::Readings { intervals: after, .. }) => {
+                    drop(after.splice(0..0, before));
+                }
+                // Nothing else is sent in pieces.
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
+/// As many of the first entries as fit, and at least one; nothing if that is all of them.
+fn front<T: Serialize>(list: &mut Vec<T>, most: usize) -> Option<Vec<T>> {
+    let mut size = 0;
+    let fits = |entry: &&T| {
+        size += encoded_len(*entry);
+        size <= most
+    };
+    let count = list.iter().take_while(fits).count().max(1);
+    if count >= list.len() {
+        return None;
+    }
+    let rest = list.split_off(count);
+    let mut page = std::mem::replace(list, rest);
+    // It would keep the capacity of the whole list.
+    page.shrink_to_fit();
+    Some(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 256 * 1024;
+
+    #[test]
+    fn a_long_list_is_cut_into_pages_that_keep_its_order_and_no_more_memory_than_they_need() {
+        let mut answer = Answer::Selected((0..500_000).map(JobId).collect());
+        let mut pages = Vec::new();
+        while let Some(page) = answer.cut(PAGE) {
+            assert!(encoded_len(&page) <= PAGE + 16, "{} bytes", encoded_len(&page));
+            let Answer::Selected(jobs) = &page else { panic!("another answer") };
+            assert!(jobs.capacity() <= 2 * jobs.len(), "{} places for {} numbers", jobs.capacity(), jobs.len());
+            pages.push(page);
+        }
+        assert!((5..20).contains(&pages.len()), "{}", pages.len());
+        assert_eq!(answer.joined(pages), Answer::Selected((0..500_000).map(JobId).collect()));
+        assert_eq!(Answer::Selected(vec![JobId(1)]).cut(PAGE), None);
+        assert_eq!(Answer::Done.cut(PAGE), None);
+    }
+}
