@@ -51,13 +51,13 @@ pub struct Account {
 #[derive(Debug)]
 pub struct Charge {
     account: Arc<Account>,
-    kind: Kind,
+    kind: BytesKind,
     size: usize,
 }
 
 /// What bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BytesKind {
     Answer,
     /// What jobs write.
     Output,
@@ -119,15 +119,15 @@ impl Account {
         *self.limits.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, kind: Kind) -> &AtomicUsize {
+    fn of(&self, kind: BytesKind) -> &AtomicUsize {
         match kind {
-            Kind::Answer => &self.answers,
-            Kind::Output => &self.output,
-            Kind::Input => &self.input,
+            BytesKind::Answer => &self.answers,
+            BytesKind::Output => &self.output,
+            BytesKind::Input => &self.input,
         }
     }
 
-    fn charge(self: &Arc<Self>, kind: Kind, size: usize) -> Charge {
+    fn charge(self: &Arc<Self>, kind: BytesKind, size: usize) -> Charge {
         self.of(kind).fetch_add(size, Ordering::Relaxed);
         Charge { account: Arc::clone(self), kind, size }
     }
@@ -143,14 +143,14 @@ impl Account {
                 "its user has left answers of {limit} bytes unread: the limit is reached (limits.answers)"
             ));
         }
-        Ok(self.charge(Kind::Answer, size))
+        Ok(self.charge(BytesKind::Answer, size))
     }
 
     /// Charges output of a job; `None` where there is no room for it. A connection that has nothing queued always has room,
     /// so that it is never stopped for good by others of its user.
     pub fn output(self: &Arc<Self>, size: usize, has_queued: bool) -> Option<Charge> {
         let full = self.output.load(Ordering::Relaxed).saturating_add(size) > self.limits().stdio / 2;
-        (!full || !has_queued).then(|| self.charge(Kind::Output, size))
+        (!full || !has_queued).then(|| self.charge(BytesKind::Output, size))
     }
 
     /// The same bytes, charged as input of a job until the last copy of them is gone.
@@ -158,7 +158,7 @@ impl Account {
         if bytes.is_empty() {
             return bytes;
         }
-        let charge = self.charge(Kind::Input, bytes.len());
+        let charge = self.charge(BytesKind::Input, bytes.len());
         Bytes::from_owner(Charged { bytes, _charge: charge })
     }
 
@@ -179,7 +179,7 @@ impl Account {
     pub async fn room(&self, size: usize) -> Option<OwnedSemaphorePermit> {
         // No frame is larger than the least limit.
         let permits = u32::try_from(size.div_ceil(READING_UNIT)).ok()?;
-        let _waiting = Waiting::new(&self.announced);
+        let _waiting = Counted::new(&self.announced);
         Arc::clone(&self.reading).acquire_many_owned(permits).await.ok()
     }
 
@@ -198,16 +198,16 @@ impl Account {
 }
 
 /// Counts for as long as it is there.
-struct Waiting<'a>(&'a AtomicUsize);
+struct Counted<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> Counted<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -216,7 +216,7 @@ impl Drop for Waiting<'_> {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.account.of(self.kind).fetch_sub(self.size, Ordering::Relaxed);
-        if self.kind == Kind::Input {
+        if self.kind == BytesKind::Input {
             self.account.room.notify_waiters();
         }
     }

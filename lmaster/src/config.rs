@@ -21,7 +21,7 @@ use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
 use crate::desk;
-use crate::listen::Limits;
+use crate::listen::ConnectionLimits;
 use crate::readings::Kept;
 use connections::ConnectionLayer;
 use idle::IdleTable;
@@ -142,11 +142,11 @@ struct Layer {
 
 /// All settings, with defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct ProgramSettings {
     pub state_dir: PathBuf,
     pub socket: PathBuf,
     pub listen: Option<SocketAddr>,
-    pub connections: Limits,
+    pub connections: ConnectionLimits,
     pub log: String,
     pub log_format: LogFormat,
     /// Time between two signs of life.
@@ -154,7 +154,7 @@ pub struct Settings {
     pub desk: desk::Settings,
     /// Good, as far as can be told without asking.
     pub feeds: FeedTables,
-    pub grid: grid::Grid,
+    pub grid: grid::GridSources,
 }
 
 impl Cli {
@@ -162,7 +162,7 @@ impl Cli {
     ///
     /// # Errors
     /// Where the file cannot be read, has an unknown key or a value without its unit, or a value makes no sense.
-    pub fn settings(&self) -> Result<Settings> {
+    pub fn settings(&self) -> Result<ProgramSettings> {
         let default = Path::new(DEFAULT_FILE);
         let file = self.config.as_deref().or_else(|| default.exists().then_some(default));
         let below = file.map(read).transpose()?.unwrap_or_default();
@@ -204,7 +204,7 @@ impl Layer {
         }
     }
 
-    fn resolve(self) -> Result<Settings> {
+    fn resolve(self) -> Result<ProgramSettings> {
         let (state_dir, socket) = places(self.state_dir, self.socket)?;
         let listen = self.listen;
         if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback()) {
@@ -243,7 +243,7 @@ impl Layer {
         let grid = grid::resolve(self.grid, self.operator_priority)?;
         let heartbeat = heartbeat(self.heartbeat)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
-        Ok(Settings {
+        Ok(ProgramSettings {
             state_dir,
             socket,
             listen,
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use limo_sched::{Allocation, Preempt, PriceRule};
 
-    fn settings(file: &str, flags: &[&str]) -> Result<Settings, String> {
+    fn settings(file: &str, flags: &[&str]) -> Result<ProgramSettings, String> {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("lmaster.toml");
         std::fs::write(&path, file).expect("written");

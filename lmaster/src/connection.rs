@@ -46,7 +46,7 @@ enum Item {
 
 /// What an item counts for until it is written.
 struct Held {
-    waiting: Arc<Waiting>,
+    waiting: Arc<Queued>,
     size: usize,
     is_data: bool,
     _charge: Option<Charge>,
@@ -54,7 +54,7 @@ struct Held {
 
 /// What waits to be written to a connection.
 #[derive(Debug)]
-struct Waiting {
+struct Queued {
     messages: AtomicUsize,
     data: AtomicUsize,
     answers: AtomicUsize,
@@ -62,7 +62,7 @@ struct Waiting {
     since: Mutex<Instant>,
 }
 
-impl Waiting {
+impl Queued {
     fn touch(&self) {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
@@ -91,7 +91,7 @@ impl Drop for Held {
 /// The master's side of a connection. Dropping it hangs up, after what is queued was sent.
 pub struct Link<M> {
     queue: Option<UnboundedSender<Item>>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<Queued>,
     /// Of the user of a client.
     account: Option<Arc<Account>>,
     reader: AbortHandle,
@@ -110,7 +110,7 @@ impl<M: Outgoing> Link<M> {
         signs: Signs,
     ) -> Self {
         let (queue, queued) = unbounded_channel();
-        let waiting = Arc::new(Waiting {
+        let waiting = Arc::new(Queued {
             messages: AtomicUsize::new(0),
             data: AtomicUsize::new(0),
             answers: AtomicUsize::new(0),
@@ -217,7 +217,7 @@ impl<M> Drop for Link<M> {
 /// Tells a peer why its connection ends.
 struct LastWords<M> {
     queue: UnboundedSender<Item>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<Queued>,
     message: PhantomData<fn(M)>,
 }
 
@@ -294,7 +294,7 @@ async fn write<M: Outgoing>(
     (peer, user): (PeerId, Option<u32>),
     mut writer: Writer<M>,
     (mut queued, mut signs): (UnboundedReceiver<Item>, Receiver<Sign>),
-    (waiting, inputs): (Arc<Waiting>, Sender<Input>),
+    (waiting, inputs): (Arc<Queued>, Sender<Input>),
 ) {
     let ignored = async || {
         let seconds = PATIENCE.as_secs();
@@ -347,7 +347,7 @@ async fn write<M: Outgoing>(
     }
 }
 
-async fn write_item<M: Outgoing>(writer: &mut Writer<M>, item: Item, waiting: &Waiting) -> Result<(), ConnectionError> {
+async fn write_item<M: Outgoing>(writer: &mut Writer<M>, item: Item, waiting: &Queued) -> Result<(), ConnectionError> {
     match item {
         Item::Message(body, _held, is_answer) => {
             writer.feed_body(&body).await?;

@@ -19,7 +19,7 @@ const TEXTS: [(&str, &str); 2] = [(KEPT_PRICES, "prices.json"), (KEPT_GRID, "gri
 
 /// The incarnation of a node.
 #[derive(Deserialize)]
-struct Stored {
+struct FormerIncarnation {
     instance: String,
     boot: String,
 }
@@ -43,7 +43,9 @@ impl Former {
             former.paths.push(path.clone());
             let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(SUFFIX)) else { continue };
             match serde_json::from_slice(&bytes) {
-                Ok(Stored { instance, boot }) => former.nodes.push(NodeRow { name: name.to_owned(), instance, boot }),
+                Ok(FormerIncarnation { instance, boot }) => {
+                    former.nodes.push(NodeRow { name: name.to_owned(), instance, boot })
+                }
                 Err(error) => tracing::warn!(%error, path = %path.display(), "a node's incarnation is no longer known"),
             }
         }

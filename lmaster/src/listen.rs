@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::desk::Caller;
 use admission::Admission;
-pub use admission::{Limits, Place};
+pub use admission::{ConnectionLimits, Place};
 
 /// Callers that may wait to be accepted. The kernel allows as many as net.core.somaxconn (4096) says, and has a caller over
 /// TCP that finds no place try again after 1 s: one user who calls often must not take the places of all others.
@@ -117,7 +117,7 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
 }
 
 /// Accepts callers until nobody takes them any more.
-pub async fn serve(listeners: Listeners, identity: Identity, limits: Limits, arrivals: Sender<Arrival>) {
+pub async fn serve(listeners: Listeners, identity: Identity, limits: ConnectionLimits, arrivals: Sender<Arrival>) {
     let (admission, names, look_ups) = (Admission::new(limits), Names::default(), LookUps::default());
     let door = Door { identity, admission, names, arrivals, look_ups };
     let over_tcp = async {

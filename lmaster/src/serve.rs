@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::accounts::Accounts;
 use crate::clock::{self, Clocks};
-use crate::config::{Cli, Settings};
+use crate::config::{Cli, ProgramSettings};
 use crate::connection::Link;
 use crate::desk::{Desk, Effect, Input, KEPT_GRID, KEPT_PRICES, Outside, PeerId};
 use crate::feeds;
@@ -46,7 +46,7 @@ const LAST_COMMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Where it cannot begin.
-pub async fn run(cli: Cli, settings: Settings, log: Log) -> Result<()> {
+pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let descriptors = raise_descriptor_limit().context("cannot raise the limit of open files")?;
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
     let devices = meters::open(&settings.desk.meters)?;
@@ -126,7 +126,7 @@ pub fn now() -> Time {
 /// What the configuration was, and how to read it again.
 struct Configuration {
     cli: Cli,
-    settings: Settings,
+    settings: ProgramSettings,
     log: Log,
 }
 
@@ -143,8 +143,9 @@ impl Configuration {
         if let Err(error) = self.log.set(&settings.log) {
             tracing::error!(error = format!("{error:#}"), "what is logged stays as it was");
         }
-        let fixed = |settings: &Settings| {
-            let Settings { socket, listen, connections, state_dir, log_format, grid, heartbeat, .. } = settings.clone();
+        let fixed = |settings: &ProgramSettings| {
+            let ProgramSettings { socket, listen, connections, state_dir, log_format, grid, heartbeat, .. } =
+                settings.clone();
             (socket, listen, connections, state_dir, log_format, grid, heartbeat)
         };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {

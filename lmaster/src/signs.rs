@@ -26,19 +26,19 @@ const SWEEPS: u32 = 25;
 pub struct Signs {
     pub alive: Alive,
     /// The connections on which a ping waits for its answer.
-    asked: Arc<Mutex<Vec<Arc<Line>>>>,
+    asked: Arc<Mutex<Vec<Arc<Overseen>>>>,
     watched: Arc<Mutex<Watched>>,
 }
 
 /// The connections on which signs of life are awaited, by when to look at them.
 #[derive(Debug, Default)]
 struct Watched {
-    lines: BTreeMap<(Instant, u64), Weak<Line>>,
+    lines: BTreeMap<(Instant, u64), Weak<Overseen>>,
     next: u64,
 }
 
 impl Watched {
-    fn add(&mut self, due: Instant, line: Weak<Line>) {
+    fn add(&mut self, due: Instant, line: Weak<Overseen>) {
         self.lines.insert((due, self.next), line);
         self.next += 1;
     }
@@ -46,7 +46,7 @@ impl Watched {
 
 /// A connection, as the task that sweeps sees it.
 #[derive(Debug)]
-struct Line {
+struct Overseen {
     /// Of a peer that must give signs of life.
     beats: Option<Mutex<Heartbeat>>,
     /// To be looked at: nothing was heard for long.
@@ -59,7 +59,7 @@ struct Line {
     sign: Sender<Sign>,
 }
 
-impl Line {
+impl Overseen {
     fn say(&self, sign: Sign) {
         if !self.at_once.write(sign) {
             let _ = self.sign.try_send(sign);
@@ -122,7 +122,7 @@ impl Signs {
 /// The signs of life of one connection.
 pub struct SignsOfLife {
     signs: Signs,
-    line: Arc<Line>,
+    line: Arc<Overseen>,
 }
 
 impl SignsOfLife {
@@ -133,7 +133,7 @@ impl SignsOfLife {
         let due = beats.as_ref().map(Heartbeat::due);
         let (number, waits) = (AtomicU64::new(0), AtomicBool::new(false));
         let (beats, silent) = (beats.map(Mutex::new), Notify::new());
-        let line = Arc::new(Line { beats, silent, number, waits, at_once, sign });
+        let line = Arc::new(Overseen { beats, silent, number, waits, at_once, sign });
         if let Some(due) = due {
             signs.watched.lock().unwrap_or_else(PoisonError::into_inner).add(due, Arc::downgrade(&line));
         }

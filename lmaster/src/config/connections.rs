@@ -7,7 +7,7 @@ use clap::Args;
 use limo_model::{Span, as_text};
 use serde::Deserialize;
 
-use crate::listen::Limits;
+use crate::listen::ConnectionLimits;
 
 /// The same for flags, variables and the file.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
@@ -34,9 +34,9 @@ impl ConnectionLayer {
         }
     }
 
-    pub fn resolve(self) -> Result<Limits> {
+    pub fn resolve(self) -> Result<ConnectionLimits> {
         let time = super::positive("greeting_time", self.greeting_time, Span::from_secs(5))?;
-        let limits = Limits {
+        let limits = ConnectionLimits {
             per_user: self.per_user.unwrap_or(1024),
             ungreeted_per_user: self.ungreeted_per_user.unwrap_or(16),
             users: usize::MAX,

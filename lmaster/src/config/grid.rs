@@ -33,14 +33,14 @@ const SHORTEST_POLL: Span = Span::from_ms(100);
 
 /// All sources, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Grid {
+pub struct GridSources {
     pub operator_priority: u32,
-    pub sources: Vec<(Source, Kind)>,
+    pub sources: Vec<(Source, SourceKind)>,
 }
 
 /// How a source is heard.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum SourceKind {
     OpenAdr(OpenAdr, Option<PathBuf>),
     Pull(Pull, Option<PathBuf>),
     Push(Push, SocketAddr),
@@ -148,8 +148,9 @@ struct LineTable {
 
 /// # Errors
 /// Where a table has no kind or two, a name is there twice, or a value makes no sense.
-pub fn resolve(tables: Vec<GridTable>, operator_priority: Option<u32>) -> Result<Grid> {
-    let mut grid = Grid { operator_priority: operator_priority.unwrap_or(OPERATOR_PRIORITY), sources: Vec::new() };
+pub fn resolve(tables: Vec<GridTable>, operator_priority: Option<u32>) -> Result<GridSources> {
+    let mut grid =
+        GridSources { operator_priority: operator_priority.unwrap_or(OPERATOR_PRIORITY), sources: Vec::new() };
     for table in tables {
         let name = table.name.clone();
         check_name("source", &name).context("[[grid]]")?;
@@ -160,7 +161,7 @@ pub fn resolve(tables: Vec<GridTable>, operator_priority: Option<u32>) -> Result
 }
 
 impl GridTable {
-    fn resolve(self) -> Result<(Source, Kind)> {
+    fn resolve(self) -> Result<(Source, SourceKind)> {
         ensure!(
             !(self.obligatory && self.may_widen),
             "obligatory and may_widen exclude each other: what is obligatory only narrows"
@@ -193,7 +194,7 @@ impl GridTable {
                 "heartbeat is {heartbeat}, and a word comes every {poll} at most: make it longer, or `poll` shorter"
             );
         }
-        if matches!(kind, Kind::Schedule(_)) {
+        if matches!(kind, SourceKind::Schedule(_)) {
             ensure!(
                 source.heartbeat.is_none() && source.ttl.is_none(),
                 "a schedule is always there: no heartbeat, no ttl"
@@ -203,7 +204,7 @@ impl GridTable {
     }
 
     /// With the pause between two words, where it is Limo that asks and each answer is one.
-    fn kind(self) -> Result<(Kind, Option<Span>)> {
+    fn kind(self) -> Result<(SourceKind, Option<Span>)> {
         let Self { openadr, pull, push, file, contact, schedule, name, .. } = self;
         let kinds = [
             openadr.map(OpenAdrTable::resolve),
@@ -221,7 +222,7 @@ impl GridTable {
     }
 }
 
-type Resolved = Result<(Kind, Option<Span>)>;
+type Resolved = Result<(SourceKind, Option<Span>)>;
 
 impl OpenAdrTable {
     fn resolve(self) -> Resolved {
@@ -230,7 +231,7 @@ impl OpenAdrTable {
         ensure!(emergency_high >= Power::ZERO, "emergency_high is {emergency_high}: it cannot be negative");
         let (poll, span) = every(poll, ASK_EVERY)?;
         let ven = OpenAdr { url, token_url, credentials, program, emergency_high, poll };
-        Ok((Kind::OpenAdr(ven, authorities), Some(span)))
+        Ok((SourceKind::OpenAdr(ven, authorities), Some(span)))
     }
 }
 
@@ -238,7 +239,7 @@ impl PullTable {
     fn resolve(self) -> Resolved {
         let (poll, span) = every(self.poll, ASK_EVERY)?;
         let pull = Pull { url: self.url, token_file: self.token_file, poll };
-        Ok((Kind::Pull(pull, self.authorities), Some(span)))
+        Ok((SourceKind::Pull(pull, self.authorities), Some(span)))
     }
 }
 
@@ -250,14 +251,14 @@ impl PushTable {
             self.listen,
             self.listen.port()
         );
-        Ok((Kind::Push(Push { name, token_file: self.token_file }, self.listen), None))
+        Ok((SourceKind::Push(Push { name, token_file: self.token_file }, self.listen), None))
     }
 }
 
 impl FileTable {
     fn resolve(self) -> Resolved {
         let (poll, _) = every(self.poll, LOOK_EVERY)?;
-        Ok((Kind::File(Watched { path: self.path, poll }), None))
+        Ok((SourceKind::File(Watched { path: self.path, poll }), None))
     }
 }
 
@@ -266,7 +267,7 @@ impl ContactTable {
         let (poll, span) = every(self.poll, LOOK_EVERY)?;
         ensure!(self.high >= Power::ZERO, "high is {}: it cannot be negative", self.high);
         let contact = Contact { path: self.path, active_low: self.active_low, high: self.high, poll };
-        Ok((Kind::Contact(contact), Some(span)))
+        Ok((SourceKind::Contact(contact), Some(span)))
     }
 }
 
@@ -275,7 +276,7 @@ impl ScheduleTable {
         let zone = Schedule::zone(&self.zone)?;
         let lines =
             (1..).zip(self.lines).map(|(number, line)| line.resolve().with_context(|| format!("line {number}")));
-        Ok((Kind::Schedule(Schedule { zone, lines: lines.collect::<Result<_>>()? }), None))
+        Ok((SourceKind::Schedule(Schedule { zone, lines: lines.collect::<Result<_>>()? }), None))
     }
 }
 
@@ -298,12 +299,12 @@ fn every(poll: Option<Span>, default: Span) -> Result<(Duration, Span)> {
 mod tests {
     use super::*;
 
-    fn grid(text: &str) -> Result<Grid, String> {
+    fn grid(text: &str) -> Result<GridSources, String> {
         #[derive(Deserialize)]
-        struct File {
+        struct GridFile {
             grid: Vec<GridTable>,
         }
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: GridFile = toml::from_str(text).map_err(|error| error.to_string())?;
         resolve(file.grid, None).map_err(|error| format!("{error:#}"))
     }
 
@@ -320,7 +321,7 @@ mod tests {
         let failsafe = Failsafe { high: Power::from_watts(4_200), hold: Span::from_secs(7_200) };
         assert_eq!((source.priority, grid.operator_priority), (50, 100));
         assert_eq!((source.heartbeat, source.failsafe), (Some(Span::from_secs(120)), Some(failsafe)));
-        assert_eq!(*kind, Kind::File(Watched { path: "/run/limit.json".into(), poll: Duration::from_secs(1) }));
+        assert_eq!(*kind, SourceKind::File(Watched { path: "/run/limit.json".into(), poll: Duration::from_secs(1) }));
     }
 
     #[test]

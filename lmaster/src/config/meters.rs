@@ -88,10 +88,10 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<Shared>, String> {
         #[derive(Deserialize)]
-        struct File {
+        struct MeterFile {
             meter: Vec<MeterLayer>,
         }
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: MeterFile = toml::from_str(text).map_err(|error| error.to_string())?;
         resolve(file.meter, Span::from_secs(10)).map_err(|error| format!("{error:#}"))
     }
 

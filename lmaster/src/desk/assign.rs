@@ -19,24 +19,17 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt, JobId, NodeId, Outcome, Power, Time, Usage, nodes};
+use limo_model::{Attempt, JobId, NodeId, Outcome, Power, Usage, nodes};
 use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
 use limo_sched::{Assignment, Event, Phase};
 
+use super::assignments::Awaited;
 use super::commit::After;
 use super::wide::{nodes_of, place_of, placed_on};
 use super::{Desk, Fault, PeerId, faults};
 
 /// Why an attempt is withdrawn whose job shall end.
 pub(super) const UNWANTED: &str = "it shall not run any more";
-
-/// A `DoExec` without its `JobAck`, or several where the job is over several nodes.
-#[derive(Debug, Clone)]
-pub(super) struct Awaited {
-    pub(super) attempt: Attempt,
-    pub(super) peers: BTreeMap<NodeId, PeerId>,
-    pub(super) until: Time,
-}
 
 /// What follows from what a node says of an attempt that the core has on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,10 +99,6 @@ impl Desk {
         self.core.job(job).is_some_and(|job| matches!(job.phase, Phase::Starting(_)))
     }
 
-    pub(super) fn may_be_let_go(&self, job: JobId, attempt: Attempt) -> bool {
-        self.let_go.get(&job) == Some(&attempt)
-    }
-
     /// The assignment is durable: its nodes may have it.
     pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
         if self.awaits_waking(job, attempt) {
@@ -126,7 +115,7 @@ impl Desk {
             .filter_map(|(index, node)| Some((*peers.get(node)?, self.exec(job, attempt, (&nodes, index))?)))
             .collect();
         let until = self.now + self.settings.ack_timeout;
-        self.awaited.insert(job, Awaited { attempt, peers, until });
+        self.assignments.sent(job, Awaited { attempt, peers, until });
         for (peer, exec) in execs {
             self.tell_node(peer, MasterToNode::DoExec(Box::new(exec)));
         }
@@ -163,11 +152,10 @@ impl Desk {
     /// `blame` is a node that is to get no job for a while. Where there are several, the others forget the attempt; one that
     /// is away hears it when it is back.
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
-        self.awaited.remove(&job);
         self.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
         let others = if self.is_wide(job) { self.open_nodes(job) } else { Vec::new() };
-        self.gathered.remove(&job);
+        self.assignments.withdrawn(job);
         self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
         // Also one that is just being registered, and hears nothing before that is on disk.
         let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.connected.get(node)?.peer)).collect();
@@ -177,7 +165,7 @@ impl Desk {
     }
 
     fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
-        self.let_go.insert(job, attempt);
+        self.assignments.release(job, attempt);
         let order = self.go(job, attempt);
         self.tell_node(peer, order);
     }
@@ -188,21 +176,15 @@ impl Desk {
         MasterToNode::Go { job, attempt, expected: self.assignment(job, attempt).map_or(Power::ZERO, each) }
     }
 
-    /// Whether a node was asked for an acknowledgement of this attempt, on this connection.
-    fn is_asked(&self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) -> bool {
-        let asked = self.awaited.get(&job).filter(|asked| asked.attempt == attempt);
-        asked.is_some_and(|asked| asked.peers.get(&node) == Some(&peer))
-    }
-
     pub(super) fn job_ack(&mut self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) {
-        let asked = self.is_asked((peer, node), job, attempt);
+        let asked = self.assignments.is_asked((peer, node), job, attempt);
         if asked {
-            self.not_awaited(job, node);
+            self.assignments.not_awaited(job, node);
             self.routes.stdin_on(job, node, 0);
         }
         match self.assignment(job, attempt) {
             Some(Assignment { stop: None, .. }) if asked && self.is_wide(job) => {
-                self.part_held(job, attempt, node);
+                self.assignments.part_held(job, attempt, node);
                 self.let_parts_go(job, attempt);
             }
             Some(Assignment { stop: None, .. }) if asked => self.send_go(peer, job, attempt),
@@ -211,33 +193,23 @@ impl Desk {
                 self.take_back(job, attempt, UNWANTED);
             }
             // Acknowledged twice: it was let go at the first time, or waits for the other nodes of the job.
-            Some(_) if self.may_be_let_go(job, attempt) || self.is_part_held(job, attempt, node) => {}
+            Some(_)
+                if self.assignments.may_be_released(job, attempt)
+                    || self.assignments.is_part_held(job, attempt, node) => {}
             _ => self.tell_node(peer, MasterToNode::Drop { job, attempt }),
         }
     }
 
-    /// Nothing more is to be heard from this node before the job may start.
-    pub(super) fn not_awaited(&mut self, job: JobId, node: NodeId) {
-        if let Some(asked) = self.awaited.get_mut(&job) {
-            asked.peers.remove(&node);
-            if asked.peers.is_empty() {
-                self.awaited.remove(&job);
-            }
-        }
-    }
-
     pub(super) fn job_refused(&mut self, from: (PeerId, NodeId), job: JobId, attempt: Attempt, reason: &str) {
-        if self.is_asked(from, job, attempt) {
+        if self.assignments.is_asked(from, job, attempt) {
             self.withdraw((job, attempt), reason, Some(from.1));
         }
     }
 
     /// Takes back what was not acknowledged in time, and hangs up on the nodes that did not.
     pub(super) fn acks_missed(&mut self) {
-        let missed: Vec<_> = self.awaited.iter().filter(|(_, asked)| asked.until <= self.now).collect();
-        let missed: Vec<(JobId, Awaited)> = missed.into_iter().map(|(job, asked)| (*job, asked.clone())).collect();
-        for (job, Awaited { attempt, peers, .. }) in missed {
-            if self.awaited.contains_key(&job) {
+        for (job, Awaited { attempt, peers, .. }) in self.assignments.missed(self.now) {
+            if self.assignments.is_awaited(job) {
                 let timeout = self.settings.ack_timeout;
                 let first = peers.keys().next().copied();
                 self.withdraw((job, attempt), &format!("its node did not acknowledge it within {timeout}"), first);
@@ -254,7 +226,7 @@ impl Desk {
             return;
         }
         let peers = self.open_links(job);
-        if self.is_starting(job) && !self.may_be_let_go(job, attempt) {
+        if self.is_starting(job) && !self.assignments.may_be_released(job, attempt) {
             for peer in peers {
                 self.tell_node(peer, MasterToNode::Drop { job, attempt });
             }
@@ -287,7 +259,7 @@ impl Desk {
         let verdict = |(job, attempt): (JobId, Attempt)| {
             let belief = Belief {
                 running: !self.is_starting(job),
-                let_go: self.may_be_let_go(job, attempt),
+                let_go: self.assignments.may_be_released(job, attempt),
                 stop: self.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()),
                 same_incarnation,
             };
@@ -312,11 +284,11 @@ impl Desk {
             Verdict::Forget => self.take_back(job, attempt, UNWANTED),
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
             Verdict::LetGo => {
-                self.let_go.insert(job, attempt);
+                self.assignments.release(job, attempt);
                 return Some(self.go(job, attempt));
             }
             Verdict::Started => {
-                self.let_go.insert(job, attempt);
+                self.assignments.release(job, attempt);
                 self.must(Event::Started { job, attempt });
                 order = self.repeated_stop(job, attempt);
             }

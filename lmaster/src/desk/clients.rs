@@ -186,8 +186,7 @@ impl Desk {
                 self.effects.push(Effect::GiveBack);
             }
         }
-        self.let_go.remove(&job);
-        self.gathered.remove(&job);
+        self.assignments.over(job);
         self.notify(job, MasterToClient::Finished { job, report: report.clone() });
         self.streams_of_finished(&report);
         self.waited_for(job, tasks);

@@ -310,8 +310,7 @@ impl Desk {
         }
         self.drop_cursors(&told, &reason);
         self.drop_probes(&refusal);
-        self.awaited.clear();
-        self.late_stops.clear();
+        self.assignments.roll_back();
         self.effects.push(Effect::Recover);
     }
 

@@ -184,11 +184,11 @@ impl Desk {
         let usage = Usage::default();
         if self.is_wide(job) {
             tracing::error!(%job, %attempt, reason, "part of a job ended: its node failed");
-            self.not_awaited(job, node);
+            self.assignments.not_awaited(job, node);
             self.part_ended((job, attempt), node, (Outcome::NodeFailed { reason }, usage));
         } else {
             tracing::error!(%job, %attempt, reason, "job ended: its node failed");
-            self.awaited.remove(&job);
+            self.assignments.none_awaited(job);
             self.must(Event::Ended { job, attempt, outcome: Outcome::NodeFailed { reason }, usage });
         }
     }

@@ -7,6 +7,7 @@
 
 mod arrays;
 mod assign;
+mod assignments;
 mod backup;
 mod batch;
 mod changes;
@@ -68,7 +69,7 @@ use crate::budget::Stages;
 use crate::changed::CONFIGURATION;
 use crate::readings::Kept as ReadingsKept;
 use crate::recover::Restored;
-use assign::Awaited;
+use assignments::Assignments;
 use backup::Backup;
 use commits::Commits;
 pub use exchange::{Effect, Input};
@@ -83,7 +84,7 @@ pub use live::{Launches, Live};
 use liveness::Liveness;
 pub use lookup::{Question, Reply};
 use metering::Metering;
-use node_peer::{Link, NodePeer};
+use node_peer::{NodeLink, NodePeer};
 use probes::Probes;
 use questions::Questions;
 use sessions::Sessions;
@@ -91,7 +92,6 @@ pub use settings::{Initial, Settings};
 pub use sleep::IdleSettings;
 use sleep::Sleepers;
 use streams::Routes;
-use wide::Gathered;
 
 /// One connection, from its beginning to its end. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,7 +159,7 @@ pub struct Desk {
     keys: HashMap<SubmissionKey, JobId>,
     nodes: BTreeMap<PeerId, NodePeer>,
     /// The connection of each registered node.
-    connected: BTreeMap<NodeId, Link>,
+    connected: BTreeMap<NodeId, NodeLink>,
     /// The incarnation in which each node got its last assignments, by name.
     incarnations: HashMap<String, NodeIncarnation>,
     sessions: Sessions,
@@ -169,15 +169,7 @@ pub struct Desk {
     kept: BTreeMap<String, String>,
     grid: Grid,
     routes: Routes,
-    /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
-    /// the job is on disk.
-    let_go: BTreeMap<JobId, Attempt>,
-    /// Assignments that were sent and not acknowledged.
-    awaited: BTreeMap<JobId, Awaited>,
-    /// Jobs that have reached their time limits, and when they are stopped if their nodes have not ended them.
-    late_stops: BTreeMap<JobId, (Attempt, Time)>,
-    /// How far jobs over several nodes are with starting.
-    gathered: BTreeMap<JobId, Gathered>,
+    assignments: Assignments,
     liveness: Liveness,
     sleepers: Sleepers,
     foreign: Foreign,
@@ -216,10 +208,7 @@ impl Desk {
             sessions: Sessions::default(),
             grid: Grid::new(outside.grid, outside.clock.offset),
             routes: Routes::default(),
-            let_go: BTreeMap::new(),
-            awaited: BTreeMap::new(),
-            late_stops: BTreeMap::new(),
-            gathered: BTreeMap::new(),
+            assignments: Assignments::default(),
             liveness: Liveness::default(),
             sleepers: Sleepers::default(),
             foreign: Foreign::default(),
@@ -233,8 +222,9 @@ impl Desk {
             backup: None,
         };
         desk.take_up(restored.live);
-        // Whatever is starting may have been let go by the process before this one.
-        desk.let_go = desk.starting().collect();
+        // Whatever is starting may have been released by the process before this one.
+        let starting: Vec<_> = desk.starting().collect();
+        desk.assignments.take_up(starting.into_iter());
         if let Some(reason) = restored.read_only {
             desk.become_read_only(&reason);
             return desk;
@@ -294,7 +284,6 @@ impl Desk {
 
     /// When to step with [`Input::Timer`], if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
-        let awaited = self.awaited.values().map(|awaited| awaited.until).min();
         // While the state is being read back, nothing can be given up.
         let orphans = self.routes.next_orphan().filter(|_| self.commits.is_open());
         let leases = self.liveness.next().filter(|_| self.commits.is_open());
@@ -303,8 +292,8 @@ impl Desk {
         [
             commits,
             self.stage_due(),
-            self.late_stops_due(),
-            awaited,
+            self.assignments.next_late(),
+            self.assignments.next_missed(),
             orphans,
             leases,
             sleepers,

@@ -19,7 +19,7 @@ pub(super) enum NodePeer {
 
 /// The connection of a node that is registered, or about to be.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct NodeLink {
     pub(super) peer: PeerId,
     pub(super) instance: String,
     /// Whether the registration is on disk and the node was told so: it hears nothing before.

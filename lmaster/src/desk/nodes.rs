@@ -7,7 +7,7 @@ use limo_sched::Event;
 
 use super::assign::Verdict;
 use super::commit::After;
-use super::node_peer::{Link, NodePeer, Welcome};
+use super::node_peer::{NodeLink, NodePeer, Welcome};
 use super::{Desk, Effect, NodeIncarnation, PeerId};
 
 /// Most messages of a node that is not registered yet. It has nothing to report but the ends of its jobs.
@@ -57,10 +57,10 @@ impl Desk {
             return self.unrecorded_gone(node);
         }
         for (job, attempt) in self.attempts_on(node) {
-            if self.is_starting(job) && !self.may_be_let_go(job, attempt) {
+            if self.is_starting(job) && !self.assignments.may_be_released(job, attempt) {
                 self.take_back(job, attempt, "the connection to its node broke");
             } else {
-                self.part_away(job, node);
+                self.assignments.part_away(job, node);
             }
         }
         self.sleep_broke(node);
@@ -133,7 +133,7 @@ impl Desk {
         } else if self.is_wide(job) {
             self.part_started(job, attempt, node);
         } else if self.is_starting(job) {
-            self.let_go.insert(job, attempt);
+            self.assignments.release(job, attempt);
             self.must(Event::Started { job, attempt });
             self.after_start(job);
         }
@@ -142,10 +142,10 @@ impl Desk {
     fn job_ended(&mut self, peer: PeerId, node: NodeId, which: (JobId, Attempt), how: (Outcome, Usage)) {
         let ((job, attempt), (outcome, usage)) = (which, how);
         if self.is_on(node, job, attempt) && self.is_wide(job) {
-            self.not_awaited(job, node);
+            self.assignments.not_awaited(job, node);
             self.part_ended((job, attempt), node, (outcome, usage));
         } else if self.is_on(node, job, attempt) {
-            self.awaited.remove(&job);
+            self.assignments.none_awaited(job);
             self.routes.over(job, vec![node]);
             self.must(Event::Ended { job, attempt, outcome, usage });
         } else if self.assignment(job, attempt).is_some() {
@@ -300,7 +300,7 @@ impl Desk {
         }
         let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
         self.nodes.insert(peer, NodePeer::Registered(node));
-        self.connected.insert(node, Link { peer, instance, welcome: false });
+        self.connected.insert(node, NodeLink { peer, instance, welcome: false });
         self.is_awake(node, unasked);
         for (job, attempt, verdict) in others {
             let wide = self.is_wide(job);

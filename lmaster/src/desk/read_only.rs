@@ -6,7 +6,7 @@ use limo_model::{Attempt, JobId, NodeId};
 use limo_proto::{AttemptState, ClientToMaster, Frame, MasterToNode, NewSlave, NodeToMaster, Registration};
 use limo_sched::{Core, Event, Phase};
 
-use super::node_peer::{Link, NodePeer};
+use super::node_peer::{NodeLink, NodePeer};
 use super::{Desk, Effect, PeerId};
 
 /// Why nodes are asked to register anew.
@@ -45,12 +45,11 @@ impl Desk {
             let phase = on_disk.job(*job).map(|job| &job.phase);
             matches!(phase, Some(Phase::Starting(assignment)) if assignment.attempt == *attempt)
         };
-        let starts = self.let_go.iter().map(|(job, attempt)| (*job, *attempt)).filter(is_starting);
-        let starts: Vec<(JobId, Attempt)> = starts.collect();
+        let starts: Vec<(JobId, Attempt)> = self.assignments.released().filter(is_starting).collect();
         for (job, attempt) in &starts {
             if self.assignment(*job, *attempt).is_some() && !self.is_starting(*job) {
                 for node in self.open_nodes(*job) {
-                    self.part_begun(*job, *attempt, node);
+                    self.assignments.part_begun(*job, *attempt, node);
                 }
             }
         }
@@ -60,7 +59,7 @@ impl Desk {
     /// A node says that an attempt runs. Remembered until it registers anew.
     fn unrecorded_start(&mut self, node: NodeId, job: JobId, attempt: Attempt) {
         if self.is_on(node, job, attempt) {
-            self.part_begun(job, attempt, node);
+            self.assignments.part_begun(job, attempt, node);
             if self.commits.is_read_only() {
                 self.show_started(job, attempt);
             }
@@ -94,7 +93,7 @@ impl Desk {
 
     /// The state on disk was taken up, and can be changed again: nodes tell anew what they have.
     pub(super) fn close_nodes(&mut self) {
-        self.gathered.clear();
+        self.assignments.forget_all_parts();
         self.connected.clear();
         for (peer, _) in std::mem::take(&mut self.nodes) {
             self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
@@ -144,7 +143,7 @@ impl Desk {
             self.close_node(before, "the node has connected again".into());
         }
         self.nodes.insert(peer, NodePeer::Registered(node));
-        self.connected.insert(node, Link { peer, instance, welcome: true });
+        self.connected.insert(node, NodeLink { peer, instance, welcome: true });
         self.tell_node(peer, MasterToNode::Registered);
         let own: Vec<_> = attempts.into_iter().filter(|report| self.is_on(node, report.job, report.attempt)).collect();
         for report in own.iter().filter(|report| matches!(report.state, AttemptState::Ended { .. })) {

@@ -107,8 +107,8 @@ impl Desk {
         let core = &self.core;
         let waits = |job: &JobId| core.job(*job)?.assignment().map(|assignment| wakes(core, assignment));
         self.sleepers.starts.retain(|job, _| waits(job) == Some(true));
-        // What was not sent was not let go, by any process before this one.
-        self.let_go.retain(|job, _| !self.sleepers.starts.contains_key(job));
+        // What was not sent was not released, by any process before this one.
+        self.assignments.not_released(|job| self.sleepers.starts.contains_key(&job));
         let nodes: Vec<(NodeId, Sleep)> = core.known_nodes().map(|node| (node.id(), node.sleep())).collect();
         for (node, sleep) in nodes {
             match sleep {

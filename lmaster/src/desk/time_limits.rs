@@ -1,7 +1,7 @@
 //! Time limits. Nodes enforce them, so that they hold while the master is away. The master prolongs those of jobs that were
 //! suspended or slowed down, and stops a job that its node has not ended.
 
-use limo_model::{Attempt, JobId, NodeId, Span, Time};
+use limo_model::{Attempt, JobId, NodeId, Span};
 use limo_proto::MasterToNode;
 use limo_sched::Phase;
 
@@ -14,18 +14,12 @@ const MARGIN: Span = Span::from_secs(30);
 impl Desk {
     /// A job has reached its time limit, and that is durable. Its node ends it now.
     pub(super) fn limit_reached(&mut self, job: JobId, attempt: Attempt) {
-        self.late_stops.insert(job, (attempt, self.now + MARGIN));
-    }
-
-    /// When the next node is late with ending a job.
-    pub(super) fn late_stops_due(&self) -> Option<Time> {
-        self.late_stops.values().map(|(_, at)| *at).min()
+        self.assignments.stop_at(job, attempt, self.now + MARGIN);
     }
 
     /// Stops the jobs that their nodes have not ended.
     pub(super) fn stop_late(&mut self) {
-        let now = self.now;
-        for (job, (attempt, _)) in self.late_stops.extract_if(.., |_, (_, at)| *at <= now).collect::<Vec<_>>() {
+        for (job, attempt) in self.assignments.take_late(self.now) {
             if self.assignment(job, attempt).is_some() {
                 tracing::warn!(%job, %attempt, "the job has not ended {MARGIN} after its time limit: it is stopped");
                 self.halt(job, attempt);
@@ -35,7 +29,7 @@ impl Desk {
 
     /// Somebody wants a job to end that has reached its time limit: it is stopped without the margin.
     pub(super) fn stop_now(&mut self, job: JobId) {
-        if let Some((attempt, _)) = self.late_stops.remove(&job) {
+        if let Some(attempt) = self.assignments.take_late_of(job) {
             self.after(After::Halt(job, attempt));
         }
     }

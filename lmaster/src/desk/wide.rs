@@ -62,17 +62,6 @@ pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
     here.map(|part| Part { unit: limo_model::UnitId { node, ..part.unit }, count: 1, ..*part }).collect()
 }
 
-/// What the nodes of one attempt of a job have said. A node that has ended is in the core's state.
-#[derive(Debug, Default)]
-pub(super) struct Gathered {
-    attempt: Option<Attempt>,
-    /// Have acknowledged, and were not let go since they were last heard of.
-    held: BTreeSet<NodeId>,
-    /// Were let go.
-    told: BTreeSet<NodeId>,
-    begun: BTreeSet<NodeId>,
-}
-
 impl Desk {
     /// What the node at `index` of a job of several tasks has to do in it.
     pub(super) fn share(&self, job: JobId, live: &Live, (nodes, index): (&[NodeId], usize)) -> Option<Share> {
@@ -124,34 +113,6 @@ impl Desk {
         nodes
     }
 
-    fn gathered(&mut self, job: JobId, attempt: Attempt) -> &mut Gathered {
-        let gathered = self.gathered.entry(job).or_default();
-        if gathered.attempt != Some(attempt) {
-            *gathered = Gathered { attempt: Some(attempt), ..Gathered::default() };
-        }
-        gathered
-    }
-
-    /// A node of a job over several has acknowledged its part, or says that it holds it.
-    pub(super) fn part_held(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
-        let gathered = self.gathered(job, attempt);
-        gathered.told.remove(&node);
-        gathered.held.insert(node);
-    }
-
-    /// Whether a node has acknowledged its part, and was not let go since.
-    pub(super) fn is_part_held(&self, job: JobId, attempt: Attempt, node: NodeId) -> bool {
-        let gathered = self.gathered.get(&job).filter(|gathered| gathered.attempt == Some(attempt));
-        gathered.is_some_and(|gathered| gathered.held.contains(&node))
-    }
-
-    /// The connection to a node broke: what it was told last may not have reached it.
-    pub(super) fn part_away(&mut self, job: JobId, node: NodeId) {
-        if let Some(gathered) = self.gathered.get_mut(&job) {
-            gathered.held.remove(&node);
-        }
-    }
-
     /// Lets those nodes go that may go now.
     pub(super) fn let_parts_go(&mut self, job: JobId, attempt: Attempt) {
         let Some(assignment) = self.assignment(job, attempt).filter(|own| is_wide(own) && own.stop.is_none()) else {
@@ -162,24 +123,12 @@ impl Desk {
         }
         let nodes = nodes_of(assignment);
         let ended: BTreeSet<NodeId> = assignment.ended.iter().map(|part| part.node).collect();
-        let gathered = self.gathered(job, attempt);
-        let has_begun = |node: &NodeId| gathered.begun.contains(node) || ended.contains(node);
-        let is_in = |node: &NodeId| gathered.held.contains(node) || gathered.told.contains(node) || has_begun(node);
-        if !nodes.iter().all(is_in) {
-            return;
-        }
-        let first_has_begun = nodes.first().is_none_or(has_begun);
-        let going: Vec<NodeId> = match nodes.first() {
-            Some(first) if !first_has_begun => gathered.held.iter().filter(|node| *node == first).copied().collect(),
-            _ => gathered.held.iter().copied().collect(),
-        };
-        self.let_go.insert(job, attempt);
+        let Some(going) = self.assignments.ready((job, attempt), &nodes, &ended) else { return };
+        self.assignments.release(job, attempt);
         let order = self.go(job, attempt);
         for node in going {
             if let Some(peer) = self.link(node) {
-                let gathered = self.gathered(job, attempt);
-                gathered.held.remove(&node);
-                gathered.told.insert(node);
+                self.assignments.part_told(job, attempt, node);
                 self.tell_node(peer, order.clone());
             }
         }
@@ -187,23 +136,16 @@ impl Desk {
 
     /// A node says that its part of a job over several runs.
     pub(super) fn part_started(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
-        self.let_go.insert(job, attempt);
-        self.part_begun(job, attempt, node);
+        self.assignments.release(job, attempt);
+        self.assignments.part_begun(job, attempt, node);
         self.starts_when_all_have(job, attempt);
         self.let_parts_go(job, attempt);
-    }
-
-    pub(super) fn part_begun(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
-        let gathered = self.gathered(job, attempt);
-        gathered.held.remove(&node);
-        gathered.begun.insert(node);
     }
 
     /// Whether all nodes that still have a part of a job have begun it.
     pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
         let open = self.open_nodes(job);
-        let gathered = self.gathered(job, attempt);
-        !gathered.begun.is_empty() && open.iter().all(|node| gathered.begun.contains(node))
+        self.assignments.have_all_begun(job, attempt, &open)
     }
 
     /// Records that the job runs when the last of its nodes has begun.
@@ -220,7 +162,7 @@ impl Desk {
         if !open.contains(&node) {
             return;
         }
-        self.let_go.insert(job, attempt);
+        self.assignments.release(job, attempt);
         let (outcome, usage) = how;
         if open.len() > 1 {
             let knew = self.slowest(job).is_some();
@@ -239,7 +181,7 @@ impl Desk {
             return;
         }
         // A job that has ended on all its nodes has begun, if any of them has.
-        let begun = !self.gathered(job, attempt).begun.is_empty();
+        let begun = self.assignments.has_any_begun(job, attempt);
         let unread = self.is_starting(job);
         if begun && unread {
             self.must(Event::Started { job, attempt });
@@ -251,7 +193,7 @@ impl Desk {
         parts.sort_by_key(|part| part.node);
         let (outcome, usage) = joined(&parts);
         self.routes.over(job, nodes);
-        self.gathered.remove(&job);
+        self.assignments.forget_parts(job);
         self.must(Event::Ended { job, attempt, outcome, usage });
         if unread {
             // Nobody was asked for output before all had begun.
@@ -278,14 +220,14 @@ impl Desk {
         verdict: Verdict,
     ) -> Option<MasterToNode> {
         match verdict {
-            Verdict::Forget if self.may_be_let_go(job, attempt) => {
+            Verdict::Forget if self.assignments.may_be_released(job, attempt) => {
                 // Others may have begun: this one ends as they do, without having begun.
                 return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
             }
             Verdict::Forget => self.take_back(job, attempt, UNWANTED),
             // None of them has begun: a node that has no record was not let go, and `Go` follows the intent of all.
             Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
-            Verdict::LetGo => self.part_held(job, attempt, node),
+            Verdict::LetGo => self.assignments.part_held(job, attempt, node),
             Verdict::Started => self.part_started(job, attempt, node),
             Verdict::GoesOn => {}
             Verdict::Ended(outcome, usage) => self.part_ended((job, attempt), node, (outcome, usage)),

@@ -13,7 +13,7 @@ use limo_feeds::grid::{Kept, Limit, Source, Teller, Word, contact, file, openadr
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
-use crate::config::grid::Kind;
+use crate::config::grid::SourceKind;
 
 /// What another process kept in the journal; nothing if `text` cannot be read.
 pub fn kept(text: Option<&String>) -> Kept {
@@ -32,7 +32,7 @@ pub fn kept(text: Option<&String>) -> Kept {
 /// # Errors
 /// Where an address cannot be listened on, or the authorities of a source cannot be read.
 pub async fn start(
-    sources: &[(Source, Kind)],
+    sources: &[(Source, SourceKind)],
     kept: &Kept,
     state_dir: &Path,
     words: Sender<(usize, Word)>,
@@ -42,15 +42,15 @@ pub async fn start(
         let teller = Teller::new(index, words.clone());
         let place = || format!("[[grid]] {}", source.name);
         match kind.clone() {
-            Kind::OpenAdr(ven, authorities) => {
+            SourceKind::OpenAdr(ven, authorities) => {
                 let fetcher = fetcher(authorities.as_deref()).with_context(place)?;
                 tasks.spawn(openadr::run(ven, fetcher, teller));
             }
-            Kind::Pull(pull, authorities) => {
+            SourceKind::Pull(pull, authorities) => {
                 let fetcher = fetcher(authorities.as_deref()).with_context(place)?;
                 tasks.spawn(pull::run(pull, fetcher, teller));
             }
-            Kind::Push(push, address) => {
+            SourceKind::Push(push, address) => {
                 let listener = push::bind(address).await;
                 let listener = listener.with_context(|| format!("{}: cannot listen on {address}", place()))?;
                 let bound = listener.local_addr().context("cannot find the own address")?;
@@ -64,9 +64,9 @@ pub async fn start(
                 tracing::info!(source = source.name, address = %bound, "listening for limits");
                 tasks.spawn(push::run(push, listener, said(kept, &source.name), teller));
             }
-            Kind::File(watched) => drop(tasks.spawn(file::run(watched, teller))),
-            Kind::Contact(contact) => drop(tasks.spawn(contact::run(contact, teller))),
-            Kind::Schedule(schedule) => drop(tasks.spawn(schedule::run(schedule, teller))),
+            SourceKind::File(watched) => drop(tasks.spawn(file::run(watched, teller))),
+            SourceKind::Contact(contact) => drop(tasks.spawn(contact::run(contact, teller))),
+            SourceKind::Schedule(schedule) => drop(tasks.spawn(schedule::run(schedule, teller))),
         }
     }
     Ok(tasks)

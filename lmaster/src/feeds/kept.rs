@@ -12,7 +12,7 @@ const FORM: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct KeptFeeds {
     form: u32,
     /// By [`key`].
     feeds: BTreeMap<String, Value>,
@@ -32,7 +32,7 @@ pub fn read(text: &str) -> BTreeMap<String, Value> {
 }
 
 fn parse(text: &str) -> Result<BTreeMap<String, Value>> {
-    let stored: Stored = serde_json::from_str(text).context("the text in the journal is damaged")?;
+    let stored: KeptFeeds = serde_json::from_str(text).context("the text in the journal is damaged")?;
     ensure!(stored.form == FORM, "its form is {}: this program reads form {FORM}", stored.form);
     Ok(stored.feeds)
 }
@@ -42,7 +42,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Value>> {
 /// # Errors
 /// If it cannot be written as JSON.
 pub fn write(feeds: BTreeMap<String, Value>) -> serde_json::Result<String> {
-    serde_json::to_string(&Stored { form: FORM, feeds })
+    serde_json::to_string(&KeptFeeds { form: FORM, feeds })
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const REMEMBERED: usize = 1024;
 
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Of one user.
     pub per_user: usize,
     /// Of one user, being asked for their greeting at a time; the others wait for their turn.
@@ -33,7 +33,7 @@ pub struct Limits {
     pub greeting_time: Duration,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// Leaves the share of one user and of all within what `descriptors` of the process allow.
     #[must_use]
     pub fn within(self, descriptors: u64) -> Self {
@@ -53,7 +53,7 @@ pub enum Full {
 }
 
 #[derive(Debug)]
-struct Account {
+struct Visitor {
     connections: usize,
     greeting: Arc<Semaphore>,
     /// Callers that were turned away since the last line in the log.
@@ -63,8 +63,8 @@ struct Account {
 }
 
 #[derive(Debug, Default)]
-struct Accounts {
-    users: HashMap<u32, Account>,
+struct Visitors {
+    users: HashMap<u32, Visitor>,
     /// Connections of users who are not operators.
     connections: usize,
 }
@@ -72,8 +72,8 @@ struct Accounts {
 /// Counts the connections of all users.
 #[derive(Debug, Clone)]
 pub struct Admission {
-    limits: Limits,
-    accounts: Arc<Mutex<Accounts>>,
+    limits: ConnectionLimits,
+    accounts: Arc<Mutex<Visitors>>,
 }
 
 /// One connection of one user; given back when dropped.
@@ -85,11 +85,11 @@ pub struct Place {
 }
 
 impl Admission {
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ConnectionLimits) -> Self {
         Self { limits, accounts: Arc::default() }
     }
 
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ConnectionLimits {
         &self.limits
     }
 
@@ -131,18 +131,18 @@ impl Admission {
         Some(std::mem::take(&mut account.unlogged))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Accounts> {
+    fn lock(&self) -> MutexGuard<'_, Visitors> {
         // The counts are complete at every moment, whatever became of the thread that held them.
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Accounts {
-    fn account(&mut self, uid: u32, limits: &Limits) -> &mut Account {
+impl Visitors {
+    fn account(&mut self, uid: u32, limits: &ConnectionLimits) -> &mut Visitor {
         if self.users.len() >= REMEMBERED && !self.users.contains_key(&uid) {
             self.users.retain(|_, account| account.connections > 0);
         }
-        self.users.entry(uid).or_insert_with(|| Account {
+        self.users.entry(uid).or_insert_with(|| Visitor {
             connections: 0,
             greeting: Arc::new(Semaphore::new(limits.ungreeted_per_user)),
             unlogged: 0,
@@ -176,8 +176,12 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { per_user: 1024, ungreeted_per_user: 16, users: usize::MAX, greeting_time: Duration::from_secs(5) };
+    const LIMITS: ConnectionLimits = ConnectionLimits {
+        per_user: 1024,
+        ungreeted_per_user: 16,
+        users: usize::MAX,
+        greeting_time: Duration::from_secs(5),
+    };
 
     #[test]
     fn a_user_has_so_many_connections_and_others_have_theirs() {

@@ -7,9 +7,6 @@ use crate::sources::Source;
 /// Names that are read with their module.
 const CONVENTIONAL: [&str; 3] = ["Options", "Arguments", "Error"];
 
-/// Crates in which names still stand for several types.
-const STILL: [&str; 1] = ["lmaster"];
-
 /// The type that a line of code defines.
 fn defined(code: &str) -> Option<&str> {
     let words: Vec<&str> = code.split_whitespace().collect();
@@ -23,7 +20,7 @@ fn defined(code: &str) -> Option<&str> {
 pub fn repeated(sources: &[Source]) -> Vec<String> {
     let mut places: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for source in sources {
-        let Some((of, _)) = source.path().split_once("/src/").filter(|(of, _)| !STILL.contains(of)) else { continue };
+        let Some((of, _)) = source.path().split_once("/src/") else { continue };
         for (number, code) in source.code() {
             if let Some(name) = defined(code).filter(|name| !CONVENTIONAL.contains(name)) {
                 places.entry((of, name)).or_default().push(format!("{}:{number}: `{name}`", source.path()));

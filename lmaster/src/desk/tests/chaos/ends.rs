@@ -39,8 +39,8 @@ impl World {
         }
         let jobs: Vec<_> = self.bench.desk.core.jobs().map(|(id, job)| (id, &job.phase)).collect();
         let records: Vec<_> = self.hosts.iter().map(|host| (&host.name, host.link, &host.records)).collect();
-        let Desk { gathered, awaited, .. } = &self.bench.desk;
-        panic!("it does not come to an end: {jobs:?}\n{records:?}\n{gathered:?} {awaited:?}");
+        let assignments = &self.bench.desk.assignments;
+        panic!("it does not come to an end: {jobs:?}\n{records:?}\n{assignments:?}");
     }
 
     fn is_over(&self) -> bool {
@@ -104,9 +104,9 @@ impl World {
     /// What is over leaves nothing behind.
     fn nothing_is_left(&self) {
         let desk = &self.bench.desk;
-        let Desk { live, keys, let_go, awaited, gathered, questions, sessions, probes, .. } = desk;
-        let left = (live.len(), keys.len(), let_go.len(), awaited.len(), gathered.len());
-        assert_eq!(left, (0, 0, 0, 0, 0), "{live:?} {let_go:?} {awaited:?} {gathered:?}");
+        let Desk { live, keys, assignments, questions, sessions, probes, .. } = desk;
+        let left = (live.len(), keys.len(), assignments.len());
+        assert_eq!(left, (0, 0, 0), "{live:?} {assignments:?}");
         let waits = sessions.waits.len();
         assert_eq!((questions.len(), waits, probes.len()), (0, 0, 0), "{questions:?} {sessions:?}");
         assert!(!desk.has_turn() && !sessions.is_held_up(), "{sessions:?}");

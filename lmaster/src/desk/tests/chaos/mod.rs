@@ -53,7 +53,7 @@ impl Dice {
 
 /// What a world is like.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+struct WorldKind {
     /// Whether jobs are over several nodes.
     wide: bool,
     /// Whether people do more than hand in jobs, and nodes more than run them.
@@ -105,7 +105,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, Kind { wide, busy }: Kind, errors: Errors) -> Self {
+    fn new(seed: u64, WorldKind { wide, busy }: WorldKind, errors: Errors) -> Self {
         let bench = Bench::new();
         let preset = match (wide, busy, seed % 3) {
             (false, false, _) | (false, true, 0) => Preset::Fifo,
@@ -155,7 +155,7 @@ impl World {
     }
 
     /// A whole world, from its beginning to its end.
-    fn run(seed: u64, kind: Kind, errors: Errors) -> Self {
+    fn run(seed: u64, kind: WorldKind, errors: Errors) -> Self {
         let mut world = Self::new(seed, kind, errors);
         for _ in 0..if kind.busy { BUSY_STEPS } else { STEPS } {
             world.step();
@@ -342,7 +342,7 @@ impl World {
 }
 
 /// How many jobs came to their ends, and what happened to them.
-fn worlds(seeds: u64, kind: Kind) -> (usize, Seen) {
+fn worlds(seeds: u64, kind: WorldKind) -> (usize, Seen) {
     let (errors, _guard) = Errors::listen();
     let (mut finished, mut seen) = (0, Seen::default());
     for seed in 1..=seeds {
@@ -356,20 +356,20 @@ fn worlds(seeds: u64, kind: Kind) -> (usize, Seen) {
 
 #[test]
 fn no_job_is_lost_and_none_runs_twice() {
-    let (finished, _) = worlds(100, Kind { wide: false, busy: false });
+    let (finished, _) = worlds(100, WorldKind { wide: false, busy: false });
     assert!(finished > 700, "the worlds are too quiet to mean anything: {finished} jobs");
 }
 
 /// All nodes of a job or none of them.
 #[test]
 fn no_job_over_several_nodes_is_lost_and_none_runs_twice() {
-    let (finished, _) = worlds(100, Kind { wide: true, busy: false });
+    let (finished, _) = worlds(100, WorldKind { wide: true, busy: false });
     assert!(finished > 600, "the worlds are too quiet to mean anything: {finished} jobs");
 }
 
 #[test]
 fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
-    let (finished, seen) = worlds(400, Kind { wide: false, busy: true });
+    let (finished, seen) = worlds(400, WorldKind { wide: false, busy: true });
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
     seen.check(&BUSY);
     seen.check(&[("capped", 12), ("suspended", 1), ("a lease ended", 5)]);
@@ -377,7 +377,7 @@ fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
 
 #[test]
 fn whatever_is_done_to_jobs_over_several_nodes_all_come_to_their_ends() {
-    let (finished, seen) = worlds(200, Kind { wide: true, busy: true });
+    let (finished, seen) = worlds(200, WorldKind { wide: true, busy: true });
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
     seen.check(&BUSY);
 }

@@ -123,7 +123,7 @@ impl World {
 
     fn acknowledges(&mut self, peer: PeerId, (job, attempt): Key) {
         let desk = &self.bench.desk;
-        let asked = desk.awaited.get(&job).filter(|asked| asked.attempt == attempt);
+        let asked = desk.assignments.awaited().get(&job).filter(|asked| asked.attempt == attempt);
         if !asked.is_some_and(|asked| asked.peers.values().any(|asked| *asked == peer)) {
             return self.seen.saw("acknowledged, and nobody waits for it");
         }

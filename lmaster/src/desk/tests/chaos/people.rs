@@ -112,7 +112,7 @@ impl World {
                 self.cancel(job);
             }
             14..22 => {
-                let awaited: Vec<JobId> = self.bench.desk.awaited.keys().copied().collect();
+                let awaited: Vec<JobId> = self.bench.desk.assignments.awaited().keys().copied().collect();
                 let job = self.one_of(awaited);
                 self.cancel(job);
             }
@@ -180,9 +180,9 @@ impl World {
             _ if desk.core.array(job).is_some() => "an array",
             Phase::Waiting(_) if is_task => "a waiting task",
             Phase::Waiting(_) => "a waiting job",
-            Phase::Starting(_) if desk.awaited.contains_key(&job) && is_task => "an awaited task",
-            Phase::Starting(_) if desk.awaited.contains_key(&job) => "an awaited job",
-            Phase::Starting(_) if desk.let_go.contains_key(&job) => "let go",
+            Phase::Starting(_) if desk.assignments.is_awaited(job) && is_task => "an awaited task",
+            Phase::Starting(_) if desk.assignments.is_awaited(job) => "an awaited job",
+            Phase::Starting(_) if desk.assignments.is_released(job) => "let go",
             Phase::Starting(_) => "assigned",
             Phase::Running(..) | Phase::Suspended(..) if is_task => "a running task",
             Phase::Running(..) | Phase::Suspended(..) => "a running job",

@@ -1,0 +1,243 @@
+//! How far attempts are between their assignment and their start, beside the state: what nodes were asked for and said. It is
+//! not on disk: nodes say it again when they register.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{Attempt, JobId, NodeId, Time};
+
+use super::PeerId;
+
+/// A `DoExec` without its `JobAck`, or several where the job is over several nodes.
+#[derive(Debug, Clone)]
+pub(super) struct Awaited {
+    pub(super) attempt: Attempt,
+    pub(super) peers: BTreeMap<NodeId, PeerId>,
+    pub(super) until: Time,
+}
+
+/// What the nodes of one attempt of a job have said. A node that has ended is in the core's state.
+#[derive(Debug, Default)]
+struct Gathered {
+    attempt: Option<Attempt>,
+    /// Have acknowledged, and were not released since they were last heard of.
+    held: BTreeSet<NodeId>,
+    /// Were released.
+    told: BTreeSet<NodeId>,
+    begun: BTreeSet<NodeId>,
+}
+
+/// Attempts that were assigned.
+#[derive(Debug, Default)]
+pub(super) struct Assignments {
+    /// The attempt of each job for which `Go` may have been sent, by this process or one before it. Kept until the end of
+    /// the job is on disk.
+    released: BTreeMap<JobId, Attempt>,
+    /// Assignments that were sent and not acknowledged.
+    awaited: BTreeMap<JobId, Awaited>,
+    /// Jobs that have reached their time limits, and when they are stopped if their nodes have not ended them.
+    late: BTreeMap<JobId, (Attempt, Time)>,
+    /// How far jobs are with starting.
+    gathered: BTreeMap<JobId, Gathered>,
+}
+
+impl Assignments {
+    /// These attempts may have been released by an earlier process.
+    pub(super) fn take_up(&mut self, released: impl Iterator<Item = (JobId, Attempt)>) {
+        self.released = released.collect();
+    }
+
+    /// `Go` is about to be sent, or was.
+    pub(super) fn release(&mut self, job: JobId, attempt: Attempt) {
+        self.released.insert(job, attempt);
+    }
+
+    pub(super) fn may_be_released(&self, job: JobId, attempt: Attempt) -> bool {
+        self.released.get(&job) == Some(&attempt)
+    }
+
+    pub(super) fn released(&self) -> impl Iterator<Item = (JobId, Attempt)> {
+        self.released.iter().map(|(job, attempt)| (*job, *attempt))
+    }
+
+    /// What was not sent was not released.
+    pub(super) fn not_released(&mut self, is_unsent: impl Fn(JobId) -> bool) {
+        self.released.retain(|job, _| !is_unsent(*job));
+    }
+
+    /// Nodes were sent an assignment, each on its connection.
+    pub(super) fn sent(&mut self, job: JobId, awaited: Awaited) {
+        self.awaited.insert(job, awaited);
+    }
+
+    /// Whether a node was asked for an acknowledgement of this attempt, on this connection.
+    pub(super) fn is_asked(&self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) -> bool {
+        let asked = self.awaited.get(&job).filter(|asked| asked.attempt == attempt);
+        asked.is_some_and(|asked| asked.peers.get(&node) == Some(&peer))
+    }
+
+    pub(super) fn is_awaited(&self, job: JobId) -> bool {
+        self.awaited.contains_key(&job)
+    }
+
+    /// Nothing more is to be heard from this node before the job may start.
+    pub(super) fn not_awaited(&mut self, job: JobId, node: NodeId) {
+        if let Some(asked) = self.awaited.get_mut(&job) {
+            asked.peers.remove(&node);
+            if asked.peers.is_empty() {
+                self.awaited.remove(&job);
+            }
+        }
+    }
+
+    /// Nothing more is to be heard before the job may start.
+    pub(super) fn none_awaited(&mut self, job: JobId) {
+        self.awaited.remove(&job);
+    }
+
+    /// When the next acknowledgement is late.
+    pub(super) fn next_missed(&self) -> Option<Time> {
+        self.awaited.values().map(|awaited| awaited.until).min()
+    }
+
+    /// What was not acknowledged in time.
+    pub(super) fn missed(&self, now: Time) -> Vec<(JobId, Awaited)> {
+        let missed = self.awaited.iter().filter(|(_, asked)| asked.until <= now);
+        missed.map(|(job, asked)| (*job, asked.clone())).collect()
+    }
+
+    /// The job is stopped at `at` if its node has not ended it.
+    pub(super) fn stop_at(&mut self, job: JobId, attempt: Attempt, at: Time) {
+        self.late.insert(job, (attempt, at));
+    }
+
+    /// When the next node is late with ending a job.
+    pub(super) fn next_late(&self) -> Option<Time> {
+        self.late.values().map(|(_, at)| *at).min()
+    }
+
+    pub(super) fn take_late(&mut self, now: Time) -> Vec<(JobId, Attempt)> {
+        self.late.extract_if(.., |_, (_, at)| *at <= now).map(|(job, (attempt, _))| (job, attempt)).collect()
+    }
+
+    /// The attempt of a job that is to be stopped some time.
+    pub(super) fn take_late_of(&mut self, job: JobId) -> Option<Attempt> {
+        self.late.remove(&job).map(|(attempt, _)| attempt)
+    }
+
+    fn gathered(&mut self, job: JobId, attempt: Attempt) -> &mut Gathered {
+        let gathered = self.gathered.entry(job).or_default();
+        if gathered.attempt != Some(attempt) {
+            *gathered = Gathered { attempt: Some(attempt), ..Gathered::default() };
+        }
+        gathered
+    }
+
+    /// A node of a multi-node job has acknowledged its part, or says that it holds it.
+    pub(super) fn part_held(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
+        let gathered = self.gathered(job, attempt);
+        gathered.told.remove(&node);
+        gathered.held.insert(node);
+    }
+
+    /// Whether a node has acknowledged its part, and was not released since.
+    pub(super) fn is_part_held(&self, job: JobId, attempt: Attempt, node: NodeId) -> bool {
+        let gathered = self.gathered.get(&job).filter(|gathered| gathered.attempt == Some(attempt));
+        gathered.is_some_and(|gathered| gathered.held.contains(&node))
+    }
+
+    /// The connection to a node broke: what it was told last may not have reached it.
+    pub(super) fn part_away(&mut self, job: JobId, node: NodeId) {
+        if let Some(gathered) = self.gathered.get_mut(&job) {
+            gathered.held.remove(&node);
+        }
+    }
+
+    /// A node says that its part of a job runs.
+    pub(super) fn part_begun(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
+        let gathered = self.gathered(job, attempt);
+        gathered.held.remove(&node);
+        gathered.begun.insert(node);
+    }
+
+    /// Whether any node has begun its part.
+    pub(super) fn has_any_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
+        !self.gathered(job, attempt).begun.is_empty()
+    }
+
+    /// Whether all of these nodes have begun their parts, and there are any.
+    pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt, nodes: &[NodeId]) -> bool {
+        let gathered = self.gathered(job, attempt);
+        !gathered.begun.is_empty() && nodes.iter().all(|node| gathered.begun.contains(node))
+    }
+
+    /// The nodes that may be released now: once all have acknowledged, the first of them, and the others when that has begun.
+    /// `None` if not all have acknowledged. `ended` have ended their parts.
+    pub(super) fn ready(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        nodes: &[NodeId],
+        ended: &BTreeSet<NodeId>,
+    ) -> Option<Vec<NodeId>> {
+        let gathered = self.gathered(job, attempt);
+        let has_begun = |node: &NodeId| gathered.begun.contains(node) || ended.contains(node);
+        let is_in = |node: &NodeId| gathered.held.contains(node) || gathered.told.contains(node) || has_begun(node);
+        if !nodes.iter().all(is_in) {
+            return None;
+        }
+        Some(match nodes.first() {
+            Some(first) if !has_begun(first) => gathered.held.iter().filter(|node| *node == first).copied().collect(),
+            _ => gathered.held.iter().copied().collect(),
+        })
+    }
+
+    /// A node was released.
+    pub(super) fn part_told(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
+        let gathered = self.gathered(job, attempt);
+        gathered.held.remove(&node);
+        gathered.told.insert(node);
+    }
+
+    /// What the nodes of a job said counts no longer.
+    pub(super) fn forget_parts(&mut self, job: JobId) {
+        self.gathered.remove(&job);
+    }
+
+    /// The attempt was withdrawn.
+    pub(super) fn withdrawn(&mut self, job: JobId) {
+        self.awaited.remove(&job);
+        self.gathered.remove(&job);
+    }
+
+    /// The end of a job is on disk.
+    pub(super) fn over(&mut self, job: JobId) {
+        self.released.remove(&job);
+        self.gathered.remove(&job);
+    }
+
+    /// The state goes back to what is on disk. What nodes said is kept as long as they stay connected.
+    pub(super) fn roll_back(&mut self) {
+        self.awaited.clear();
+        self.late.clear();
+    }
+
+    /// All nodes register anew.
+    pub(super) fn forget_all_parts(&mut self) {
+        self.gathered.clear();
+    }
+
+    /// How many entries there are in all.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.released.len() + self.awaited.len() + self.late.len() + self.gathered.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn awaited(&self) -> &BTreeMap<JobId, Awaited> {
+        &self.awaited
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_released(&self, job: JobId) -> bool {
+        self.released.contains_key(&job)
+    }
+}
