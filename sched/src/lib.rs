@@ -10,6 +10,7 @@ pub mod budget;
 mod check;
 mod cluster;
 mod core;
+mod engine;
 mod event;
 mod explain;
 mod facts;

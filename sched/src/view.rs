@@ -145,7 +145,7 @@ impl<'a> View<'a> {
     }
 
     /// The waiting jobs that a round looks at, in the order of their priorities and of submission.
-    pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
+    pub fn queue(&self) -> impl Iterator<Item = (JobId, &'a Job)> + use<'a> {
         let state = self.state();
         let depth = self.options().depth as usize;
         state.queue.iter().take(depth).filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::index::Index;
 use crate::options::RestRule;
 use crate::plan::{Plan, Start, Violation};
-use crate::policy::{policy, steer};
+use crate::policy::{plan as make_plan, steer};
 use crate::round::{Command, Finished, Round};
 use crate::state::{Assignment, Job, Phase, Sleep, State};
 use crate::view::View;
@@ -32,7 +32,7 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     cluster.index.shapes.count(&cluster.index.classes);
     #[cfg(debug_assertions)]
     compare(cluster, now);
-    let (mut plan, mut cache) = policy(cluster.state.settings.preset).plan(&View::new(cluster, now));
+    let (mut plan, mut cache) = make_plan(&View::new(cluster, now));
     round.violations = violations(cluster, now, &plan);
     if !round.violations.is_empty() {
         plan = rejected(&mut cluster.state, &plan);

@@ -22,21 +22,15 @@
 //! What a start costs is weighed in `weigh`. Options: `waiting_weight`, `band_weight`, `sparing`, `price_rule`,
 //! `price_hysteresis`, `reserve_permille`, `lead`, `max_delay`, `depth` ([`crate::Options`]).
 
-use limo_model::{Energy, JobId, Mode, ModeSetting, Money, Power, Request, Span, Time, Wait};
+use limo_model::{CapRule, Energy, Mode, ModeSetting, Money, Parts, PlacementRule, Power, Request, Span, Time, Wait};
 
-use super::compose::{Admission, CapChoice, Composition, Desk, Order, Placement, Verdict};
-use super::offers::{AllWays, Ask, Found, Offer, Pools, Ways};
+use super::builder::{Asked, Decision, PlanBuilder};
+use super::offers::{AllWays, Ask, Found, Offer, Pools};
 use super::weigh::{patience, weigh};
 use crate::options::Preempt;
+use crate::plan::Plan;
 use crate::state::{Clock, Job};
 use crate::view::View;
-
-pub(super) static LIMO: Composition = Composition {
-    order: Order::Conservative,
-    admission: Admission::Band,
-    placement: Placement::ByPrice,
-    caps: CapChoice::FromProfile,
-};
 
 /// Holding the lower limit takes more than the energy between idle draw and limit, since a draw that is a sum of jobs
 /// lies above the limit most of the time: by half of a typical job, which is about a quarter of the need for bands like
@@ -48,7 +42,7 @@ const DEADLINE_SLACK: i64 = 10;
 
 /// Whether the bottom of the band is aimed for.
 pub(super) fn aims_low(view: &View<'_>) -> bool {
-    Aim::of(view, &LIMO).bottom
+    Aim::of(view, view.preset().parts()).bottom
 }
 
 /// What this round aims for.
@@ -62,68 +56,64 @@ pub(super) struct Aim {
 }
 
 impl Aim {
-    pub(super) fn of(view: &View<'_>, composition: &Composition) -> Self {
-        if composition.placement != Placement::ByPrice {
+    pub(super) fn of(view: &View<'_>, parts: Parts) -> Self {
+        if parts.placement != PlacementRule::ByPrice {
             return Self { bottom: false, sparing: false, patience: Span::ZERO };
         }
         let has_low = !view.band().low().is_zero();
-        let sparing = has_low && is_sparing(view, composition);
+        let sparing = has_low && is_sparing(view, parts);
         let low_mode = view.mode() == Mode::Low && (has_low || is_dear(view));
         Self { bottom: sparing || low_mode, sparing, patience: patience(view) }
     }
 
-    pub(super) fn decide(
-        &self,
-        desk: &Desk<'_>,
-        composition: &Composition,
-        (_, job): (JobId, &Job),
-        ways: &Ways,
-    ) -> Verdict {
-        let now = desk.view.now();
+    pub(super) fn decide(&self, builder: &PlanBuilder<'_>, asked: Asked<'_>) -> Decision {
+        let Asked { job, ways, .. } = asked;
+        let now = builder.view.now();
         if job.request.filler {
-            return self.fill(desk, composition, ways);
+            return self.fill(builder, asked);
         }
-        let pressed = job.request.immediate || self.pressed_at(job, desk.view.clock(), ways) <= now;
-        if !pressed && let Some(holder) = desk.holder {
-            return Verdict::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
+        let pressed = job.request.immediate || self.pressed_at(job, builder.view.clock(), ways) <= now;
+        if !pressed && let Some(holder) = builder.holder {
+            return Decision::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
         let flexible = job.request.deadline.is_some() || job.request.start_by.is_some();
-        if !pressed && flexible && desk.view.price().is_some() {
-            return cheapest(desk, composition, job, ways);
+        if !pressed && flexible && builder.view.price().is_some() {
+            return cheapest(builder, asked);
         }
-        if !pressed && self.bottom && desk.holds_lower_limit() {
-            return self.hold(desk);
+        if !pressed && self.bottom && builder.holds_lower_limit() {
+            return self.hold(builder);
         }
-        let mut starts = desk.starts(composition, ways, now);
-        let fitted = self.fitted(desk, composition, (&job.request, ways), &starts);
-        starts.extend(fitted.iter().filter_map(|offer| desk.earliest(composition, offer, now)));
-        let ahead = || desk.actual.draw_at(now) >= desk.view.band().low();
-        let lands = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
+        let mut starts = builder.starts(ways, now);
+        let fitted = self.fitted(builder, asked, &starts);
+        starts.extend(fitted.iter().filter_map(|offer| builder.earliest(offer, now)));
+        let ahead = || builder.actual.draw_at(now) >= builder.view.band().low();
+        let lands = |found: &Found<'_>| found.at == now && builder.lands(found.offer);
         if !pressed && self.bottom && ahead() && !starts.iter().any(lands) {
-            return self.hold(desk);
+            return self.hold(builder);
         }
-        let verdict = self.choose(desk, &starts, pressed);
-        verdict.or_else(|| until_the_fall(desk, composition, job, ways)).unwrap_or_else(|| {
+        let verdict = self.choose(builder, &starts, pressed);
+        verdict.or_else(|| until_the_fall(builder, asked)).unwrap_or_else(|| {
             let first = starts.iter().min_by_key(|found| (found.at, found.offer.estimate.energy));
-            desk.later(composition, ways, first)
+            builder.later(asked, first)
         })
     }
 
     /// A job that only serves to hold the lower limit: it starts where the draw is below it, and where it needs most
     /// power, so that few of them are enough.
-    fn fill(&self, desk: &Desk<'_>, composition: &Composition, ways: &Ways) -> Verdict {
-        let now = desk.view.now();
-        if desk.holds_lower_limit() {
-            let (draw, low) = (desk.actual.draw_at(now), desk.view.band().low());
-            return Verdict::Wait { wait: Wait::Filler { draw, low }, holds: false };
+    fn fill(&self, builder: &PlanBuilder<'_>, asked: Asked<'_>) -> Decision {
+        let ways = asked.ways;
+        let now = builder.view.now();
+        if builder.holds_lower_limit() {
+            let (draw, low) = (builder.actual.draw_at(now), builder.view.band().low());
+            return Decision::Wait { wait: Wait::Filler { draw, low }, holds: false };
         }
-        let starts = desk.starts(composition, ways, now);
+        let starts = builder.starts(ways, now);
         let fits = starts.iter().filter(|found| found.at == now);
         let most =
             fits.max_by_key(|found| (found.offer.estimate.power, std::cmp::Reverse((found.first.0, found.first.1))));
-        match most.and_then(|found| desk.choice(found)) {
-            Some(choice) => Verdict::Start(choice),
-            None => Verdict::Wait { wait: desk.obstacle(composition, ways, None), holds: false },
+        match most.and_then(|found| builder.choice(found)) {
+            Some(choice) => Decision::Start(choice),
+            None => Decision::Wait { wait: builder.obstacle(asked, None), holds: false },
         }
     }
 
@@ -131,59 +121,60 @@ impl Aim {
     /// at which the job fits.
     fn fitted(
         &self,
-        desk: &Desk<'_>,
-        composition: &Composition,
-        (request, ways): (&Request, &Ways),
+        builder: &PlanBuilder<'_>,
+        Asked { job, ways, .. }: Asked<'_>,
         starts: &[Found<'_>],
     ) -> Vec<Offer> {
-        let (view, now, low) = (&desk.view, desk.view.now(), desk.view.band().low());
-        let reaches = |found: &Found<'_>| found.at == now && desk.lands(found.offer);
-        if composition.caps != CapChoice::FromProfile || desk.holds_lower_limit() || starts.iter().any(reaches) {
+        let (view, now, low) = (&builder.view, builder.view.now(), builder.view.band().low());
+        let reaches = |found: &Found<'_>| found.at == now && builder.lands(found.offer);
+        if builder.parts.caps != CapRule::Moved || builder.holds_lower_limit() || starts.iter().any(reaches) {
             return Vec::new();
         }
-        let gap = low - desk.trough() + low.scaled(i64::from(view.options().reserve_permille), 1_000);
+        let gap = low - builder.trough() + low.scaled(i64::from(view.options().reserve_permille), 1_000);
         let fit = |offer: &Offer| {
-            let slower = offer.fitted(view, request, gap)?;
-            let room = desk.planned.headroom_for(slower.estimate.duration);
+            let slower = offer.fitted(view, &job.request, gap)?;
+            let room = builder.planned.headroom_for(slower.estimate.duration);
             (slower.estimate.power <= room).then_some(slower)
         };
         ways.iter().filter_map(fit).collect()
     }
 
     /// The bottom of the band is aimed for and reached, or is left only in a moment and nothing would change that.
-    fn hold(&self, desk: &Desk<'_>) -> Verdict {
-        let (draw, low) = (desk.actual.draw_at(desk.view.now()), desk.view.band().low());
-        let wait = match desk.view.mode() {
-            Mode::High => Wait::Sparing { draw, low, ahead: desk.view.options().sparing },
-            Mode::Low => Wait::LowMode { draw, low, price: desk.view.price() },
+    fn hold(&self, builder: &PlanBuilder<'_>) -> Decision {
+        let (draw, low) = (builder.actual.draw_at(builder.view.now()), builder.view.band().low());
+        let wait = match builder.view.mode() {
+            Mode::High => Wait::Sparing { draw, low, ahead: builder.view.options().sparing },
+            Mode::Low => Wait::LowMode { draw, low, price: builder.view.price() },
         };
-        Verdict::Wait { wait, holds: true }
+        Decision::Wait { wait, holds: true }
     }
 
     /// By price: least energy or shortest time (Figure 3.4); before that, where the draw is below the band, what brings it
     /// into it: several small jobs that do not would take the room of the one that does. `None` where nothing can start
     /// now; where something can and the draw is not below the lower limit, a faster unit may still be worth waiting for.
-    fn choose(&self, desk: &Desk<'_>, starts: &[Found<'_>], pressed: bool) -> Option<Verdict> {
-        let now = desk.view.now();
+    fn choose(&self, builder: &PlanBuilder<'_>, starts: &[Found<'_>], pressed: bool) -> Option<Decision> {
+        let now = builder.view.now();
         let startable = || starts.iter().filter(|found| found.at == now);
         let estimate = |found: &Found<'_>| found.offer.estimate;
-        let frugal = self.bottom || desk.view.mode() == Mode::Low;
+        let frugal = self.bottom || builder.view.mode() == Mode::Low;
         let start_now = if self.sparing && !pressed {
-            spare(desk, &startable().collect::<Vec<_>>())
+            spare(builder, &startable().collect::<Vec<_>>())
         } else if frugal && !pressed {
-            startable().min_by_key(|found| (!desk.lands(found.offer), estimate(found).energy, estimate(found).duration))
+            startable()
+                .min_by_key(|found| (!builder.lands(found.offer), estimate(found).energy, estimate(found).duration))
         } else {
-            startable().min_by_key(|found| (!desk.lands(found.offer), estimate(found).duration, estimate(found).energy))
+            startable()
+                .min_by_key(|found| (!builder.lands(found.offer), estimate(found).duration, estimate(found).energy))
         };
         let end = |found: &Found<'_>| found.at + estimate(found).duration;
         let soonest_end = starts.iter().min_by_key(|found| (end(found), found.at));
         let (start, other) = (start_now?, soonest_end?);
-        let worth_waiting = !frugal && other.at > now && end(other) < end(start) && desk.holds_lower_limit();
+        let worth_waiting = !frugal && other.at > now && end(other) < end(start) && builder.holds_lower_limit();
         Some(match worth_waiting {
             true => {
-                Verdict::Later { choice: desk.choice(other)?, at: other.at, wait: Wait::Sooner { until: other.at } }
+                Decision::Later { choice: builder.choice(other)?, at: other.at, wait: Wait::Sooner { until: other.at } }
             }
-            false => Verdict::Start(desk.choice(start)?),
+            false => Decision::Start(builder.choice(start)?),
         })
     }
 
@@ -196,26 +187,27 @@ impl Aim {
     }
 
     /// When a waiting job becomes pressed, or no longer waits because the draw holds the lower limit.
-    pub(super) fn look_again<'a>(&self, desk: &Desk<'a>, composition: &Composition) -> Option<Time> {
-        if composition.placement != Placement::ByPrice {
+    pub(super) fn look_again<'a>(&self, builder: &PlanBuilder<'a>, plan: &Plan) -> Option<Time> {
+        if builder.parts.placement != PlacementRule::ByPrice {
             return None;
         }
-        let view = &desk.view;
+        let view = &builder.view;
         let pressed_at = |job: &'a Job| {
             // Where it could run matters only for a deadline.
-            let ways = job.request.deadline.map(|_| desk.ways(composition, &job.request));
+            let ways = job.request.deadline.map(|_| builder.ways(&job.request));
             self.pressed_at(job, view.clock(), ways.as_deref().map_or(&[], |ways| ways))
         };
         let pressed = view.queue().map(|(_, job)| pressed_at(job)).filter(|at| *at > view.now()).min();
         // A faster unit is waited for only while the lower limit is held.
-        let holds = (self.bottom && desk.holder.is_some()) || desk.has_wait(|wait| matches!(wait, Wait::Sooner { .. }));
-        let below = if holds { desk.actual.first_below(view.band().low()) } else { None };
+        let holds = (self.bottom && builder.holder.is_some())
+            || plan.waits.iter().any(|(_, wait)| matches!(wait, Wait::Sooner { .. }));
+        let below = if holds { builder.actual.first_below(view.band().low()) } else { None };
         let ahead = |below: Time| Some(below - view.options().lead).filter(|at| *at > view.now()).unwrap_or(below);
         [pressed, below.map(ahead)].into_iter().flatten().min()
     }
 }
 
-impl Desk<'_> {
+impl PlanBuilder<'_> {
     /// The lower of the draw now and the one that is expected `lead` ahead.
     fn trough(&self) -> Power {
         let now = self.view.now();
@@ -249,10 +241,10 @@ impl Desk<'_> {
 
 /// Below the lower limit: the start of a job that fits until the upper limit falls and can give way then, for longer than
 /// `lead`; less would be over before it shows. When it goes on it comes before those that wait, so nobody may wait before it.
-fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, offers: &[Offer]) -> Option<Verdict> {
-    let (now, view) = (desk.view.now(), &desk.view);
+fn until_the_fall(builder: &PlanBuilder<'_>, Asked { job, ways, .. }: Asked<'_>) -> Option<Decision> {
+    let (now, view) = (builder.view.now(), &builder.view);
     let gives_way = job.request.may_suspend && view.options().preempt >= Preempt::Suspend;
-    if !gives_way || !desk.reserved.is_empty() || desk.actual.draw_at(now) >= view.band().low() {
+    if !gives_way || !builder.reserved.is_empty() || builder.actual.draw_at(now) >= view.band().low() {
         return None;
     }
     let high = view.band().high();
@@ -261,11 +253,11 @@ fn until_the_fall(desk: &Desk<'_>, composition: &Composition, job: &Job, offers:
         return None;
     }
     let brief = |offer: &Offer| offer.estimate.duration.min(fall - now).max(Span::from_ms(1));
-    let start = |offer| desk.earliest_for(offer, Ask { span: brief(offer), ..offer.ask(now, composition.respect()) });
-    let mut starts: Vec<Found<'_>> = offers.iter().filter_map(start).filter(|found| found.at == now).collect();
+    let start = |offer| builder.earliest_for(offer, Ask { span: brief(offer), ..offer.ask(now, builder.respect()) });
+    let mut starts: Vec<Found<'_>> = ways.iter().filter_map(start).filter(|found| found.at == now).collect();
     starts.sort_unstable_by_key(|found| found.first);
-    let least = starts.iter().min_by_key(|found| (!desk.lands(found.offer), found.offer.estimate.power));
-    least.and_then(|found| desk.choice(found)).map(Verdict::Start)
+    let least = starts.iter().min_by_key(|found| (!builder.lands(found.offer), found.offer.estimate.power));
+    least.and_then(|found| builder.choice(found)).map(Decision::Start)
 }
 
 /// The last moment at which the job may start on this way.
@@ -278,46 +270,47 @@ fn latest_start(request: &Request, clock: &Clock, offer: &Offer) -> Option<Time>
 /// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
 /// the one with least energy. Candidates are the earliest possible start and every later one at which the price changes, or
 /// at whose end it does. A start at a time without a known price comes after all others.
-fn cheapest(desk: &Desk<'_>, composition: &Composition, job: &Job, ways: &Ways) -> Verdict {
-    let (now, prices) = (desk.view.now(), desk.view.prices());
+fn cheapest(builder: &PlanBuilder<'_>, asked: Asked<'_>) -> Decision {
+    let Asked { job, ways, .. } = asked;
+    let (now, prices) = (builder.view.now(), builder.view.prices());
     let mut best: Option<((bool, Money, Time, Energy), Found<'_>)> = None;
     for offer in ways.iter() {
-        let latest = latest_start(&job.request, desk.view.clock(), offer).unwrap_or(now);
+        let latest = latest_start(&job.request, builder.view.clock(), offer).unwrap_or(now);
         let steps = prices.into_iter().flat_map(|prices| prices.steps()).map(|(at, _)| *at);
         let candidates = steps.flat_map(|at| [at - offer.estimate.duration, at]);
         for from in std::iter::once(now).chain(candidates.filter(|at| now < *at && *at <= latest)) {
-            let found = desk.earliest(composition, offer, from).filter(|found| found.at <= latest);
+            let found = builder.earliest(offer, from).filter(|found| found.at <= latest);
             let Some(found) = found else { continue };
-            let draw = desk.planned.draw_at(found.at);
-            let weighed = weigh(&desk.view, job.eligible(), &offer.estimate, (found.at, draw));
+            let draw = builder.planned.draw_at(found.at);
+            let weighed = weigh(&builder.view, job.eligible(), &offer.estimate, (found.at, draw));
             let rank = (weighed.energy.is_none(), weighed.total(), found.at, offer.estimate.energy);
             if best.as_ref().is_none_or(|(least, other)| (rank, found.first) < (*least, other.first)) {
                 best = Some((rank, found));
             }
         }
     }
-    let starts = desk.starts(composition, ways, now);
+    let starts = builder.starts(ways, now);
     let soonest = starts.iter().min_by_key(|found| found.at);
-    let Some(found) = best.map(|(_, found)| found) else { return desk.later(composition, ways, soonest) };
-    let Some(choice) = desk.choice(&found) else { return desk.later(composition, ways, soonest) };
+    let Some(found) = best.map(|(_, found)| found) else { return builder.later(asked, soonest) };
+    let Some(choice) = builder.choice(&found) else { return builder.later(asked, soonest) };
     let at = found.at;
     let mean = |from| prices.and_then(|prices| Some(prices.mean(from, choice.estimate.duration)?.0));
     let wait = match (mean(now).zip(mean(at)), soonest) {
-        _ if at == now => return Verdict::Start(choice),
+        _ if at == now => return Decision::Start(choice),
         // It could start now, and waits for the price; else it waits for room.
         (Some((price, then)), Some(possible)) if possible.at == now => Wait::Price { now: price, then, at },
-        _ => desk.obstacle(composition, ways, Some(at)),
+        _ => builder.obstacle(asked, Some(at)),
     };
-    Verdict::Later { choice, at, wait }
+    Decision::Later { choice, at, wait }
 }
 
 /// Of the ways that can start now, the one on which the job holds the lower limit with most energy.
-fn spare<'f, 'o>(desk: &Desk<'_>, startable: &[&'f Found<'o>]) -> Option<&'f Found<'o>> {
-    let gap = (desk.view.band().low() - desk.trough()).at_least_zero();
+fn spare<'f, 'o>(builder: &PlanBuilder<'_>, startable: &[&'f Found<'o>]) -> Option<&'f Found<'o>> {
+    let gap = (builder.view.band().low() - builder.trough()).at_least_zero();
     let holds = |found: &Found<'_>| found.offer.estimate.power.min(gap) * found.offer.estimate.duration;
     let reaches = |found: &Found<'_>| {
         let others = startable.iter().filter(|other| other.first != found.first);
-        desk.reaches(gap, found.offer, others.map(|other| other.offer.estimate.power))
+        builder.reaches(gap, found.offer, others.map(|other| other.offer.estimate.power))
     };
     let rank = |found: &Found<'_>| (!reaches(found), std::cmp::Reverse(holds(found)), found.offer.estimate.energy);
     startable.iter().copied().min_by_key(|found| rank(found))
@@ -330,7 +323,7 @@ fn is_dear(view: &View<'_>) -> bool {
 
 /// Whether the jobs at hand, each where it needs least energy, would not last to hold the lower limit for as long as the
 /// options say. With a queue longer than a round looks there is nothing to spare.
-fn is_sparing<'a>(view: &View<'a>, composition: &Composition) -> bool {
+fn is_sparing<'a>(view: &View<'a>, parts: Parts) -> bool {
     let (now, ahead) = (view.now(), view.options().sparing);
     let horizon = view.limits().until().map_or(now + ahead, |until| until.min(now + ahead));
     if horizon <= now || view.queue_length() > view.options().depth as usize {
@@ -352,7 +345,7 @@ fn is_sparing<'a>(view: &View<'a>, composition: &Composition) -> bool {
     }
     let (pools, ways) = (Pools::of(view, |_| true), AllWays::default());
     let least = |job: &'a Job| {
-        let ways = ways.of(view, &pools, &job.request, composition.caps == CapChoice::FromProfile);
+        let ways = ways.of(view, &pools, &job.request, parts.caps == CapRule::Moved);
         ways.iter().map(|offer| offer.estimate.energy).min().unwrap_or(Energy::ZERO)
     };
     for (_, job) in view.queue() {

@@ -1,10 +1,10 @@
-//! Policies: from what is recorded to a plan. A policy is a composition of order x admission x placement x caps; the
-//! presets are named compositions, each in a file of its own with its idea and its source. What becomes of jobs that run
-//! is decided apart from it, in `steer`.
+//! Policies: from what is recorded to a plan. A preset names the parts of a policy, order x admission x placement x caps; the
+//! parts are here, each with its idea and its source, and [`crate::engine`] has the loop that runs them. What becomes of jobs
+//! that run is decided apart from it, in `steer`.
 
 mod backfill;
-mod compose;
-mod fifo;
+mod builder;
+mod first_fit;
 mod limo;
 mod offers;
 mod prototype;
@@ -15,26 +15,20 @@ pub(crate) use steer::{look_again, steer};
 pub use weigh::Weighed;
 pub(crate) use weigh::weigh;
 
+use limo_model::{OrderRule, PlacementRule};
+
+use crate::engine;
 use crate::index::PlanCache;
 use crate::plan::Plan;
 use crate::view::View;
-use limo_model::{AdmissionRule, OrderRule, Parts, PlacementRule, Preset};
 
-/// Decides what to start. Reads only; the checker looks at the plan before anything of it is done.
-pub(crate) trait Policy {
-    /// With no job that waits, a plan does nothing but put nodes to sleep, where the options let it. Beside it is what the
-    /// next plan need not find again.
-    fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>);
-}
-
-/// The policy of that name.
-pub(crate) fn policy(preset: Preset) -> &'static dyn Policy {
-    let Parts { order, admission, placement, .. } = preset.parts();
-    match (order, placement) {
-        (OrderRule::Strict, _) if admission == AdmissionRule::Resources => &fifo::FIFO,
-        (OrderRule::Strict, _) => &prototype::LIMO_PROTOTYPE,
-        (OrderRule::Conservative, PlacementRule::LeastRoom) => &backfill::CONSERVATIVE,
-        (OrderRule::Conservative, _) => &limo::LIMO,
-        (OrderRule::Easy, _) => &backfill::BACKFILL,
+/// Decides what to start by the parts of the policy in force. With no job that waits, a plan does nothing but put nodes to
+/// sleep, where the options let it. Beside it is what the next plan need not find again.
+pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
+    let parts = view.preset().parts();
+    match (parts.order, parts.placement) {
+        (OrderRule::Easy, _) => engine::plan(&mut backfill::EasyPass::of(view)),
+        (OrderRule::Conservative, PlacementRule::LeastRoom) => engine::plan(&mut backfill::ConservativePass::of(view)),
+        _ => engine::plan(&mut builder::PlanBuilder::of(view)),
     }
 }

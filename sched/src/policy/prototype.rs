@@ -10,24 +10,46 @@
 //! it ends there; a job for which no node is up is passed over, since nothing the algorithm does could start it.
 //! Cost: one look at each unit for each job started. No options.
 
-use limo_model::{Band, Mode, Power};
+use limo_model::{Band, Mode, Power, Wait};
 
-use super::compose::{Admission, CapChoice, Composition, Order, Placement};
+use super::builder::{Decision, PlanBuilder};
+use super::offers::Offer;
+use crate::future::Respect;
 
-pub(super) static LIMO_PROTOTYPE: Composition = Composition {
-    order: Order::Strict,
-    admission: Admission::Prototype,
-    placement: Placement::FirstFit,
-    caps: CapChoice::None,
-};
+impl PlanBuilder<'_> {
+    /// The draw as limo-2018's prototype knows it, with what this plan has started.
+    fn prototype_draw(&self) -> Power {
+        self.view.estimated_draw() + self.started
+    }
+
+    pub(super) fn by_algorithm_3_3(&self, offers: &[Offer]) -> Decision {
+        let (mode, band, draw) = (self.view.mode(), self.view.band(), self.prototype_draw());
+        if !may_dispatch(mode, draw, band) {
+            let wait = Wait::LowMode { draw, low: band.low(), price: self.view.price() };
+            return Decision::Wait { wait, holds: true };
+        }
+        let idle = self.fit_now(&self.actual, offers, Respect::Resources, true);
+        let admitted = idle.iter().find(|found| admits(mode, draw, found.offer.estimate.power, band));
+        if let Some(choice) = admitted.and_then(|found| self.choice(found)) {
+            return Decision::Start(choice);
+        }
+        let least = idle.iter().map(|found| found.offer.estimate.power).min();
+        let wait = least.map_or(Wait::Resources { until: None }, |needs| Wait::Band {
+            needs,
+            left: (band.high() - draw).at_least_zero(),
+            until: None,
+        });
+        Decision::Wait { wait, holds: true }
+    }
+}
 
 /// The condition of the while loop, line 1.
-pub(super) fn may_dispatch(mode: Mode, draw: Power, band: Band) -> bool {
+fn may_dispatch(mode: Mode, draw: Power, band: Band) -> bool {
     mode == Mode::High || draw < band.low()
 }
 
 /// The condition of line 5 for a job that adds `extra` to the draw.
-pub(super) fn admits(mode: Mode, draw: Power, extra: Power, band: Band) -> bool {
+fn admits(mode: Mode, draw: Power, extra: Power, band: Band) -> bool {
     match mode {
         Mode::High => draw + extra < band.high() || draw < band.low(),
         Mode::Low => draw + extra < band.high(),

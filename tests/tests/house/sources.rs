@@ -212,7 +212,7 @@ pub fn named_policies(source: &Source) -> Vec<String> {
 }
 
 /// Modules of the core from the bottom up: each uses only those before it, so that the checker cannot ask the index.
-const LAYERS: [&str; 23] = [
+const LAYERS: [&str; 24] = [
     "structure",
     "options",
     "account",
@@ -232,6 +232,7 @@ const LAYERS: [&str; 23] = [
     "apply",
     "view",
     "future",
+    "engine",
     "policy",
     "core",
     "explain",

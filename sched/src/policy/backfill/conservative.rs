@@ -11,75 +11,97 @@
 //! Cost: jobs looked at (at most `depth`) x running and planned jobs; where jobs take parts of nodes also x nodes.
 //! Options: `allocation`, `default_duration`, `depth`, `rest`.
 
-use limo_model::{JobId, Placement, Wait};
+use limo_model::{JobId, Wait};
 
 use super::planned::{Asker, Planned, Planner};
 use super::{estimate, is_kept_away, place, rest};
+use crate::engine::{Pass, Verdict};
 use crate::index::PlanCache;
 use crate::plan::{Plan, Start};
-use crate::policy::Policy;
 use crate::state::Job;
 use crate::view::View;
-
-pub(crate) static CONSERVATIVE: Conservative = Conservative;
-
-pub(crate) struct Conservative;
 
 /// A plan that starts something ends when so many jobs in a row could not start: in a full cluster the others hardly can.
 const MISSED: u32 = 3;
 
-impl Policy for Conservative {
-    fn plan(&self, view: &View<'_>) -> (Plan, Option<PlanCache>) {
-        let mut plan = Plan::default();
-        let mut planner = None;
-        let (mut first, mut last): (Option<JobId>, Option<JobId>) = (None, None);
-        let mut missed = 0;
-        for (id, job) in view.queue() {
-            let asker = asker(view, job);
-            let until = match asker.and_then(|asker| planner.get_or_insert_with(|| Planner::of(view)).plan(asker)) {
-                Some(Planned::Now(placement)) => {
-                    plan.starts.push(start(view, (id, job), placement));
-                    missed = 0;
-                    // The next one of an array may come before those behind it.
-                    if view.state().array_of(id).is_some() {
-                        break;
-                    }
-                    continue;
-                }
-                Some(Planned::Later(at)) => Some(at),
-                Some(Planned::Soon) | None => None,
-            };
-            // Another plan follows one that starts something, and tells why the others wait.
-            if !plan.starts.is_empty() {
-                missed += 1;
-                if missed < MISSED {
-                    continue;
-                }
-                break;
+pub(crate) struct ConservativePass<'a> {
+    view: View<'a>,
+    jobs: Box<dyn Iterator<Item = (JobId, &'a Job)> + 'a>,
+    /// Made for the first job that could ever run.
+    planner: Option<Planner<'a>>,
+    /// The first job that waits for nodes.
+    first: Option<JobId>,
+    /// The last job that was told why it waits.
+    last: Option<JobId>,
+    has_started: bool,
+    /// Jobs in a row that could not start, since one did.
+    missed: u32,
+    /// True if the last start was a task of an array.
+    is_task: bool,
+}
+
+impl<'a> ConservativePass<'a> {
+    pub fn of(view: &View<'a>) -> Self {
+        let jobs = Box::new(view.queue());
+        let (planner, first, last) = (None, None, None);
+        Self { view: *view, jobs, planner, first, last, has_started: false, missed: 0, is_task: false }
+    }
+}
+
+impl<'a> Pass<'a> for ConservativePass<'a> {
+    fn next(&mut self) -> Option<(JobId, &'a Job)> {
+        self.jobs.next()
+    }
+
+    fn place(&mut self, (id, job): (JobId, &'a Job)) -> Verdict {
+        let view = &self.view;
+        let asker = asker(view, job);
+        let planned = asker.and_then(|asker| self.planner.get_or_insert_with(|| Planner::of(view)).plan(asker));
+        let until = match planned {
+            Some(Planned::Now(placement)) => {
+                (self.has_started, self.missed) = (true, 0);
+                self.is_task = view.state().array_of(id).is_some();
+                let estimate = estimate(view, job, &placement);
+                return Verdict::Start(Start { job: id, placement, estimate });
             }
-            let wait = match (asker, first) {
-                (None, _) => Wait::NoNode,
-                (Some(asker), Some(first)) if place::has_room(view, asker) => Wait::Behind { job: first, until },
-                _ => Wait::Resources { until },
-            };
-            first = first.or(asker.map(|_| id));
-            last = Some(id);
-            match job.request.immediate {
-                true => plan.refusals.push((id, wait)),
-                false => plan.waits.push((id, wait)),
-            }
+            Some(Planned::Later(at)) => Some(at),
+            Some(Planned::Soon) | None => None,
+        };
+        if self.has_started {
+            self.missed += 1;
+            return Verdict::Untold;
         }
-        if !plan.starts.is_empty() {
-            return (Plan { starts: plan.starts, ..Plan::default() }, None);
+        let wait = match (asker, self.first) {
+            (None, _) => Wait::NoNode,
+            (Some(asker), Some(first)) if place::has_room(view, asker) => Wait::Behind { job: first, until },
+            _ => Wait::Resources { until },
+        };
+        self.first = self.first.or(asker.map(|_| id));
+        self.last = Some(id);
+        Verdict::Wait(wait)
+    }
+
+    /// The next task of an array may come before those behind the one that starts.
+    fn is_over(&mut self, _: &Plan) -> bool {
+        self.is_task || self.missed == MISSED
+    }
+
+    fn close(&mut self, plan: &mut Plan) -> Option<PlanCache> {
+        if self.has_started {
+            // Another plan follows, and tells why the others wait.
+            plan.waits.clear();
+            plan.refusals.clear();
+            return None;
         }
+        let view = &self.view;
         let depth = view.options().depth;
-        let last = last.and_then(|last| view.place(last));
+        let last = self.last.and_then(|last| view.place(last));
         for (id, job) in view.untold().filter(|(id, _)| last.is_some() && view.place(*id) > last) {
             let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
             list.push((id, Wait::Depth { depth }));
         }
         (plan.sleeps, plan.wake_at) = rest::sleeps(view);
-        (plan, None)
+        None
     }
 }
 
@@ -88,9 +110,4 @@ impl Policy for Conservative {
 fn asker<'a>(view: &View<'a>, job: &'a Job) -> Option<Asker<'a>> {
     let shape = view.index().shapes.find(&job.request).filter(|shape| !shape.ways.is_empty())?;
     (!is_kept_away(view, job)).then_some(Asker { job, shape })
-}
-
-fn start(view: &View<'_>, (id, job): (JobId, &Job), placement: Placement) -> Start {
-    let estimate = estimate(view, job, &placement);
-    Start { job: id, placement, estimate }
 }

@@ -27,7 +27,7 @@ mod then;
 
 use limo_model::{Estimate, JobId, Placement, Power, Span, Time, Wait};
 
-use super::Policy;
+use crate::engine::{Pass, Verdict};
 use crate::facts::Known;
 use crate::index::{HeadReservation, PlanCache, Shape};
 use crate::options::Allocation;
@@ -38,11 +38,7 @@ use crate::view::View;
 use gate::Gate;
 use planned::Asker;
 
-pub(super) use conservative::CONSERVATIVE;
-
-pub(super) static BACKFILL: Backfill = Backfill;
-
-pub(super) struct Backfill;
+pub(super) use conservative::ConservativePass;
 
 impl PlanCache {
     /// Whether the first job would still draw what is held for it: after a start it may be on other nodes.
@@ -52,9 +48,23 @@ impl PlanCache {
 }
 
 /// One plan in the making.
-struct EasyPlan<'a> {
+pub(super) struct EasyPass<'a> {
     view: View<'a>,
     gate: Gate<'a>,
+    has_begun: bool,
+    /// Once the first job cannot start.
+    behind: Option<Box<Behind>>,
+    /// The job to decide about.
+    candidate: Option<Candidate<'a>>,
+    /// What the next plan need not find again.
+    found: Option<PlanCache>,
+}
+
+/// Later jobs are decided about, beside the reservation of the first one.
+struct Behind {
+    cache: PlanCache,
+    /// True if an earlier plan has found it.
+    is_known: bool,
 }
 
 /// A job that waits, as the loops see it.
@@ -68,41 +78,100 @@ struct Candidate<'a> {
     need: Need,
 }
 
-impl Policy for Backfill {
-    fn plan(&self, view: &View<'_>) -> Planned {
-        let mut desk = EasyPlan { view: *view, gate: Gate::of(view) };
-        let Some(head) = desk.first() else {
-            return (desk.nobody_waits(), None);
+impl<'a> Pass<'a> for EasyPass<'a> {
+    fn next(&mut self) -> Option<(JobId, &'a Job)> {
+        self.candidate = match self.behind.take() {
+            Some(behind) => self.next_behind(behind),
+            None if self.has_begun => None,
+            None => self.begin(),
         };
-        let now = view.now();
-        let holds =
-            |cache: &&PlanCache| cache.head == head.id && now < cache.until && cache.still_knows_power(view, &head);
-        let known = view.index().cache.as_ref().filter(holds);
-        if let Some(cache) = known {
-            // Where it gives up, a plan without it could come further: what is known must not change what is decided.
-            if let Some(plan) = desk.backfill(cache.clone()) {
-                return plan;
+        self.candidate.map(|candidate| (candidate.id, candidate.job))
+    }
+
+    fn place(&mut self, _: (JobId, &'a Job)) -> Verdict {
+        let Some(candidate) = self.candidate else { return Verdict::Untold };
+        let Some(mut behind) = self.behind.take() else {
+            if let Some(start) = self.start(&candidate, None) {
+                return Verdict::Start(start);
             }
-            desk.gate = Gate::of(view);
+            let cache = self.cache(&candidate);
+            self.reserve(&cache);
+            self.behind = Some(Box::new(Behind { cache, is_known: false }));
+            return Verdict::Untold;
+        };
+        let Some(start) = self.start(&candidate, Some(&behind.cache)) else {
+            behind.cache.misses += 1;
+            self.behind = Some(behind);
+            return Verdict::Untold;
+        };
+        let mut cache = behind.cache;
+        let end = self.view.now() + start.estimate.duration;
+        cache.reservation.give(&self.view, cache.head, &start, end);
+        cache.wait = None;
+        self.found = Some(cache).filter(|cache| self.outlives_a_start(cache));
+        Verdict::Start(start)
+    }
+
+    fn is_over(&mut self, plan: &Plan) -> bool {
+        !plan.starts.is_empty()
+    }
+
+    fn close(&mut self, plan: &mut Plan) -> Option<PlanCache> {
+        if !plan.starts.is_empty() {
+            return self.found.take();
         }
-        match desk.start(&head, None) {
-            Some(start) => started(start, None),
+        plan.is_unfinished = false;
+        match self.behind.take() {
+            Some(behind) => self.settle(behind.cache, plan),
             None => {
-                let cache = desk.cache(&head);
-                desk.backfill(cache.clone()).unwrap_or_else(|| desk.settle(cache, false))
+                self.nobody_waits(plan);
+                None
             }
         }
     }
 }
 
-/// A plan, and what the next one need not find again.
-type Planned = (Plan, Option<PlanCache>);
+impl<'a> EasyPass<'a> {
+    pub fn of(view: &View<'a>) -> Self {
+        let (behind, candidate, found) = (None, None, None);
+        Self { view: *view, gate: Gate::of(view), has_begun: false, behind, candidate, found }
+    }
 
-fn started(start: Start, cache: Option<PlanCache>) -> Planned {
-    (Plan { starts: vec![start], ..Plan::default() }, cache)
-}
+    /// The first job, or the one after those that an earlier plan has decided about.
+    fn begin(&mut self) -> Option<Candidate<'a>> {
+        let (view, now) = (self.view, self.view.now());
+        self.has_begun = true;
+        let head = self.first()?;
+        let holds =
+            |cache: &&PlanCache| cache.head == head.id && now < cache.until && cache.still_knows_power(&view, &head);
+        if let Some(cache) = view.index().cache.as_ref().filter(holds) {
+            self.reserve(cache);
+            return self.next_behind(Box::new(Behind { cache: cache.clone(), is_known: true }));
+        }
+        Some(head)
+    }
 
-impl<'a> EasyPlan<'a> {
+    /// The next job that looks possible beside the reservation; none where all were looked at, or too many looked possible.
+    fn next_behind(&mut self, mut behind: Box<Behind>) -> Option<Candidate<'a>> {
+        let is_enough = behind.cache.misses >= self.view.options().depth;
+        if is_enough && behind.is_known {
+            // A plan without what is known could come further: it must not change what is decided.
+            self.gate = Gate::of(&self.view);
+            return self.first();
+        }
+        let candidate = if is_enough { None } else { self.next_possible(&behind.cache) };
+        if !is_enough {
+            behind.cache.next = candidate.map_or(self.view.state().next_job, |candidate| candidate.place + 1);
+        }
+        self.behind = Some(behind);
+        candidate
+    }
+
+    fn reserve(&mut self, cache: &PlanCache) {
+        let since = self.view.job(cache.head).map_or(Time::MAX, Job::eligible);
+        self.gate.reserve(&self.view, &cache.reservation, since);
+    }
+
     fn candidate(&self, shape: &'a Shape, (place, need): (u64, Need)) -> Option<Candidate<'a>> {
         let id = self.view.job_at(place);
         self.view.job(id).map(|job| Candidate { id, place, job, shape, need })
@@ -155,28 +224,6 @@ impl<'a> EasyPlan<'a> {
         PlanCache { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
     }
 
-    /// The first later job that may start, or why none does; nothing where too many looked possible.
-    fn backfill(&mut self, mut cache: PlanCache) -> Option<Planned> {
-        let since = self.view.job(cache.head).map_or(Time::MAX, Job::eligible);
-        self.gate.reserve(&self.view, &cache.reservation, since);
-        while cache.misses < self.view.options().depth {
-            let Some(candidate) = self.next(&cache) else {
-                cache.next = self.view.state().next_job;
-                return Some(self.settle(cache, true));
-            };
-            cache.next = candidate.place + 1;
-            if let Some(start) = self.start(&candidate, Some(&cache)) {
-                let end = self.view.now() + start.estimate.duration;
-                cache.reservation.give(&self.view, cache.head, &start, end);
-                cache.wait = None;
-                let cache = Some(cache).filter(|cache| self.outlives_a_start(cache));
-                return Some(started(start, cache));
-            }
-            cache.misses += 1;
-        }
-        None
-    }
-
     /// Whether a plan after a start beside the reservation would find the same again, but for the power of the first job:
     /// the same reservation, and that no job before `next` may start. With a budget the reservation comes later; with
     /// neighbours only, or nodes that sleep, it may have become another one; and what looked possible once may have
@@ -200,13 +247,13 @@ impl<'a> EasyPlan<'a> {
         if let Some(wait) = &cache.wait {
             return wait.clone();
         }
-        let mut desk = EasyPlan { view: self.view, gate: Gate::of(&self.view) };
+        let mut others = EasyPass::of(&self.view);
         let head = self.view.job(cache.head);
-        head.and_then(|head| desk.obstacle(head, until)).unwrap_or(Wait::Resources { until })
+        head.and_then(|head| others.obstacle(head, until)).unwrap_or(Wait::Resources { until })
     }
 
     /// The first job from `cache.next` on that looks possible: of the heads of all shapes the earliest.
-    fn next(&mut self, cache: &PlanCache) -> Option<Candidate<'a>> {
+    fn next_possible(&mut self, cache: &PlanCache) -> Option<Candidate<'a>> {
         let now = self.view.now();
         let mut best: Option<(u64, Need, &'a Shape)> = None;
         for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(cache.next)) {
@@ -227,18 +274,18 @@ impl<'a> EasyPlan<'a> {
     }
 
     /// No job waits that could ever run.
-    fn nobody_waits(&mut self) -> Plan {
-        let (sleeps, wake_at) = rest::sleeps(&self.view);
-        let untold = self.view.untold().map(|(id, job)| (job.request.immediate, (id, Wait::NoNode)));
-        let (refusals, waits): (Vec<_>, Vec<_>) = untold.partition(|(immediate, _)| *immediate);
-        let [refusals, waits] = [refusals, waits].map(|jobs| jobs.into_iter().map(|(_, wait)| wait).collect());
-        Plan { sleeps, wake_at, refusals, waits, ..Plan::default() }
+    fn nobody_waits(&mut self, plan: &mut Plan) {
+        (plan.sleeps, plan.wake_at) = rest::sleeps(&self.view);
+        for (id, job) in self.view.untold() {
+            let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
+            list.push((id, Wait::NoNode));
+        }
     }
 
-    /// Nothing starts: tells the first job and those that are new why. `all`: every job was looked at.
-    fn settle(&mut self, mut cache: PlanCache, all: bool) -> Planned {
+    /// Nothing starts: tells the first job and those that are new why. Returns what the next plan need not find again.
+    fn settle(&mut self, mut cache: PlanCache, plan: &mut Plan) -> Option<PlanCache> {
         let view = self.view;
-        let mut plan = Plan { wake_at: self.gate.wake(&view, &cache.reservation), ..Plan::default() };
+        let all = cache.misses < view.options().depth;
         let until = cache.reservation.expected();
         let is_new = |id: JobId| view.index().untold.contains(id);
         let wait = self.head_wait(&cache, until);
@@ -252,23 +299,19 @@ impl<'a> EasyPlan<'a> {
                 false if is_kept_away(&view, job) => Wait::NoNode,
                 false => self.obstacle(job, None).unwrap_or(Wait::Behind { job: cache.head, until }),
             };
-            if job.request.immediate {
-                plan.refusals.push((id, wait));
-            } else {
-                plan.waits.push((id, wait));
-            }
+            let list = if job.request.immediate { &mut plan.refusals } else { &mut plan.waits };
+            list.push((id, wait));
         }
         let due;
         (plan.sleeps, due) = rest::sleeps(&view);
-        plan.wake_at = [plan.wake_at, due].into_iter().flatten().min();
+        plan.wake_at = [self.gate.wake(&view, &cache.reservation), due].into_iter().flatten().min();
         plan.reserved = self.gate.reserved();
         cache.wait = Some(wait);
         cache.until = cache.until.min(self.next_end(&cache));
         // Only what a plan without it would find again: nodes that go to sleep are no longer there, and what a job that
         // asks for memory or names nodes could have is not counted exactly.
         let asks_each = self.asks_each(cache.head);
-        let cache = Some(cache).filter(|_| all && !asks_each && plan.sleeps.is_empty());
-        (plan, cache)
+        Some(cache).filter(|_| all && !asks_each && plan.sleeps.is_empty())
     }
 
     /// Until when jobs end as expected: those that do not end in time are expected later and later.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use limo_model::{JobId, NodeId, Part, Placement, Power, Span, Time, UnitId};
 
 use super::then::Then;
-use super::{Candidate, EasyPlan, place};
+use super::{Candidate, EasyPass, place};
 use crate::index::{Freed, Gains, HeadReservation, Shape, Way};
 use crate::options::Allocation;
 use crate::plan::Start;
@@ -30,8 +30,8 @@ struct Walk<'a> {
 }
 
 impl HeadReservation {
-    pub(super) fn of(desk: &mut EasyPlan<'_>, head: &Candidate<'_>) -> Self {
-        let view = desk.view;
+    pub(super) fn of(pass: &mut EasyPass<'_>, head: &Candidate<'_>) -> Self {
+        let view = pass.view;
         let span = head.job.request.time_limit;
         let mut walk = Walk::new(&view, head);
         let power = power(&view, head);
@@ -42,15 +42,15 @@ impl HeadReservation {
         let mut not_before = None;
         let found = loop {
             if not_before.is_none() && walk.fits() {
-                not_before = Some(desk.gate.earliest(power, span, at));
+                not_before = Some(pass.gate.earliest(power, span, at));
             }
             match not_before {
-                Some(Some(earliest)) if earliest <= at && desk.gate.leaves(power, walk.freed) => break true,
+                Some(Some(earliest)) if earliest <= at && pass.gate.leaves(power, walk.freed) => break true,
                 Some(None) => break false,
                 _ => {}
             }
             let Some(((end, _), _)) = ends.peek() else {
-                break not_before.flatten().is_some() && desk.gate.leaves(power, walk.freed);
+                break not_before.flatten().is_some() && pass.gate.leaves(power, walk.freed);
             };
             let next = overdue(*end, view.now()).max(at);
             if let Some(earliest) = not_before.flatten().filter(|earliest| *earliest > at && *earliest < next) {

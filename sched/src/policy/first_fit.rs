@@ -5,11 +5,16 @@
 //! frugal a unit is. A job for which no node is up holds nobody back. Cost: for each job until the first that waits one look
 //! at each kind of unit, and at the nodes that may be free soonest. No options.
 
-use super::compose::{Admission, CapChoice, Composition, Order, Placement};
+use super::builder::{Asked, Decision, PlanBuilder};
 
-pub(super) static FIFO: Composition = Composition {
-    order: Order::Strict,
-    admission: Admission::Resources,
-    placement: Placement::FirstFit,
-    caps: CapChoice::None,
-};
+impl PlanBuilder<'_> {
+    pub(super) fn first_fit(&self, asked: Asked<'_>) -> Decision {
+        let now = self.view.now();
+        let starts = self.starts(asked.ways, now);
+        let first = starts.iter().min_by_key(|found| found.at);
+        if let Some(choice) = first.filter(|found| found.at == now).and_then(|found| self.choice(found)) {
+            return Decision::Start(choice);
+        }
+        self.later(asked, first)
+    }
+}

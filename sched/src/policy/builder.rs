@@ -1,0 +1,349 @@
+//! A plan in the making for `fifo`, `limo-prototype` and `limo`: goes through the queue once, or until no other job can start
+//! where another plan follows. Under the conservative order a job that waits also gets a planned start, which no later job
+//! may delay. Decides nothing about the price: that is [`super::limo`].
+
+use std::rc::Rc;
+
+use limo_model::{AdmissionRule, CapRule, JobId, OrderRule, Parts, PlacementRule, Power, Request, Span, Time, Wait};
+
+use super::limo::Aim;
+use super::offers::{Against, AllWays, Ask, Found, Offer, Pools, Room, Ways};
+use super::steer;
+use crate::engine::{Pass, Verdict};
+use crate::facts::draw_if_on;
+use crate::future::{Future, Respect};
+use crate::index::PlanCache;
+use crate::plan::{Plan, Start};
+use crate::state::{Job, Phase};
+use crate::view::{Choice, View};
+
+/// When a job starts, and what it waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Decision {
+    Start(Choice),
+    /// Planned for later.
+    Later {
+        choice: Choice,
+        at: Time,
+        wait: Wait,
+    },
+    /// Waits without a planned start; with `holds`, nobody who is not pressed passes it.
+    Wait {
+        wait: Wait,
+        holds: bool,
+    },
+}
+
+/// A job to decide about.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'d> {
+    pub job: &'d Job,
+    pub ways: &'d Ways,
+    /// True if it is told why it waits.
+    pub tells: bool,
+}
+
+/// A waiting job for which a later start is planned.
+pub(super) struct Reserved {
+    pub job: JobId,
+    pub at: Time,
+}
+
+/// A plan in the making.
+pub(super) struct PlanBuilder<'a> {
+    pub view: View<'a>,
+    pub parts: Parts,
+    /// Running jobs and the starts of this plan.
+    pub actual: Future<'a>,
+    /// The same and what is planned for later.
+    pub planned: Future<'a>,
+    pub reserved: Vec<Reserved>,
+    /// The first job that holds back those behind it.
+    pub holder: Option<JobId>,
+    aim: Aim,
+    /// The jobs to decide about, and how many of them were asked for.
+    jobs: Vec<(JobId, &'a Job)>,
+    asked: usize,
+    /// Nodes that take jobs, with what this plan has put on them.
+    pools: Pools<'a>,
+    /// The ways of the jobs that were looked at, on these nodes.
+    ways: AllWays<'a>,
+    /// The draw that the jobs which this plan starts add.
+    pub started: Power,
+    has_started: bool,
+    /// True if something was started or refused: then another plan follows, which tells why jobs wait.
+    is_followed: bool,
+    /// True if that happened since it was asked whether another job can start.
+    is_new: bool,
+    /// True if the last job waits.
+    waits: bool,
+}
+
+impl<'a> PlanBuilder<'a> {
+    pub fn of(view: &View<'a>) -> Self {
+        let parts = view.preset().parts();
+        let actual = match parts.admission {
+            AdmissionRule::Band => Future::new(view),
+            _ => Future::without_draw(view),
+        };
+        let mut planned = actual.clone();
+        let margin = steer::margin(view);
+        if parts.admission == AdmissionRule::Band {
+            suspended(view).into_iter().for_each(|(draw, rest)| planned.plan_resume(draw, rest, margin));
+        }
+        // Fillers come after all others: they take what is left over.
+        let (fillers, jobs): (Vec<_>, Vec<_>) = view.queue().partition(|(_, job)| job.request.filler);
+        Self {
+            view: *view,
+            parts,
+            actual,
+            planned,
+            reserved: Vec::new(),
+            holder: None,
+            aim: Aim::of(view, parts),
+            jobs: [jobs, fillers].concat(),
+            asked: 0,
+            pools: Pools::of(view, |node| node.is_available(view.now())),
+            ways: AllWays::default(),
+            started: Power::ZERO,
+            has_started: false,
+            is_followed: false,
+            is_new: false,
+            waits: false,
+        }
+    }
+}
+
+impl<'a> Pass<'a> for PlanBuilder<'a> {
+    fn next(&mut self) -> Option<(JobId, &'a Job)> {
+        let job = self.jobs.get(self.asked).copied();
+        self.asked += 1;
+        job
+    }
+
+    fn place(&mut self, (id, job): (JobId, &'a Job)) -> Verdict {
+        // Nobody hears why it waits where another plan follows.
+        let tells = job.request.immediate || !self.is_followed;
+        let decision = self.decide(job, tells);
+        self.waits = !matches!(decision, Decision::Start(_));
+        let ends = !self.waits || job.request.immediate;
+        (self.is_new, self.is_followed) = (self.is_new || ends, self.is_followed || ends);
+        match decision {
+            Decision::Start(choice) => Verdict::Start(self.start(id, choice)),
+            Decision::Wait { wait, .. } | Decision::Later { wait, .. } if job.request.immediate => Verdict::Wait(wait),
+            Decision::Later { choice, at, wait } => {
+                match self.parts.order {
+                    OrderRule::Conservative => {
+                        self.planned.plan(&choice, at);
+                        self.reserved.push(Reserved { job: id, at });
+                    }
+                    OrderRule::Strict | OrderRule::Easy => self.holder = self.holder.or(Some(id)),
+                }
+                told(wait, tells)
+            }
+            Decision::Wait { wait, holds } => {
+                self.holder = self.holder.or(Some(id).filter(|_| holds));
+                told(wait, tells)
+            }
+        }
+    }
+
+    fn is_over(&mut self, _: &Plan) -> bool {
+        if !self.is_new || !self.waits {
+            return false;
+        }
+        self.is_new = false;
+        self.nobody_else()
+    }
+
+    fn close(&mut self, plan: &mut Plan) -> Option<PlanCache> {
+        if !plan.is_followed() {
+            // A start planned for the end of a running job needs no waking: that end is an event.
+            let times = [next_change(&self.view), self.next_by_price(), self.aim.look_again(self, plan)];
+            let soonest = self.view.now() + Span::from_ms(1);
+            plan.wake_at = times.into_iter().flatten().min().map(|at| at.max(soonest));
+        }
+        None
+    }
+}
+
+fn told(wait: Wait, tells: bool) -> Verdict {
+    if tells { Verdict::Wait(wait) } else { Verdict::Untold }
+}
+
+/// What each suspended job will draw and how long, in the order in which they were suspended.
+fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
+    let now = view.now();
+    let since = |job: &Job| match &job.phase {
+        Phase::Suspended(_, _, since) => Some(*since),
+        _ => None,
+    };
+    let jobs = view.index().suspended.iter().filter_map(|id| Some((*id, view.job(*id)?)));
+    let mut jobs: Vec<_> = jobs.filter_map(|(id, job)| Some((since(job)?, id, job))).collect();
+    jobs.sort_unstable_by_key(|(since, id, _)| (*since, *id));
+    let rest = |job: &Job| job.expected_end(now).map_or(Span::ZERO, |end| end - now);
+    jobs.into_iter().map(|(_, _, job)| (draw_if_on(view.state(), job), rest(job))).collect()
+}
+
+/// When limits, prices or suspicions change by themselves. Without waiting jobs nothing could come of it.
+fn next_change(view: &View<'_>) -> Option<Time> {
+    view.queue().next()?;
+    let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
+    let limits = view.limits().next_change(view.now());
+    let prices = view.prices().and_then(|prices| prices.next_change(view.now()));
+    [suspects, limits, prices].into_iter().flatten().min()
+}
+
+impl<'a> PlanBuilder<'a> {
+    fn decide(&self, job: &'a Job, tells: bool) -> Decision {
+        let ways = self.ways(&job.request);
+        if ways.is_empty() {
+            return Decision::Wait { wait: Wait::NoNode, holds: false };
+        }
+        if self.parts.order == OrderRule::Strict
+            && let Some(holder) = self.holder
+        {
+            return Decision::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
+        }
+        let asked = Asked { job, ways: &ways, tells };
+        match (self.parts.admission, self.parts.placement) {
+            (AdmissionRule::Equations, _) => self.by_algorithm_3_3(&ways),
+            (_, PlacementRule::ByPrice) => self.aim.decide(self, asked),
+            _ => self.first_fit(asked),
+        }
+    }
+
+    pub(super) fn respect(&self) -> Respect {
+        match self.parts.admission {
+            AdmissionRule::Band => Respect::ResourcesAndBand,
+            _ => Respect::Resources,
+        }
+    }
+
+    /// Every way to run the job on nodes that take jobs.
+    pub(super) fn ways(&self, request: &'a Request) -> Rc<Ways> {
+        self.ways.of(&self.view, &self.pools, request, self.parts.caps == CapRule::Moved)
+    }
+
+    /// Returns true if none of the jobs behind can start now, since nothing is free or there is no power, and none wants to be
+    /// refused.
+    fn nobody_else(&self) -> bool {
+        let behind = self.jobs.get(self.asked..).unwrap_or_default();
+        if !self.is_followed || behind.iter().any(|(_, job)| job.request.immediate) {
+            return false;
+        }
+        if self.parts.order == OrderRule::Strict && self.holder.is_some() {
+            return true;
+        }
+        let (room, respect) = (Room::of(&self.pools, &self.planned), self.respect());
+        let may_begin = |request: &'a Request| {
+            self.ways(request).iter().any(|offer| offer.may_begin(&self.planned, &room, respect))
+        };
+        !behind.iter().any(|(_, job)| may_begin(&job.request))
+    }
+
+    /// The ways on which the job fits now, in order of nodes and units; `whole`: on units that no job is on.
+    pub(super) fn fit_now<'o>(
+        &self,
+        future: &Future<'_>,
+        offers: &'o [Offer],
+        respect: Respect,
+        whole: bool,
+    ) -> Vec<Found<'o>> {
+        let now = self.view.now();
+        let fits =
+            |offer: &'o Offer| offer.find(future, &self.pools, Ask { whole, latest: now, ..offer.ask(now, respect) });
+        let mut found: Vec<Found<'o>> = offers.iter().filter_map(fits).filter(|found| found.at == now).collect();
+        found.sort_unstable_by_key(|found| found.first);
+        found
+    }
+
+    /// The first time from `from` on at which the job delays nothing that is running or planned, on one way.
+    pub(super) fn earliest<'o>(&self, offer: &'o Offer, from: Time) -> Option<Found<'o>> {
+        self.earliest_for(offer, offer.ask(from, self.respect()))
+    }
+
+    /// The same for what is asked.
+    pub(super) fn earliest_for<'o>(&self, offer: &'o Offer, ask: Ask) -> Option<Found<'o>> {
+        offer.find(&self.planned, &self.pools, ask)
+    }
+
+    /// The same on each way, in order of nodes and units.
+    pub(super) fn starts<'o>(&self, offers: &'o [Offer], from: Time) -> Vec<Found<'o>> {
+        let mut found: Vec<Found<'o>> = offers.iter().filter_map(|offer| self.earliest(offer, from)).collect();
+        found.sort_unstable_by_key(|found| found.first);
+        found
+    }
+
+    /// Where the job then is.
+    pub(super) fn choice(&self, found: &Found<'_>) -> Option<Choice> {
+        found.choice(&self.planned, &self.pools)
+    }
+
+    /// The verdict for a job whose best start is `best`, which is not now.
+    pub(super) fn later(&self, asked: Asked<'_>, best: Option<&Found<'_>>) -> Decision {
+        let wait = self.obstacle(asked, best.map(|found| found.at));
+        match best.and_then(|found| Some((found.at, self.choice(found)?))) {
+            Some((at, choice)) => Decision::Later { choice, at, wait },
+            None => Decision::Wait { wait, holds: self.parts.order == OrderRule::Strict },
+        }
+    }
+
+    /// What stands against starting on any way now; `until` is when the job is expected to start.
+    pub(super) fn obstacle(&self, asked: Asked<'_>, until: Option<Time>) -> Wait {
+        let ways = asked.ways;
+        if !asked.tells {
+            return Wait::Resources { until };
+        }
+        let against = match self.has_started {
+            false => *ways.against.get_or_init(|| self.against(ways)),
+            true => self.against(ways),
+        };
+        match (against, self.reserved.first()) {
+            (Against::Band { needs, left }, _) => Wait::Band { needs, left, until },
+            (Against::Room, _) => Wait::Resources { until },
+            (Against::Others, Some(first)) => Wait::Behind { job: first.job, until: Some(first.at) },
+            // Suspended jobs are planned before all that wait.
+            (Against::Others, None) => match self.view.index().suspended.first() {
+                Some(job) => Wait::Behind { job: *job, until: None },
+                None => Wait::Resources { until },
+            },
+        }
+    }
+
+    fn against(&self, offers: &[Offer]) -> Against {
+        let free = self.fit_now(&self.actual, offers, Respect::Resources, false);
+        let Some(least) = free.iter().map(|found| found.offer).min_by_key(|offer| offer.estimate.power) else {
+            return Against::Room;
+        };
+        let now = self.view.now();
+        let powered = |offer: &Offer| {
+            let ask = Ask { latest: now, ..offer.ask(now, Respect::ResourcesAndBand) };
+            offer.find(&self.actual, &self.pools, ask).is_some()
+        };
+        if self.parts.admission == AdmissionRule::Band && !free.iter().any(|found| powered(found.offer)) {
+            let left = self.actual.headroom_for(least.estimate.duration).at_least_zero();
+            return Against::Band { needs: least.estimate.power, left };
+        }
+        Against::Others
+    }
+
+    /// The next start that is planned for its price: it may be at no event.
+    fn next_by_price(&self) -> Option<Time> {
+        self.view.prices()?;
+        let waits_for_it = |request: &Request| request.deadline.is_some() || request.start_by.is_some();
+        let planned = self.reserved.iter().filter(|of| of.at > self.view.now());
+        planned.filter(|of| self.view.job(of.job).is_some_and(|job| waits_for_it(&job.request))).map(|of| of.at).min()
+    }
+
+    fn start(&mut self, id: JobId, choice: Choice) -> Start {
+        let now = self.view.now();
+        self.actual.plan(&choice, now);
+        self.planned.plan(&choice, now);
+        self.started += choice.estimate.power;
+        let others = self.pools.take(&self.view, &choice.placement);
+        self.ways.forget(others);
+        self.has_started = true;
+        Start { job: id, placement: choice.placement, estimate: choice.estimate }
+    }
+}

@@ -1,0 +1,97 @@
+//! The nodes that jobs may have, by kind of unit: units of one kind are one way to run a job, however many there are.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use limo_model::{NodeId, Part, Power, Request, UnitSpec};
+
+use crate::facts::{Known, Looked};
+use crate::state::Node;
+use crate::view::View;
+
+/// What units have in common that are alike, apart from when they are free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PoolKind {
+    pub class: usize,
+    pub unit: u16,
+    /// Where jobs are on it, the cap that it has.
+    pub shared: Option<Option<Power>>,
+    /// Whether it can be capped.
+    pub obeys: bool,
+}
+
+/// What is known of an application on a unit of a class.
+type OnUnit = ((usize, u16), Rc<Looked>);
+
+/// What is known of an application and its size class, on the units of which somebody asked.
+pub(super) type OnUnits = Rc<RefCell<Vec<OnUnit>>>;
+
+/// The nodes with units of each kind, in order.
+#[derive(Debug, Clone, Default)]
+pub(in crate::policy) struct Pools<'a> {
+    pub(super) kinds: BTreeMap<PoolKind, Vec<NodeId>>,
+    /// What is known of applications and their size classes on the units of a class.
+    looked: RefCell<BTreeMap<(&'a str, &'a str), OnUnits>>,
+}
+
+impl<'a> Pools<'a> {
+    /// Of the nodes for which `usable` holds.
+    pub fn of(view: &View<'a>, usable: impl Fn(&Node) -> bool) -> Self {
+        let mut pools = Self::default();
+        for node in view.nodes().iter().filter(|node| usable(node)) {
+            let Some((class, _)) = view.index().classes.place_of(node.id) else { continue };
+            for (id, _) in node.units() {
+                let taken = view.index().cores_used(id) > 0;
+                let shared = taken.then(|| node.cap(id.unit));
+                let kind = PoolKind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some() };
+                pools.kinds.entry(kind).or_default().push(node.id);
+            }
+        }
+        pools
+    }
+
+    /// A job is put on these units: from now on they have its cap. Whether there are other kinds of units now.
+    pub fn take(&mut self, view: &View<'_>, placement: &[Part]) -> bool {
+        let mut others = false;
+        for (unit, cap) in placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap))) {
+            let Some((class, _)) = view.index().classes.place_of(unit.node) else { continue };
+            let of = |kind: &PoolKind| kind.class == class && kind.unit == unit.unit;
+            let held = self.kinds.iter_mut().filter(|(kind, _)| of(kind));
+            let found = held.filter_map(|(kind, nodes)| Some((*kind, nodes.binary_search(&unit.node).ok()?, nodes)));
+            let Some((kind, at, nodes)) = found.last() else { continue };
+            if kind.shared == Some(cap) {
+                continue;
+            }
+            nodes.remove(at);
+            others |= nodes.is_empty();
+            let nodes = self.kinds.entry(PoolKind { shared: Some(cap), ..kind }).or_default();
+            others |= nodes.is_empty();
+            if let Err(at) = nodes.binary_search(&unit.node) {
+                nodes.insert(at, unit.node);
+            }
+        }
+        others
+    }
+
+    pub(super) fn on_units(&self, request: &'a Request) -> OnUnits {
+        self.looked.borrow_mut().entry((&request.application, &request.size)).or_default().clone()
+    }
+}
+
+/// What is known of a job's application on a unit of a class.
+pub(super) fn looked_up(
+    on: &OnUnits,
+    known: Known<'_>,
+    request: &Request,
+    (kind, unit): (&PoolKind, &UnitSpec),
+) -> Rc<Looked> {
+    let mut units = on.borrow_mut();
+    let of = (kind.class, kind.unit);
+    if let Some((_, found)) = units.iter().find(|(unit, _)| *unit == of) {
+        return found.clone();
+    }
+    let found = Rc::new(Looked::up(known, request, unit));
+    units.push((of, found.clone()));
+    found
+}
