@@ -25,8 +25,7 @@ impl Live {
 impl Desk {
     /// What is known of a job whose end is not on disk, or of the array that it is a task of.
     pub(super) fn live_of(&self, job: JobId) -> Option<&Live> {
-        let (own, live) = self.live.range(..=job).next_back()?;
-        (*own == job || live.task(job).is_some()).then_some(live)
+        self.submissions.of(job)
     }
 
     /// Whether the core has this job, or will make this task a job.

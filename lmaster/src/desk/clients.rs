@@ -177,14 +177,10 @@ impl Desk {
     /// The end of a job is on disk.
     pub(super) fn finished(&mut self, report: Box<JobReport>) {
         let job = report.job;
-        let mut tasks = 0;
         // An array is known until it is over itself.
-        if let Some(live) = self.live.remove(&job) {
-            tasks = live.launch.array.as_ref().map_or(0, |array| array.tasks.count());
-            self.keys.remove(&live.key);
-            if self.launches.release(live) {
-                self.effects.push(Effect::GiveBack);
-            }
+        let (tasks, much_freed) = self.submissions.remove(job);
+        if much_freed {
+            self.effects.push(Effect::GiveBack);
         }
         self.assignments.over(job);
         self.notify(job, MasterToClient::Finished { job, report: report.clone() });

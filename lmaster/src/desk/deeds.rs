@@ -53,7 +53,7 @@ impl Desk {
         if !matches!(doing.deed, Deed::Cancel | Deed::Signal(_)) {
             return DEEDS;
         }
-        let sizes = doing.left.iter().take(DEEDS).map(|job| self.live.get(&job).map_or(0, Live::size));
+        let sizes = doing.left.iter().take(DEEDS).map(|job| self.submissions.get(job).map_or(0, Live::size));
         let before = sizes.scan(0, |sum, size| Some(std::mem::replace(sum, *sum + size)));
         before.take_while(|before| *before < FREED).count()
     }

@@ -47,6 +47,7 @@ mod sleep;
 mod stdin;
 mod steer;
 mod streams;
+mod submissions;
 mod submit;
 mod taking;
 #[cfg(test)]
@@ -62,7 +63,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limo_feeds::grid::Arbiter;
 use limo_model::{Attempt, Energy, JobId, JournalId, NodeId, Now, ProfileKey, Span, Time};
-use limo_proto::SubmissionKey;
 use limo_sched::Core;
 
 use crate::budget::Stages;
@@ -92,6 +92,7 @@ pub use settings::{Initial, Settings};
 pub use sleep::IdleSettings;
 use sleep::Sleepers;
 use streams::Routes;
+use submissions::Submissions;
 
 /// One connection, from its beginning to its end. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -154,9 +155,7 @@ pub struct Desk {
     /// How this process tells the time, with the offset of its start.
     clock: limo_sched::Clock,
     settings: Settings,
-    live: BTreeMap<JobId, Live>,
-    launches: Launches,
-    keys: HashMap<SubmissionKey, JobId>,
+    submissions: Submissions,
     nodes: BTreeMap<PeerId, NodePeer>,
     /// The connection of each registered node.
     connected: BTreeMap<NodeId, NodeLink>,
@@ -197,9 +196,7 @@ impl Desk {
             stages: restored.stages,
             metering: Metering::new(&settings, restored.last),
             settings,
-            live: BTreeMap::new(),
-            launches: Launches::default(),
-            keys: HashMap::new(),
+            submissions: Submissions::default(),
             nodes: BTreeMap::new(),
             connected: BTreeMap::new(),
             incarnations: restored.incarnations,
@@ -246,7 +243,7 @@ impl Desk {
             // The time before that is the journal's: nodes and clients have had no time to come back.
             self.take_up_liveness();
             self.take_up_sleep();
-            self.routes.take_up(&self.live, self.now + self.settings.orphan_grace);
+            self.routes.take_up(self.submissions.all(), self.now + self.settings.orphan_grace);
         }
         match input {
             Input::NodeConnected(peer) => self.node_connected(peer),
@@ -349,12 +346,9 @@ impl Desk {
     }
 
     /// Makes `live` what holds: at the start, and after a commit that failed.
-    fn take_up(&mut self, mut live: BTreeMap<JobId, Live>) {
-        self.launches = Launches::default();
-        live.values_mut().for_each(|live| self.launches.share(live));
-        self.keys = live.iter().map(|(id, live)| (live.key, *id)).collect();
-        self.live = live;
-        self.routes.take_up(&self.live, self.now + self.settings.orphan_grace);
+    fn take_up(&mut self, live: BTreeMap<JobId, Live>) {
+        self.submissions = Submissions::new(live);
+        self.routes.take_up(self.submissions.all(), self.now + self.settings.orphan_grace);
     }
 
     /// The first events of this process: no node is connected, and the configuration is in force.

@@ -173,7 +173,9 @@ impl Desk {
             _ => self.known(job, live),
         };
         let is_there = |id: &JobId| self.core.job(*id).is_some();
-        let own = || self.live.values().filter(|live| live.uid == caller.uid).map(|live| live.job).filter(is_there);
+        let own = || {
+            self.submissions.all().values().filter(|live| live.uid == caller.uid).map(|live| live.job).filter(is_there)
+        };
         let (mut ranges, mut all) = (Vec::new(), which.is_empty() && filter.users.is_empty());
         let mut live_ranges = Vec::new();
         for selector in which {
@@ -200,7 +202,7 @@ impl Desk {
             ranges.extend(self.core.jobs().map(|(id, _)| only(id)));
         }
         for (first, last) in Numbers::of_ranges(live_ranges).ranges() {
-            let found = self.live.range(JobId(*first)..=JobId(*last)).map(|(id, _)| *id);
+            let found = self.submissions.numbers(JobId(*first)..=JobId(*last));
             ranges.extend(found.filter(is_there).map(only));
         }
         Ok(Numbers::of_ranges(ranges))
@@ -222,7 +224,7 @@ impl Desk {
         // The end of one that is in `live` alone is being written.
         let is_live = |id: &JobId| self.core.job(*id).is_some();
         let found = match live {
-            true => from <= last && self.live.range(from..=last).map(|(id, _)| *id).any(|id| is_live(&id)),
+            true => from <= last && self.submissions.numbers(from..=last).any(|id| is_live(&id)),
             false => from <= last,
         };
         match (found, live) {

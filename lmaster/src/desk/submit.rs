@@ -97,7 +97,7 @@ impl Lookup for AttachLookup {
 
 impl Desk {
     pub(super) fn submit(&mut self, peer: PeerId, exec: Box<SendExec>) {
-        if let Some(&job) = self.keys.get(&exec.key) {
+        if let Some(job) = self.submissions.by_key(&exec.key) {
             return self.submitted_before(peer, job);
         }
         if let Some(trouble) = self.commits.trouble() {
@@ -128,7 +128,7 @@ impl Desk {
     /// The same submission again: its answer got lost.
     fn submitted_before(&mut self, peer: PeerId, job: JobId) {
         let uid = self.caller(peer).map(|caller| caller.uid);
-        match self.live.get(&job) {
+        match self.submissions.get(job) {
             Some(live) if Some(live.uid) == uid => {
                 if live.launch.io == Io::Attached {
                     self.after(After::Attach(peer, Attach { job, key: live.key, read: Vec::new() }));
@@ -153,7 +153,7 @@ impl Desk {
     /// Nothing is left to be asked.
     pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
         let Some(caller) = self.caller(peer).cloned() else { return };
-        if let Some(&job) = self.keys.get(&exec.key) {
+        if let Some(job) = self.submissions.by_key(&exec.key) {
             // Handed in on two connections at once.
             return self.submitted_before(peer, job);
         }
@@ -178,7 +178,7 @@ impl Desk {
             Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
         };
         let limits = self.settings.limits.of(caller.operator);
-        if let Err(reason) = self.launches.check(caller.uid, &request, &mut launch, limits) {
+        if let Err(reason) = self.submissions.check(caller.uid, &request, &mut launch, limits) {
             let hint = "cancel jobs, or wait until some are over; those that are submitted from one shell share their environment";
             return self.refuse(peer, reason, Some(hint));
         }
@@ -195,10 +195,7 @@ impl Desk {
         let attached = launch.io == Io::Attached;
         // It was recorded just now.
         if let Some(request) = self.core.job(job).map(|job| Arc::clone(&job.request)) {
-            let mut live = Live::new((job, key, caller.uid), request, launch);
-            self.launches.share(&mut live);
-            self.live.insert(job, live);
-            self.keys.insert(key, job);
+            self.submissions.insert(Live::new((job, key, caller.uid), request, launch));
         }
         if attached {
             self.routes.attach(job, peer, &[]);
@@ -228,7 +225,7 @@ impl Desk {
     pub(super) fn attach(&mut self, peer: PeerId, attach: Attach) {
         let Attach { job, key, .. } = attach;
         let uid = self.caller(peer).map(|caller| caller.uid);
-        match self.live.get(&job) {
+        match self.submissions.get(job) {
             None => self.ask(peer, AttachLookup(attach)),
             Some(live) if live.key != key || Some(live.uid) != uid => {
                 self.refuse(peer, format!("job {job} was not submitted by this client"), None);
@@ -260,7 +257,7 @@ impl Desk {
         if self.caller(peer).is_none() {
             return;
         }
-        if !self.live.contains_key(&job) {
+        if !self.submissions.contains(job) {
             // Its end came on disk while this waited, and was told to whoever was there then.
             return self.ask(peer, AttachLookup(attach));
         }

@@ -9,7 +9,7 @@ use super::{Desk, PeerId};
 impl Desk {
     pub(super) fn take_streams(&mut self, peer: PeerId, job: JobId, take: bool) {
         let Some(caller) = self.caller(peer) else { return };
-        let Some(live) = self.live.get(&job) else {
+        let Some(live) = self.submissions.get(job) else {
             let known = job.0 > 0 && job < self.core.next_job();
             let reason = if known { format!("job {job} is over") } else { format!("there is no job {job}") };
             return self.refuse(peer, reason, None);

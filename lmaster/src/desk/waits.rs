@@ -121,7 +121,7 @@ impl Desk {
             return self.refuse(peer, reason, Some("wait for them in several requests"));
         }
         // An accepted job is live until its end is on disk.
-        let is_live = |job: &JobId| self.live.contains_key(job) || self.is_known(*job);
+        let is_live = |job: &JobId| self.submissions.contains(*job) || self.is_known(*job);
         let left: Vec<JobId> = jobs.iter().filter(is_live).collect();
         if left.is_empty() {
             return self.waited(peer, jobs);
@@ -148,8 +148,8 @@ impl Desk {
 
     /// After a commit that failed: a job that was never accepted does not end.
     pub(super) fn waiters_of_lost_jobs(&mut self) {
-        let (live, core) = (&self.live, &self.core);
-        let is_there = |job: JobId| live.contains_key(&job) || core.job(job).is_some() || core.array_of(job).is_some();
+        let (live, core) = (&self.submissions, &self.core);
+        let is_there = |job: JobId| live.contains(job) || core.job(job).is_some() || core.array_of(job).is_some();
         for peer in self.sessions.waits.lost(is_there) {
             self.refuse(peer, "a job of those that were waited for was never accepted", None);
         }

@@ -171,5 +171,5 @@ fn who_depends_on_a_job_that_fails_ends_with_it() {
         "{started:?}"
     );
     let bench = bench.killed();
-    assert!(bench.desk.core.job(second).is_none() && bench.desk.live.len() == 1);
+    assert!(bench.desk.core.job(second).is_none() && bench.desk.submissions.all().len() == 1);
 }

@@ -1,0 +1,84 @@
+//! Accepted jobs until their ends are on disk, by number and by the key of their submission.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
+use limo_model::{JobId, Request};
+use limo_proto::{Launch, SubmissionKey};
+
+use super::{Launches, Live};
+use crate::limits::Limits;
+
+/// All of them, with what they share.
+#[derive(Debug, Default)]
+pub(super) struct Submissions {
+    live: BTreeMap<JobId, Live>,
+    keys: HashMap<SubmissionKey, JobId>,
+    launches: Launches,
+}
+
+impl Submissions {
+    /// Those that are on disk.
+    pub(super) fn new(mut live: BTreeMap<JobId, Live>) -> Self {
+        let mut launches = Launches::default();
+        live.values_mut().for_each(|live| launches.share(live));
+        let keys = live.iter().map(|(id, live)| (live.key, *id)).collect();
+        Self { live, keys, launches }
+    }
+
+    pub(super) fn all(&self) -> &BTreeMap<JobId, Live> {
+        &self.live
+    }
+
+    pub(super) fn get(&self, job: JobId) -> Option<&Live> {
+        self.live.get(&job)
+    }
+
+    pub(super) fn contains(&self, job: JobId) -> bool {
+        self.live.contains_key(&job)
+    }
+
+    /// What is known of a job, or of the array that it is a task of.
+    pub(super) fn of(&self, job: JobId) -> Option<&Live> {
+        let (own, live) = self.live.range(..=job).next_back()?;
+        (*own == job || live.task(job).is_some()).then_some(live)
+    }
+
+    /// The job that was submitted with a key.
+    pub(super) fn by_key(&self, key: &SubmissionKey) -> Option<JobId> {
+        self.keys.get(key).copied()
+    }
+
+    /// Those of a range of numbers.
+    pub(super) fn numbers(&self, range: RangeInclusive<JobId>) -> impl Iterator<Item = JobId> {
+        self.live.range(range).map(|(id, _)| *id)
+    }
+
+    /// Whether there is room for another job of a user. Shares what its launch has in common with others.
+    ///
+    /// # Errors
+    /// The limit that it would exceed.
+    pub(super) fn check(&self, uid: u32, request: &Request, launch: &mut Launch, limits: Limits) -> Result<(), String> {
+        self.launches.check(uid, request, launch, limits)
+    }
+
+    pub(super) fn insert(&mut self, mut live: Live) {
+        self.launches.share(&mut live);
+        self.keys.insert(live.key, live.job);
+        self.live.insert(live.job, live);
+    }
+
+    /// The end of a job is on disk: returns how many tasks it had, and whether much memory was freed.
+    pub(super) fn remove(&mut self, job: JobId) -> (u32, bool) {
+        let Some(live) = self.live.remove(&job) else { return (0, false) };
+        let tasks = live.launch.array.as_ref().map_or(0, |array| array.tasks.count());
+        self.keys.remove(&live.key);
+        (tasks, self.launches.release(live))
+    }
+
+    /// How many entries there are in all.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.live.len().max(self.keys.len()).max(usize::from(!self.launches.is_empty()))
+    }
+}
