@@ -20,7 +20,7 @@ use limo_model::{Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
-use crate::desk;
+use crate::controller;
 use crate::listen::ConnectionLimits;
 use crate::readings::Kept;
 use connections::ConnectionLayer;
@@ -151,7 +151,7 @@ pub struct ProgramSettings {
     pub log_format: LogFormat,
     /// Time between two signs of life.
     pub heartbeat: Duration,
-    pub desk: desk::Settings,
+    pub controller: controller::Settings,
     /// Good, as far as can be told without asking.
     pub feeds: FeedTables,
     pub grid: grid::GridSources,
@@ -219,7 +219,7 @@ impl Layer {
         let initial = self.initial.resolve()?;
         let feeds = self.feed.build()?;
         let options = self.policy.resolve()?;
-        let desk = desk::Settings {
+        let controller = controller::Settings {
             ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,
             kill_grace: not_negative("kill_grace", self.kill_grace, Span::from_secs(30))?,
             orphan_grace: not_negative("orphan_grace", self.orphan_grace, Span::from_secs(60))?,
@@ -234,12 +234,12 @@ impl Layer {
             idle: self.idle.resolve()?,
             has_feeds: !feeds.is_empty(),
         };
-        let (every, stale_after) = (desk.readings_every, desk.options.stale_after);
+        let (every, stale_after) = (controller.readings_every, controller.options.stale_after);
         ensure!(
             every < stale_after,
             "readings_every is {every}, and a reading counts for {stale_after} (stale_after): it must be recorded before"
         );
-        ensure!(desk.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
+        ensure!(controller.snapshot_every > 0, "snapshot_every is 0: 1 or more entries are possible");
         let grid = grid::resolve(self.grid, self.operator_priority)?;
         let heartbeat = heartbeat(self.heartbeat)?;
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
@@ -251,7 +251,7 @@ impl Layer {
             log,
             log_format,
             heartbeat,
-            desk,
+            controller,
             feeds: self.feed,
             grid,
         })
@@ -328,10 +328,10 @@ mod tests {
         let file = "ack_timeout = \"5s\"\nkill_grace = \"1min\"\n[policy]\nprice_threshold = \"60 EUR/MWh\"\ndepth = 7\n\
              allocation = \"contiguous\"\nmonitor_every = \"5min\"\nhold_after = \"0s\"\npreempt = \"suspend\"\n";
         let settings = settings(file, &["--ack-timeout", "1s", "--price-quantile-permille", "250"]).expect("good");
-        assert_eq!(settings.desk.ack_timeout, Span::from_secs(1));
-        assert_eq!(settings.desk.kill_grace, Span::from_secs(60));
-        assert_eq!(settings.desk.orphan_grace, Span::from_secs(60));
-        let options = settings.desk.options;
+        assert_eq!(settings.controller.ack_timeout, Span::from_secs(1));
+        assert_eq!(settings.controller.kill_grace, Span::from_secs(60));
+        assert_eq!(settings.controller.orphan_grace, Span::from_secs(60));
+        let options = settings.controller.options;
         assert_eq!((options.depth, options.allocation), (7, Allocation::Contiguous));
         assert_eq!((options.monitor_every, options.hold_after), (Span::from_secs(300), Span::ZERO));
         assert_eq!(options.preempt, Preempt::Suspend);

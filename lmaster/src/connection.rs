@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::accounts::{Account, Charge};
-use crate::desk::{Input, PeerId};
+use crate::controller::{Input, PeerId};
 use crate::log_limits::log_of;
 use crate::room::Room;
 use crate::signs::{Signs, SignsOfLife};
@@ -40,7 +40,7 @@ enum Item {
     /// An encoded message, and whether it is an answer.
     Message(Bytes, Held, bool),
     Data(Data, Held),
-    /// Everything before this was taken: the desk is told so.
+    /// Everything before this was taken: the controller is told so.
     Drained,
 }
 
@@ -186,7 +186,7 @@ impl<M: Outgoing> Link<M> {
         self.account.as_ref().map(|account| account.uid())
     }
 
-    /// Has the desk told when everything that is queued now was taken.
+    /// Has the controller told when everything that is queued now was taken.
     pub fn tell_when_drained(&self) {
         self.queue(Item::Drained);
     }

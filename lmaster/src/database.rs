@@ -14,7 +14,7 @@ use limo_proto::{
 };
 
 use crate::backup::Copies;
-use crate::desk::Found;
+use crate::controller::Found;
 use crate::{energy, history};
 
 /// What can be read. Each method fails if its database cannot be read. Tests have a model of it.

@@ -1,4 +1,4 @@
-//! What the world outside tells the master: feeds are asked here, and the desk is told. Decides nothing about jobs.
+//! What the world outside tells the master: feeds are asked here, and the controller is told. Decides nothing about jobs.
 
 pub mod grid;
 mod kept;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use limo_journal::NodeRow;
 use serde::Deserialize;
 
-use crate::desk::{KEPT_GRID, KEPT_PRICES};
+use crate::controller::{KEPT_GRID, KEPT_PRICES};
 
 const NODES: &str = "nodes";
 const SUFFIX: &str = ".json";

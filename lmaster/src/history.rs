@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use limo_journal::{ChangeQuery, ChangeRow, Journal};
 
 use crate::changed::Changed;
-use crate::desk::Found;
+use crate::controller::Found;
 
 /// Changes that are looked at together.
 const PAGE: u32 = 100;

@@ -25,7 +25,7 @@ use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::desk::Caller;
+use crate::controller::Caller;
 use admission::Admission;
 pub use admission::{ConnectionLimits, Place};
 

@@ -1,6 +1,6 @@
 //! The master of a Limo cluster: one process that holds the queue, decides, and passes on what jobs read and write.
 //!
-//! `desk` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
+//! `controller` decides, as a state machine without I/O; everything else brings it what happens and does what it wants.
 
 mod accounts;
 mod backup;
@@ -9,8 +9,8 @@ mod changed;
 mod clock;
 mod config;
 mod connection;
+mod controller;
 mod database;
-mod desk;
 mod energy;
 mod feeds;
 mod former;
@@ -78,7 +78,7 @@ fn run(cli: Cli) -> Result<()> {
         return Ok(());
     }
     let log = logging::start(settings.log_format, &settings.log)?;
-    // One thread: everything that arrives is for the desk, and to wake another thread takes longer than to read a frame. The
+    // One thread: everything that arrives is for the controller, and to wake another thread takes longer than to read a frame. The
     // connections to the journal and the profile database have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
     let result = runtime.block_on(serve::run(cli, settings, log));

@@ -1,5 +1,5 @@
 //! Meters that hang on the master, because each serves several nodes or the whole cluster: reads them, beside the loop, and
-//! brings it what they show. How that is divided is `split`'s business; what follows from it is the desk's.
+//! brings it what they show. How that is divided is `split`'s business; what follows from it is the controller's.
 
 mod split;
 
@@ -12,7 +12,7 @@ use limo_power::{Access, Meter, MeterChoice, Reading, Site};
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::desk::Input;
+use crate::controller::Input;
 pub use split::split;
 
 /// A meter that has not answered for this long fails: its last reading is stale by then.

@@ -13,7 +13,7 @@ use limo_proto::Launch;
 use limo_sched::{Core, Options};
 
 use crate::budget::Stages;
-use crate::desk::{Launches, Live, NodeIncarnation};
+use crate::controller::{Launches, Live, NodeIncarnation};
 
 /// What holds after the last entry.
 pub struct Restored {

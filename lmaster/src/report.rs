@@ -13,7 +13,7 @@ use limo_proto::{
 use limo_sched::{Clock, Core, Finished, Job, Node, Phase, Sleep, cost_of, possibilities};
 
 use crate::budget::account;
-use crate::desk::Live;
+use crate::controller::Live;
 use crate::missing;
 
 /// A job that is over.

@@ -1,4 +1,4 @@
-//! The loop of the master: brings everything that happens to the desk as inputs, one after the other, and does what it
+//! The loop of the master: brings everything that happens to the controller as inputs, one after the other, and does what it
 //! wants done. Decides nothing.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::accounts::Accounts;
 use crate::clock::{self, Clocks};
 use crate::config::{Cli, ProgramSettings};
 use crate::connection::Link;
-use crate::desk::{Desk, Effect, Input, KEPT_GRID, KEPT_PRICES, Outside, PeerId};
+use crate::controller::{Controller, Effect, Input, KEPT_GRID, KEPT_PRICES, Outside, PeerId};
 use crate::feeds;
 use crate::feeds::grid;
 use crate::freed;
@@ -33,7 +33,7 @@ use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
 
-/// Frames that are read ahead of the desk, of all connections together; each at most 1 MiB, mostly 64 KiB.
+/// Frames that are read ahead of the controller, of all connections together; each at most 1 MiB, mostly 64 KiB.
 const READ_AHEAD: usize = 256;
 
 /// Inputs that are taken at one reading of the clock.
@@ -49,7 +49,7 @@ const LAST_COMMIT: Duration = Duration::from_secs(10);
 pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let descriptors = raise_descriptor_limit().context("cannot raise the limit of open files")?;
     own_directory(&settings.state_dir).context("the state directory is not safe")?;
-    let devices = meters::open(&settings.desk.meters)?;
+    let devices = meters::open(&settings.controller.meters)?;
     let (answers, from_store) = unbounded_channel();
     let (store, recovered) = Store::open(&settings.state_dir, answers).await?;
     let restored = recover::restore(recovered, now()).context("cannot take up the journal")?;
@@ -66,7 +66,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let sources = settings.grid.sources.iter().map(|(source, _)| source.clone()).collect();
     let grid = Arbiter::new(sources, settings.grid.operator_priority, kept, clock.shown(clocks.now().at));
     let outside = Outside { grid, clock };
-    let desk = Desk::new(restored, settings.desk.clone(), outside, store.has_ballast());
+    let controller = Controller::new(restored, settings.controller.clone(), outside, store.has_ballast());
     freed::give_back();
     let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
@@ -80,13 +80,13 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let (nodes, clients) = (HashMap::new(), HashMap::new());
     let signs = Signs::new(Alive::new(settings.heartbeat));
     tokio::spawn(signs.clone().sweep());
-    let (accounts, limits) = (Accounts::default(), settings.desk.limits);
+    let (accounts, limits) = (Accounts::default(), settings.controller.limits);
     log_limits::configure(limits.log_lines);
     let (next_peer, to_write, pace) = (0, false, Pace::new(Instant::now()));
     let waker = Waker::new(inputs.clone());
     let mut shell = Shell {
         clocks,
-        desk,
+        controller,
         store,
         inputs,
         signs,
@@ -154,13 +154,13 @@ impl Configuration {
                  restart"
             );
         }
-        if settings.desk.meters != self.settings.desk.meters {
+        if settings.controller.meters != self.settings.controller.meters {
             tracing::warn!("meters change only with a restart");
         }
         tracing::info!("configuration read again");
         // The feeds are those of the start.
-        settings.desk.has_feeds = self.settings.desk.has_feeds;
-        Some(Input::Configured(Box::new(settings.desk)))
+        settings.controller.has_feeds = self.settings.controller.has_feeds;
+        Some(Input::Configured(Box::new(settings.controller)))
     }
 }
 
@@ -206,7 +206,7 @@ impl Sources {
 
 struct Shell {
     clocks: Clocks,
-    desk: Desk,
+    controller: Controller,
     store: Store,
     inputs: Sender<Input>,
     signs: Signs,
@@ -227,8 +227,8 @@ impl Shell {
     async fn serve(&mut self, mut sources: Sources, configuration: &Configuration) -> UnboundedReceiver<Input> {
         self.step(self.clocks.now(), Input::Timer);
         loop {
-            let turn = self.desk.has_turn().then(|| self.pace.due());
-            let happened = sources.next(&self.clocks, self.desk.deadline(), turn).await;
+            let turn = self.controller.has_turn().then(|| self.pace.due());
+            let happened = sources.next(&self.clocks, self.controller.deadline(), turn).await;
             self.signs.alive.pulse.step(Instant::now());
             let now = self.clocks.now();
             match happened {
@@ -254,7 +254,7 @@ impl Shell {
             }
             // However much arrives, queries go on: one slice each time round.
             let begin = Instant::now();
-            if self.desk.has_turn() && self.pace.due() <= begin {
+            if self.controller.has_turn() && self.pace.due() <= begin {
                 self.step(now, Input::Turn);
                 let end = Instant::now();
                 self.pace.served(end, end - begin);
@@ -267,7 +267,7 @@ impl Shell {
         tracing::info!("stopping; jobs go on on their nodes");
         self.step(self.clocks.now(), Input::Stop);
         let committed = tokio::time::timeout(LAST_COMMIT, async {
-            while !self.desk.is_quiet() {
+            while !self.controller.is_quiet() {
                 let Some(input) = from_store.recv().await else { break };
                 self.step(self.clocks.now(), input);
             }
@@ -314,7 +314,7 @@ impl Shell {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             let begin = Instant::now();
-            let effects = self.desk.step(now, input);
+            let effects = self.controller.step(now, input);
             if effects.iter().any(|effect| matches!(effect, Effect::Commit(_))) {
                 // A round comes with each commit; `cargo xtask bench round` reads this.
                 tracing::debug!(round_us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), "round");
@@ -342,7 +342,7 @@ impl Shell {
         self.clients.remove(&peer);
     }
 
-    /// Does what the desk wants; returns what comes of it at once.
+    /// Does what the controller wants; returns what comes of it at once.
     fn perform(&mut self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::ToNode(peer, frame) => {

@@ -1,4 +1,4 @@
-//! The journal and the profile database behind the desk's effects: asks them, and brings their answers back as inputs.
+//! The journal and the profile database behind the controller's effects: asks them, and brings their answers back as inputs.
 //! Decides nothing.
 
 use std::path::Path;
@@ -12,8 +12,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 
 use crate::backup;
+use crate::controller::{Input, Lesson, Question, Ticket};
 use crate::database::Databases;
-use crate::desk::{Input, Lesson, Question, Ticket};
 use crate::former::Former;
 
 pub struct Store {

@@ -15,7 +15,7 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::Sender;
 
-use crate::desk::Input;
+use crate::controller::Input;
 
 /// Commands that run at a time; the others wait for their turn.
 const AT_ONCE: usize = 16;

@@ -6,7 +6,7 @@ use limo_model::{Span, as_text};
 use serde::Deserialize;
 
 use super::positive;
-use crate::desk::IdleSettings;
+use crate::controller::IdleSettings;
 
 /// More says that nobody wakes the node.
 const MOST_TRIES: u32 = 100;

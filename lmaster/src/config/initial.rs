@@ -5,7 +5,7 @@ use clap::Args;
 use limo_model::{Band, ModeSetting, Power, Preset, as_text};
 use serde::Deserialize;
 
-use crate::desk::Initial;
+use crate::controller::Initial;
 
 /// `[initial]`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]

@@ -1,5 +1,5 @@
 //! Feeds of prices and of carbon intensities: asks each when it is due, in a task of its own, keeps what came, and tells the
-//! desk the curve that follows: whenever it may have changed, and once a minute, since the desk may have had to forget it.
+//! controller the curve that follows: whenever it may have changed, and once a minute, since the controller may have had to forget it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::kept;
 use super::look::Look;
-use crate::desk::{Input, News};
+use crate::controller::{Input, News};
 use crate::serve::now;
 
 const LONGEST_PAUSE: Span = Span::from_secs(60);
@@ -40,16 +40,16 @@ struct Telling {
     came: Sender<Came>,
 }
 
-/// Tells the desk what the feeds say, for ever; `kept` is what the journal has of them. Returns if there are none, or the desk
+/// Tells the controller what the feeds say, for ever; `kept` is what the journal has of them. Returns if there are none, or the controller
 /// is gone.
-pub async fn run(feeds: Feeds, kept: Option<String>, desk: Sender<Input>) {
+pub async fn run(feeds: Feeds, kept: Option<String>, controller: Sender<Input>) {
     if feeds.is_empty() {
         return;
     }
     let (came, coming) = channel(feeds.prices.len() + 1);
     let kept = kept.map(|text| kept::read(&text)).unwrap_or_default();
     match Telling::new(feeds, &kept, came) {
-        Ok(telling) => telling.serve(coming, desk).await,
+        Ok(telling) => telling.serve(coming, controller).await,
         Err(error) => tracing::error!(%error, "no feed is asked"),
     }
 }
@@ -79,10 +79,10 @@ impl Telling {
         Ok(Self { prices, carbon, outlook, kept: None, came })
     }
 
-    async fn serve(mut self, mut coming: Receiver<Came>, desk: Sender<Input>) {
+    async fn serve(mut self, mut coming: Receiver<Came>, controller: Sender<Input>) {
         loop {
             self.ask();
-            if desk.send(Input::Feeds(Box::new(self.news()))).await.is_err() {
+            if controller.send(Input::Feeds(Box::new(self.news()))).await.is_err() {
                 return;
             }
             let pause = self.pause(now());

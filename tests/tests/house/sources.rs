@@ -347,7 +347,7 @@ mod tests {
         let named = "if a.preset == Preset::Easy {}\nPreset::ALL.map(Preset::name);\nlet b = Preset::DEFAULT;\n";
         check(named_policies, "sched/src/a.rs", named, 1);
         check(named_policies, "lab/src/reproduce/a.rs", named, 0);
-        check(named_policies, "lmaster/src/desk/tests/a.rs", named, 0);
+        check(named_policies, "lmaster/src/controller/tests/a.rs", named, 0);
     }
 
     #[test]

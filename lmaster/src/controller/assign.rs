@@ -1,0 +1,351 @@
+//! How a durable assignment becomes a process, at most once.
+//!
+//! The assignment is committed, `DoExec` is sent, the node records its intent and answers `JobAck`, `Go` is sent, and only
+//! then the command runs. So as long as no `Go` was sent for an attempt, it may be taken back. Once one may have been sent,
+//! only its node can say what became of it, and this is how its word is taken ([`judge`]):
+//!
+//! | the core has it | the node reports | and then |
+//! |---|---|---|
+//! | starting | held | `Go` (again): the assignment is durable, and held is not running; taken back where it shall stop |
+//! | starting | running, ended | that is recorded |
+//! | starting | nothing, and no `Go` was sent | taken back |
+//! | starting | nothing, `Go` may have been sent, same incarnation | taken back: the intent is on record before `JobAck`, `Go` follows `JobAck`, and the record stays until `EndedAck`, so an attempt without a record was not started |
+//! | starting | nothing, `Go` may have been sent, another or an unknown incarnation | lost: the record may have gone with the state directory or the power |
+//! | running | running, ended | that is recorded |
+//! | running | held, nothing | lost |
+//!
+//! An incarnation of a node is a state directory and a boot of the kernel. What may have been started is given to a node
+//! again only if it may be requeued, as another attempt, once it is certainly over.
+
+use std::collections::BTreeMap;
+
+use limo_model::{Attempt, JobId, NodeId, Outcome, Power, Usage, nodes};
+use limo_proto::{AttemptReport, AttemptState, DoExec, MasterToNode};
+use limo_sched::{Assignment, Event, Phase};
+
+use super::assignments::Awaited;
+use super::commit::After;
+use super::multi_node::{nodes_of, place_of, placed_on};
+use super::{Controller, Fault, PeerId, faults};
+
+/// Reason given when the job is being cancelled.
+pub(super) const UNWANTED: &str = "it shall not run any more";
+
+/// What follows from what a node says of an attempt that the core has on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Release,
+    /// Held, and shall not run any more: withdrawn as well, but where other nodes may have begun their parts of it.
+    Forget,
+    /// Withdrawn; where the node holds it, it is told to forget it.
+    TakeBack(&'static str),
+    Started,
+    GoesOn,
+    Ended(Outcome, Usage),
+    Lost(&'static str),
+}
+
+/// What the master knows of an attempt when its node registers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Belief {
+    pub(super) running: bool,
+    /// Whether `Go` may have been sent.
+    pub(super) released: bool,
+    /// Whether the job shall end.
+    pub(super) stop: bool,
+    /// Whether the node is known to be the same incarnation as when the attempt was assigned.
+    pub(super) same_incarnation: bool,
+}
+
+pub(super) fn judge(belief: Belief, reported: Option<&AttemptState>) -> Verdict {
+    let Belief { running, released, stop, same_incarnation } = belief;
+    match reported {
+        Some(AttemptState::Ended { outcome, usage }) => Verdict::Ended(outcome.clone(), *usage),
+        Some(AttemptState::Running) if running => Verdict::GoesOn,
+        Some(AttemptState::Running) => Verdict::Started,
+        Some(AttemptState::Held) if running => Verdict::Lost("its node holds it as not started, after it ran"),
+        Some(AttemptState::Held) if stop => Verdict::Forget,
+        Some(AttemptState::Held) => Verdict::Release,
+        None if running => Verdict::Lost("its node does not know it any more"),
+        None if !released => Verdict::TakeBack("its node did not acknowledge it"),
+        None if same_incarnation => Verdict::TakeBack("its node has no record of it"),
+        None => Verdict::Lost("its node does not know it, and has been restarted since it was assigned"),
+    }
+}
+
+/// What a node reports of an attempt, of reports in ascending order: a node may have tens of thousands.
+pub(super) fn reported(reports: &[AttemptReport], key: (JobId, Attempt)) -> Option<&AttemptReport> {
+    let place = reports.binary_search_by_key(&key, |report| (report.job, report.attempt));
+    place.ok().and_then(|place| reports.get(place))
+}
+
+impl Controller {
+    /// The assignment of a job, where it is in this attempt.
+    pub(super) fn assignment(&self, job: JobId, attempt: Attempt) -> Option<&Assignment> {
+        self.core.job(job).and_then(|job| job.assignment()).filter(|assignment| assignment.attempt == attempt)
+    }
+
+    /// The connection of a node, once it has been told that it is registered.
+    pub(super) fn link(&self, node: NodeId) -> Option<PeerId> {
+        self.connected.get(&node).filter(|link| link.welcome).map(|link| link.peer)
+    }
+
+    /// Whether a job is in this attempt, on this node.
+    pub(super) fn is_on(&self, node: NodeId, job: JobId, attempt: Attempt) -> bool {
+        self.assignment(job, attempt).is_some_and(|assignment| place_of(assignment, node).is_some())
+    }
+
+    pub(super) fn is_starting(&self, job: JobId) -> bool {
+        self.core.job(job).is_some_and(|job| matches!(job.phase, Phase::Starting(_)))
+    }
+
+    /// The assignment is durable: its nodes may have it.
+    pub(super) fn assign(&mut self, job: JobId, attempt: Attempt) {
+        if self.awaits_waking(job, attempt) {
+            return;
+        }
+        let Some(assignment) = self.assignment(job, attempt) else { return };
+        let nodes = nodes_of(assignment);
+        let peers = nodes.iter().map(|node| Some((*node, self.link(*node)?)));
+        let Some(peers) = peers.collect::<Option<BTreeMap<NodeId, PeerId>>>() else {
+            return self.take_back(job, attempt, "its node has gone");
+        };
+        let execs: Vec<(PeerId, DoExec)> = (0..)
+            .zip(&nodes)
+            .filter_map(|(index, node)| Some((*peers.get(node)?, self.exec(job, attempt, (&nodes, index))?)))
+            .collect();
+        let until = self.now + self.settings.ack_timeout;
+        self.assignments.sent(job, Awaited { attempt, peers, until });
+        for (peer, exec) in execs {
+            self.tell_node(peer, MasterToNode::DoExec(Box::new(exec)));
+        }
+    }
+
+    /// The assignment as the node at `index` of the job's nodes gets it.
+    fn exec(&self, job: JobId, attempt: Attempt, (nodes, index): (&[NodeId], usize)) -> Option<DoExec> {
+        let (assignment, live) = (self.assignment(job, attempt)?, self.live_of(job)?);
+        Some(DoExec {
+            journal: self.journal,
+            job,
+            attempt,
+            name: live.request.name.clone(),
+            application: live.request.application.clone(),
+            size: live.request.size.clone(),
+            user: live.request.user.clone(),
+            placement: placed_on(assignment, *nodes.get(index)?),
+            time_limit: live.request.time_limit,
+            warning: live.request.warning,
+            kill_grace: self.grace_of(job),
+            restarts: self.core.job(job).map_or(0, |job| job.restarts),
+            launch: live.launch_of_one(),
+            task: live.task(job),
+            share: self.share(job, live, (nodes, index)),
+            lease: assignment.lease,
+        })
+    }
+
+    /// The attempt was not released and will not be.
+    pub(super) fn take_back(&mut self, job: JobId, attempt: Attempt, reason: &str) {
+        self.withdraw((job, attempt), reason, None);
+    }
+
+    /// `blame` is a node that is to get no job for a while. Where there are several, the others forget the attempt; one that
+    /// is away hears it when it is back.
+    fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
+        self.is_withdrawn(job);
+        tracing::warn!(%job, %attempt, reason, "assignment taken back");
+        let others = if self.is_multi_node(job) { self.open_nodes(job) } else { Vec::new() };
+        self.assignments.withdrawn(job);
+        self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
+        // Also one that is just being registered, and hears nothing before that is on disk.
+        let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.connected.get(node)?.peer)).collect();
+        for peer in peers {
+            self.after(After::ToNode(peer, MasterToNode::Drop { job, attempt }));
+        }
+    }
+
+    fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
+        self.assignments.release(job, attempt);
+        let order = self.go(job, attempt);
+        self.tell_node(peer, order);
+    }
+
+    /// The permission to run it, the same for each of its nodes.
+    pub(super) fn go(&self, job: JobId, attempt: Attempt) -> MasterToNode {
+        let each = |of: &Assignment| of.estimate.power.scaled(1, nodes(&of.placement).count().try_into().unwrap_or(1));
+        MasterToNode::Go { job, attempt, expected: self.assignment(job, attempt).map_or(Power::ZERO, each) }
+    }
+
+    pub(super) fn job_ack(&mut self, (peer, node): (PeerId, NodeId), job: JobId, attempt: Attempt) {
+        let asked = self.assignments.is_asked((peer, node), job, attempt);
+        if asked {
+            self.assignments.not_awaited(job, node);
+            self.routes.stdin_on(job, node, 0);
+        }
+        match self.assignment(job, attempt) {
+            Some(Assignment { stop: None, .. }) if asked && self.is_multi_node(job) => {
+                self.assignments.part_held(job, attempt, node);
+                self.release_parts(job, attempt);
+            }
+            Some(Assignment { stop: None, .. }) if asked => self.send_go(peer, job, attempt),
+            Some(_) if asked => {
+                self.tell_node(peer, MasterToNode::Drop { job, attempt });
+                self.take_back(job, attempt, UNWANTED);
+            }
+            // Acknowledged twice: it was released at the first time, or waits for the other nodes of the job.
+            Some(_)
+                if self.assignments.may_be_released(job, attempt)
+                    || self.assignments.is_part_held(job, attempt, node) => {}
+            _ => self.tell_node(peer, MasterToNode::Drop { job, attempt }),
+        }
+    }
+
+    pub(super) fn job_refused(&mut self, from: (PeerId, NodeId), job: JobId, attempt: Attempt, reason: &str) {
+        if self.assignments.is_asked(from, job, attempt) {
+            self.withdraw((job, attempt), reason, Some(from.1));
+        }
+    }
+
+    /// Takes back what was not acknowledged in time, and hangs up on the nodes that did not.
+    pub(super) fn acks_missed(&mut self) {
+        for (job, Awaited { attempt, peers, .. }) in self.assignments.missed(self.now) {
+            if self.assignments.is_awaited(job) {
+                let timeout = self.settings.ack_timeout;
+                let first = peers.keys().next().copied();
+                self.withdraw((job, attempt), &format!("its node did not acknowledge it within {timeout}"), first);
+                for peer in peers.into_values() {
+                    self.close_node(peer, format!("job {job} was not acknowledged within {timeout}"));
+                }
+            }
+        }
+    }
+
+    /// A job must end, and that is durable. A node that is away is told when it is back.
+    pub(super) fn halt(&mut self, job: JobId, attempt: Attempt) {
+        if self.assignment(job, attempt).is_none() {
+            return;
+        }
+        let peers = self.open_links(job);
+        if self.is_starting(job) && !self.assignments.may_be_released(job, attempt) {
+            for peer in peers {
+                self.tell_node(peer, MasterToNode::Drop { job, attempt });
+            }
+            self.take_back(job, attempt, UNWANTED);
+        } else {
+            let grace = self.grace_of(job);
+            for peer in peers {
+                self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+            }
+        }
+    }
+
+    /// The attempts that the core has on a node.
+    pub(super) fn attempts_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
+        let attempt = |job: JobId| Some((job, self.core.job(job)?.assignment()?.attempt));
+        self.core.jobs_on(node).into_iter().filter_map(attempt).collect()
+    }
+
+    /// What becomes of each attempt that the core has on a node which reports `reports`, in ascending order.
+    pub(super) fn verdicts(
+        &self,
+        node: NodeId,
+        same_incarnation: bool,
+        reports: &[AttemptReport],
+    ) -> Vec<(JobId, Attempt, Verdict)> {
+        // What no node was sent, no node can know.
+        let open = |(job, attempt): &(JobId, Attempt)| {
+            self.open_nodes(*job).contains(&node) && !self.sleepers.is_unsent(*job, *attempt)
+        };
+        let verdict = |(job, attempt): (JobId, Attempt)| {
+            let belief = Belief {
+                running: !self.is_starting(job),
+                released: self.assignments.may_be_released(job, attempt),
+                stop: self.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()),
+                same_incarnation,
+            };
+            let reported = reported(reports, (job, attempt));
+            (job, attempt, judge(belief, reported.map(|report| &report.state)))
+        };
+        self.attempts_on(node).into_iter().filter(open).map(verdict).collect()
+    }
+
+    /// Puts a verdict into force; returns what the node shall be told of it once it is registered.
+    pub(super) fn follow(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        node: NodeId,
+        verdict: Verdict,
+    ) -> Option<MasterToNode> {
+        if self.is_multi_node(job) {
+            return self.follow_part((job, attempt), node, verdict);
+        }
+        let mut order = None;
+        match verdict {
+            Verdict::Forget => self.take_back(job, attempt, UNWANTED),
+            Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
+            Verdict::Release => {
+                self.assignments.release(job, attempt);
+                return Some(self.go(job, attempt));
+            }
+            Verdict::Started => {
+                self.assignments.release(job, attempt);
+                self.must(Event::Started { job, attempt });
+                order = self.repeated_stop(job, attempt);
+            }
+            Verdict::GoesOn => order = self.repeated_stop(job, attempt),
+            // The node hears that it is recorded with all other ends that it reports.
+            Verdict::Ended(outcome, usage) => self.must(Event::Ended { job, attempt, outcome, usage }),
+            Verdict::Lost(reason) => {
+                tracing::error!(%job, %attempt, reason, "job lost");
+                let outcome = Outcome::Lost { reason: reason.to_owned() };
+                self.must(Event::Ended { job, attempt, outcome, usage: Usage::default() });
+            }
+        }
+        order
+    }
+
+    /// The node may not have heard that the job shall end.
+    pub(super) fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
+        let stopping = self.assignment(job, attempt)?.stop.as_ref().is_some_and(|(_, told)| *told);
+        let told = (stopping || self.is_doomed(job)) && !faults::has(Fault::StopNotRepeated);
+        told.then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BELIEF: Belief = Belief { running: false, released: true, stop: false, same_incarnation: false };
+
+    fn check(belief: Belief, reported: Option<AttemptState>, expected: &str) {
+        let verdict = format!("{:?}", judge(belief, reported.as_ref()));
+        assert!(verdict.starts_with(expected), "{belief:?}, {reported:?}: {verdict} in place of {expected}");
+    }
+
+    fn ended() -> AttemptState {
+        AttemptState::Ended { outcome: Outcome::Exited(0), usage: Usage::default() }
+    }
+
+    #[test]
+    fn what_the_node_has_counts() {
+        for running in [false, true] {
+            for released in [false, true] {
+                let belief = Belief { running, released, ..BELIEF };
+                check(belief, Some(ended()), "Ended(Exited(0)");
+                check(belief, Some(AttemptState::Running), if running { "GoesOn" } else { "Started" });
+                check(belief, Some(AttemptState::Held), if running { "Lost" } else { "Release" });
+            }
+        }
+        check(Belief { stop: true, ..BELIEF }, Some(AttemptState::Held), "Forget");
+    }
+
+    #[test]
+    fn what_may_have_started_is_taken_back_only_on_proof() {
+        check(Belief { released: false, ..BELIEF }, None, "TakeBack");
+        check(Belief { same_incarnation: true, ..BELIEF }, None, "TakeBack");
+        check(BELIEF, None, "Lost");
+        check(Belief { running: true, same_incarnation: true, ..BELIEF }, None, "Lost");
+        check(Belief { running: true, released: false, same_incarnation: true, stop: false }, None, "Lost");
+    }
+}

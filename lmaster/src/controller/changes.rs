@@ -1,0 +1,359 @@
+//! What users and operators change: cancelling, signals, limits, budgets, prices, mode, policy, nodes, profiles. Each change is an
+//! event with the name of who made it.
+
+use std::collections::BTreeSet;
+
+use limo_model::{Budgets, JobId, NodeId, NodeSpec, Profile, ProfileKey, Reservation, check_name};
+use limo_proto::{Answer, Change, JournalSizes, MasterToClient};
+use limo_sched::budget::possible;
+use limo_sched::{Event, Refused};
+use nix::libc::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
+
+use super::commit::{After, done};
+use super::deeds::Deed;
+use super::history::UndoLookup;
+use super::lookup::Lookup;
+use super::select::{Purpose, Selecting};
+use super::warnings::About;
+use super::{Controller, PeerId};
+use crate::changed::{DATABASE, LEARNING};
+use crate::database::Database;
+
+/// Signals that would have ended a command; before it runs they cancel the job.
+pub(super) const ENDING: [i32; 5] = [SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM];
+
+/// The highest real-time signal of Linux.
+pub(super) const LAST_SIGNAL: i32 = 64;
+
+/// Each start looks at those of its node; they go to clients in one message.
+const RESERVATIONS_LIMIT: usize = 1_000;
+
+/// Longest text in a reservation, in bytes.
+const TEXT_LIMIT: usize = 1_000;
+
+/// Imports profiles.
+#[derive(Debug)]
+struct StoreProfiles(Vec<(ProfileKey, Profile)>);
+
+impl Lookup for StoreProfiles {
+    type Found = Vec<(ProfileKey, Profile)>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.store_profiles(self.0.clone()).await
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, stored: Self::Found) {
+        controller.profiles_stored(peer, stored.into_iter().map(|(key, profile)| (key, Some(profile))).collect());
+    }
+}
+
+/// Forgets a profile.
+#[derive(Debug)]
+struct ForgetProfile(ProfileKey);
+
+impl Lookup for ForgetProfile {
+    type Found = ();
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<()> {
+        anyhow::ensure!(from.forget_profile(&self.0).await?, "there is no profile of {}", self.0);
+        Ok(())
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, (): ()) {
+        controller.profiles_stored(peer, vec![(self.0, None)]);
+    }
+}
+
+/// Everything in the profile database, for the core.
+#[derive(Debug)]
+pub(super) struct AllProfiles;
+
+impl Lookup for AllProfiles {
+    type Found = Vec<(ProfileKey, Profile)>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.profiles().await
+    }
+
+    fn found(self, controller: &mut Controller, _: PeerId, profiles: Self::Found) {
+        controller.follow_database(profiles);
+    }
+
+    fn failed(&self, _: &mut Controller, reason: &str) {
+        tracing::error!(reason, "the profile database could not be read");
+    }
+}
+
+#[derive(Debug)]
+struct CompactJournal;
+
+impl Lookup for CompactJournal {
+    type Found = JournalSizes;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<JournalSizes> {
+        from.compact().await
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, sizes: JournalSizes) {
+        controller.say(peer, Answer::Compacted(sizes));
+    }
+}
+
+impl Controller {
+    pub(super) fn change(&mut self, peer: PeerId, change: Change) {
+        let Some(caller) = self.caller(peer).cloned() else { return };
+        if let Change::Cancel(jobs)
+        | Change::Hold(jobs)
+        | Change::Release(jobs)
+        | Change::Requeue(jobs)
+        | Change::Priority { jobs, .. } = &change
+            && jobs.len() > self.settings.limits.wait_numbers as usize
+        {
+            let (count, limit) = (jobs.len(), self.settings.limits.wait_numbers);
+            let reason = format!("the change names {count} jobs: the limit is {limit}");
+            return self.refuse(peer, reason, Some("name them in several requests"));
+        }
+        match &change {
+            Change::Cancel(jobs) => return self.cancel(peer, jobs),
+            Change::Hold(jobs) => return self.hold_jobs(peer, jobs),
+            Change::Release(jobs) => return self.release_jobs(peer, jobs),
+            Change::Requeue(jobs) => return self.requeue_jobs(peer, jobs),
+            Change::Priority { jobs, priority } => return self.rank_jobs(peer, jobs, *priority),
+            _ => {}
+        }
+        if let Change::CancelSelected { selection, signal } = change {
+            let purpose = signal.map_or(Purpose::Cancel, Purpose::Signal);
+            return self.select(peer, Selecting::new(selection, purpose));
+        }
+        if !caller.operator {
+            let reason = format!("only root and the user that runs the master may do that, not {}", caller.user);
+            return self.refuse(peer, reason, None);
+        }
+        let by = caller.user;
+        let event = match change {
+            Change::Cancel(_)
+            | Change::Hold(_)
+            | Change::Release(_)
+            | Change::Requeue(_)
+            | Change::Priority { .. }
+            | Change::CancelSelected { .. } => return,
+            Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {
+                Ok(budgets) => Ok(Event::BudgetsSet { budgets, by }),
+                Err(reason) => return self.refuse(peer, reason, None),
+            },
+            Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
+            Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
+            Change::Policy(preset) => Ok(Event::PolicySet { preset, options: self.core.settings().options, by }),
+            Change::FollowFeeds => return self.follow_feeds(peer),
+            Change::Prices(prices) => Ok(Event::PricesSet { prices, by }),
+            Change::Drain { nodes, reason } => {
+                return self.serve_nodes(peer, &nodes, |node| {
+                    let (reason, by) = (reason.clone(), by.clone());
+                    Event::NodeDrained { node, reason, by }
+                });
+            }
+            Change::Resume { nodes } => {
+                return self.serve_nodes(peer, &nodes, |node| Event::NodeResumed { node, by: by.clone() });
+            }
+            Change::SetProfiles(profiles) => {
+                return self.ask(peer, StoreProfiles(profiles));
+            }
+            Change::Users(change) => match self.users_changed(change, by) {
+                Ok(event) => Ok(event),
+                Err(reason) => return self.refuse(peer, reason, None),
+            },
+            Change::ForgetProfile(key) => return self.ask(peer, ForgetProfile(key)),
+            Change::Backup => return self.back_up(peer),
+            Change::CompactJournal => return self.ask(peer, CompactJournal),
+            Change::Reserve { name, reservation } => match self.reservable(&name, &reservation) {
+                Ok(()) => Ok(Event::ReservationSet { name, reservation: Some(reservation), by }),
+                Err(reason) => return self.refuse(peer, reason, Some("lconf reservation list")),
+            },
+            Change::AddNodes(specs) => return self.add_nodes(peer, specs, &by),
+            Change::RemoveNodes(names) => return self.remove_nodes(peer, &names, &by),
+            Change::NodesLost(names) => return self.nodes_lost(peer, &names, &by),
+            Change::Unreserve { name } => Ok(Event::ReservationSet { name, reservation: None, by }),
+            Change::Undo(undo) => return self.ask(peer, UndoLookup(undo)),
+        };
+        let about = event.as_ref().map_or(About::Nothing, About::of);
+        match event.and_then(|event| self.record(event)) {
+            Ok(()) => {
+                if about == About::Limits {
+                    self.follow_grid();
+                }
+                match self.warnings(about) {
+                    none if none.is_empty() => self.after(done(peer)),
+                    warnings => self.answer(peer, MasterToClient::Answer(Box::new(Answer::Warned(warnings)))),
+                }
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+
+    /// The periods that are not over, or why they cannot be.
+    fn budgets(&self, budgets: &Budgets, seen: Option<&Budgets>) -> Result<Budgets, String> {
+        let wall = self.wall();
+        let present = self.core.clock().shown_budgets(&self.core.settings().budgets);
+        let present = present.from_then_on(wall);
+        if seen.is_some_and(|seen| seen.from_then_on(wall) != present) {
+            return Err("the budgets were changed by somebody else just now: nothing is done".into());
+        }
+        let periods = budgets.from_then_on(wall).to_vec();
+        if periods.is_empty() && !budgets.is_empty() {
+            return Err("every period of the budgets is over".into());
+        }
+        for (number, period) in (1..).zip(&periods).filter(|(_, period)| !present.contains(period)) {
+            possible(period, self.core.idle()).map_err(|impossible| match periods.len() {
+                1 => impossible.to_string(),
+                _ => format!("period {number} of the budgets: {impossible}"),
+            })?;
+        }
+        Budgets::new(periods).map_err(|error| error.to_string())
+    }
+
+    fn add_nodes(&mut self, peer: PeerId, specs: Vec<NodeSpec>, by: &str) {
+        let mut names = BTreeSet::new();
+        for spec in &specs {
+            if let Err(error) = spec.check() {
+                return self.refuse(peer, error.to_string(), None);
+            }
+            if self.core.node_named(&spec.name).is_some() || !names.insert(&spec.name) {
+                let refused = Refused::KnownNode { name: spec.name.clone() };
+                return self.refuse(peer, refused.to_string(), Some("lconf node list"));
+            }
+        }
+        // As for one that registers: nothing here can switch a node on.
+        let specs = specs.into_iter().map(|spec| self.metering.with_meter(NodeSpec { rest: None, ..spec }));
+        for spec in specs.collect::<Vec<_>>() {
+            self.must(Event::NodeAdded { spec, by: by.to_owned() });
+        }
+        self.after(done(peer));
+    }
+
+    fn remove_nodes(&mut self, peer: PeerId, names: &[String], by: &str) {
+        let node = |name: &String| {
+            let node = self.node(name)?;
+            self.core.check_removal(node).map(|()| node)
+        };
+        match names.iter().map(node).collect::<Result<BTreeSet<NodeId>, Refused>>() {
+            Ok(nodes) => {
+                for node in nodes {
+                    self.must(Event::NodeRemoved { node, by: by.to_owned() });
+                }
+                self.after(done(peer));
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+
+    /// What the core does not ask of a new reservation.
+    fn reservable(&self, name: &str, new: &Reservation) -> Result<(), String> {
+        check_name("reservation", name).map_err(|error| error.to_string())?;
+        if self.core.reservations().contains_key(name) {
+            return Err(format!("there is a reservation `{name}` already"));
+        }
+        if self.core.reservations().len() >= RESERVATIONS_LIMIT {
+            return Err(format!("{RESERVATIONS_LIMIT} reservations are possible at a time"));
+        }
+        let longest = new.users.iter().chain(&new.nodes).chain([&new.reason]).map(String::len).max();
+        if longest.is_some_and(|longest| longest > TEXT_LIMIT) {
+            return Err(format!("a user, a node or the reason is longer than {TEXT_LIMIT} bytes"));
+        }
+        Ok(())
+    }
+
+    /// One event for each of some nodes, or none where one of them is not known.
+    fn serve_nodes(&mut self, peer: PeerId, names: &[String], event: impl Fn(NodeId) -> Event) {
+        match names.iter().map(|name| self.node(name)).collect::<Result<Vec<NodeId>, Refused>>() {
+            Ok(nodes) => {
+                nodes.into_iter().for_each(|node| self.must(event(node)));
+                self.after(done(peer));
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+
+    pub(super) fn node(&self, name: &str) -> Result<NodeId, Refused> {
+        let found = self.core.node_named(name).map(|node| node.id());
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.core.known_nodes().map(|node| node.spec().name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Refused::UnknownNode { name: name.to_owned(), known }
+        })
+    }
+
+    /// Whether the caller may steer a job that is not over, or why not.
+    pub(super) fn may_steer(&self, peer: PeerId, job: JobId) -> Result<(), String> {
+        let (Some(caller), Some(live), true) = (self.caller(peer), self.live_of(job), self.is_known(job)) else {
+            return Err(Refused::NoSuchJob { job }.to_string());
+        };
+        if caller.operator || caller.uid == live.uid {
+            return Ok(());
+        }
+        Err(format!("job {job} belongs to {}, not to {}", live.request.user, caller.user))
+    }
+
+    /// All of them or none.
+    fn cancel(&mut self, peer: PeerId, jobs: &[JobId]) {
+        match jobs.iter().try_for_each(|job| self.may_steer(peer, *job)) {
+            Ok(()) => self.do_all(peer, Deed::Cancel, jobs.iter().copied().collect()),
+            Err(reason) => self.refuse(peer, reason, None),
+        }
+    }
+
+    pub(super) fn cancel_for(&mut self, peer: PeerId, job: JobId) {
+        let Some(by) = self.caller(peer).map(|caller| caller.user.clone()) else { return };
+        // The same job may be named twice.
+        if self.is_known(job) {
+            self.must(Event::CancelRequested { job, by });
+            self.stop_now(job);
+        }
+    }
+
+    /// A signal for a job. There is no answer, but where it is refused.
+    pub(super) fn signal(&mut self, peer: PeerId, job: JobId, signal: i32) {
+        if !(1..=LAST_SIGNAL).contains(&signal) {
+            return self.refuse(peer, format!("{signal} is not a signal: 1 to {LAST_SIGNAL}"), None);
+        }
+        if self.core.job(job).is_none() && self.core.next_job() > job {
+            // It ended while the signal was under way.
+            return;
+        }
+        if let Err(reason) = self.may_steer(peer, job) {
+            return self.refuse(peer, reason, None);
+        }
+        self.send_signal(peer, job, signal);
+    }
+
+    /// The profile database has changed: so has what the core believes.
+    fn profiles_stored(&mut self, peer: PeerId, profiles: Vec<(ProfileKey, Option<Profile>)>) {
+        let by = self.caller(peer).map_or_else(String::new, |caller| caller.user.clone());
+        for (key, profile) in profiles {
+            self.profile_is(key, profile, &by);
+        }
+        self.after(After::Answer(peer, MasterToClient::Answer(Box::new(Answer::Done))));
+    }
+
+    /// The profile database is what is true of profiles.
+    fn follow_database(&mut self, profiles: Vec<(ProfileKey, Profile)>) {
+        let gone = |key: &&ProfileKey| !profiles.iter().any(|(known, _)| known == *key);
+        let gone: Vec<ProfileKey> = self.core.profiles().keys().filter(gone).cloned().collect();
+        for key in gone {
+            self.profile_is(key, None, DATABASE);
+        }
+        for (key, profile) in profiles {
+            self.profile_is(key, Some(profile), DATABASE);
+        }
+    }
+
+    /// A finished run has taught something.
+    pub(super) fn learned(&mut self, key: ProfileKey, profile: Profile) {
+        self.profile_is(key, Some(profile), LEARNING);
+    }
+
+    fn profile_is(&mut self, key: ProfileKey, profile: Option<Profile>, by: &str) {
+        if self.commits.is_open() && self.core.profiles().get(&key) != profile.as_ref() {
+            self.must(Event::ProfileSet { key, profile, by: by.to_owned() });
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Clients: their connections, who gets told what, and in which order their requests are served.
+
+use limo_model::{JobId, host_list};
+use limo_proto::{ClientToMaster, Frame, JobReport, MasterToClient};
+
+use super::commit::{After, not_written};
+use super::lookup::Lookup;
+use super::multi_node::nodes_of;
+use super::read_only::changes_nothing;
+use super::sessions::ClientPeer;
+use super::submit::Attach;
+use super::{Caller, Controller, Effect, PeerId, Question, Reply, Ticket};
+
+/// Requests that a client may have sent ahead of the answer to an earlier one. More is not a way to ask.
+pub(super) const BACKLOG_LIMIT: usize = 1024;
+
+impl Controller {
+    pub(super) fn client_connected(&mut self, peer: PeerId, caller: Caller) {
+        self.sessions.clients.insert(peer, ClientPeer::new(caller));
+    }
+
+    pub(super) fn client_gone(&mut self, peer: PeerId) {
+        if !self.sessions.remove(peer, self.settings.limits) {
+            return;
+        }
+        self.backup_unwanted(peer);
+        self.probes.client_gone(peer);
+        let give_up_at = self.now + self.settings.orphan_grace;
+        self.routes.client_gone(peer, give_up_at);
+    }
+
+    pub(super) fn close_client(&mut self, peer: PeerId, reason: String) {
+        if self.sessions.clients.contains_key(&peer) {
+            self.client_gone(peer);
+            self.effects.push(Effect::Close(peer, reason));
+        }
+    }
+
+    pub(super) fn tell_client(&mut self, peer: PeerId, message: MasterToClient) {
+        if !self.sessions.clients.contains_key(&peer) {
+            return;
+        }
+        let is_piece = matches!(message, MasterToClient::Piece(_));
+        self.effects.push(Effect::ToClient(peer, Frame::Message(message)));
+        if is_piece {
+            self.effects.push(Effect::WhenDrained(peer));
+        }
+    }
+
+    pub(super) fn caller(&self, peer: PeerId) -> Option<&Caller> {
+        self.sessions.clients.get(&peer).map(|client| &client.caller)
+    }
+
+    /// Answers after everything that the client was promised before.
+    pub(super) fn answer(&mut self, peer: PeerId, message: MasterToClient) {
+        self.after(After::Answer(peer, message));
+    }
+
+    pub(super) fn refuse(&mut self, peer: PeerId, reason: impl Into<String>, hint: Option<&str>) {
+        let hint = hint.map(str::to_owned);
+        self.after_read(After::Answer(peer, MasterToClient::Refused { reason: reason.into(), hint }));
+    }
+
+    /// Asks a database on behalf of a client, whose further requests wait.
+    pub(super) fn ask<L: Lookup>(&mut self, peer: PeerId, lookup: L) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            let ticket = self.questions.ask(peer);
+            client.busy = Some(ticket);
+            let question = Question::new(lookup);
+            if L::AT_ONCE {
+                self.effects.push(Effect::Ask(ticket, question));
+            } else {
+                self.after_read(After::Ask(ticket, question));
+            }
+        }
+    }
+
+    pub(super) fn answered(&mut self, ticket: Ticket, reply: Reply) {
+        if self.commits.is_recovering() {
+            // What follows from it must follow from the state that is being read back.
+            return self.questions.postpone(ticket, reply);
+        }
+        let Some(peer) = self.questions.answered(ticket) else { return };
+        let can_follow = self.commits.is_open() || (self.commits.is_read_only() && !reply.changes_something());
+        let reply = if can_follow { reply } else { reply.fail(self.not_open()) };
+        self.free(peer, ticket);
+        if let Err(reason) = reply.follow(self, peer) {
+            if let Some(client) = self.sessions.clients.get_mut(&peer) {
+                client.cursor = None;
+            }
+            self.tell_client(peer, MasterToClient::Refused { reason, hint: None });
+        }
+        self.serve_backlog(peer);
+    }
+
+    /// A client's further requests wait for this one.
+    pub(super) fn occupy(&mut self, peer: PeerId, ticket: Ticket) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            client.busy = Some(ticket);
+        }
+    }
+
+    /// Unblocks the client's queued requests.
+    pub(super) fn free(&mut self, peer: PeerId, ticket: Ticket) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer).filter(|client| client.busy == Some(ticket)) {
+            client.busy = None;
+        }
+    }
+
+    fn not_open(&self) -> String {
+        format!("the journal cannot be written: {}", self.commits.trouble().unwrap_or("it is being read back"))
+    }
+
+    /// After the state was read back, or could not be.
+    pub(super) fn serve_backlogs(&mut self) {
+        for (ticket, reply) in self.questions.take_postponed() {
+            self.answered(ticket, reply);
+        }
+        let peers: Vec<PeerId> = self.sessions.clients.keys().copied().collect();
+        for peer in peers {
+            self.serve_backlog(peer);
+        }
+    }
+
+    pub(super) fn client_frame(&mut self, peer: PeerId, frame: Frame<ClientToMaster>) {
+        if !self.sessions.clients.contains_key(&peer) {
+            return;
+        }
+        match frame {
+            Frame::Data(data) => self.input(peer, data),
+            // stdio waits for nothing.
+            Frame::Message(ClientToMaster::StreamAck { stream, offset }) => self.output_taken(peer, stream, offset),
+            Frame::Message(message) => self.request(peer, message),
+        }
+    }
+
+    pub(super) fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
+        if !(self.commits.is_open() || (self.commits.is_read_only() && changes_nothing(&message))) {
+            let reason = self.commits.trouble().unwrap_or("it is being read back").to_owned();
+            return self.tell_client(peer, not_written(&reason));
+        }
+        match message {
+            ClientToMaster::SendExec(exec) => self.submit(peer, exec),
+            ClientToMaster::Attach { job, key, stdout, stderr, more } => {
+                let read = std::iter::once((stdout, stderr)).chain(more).collect();
+                self.attach(peer, Attach { job, key, read });
+            }
+            ClientToMaster::TakeUp { job, take } => self.take_streams(peer, job, take),
+            ClientToMaster::Signal { job, signal } => self.signal(peer, job, signal),
+            ClientToMaster::StreamAck { stream, offset } => self.output_taken(peer, stream, offset),
+            ClientToMaster::Ask(query) => self.query(peer, *query),
+            ClientToMaster::ChangeConf(change) => self.change(peer, *change),
+            ClientToMaster::Resize { job, size } => self.resize(peer, job, size),
+        }
+    }
+
+    /// Tells the client of an attached job.
+    pub(super) fn notify(&mut self, job: JobId, message: MasterToClient) {
+        if let Some(client) = self.routes.client(job) {
+            self.tell_client(client, message);
+        }
+    }
+
+    /// A job runs: its client is told where, and its streams are opened. At once: this is what its node says, and it says so
+    /// again to whoever comes after this process, so that nothing of it can turn out not to have happened.
+    pub(super) fn after_start(&mut self, job: JobId) {
+        let Some(assignment) = self.core.job(job).and_then(|found| found.assignment()) else { return };
+        let Some(unit) = assignment.placement.first().map(|part| part.unit) else { return };
+        let all = nodes_of(assignment);
+        let Some(node) = self.core.node(unit.node).map(limo_sched::Node::spec) else { return };
+        let Some(spec) = node.units.get(usize::from(unit.unit)) else { return };
+        let names = all.iter().filter_map(|node| self.core.node(*node)).map(|node| node.spec().name.as_str());
+        let (node, unit) = (if all.len() > 1 { host_list(names) } else { node.name.clone() }, spec.name.clone());
+        self.release(After::Running(job, node, unit));
+    }
+
+    /// The end of a job is on disk.
+    pub(super) fn finished(&mut self, report: Box<JobReport>) {
+        let job = report.job;
+        // An array is known until it is over itself.
+        let (tasks, much_freed) = self.submissions.remove(job);
+        if much_freed {
+            self.effects.push(Effect::GiveBack);
+        }
+        self.assignments.over(job);
+        self.notify(job, MasterToClient::Finished { job, report: report.clone() });
+        self.streams_of_finished(&report);
+        self.waited_for(job, tasks);
+    }
+}

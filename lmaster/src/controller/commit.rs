@@ -1,0 +1,369 @@
+//! From events to disk, and from disk to the others. One batch is under way at a time; what happens meanwhile is the next
+//! one. Where a commit fails, the state goes back to what is on disk: whoever waited for an answer is told so, and the
+//! nodes, whose reports may have been in the batch, are asked again by closing their connections.
+
+use std::collections::BTreeSet;
+
+use limo_journal::{Batch, CommitError, FinishedRow, NoRoom, RecoverError, Recovered, Submission};
+use limo_model::{Attempt, JobId, NodeId, Span, StopReason, Time, UsedUp, Wait};
+use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
+use limo_sched::{Command, Event, Refused, Round};
+
+use super::commits::Phase;
+use super::finished::{lesson, row};
+use super::node_peer::Welcome;
+use super::submit::Attach;
+use super::{Controller, Effect, Fault, Lesson, PeerId, Question, Ticket, faults};
+use crate::{recover, report};
+
+/// How long what nobody waits for may stay out of the journal: the end of a short job then goes there with its start, which
+/// is one write to the disk less before its end is told.
+const UNAWAITED: Span = Span::from_ms(5);
+
+/// A round that wants to be asked again at once would leave no time for anything else.
+const SHORTEST_WAKE: Span = Span::from_ms(10);
+
+/// Something that happens when what it depends on is on disk.
+#[derive(Debug)]
+pub(super) enum After {
+    /// An answer; where the commit fails, the client is told that instead.
+    Answer(PeerId, MasterToClient),
+    Ask(Ticket, Question),
+    ToNode(PeerId, MasterToNode),
+    /// The old incarnation of a node that wants to register.
+    Settled(PeerId, Box<Registration>),
+    Welcome(Box<Welcome>),
+    Assign(JobId, Attempt),
+    Halt(JobId, Attempt),
+    LimitReached(JobId, Attempt),
+    /// The newest caps of a node.
+    Caps(NodeId),
+    /// A job is suspended, or goes on.
+    Pause(JobId, Attempt, bool),
+    Waiting(JobId, Wait),
+    /// A job, its node and its unit.
+    Running(JobId, String, String),
+    /// A client that takes up a live job, and what it has of stdout and stderr.
+    Attach(PeerId, Attach),
+    Finished(Box<JobReport>),
+    Learn(Box<Lesson>),
+    /// A job goes on that has used what it may.
+    UsedUp(JobId, UsedUp),
+    /// These nodes are to sleep.
+    Sleep(Vec<(NodeId, u32)>),
+    /// These nodes are to wake.
+    Wake(Vec<(NodeId, u32)>),
+    /// The next slice of what a client does to many jobs: a batch holds one, and others wait for no more than that.
+    Slice(PeerId),
+}
+
+impl Controller {
+    /// Applies an event and puts it into the open batch.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing is changed then.
+    pub(super) fn record(&mut self, event: Event) -> Result<(), Refused> {
+        // A reading shows the jobs that were reported before it: it must not be overtaken.
+        self.record_readings();
+        self.apply(event)
+    }
+
+    pub(super) fn apply(&mut self, event: Event) -> Result<(), Refused> {
+        debug_assert!(self.commits.is_open(), "there is no state to apply {event:?} to");
+        let changed = self.changed_by(&event);
+        self.stages.apply(&mut self.core, self.now, &event)?;
+        self.remember_change(changed);
+        // That a job runs is on record at its node, which says it again: nobody waits for it.
+        let by = if matches!(event, Event::Started { .. }) { self.now + UNAWAITED } else { self.now };
+        self.commits.open.event(self.now, event, by);
+        Ok(())
+    }
+
+    /// Records an event that cannot be refused, by what was looked at before.
+    pub(super) fn must(&mut self, event: Event) {
+        if let Err(refused) = self.record(event) {
+            tracing::error!(%refused, "an event that had to be possible was refused");
+        }
+    }
+
+    /// The next monitoring stage. While nothing can be written there is none.
+    pub(super) fn stage_due(&self) -> Option<Time> {
+        let every = self.core.settings().options.monitor_every.max(SHORTEST_WAKE);
+        let writes = self.commits.is_open() && self.commits.trouble().is_none();
+        self.stages.due(every).filter(|_| writes)
+    }
+
+    /// A monitoring stage: what the master believes was used replaces what the core over-estimated.
+    pub(super) fn stage(&mut self) {
+        // Readings first: they end what was believed until now.
+        self.record_readings();
+        if let Some(energy) = self.stages.used(&self.core, self.now) {
+            self.must(Event::Metered { energy });
+        }
+        self.stages.pass(self.now);
+    }
+
+    pub(super) fn submitted(&mut self, submission: Submission) {
+        self.commits.open.submission(submission);
+    }
+
+    /// Lets something out as soon as everything that has happened so far is on disk, and not before what was to be let
+    /// out earlier.
+    pub(super) fn after(&mut self, after: After) {
+        if matches!(after, After::Answer(..)) && faults::has(Fault::AnsweredEarly) {
+            return self.release(after);
+        }
+        if !self.commits.open.is_empty() {
+            self.commits.open.gate(after);
+        } else if let Phase::Committing(under_way) = &mut self.commits.phase {
+            under_way.push(after);
+        } else {
+            self.release(after);
+        }
+    }
+
+    /// The same for what shows the state without changing it. While nothing can be written for some time, it does not wait.
+    pub(super) fn after_read(&mut self, after: After) {
+        let mine = |other: &After| matches!((other, &after), (After::Answer(a, _), After::Answer(b, _)) if a == b);
+        let pausing = matches!(self.commits.phase, Phase::Idle) && !self.commits.may_commit(self.now);
+        if pausing && !self.commits.open.gates(mine) {
+            self.release(after);
+        } else {
+            self.after(after);
+        }
+    }
+
+    pub(super) fn release(&mut self, after: After) {
+        match after {
+            After::Answer(peer, message) => self.tell_client(peer, message),
+            After::Ask(ticket, question) => self.effects.push(Effect::Ask(ticket, question)),
+            After::ToNode(peer, message) => self.tell_node(peer, message),
+            After::Settled(peer, registration) => self.settled(peer, *registration),
+            After::Welcome(welcome) => self.welcome(*welcome),
+            After::Assign(job, attempt) => self.assign(job, attempt),
+            After::Halt(job, attempt) => self.halt(job, attempt),
+            After::LimitReached(job, attempt) => self.limit_reached(job, attempt),
+            After::Caps(node) => self.hold_caps(node),
+            After::Pause(job, attempt, paused) => self.pause(job, attempt, paused),
+            After::Waiting(job, wait) => self.notify(job, MasterToClient::Waiting { job, wait }),
+            After::Running(job, node, unit) => {
+                self.notify(job, MasterToClient::Running { job, node, unit });
+                self.connect_ends(job);
+            }
+            After::Attach(peer, attach) => self.attached(peer, attach),
+            After::Finished(report) => self.finished(report),
+            After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
+            After::Learn(lesson) => self.effects.push(Effect::Learn(lesson)),
+            After::Sleep(nodes) => self.put_to_sleep(&nodes),
+            After::Wake(nodes) => self.wake_nodes(&nodes),
+            After::Slice(peer) => self.sessions.slice_written(peer),
+        }
+    }
+
+    /// Runs a round and commits, where something has happened and nothing is under way.
+    pub(super) fn close_batch(&mut self) {
+        let now = self.now;
+        if !self.commits.may_commit(now) {
+            return;
+        }
+        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        if self.commits.open.is_due(now) || due(self.metering.due()) {
+            self.record_readings();
+        } else if !due(self.commits.wake_at) && !self.commits.snapshot_wanted {
+            if self.metering.rows_are_due(now) || self.commits.open.keeps_texts() {
+                self.commit_rows();
+            }
+            return;
+        }
+        let snapshot = self.snapshot_is_due();
+        if snapshot {
+            // What was used since the last stage is not part of the state.
+            self.stage();
+        }
+        let round = self.stages.round(&mut self.core, now);
+        self.commits.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
+        let finished = self.account(&round);
+        let (batch, gated) = self.commits.open.close(now, round);
+        self.commits.since_snapshot += batch.entries.len();
+        let (readings, forget_readings) = self.metering.take_rows(now);
+        let snapshot = if snapshot { self.snapshot() } else { None };
+        let generation = self.commits.generation;
+        let batch = Batch { generation, finished, readings, forget_readings, snapshot, ..batch };
+        self.commits.phase = Phase::Committing(gated);
+        self.effects.push(Effect::Commit(Box::new(batch)));
+    }
+
+    /// A snapshot costs what the state is large, so a large state is written less often.
+    fn snapshot_is_due(&self) -> bool {
+        let every = (self.settings.snapshot_every as usize).max(self.core.waiting() + self.core.active());
+        // With the round that follows.
+        let entries = self.commits.since_snapshot + self.commits.open.len() + 1;
+        // The room that is left on a full disk belongs to the ends of jobs.
+        self.commits.snapshot_wanted || (entries >= every && self.commits.trouble().is_none())
+    }
+
+    fn snapshot(&mut self) -> Option<String> {
+        self.commits.snapshot_wanted = false;
+        match serde_json::to_string(self.core.state()) {
+            Ok(text) => {
+                self.commits.since_snapshot = 0;
+                Some(text)
+            }
+            Err(error) => {
+                tracing::error!(%error, "the state cannot be written as a snapshot");
+                None
+            }
+        }
+    }
+
+    /// Turns what a round decided into what follows once it is on disk, and returns the rows of finished jobs.
+    fn account(&mut self, round: &Round) -> Vec<FinishedRow> {
+        for violation in &round.violations {
+            tracing::error!(?violation, "the plan broke a rule and was not executed");
+        }
+        let offset = self.core.clock().offset;
+        for (job, wait) in &round.waits {
+            let wait = self.core.still(self.now, *job, wait.clone());
+            self.commits.open.gate(After::Waiting(*job, wait.moved(offset)));
+        }
+        let mut rows = Vec::new();
+        for finished in &round.finished {
+            let Some(live) = self.live_of(finished.job) else {
+                tracing::error!(job = %finished.job, "a job ended of which nothing is known");
+                continue;
+            };
+            let report = report::finished(finished, live, (self.core.nodes(), self.core.clock()));
+            match serde_json::to_string(&report) {
+                Ok(text) => rows.push(row(finished, &report, text)),
+                Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
+            }
+            let lesson = lesson(finished, &live.request, self.core.nodes());
+            self.commits.open.gate(After::Finished(Box::new(report)));
+            if let Some(lesson) = lesson {
+                self.commits.open.gate(After::Learn(Box::new(lesson)));
+            }
+        }
+        let command = |command: &Command| match command {
+            Command::Start { job, attempt, .. } => Some(After::Assign(*job, *attempt)),
+            Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
+                Some(After::LimitReached(*job, *attempt))
+            }
+            Command::Stop { job, attempt, .. } => Some(After::Halt(*job, *attempt)),
+            Command::Cap { node, .. } => Some(After::Caps(*node)),
+            Command::Suspend { job, attempt } => Some(After::Pause(*job, *attempt, true)),
+            Command::Resume { job, attempt } => Some(After::Pause(*job, *attempt, false)),
+            Command::UsedUp { job, used_up, .. } => Some(After::UsedUp(*job, *used_up)),
+            Command::Sleep { nodes } => Some(After::Sleep(nodes.clone())),
+            Command::Wake { nodes } => Some(After::Wake(nodes.clone())),
+            // The node warns the job itself.
+            Command::Signal { .. } => None,
+        };
+        for after in round.commands.iter().filter_map(command) {
+            self.commits.open.gate(after);
+        }
+        rows
+    }
+
+    pub(super) fn committed(&mut self, result: Result<Option<NoRoom>, CommitError>) {
+        let Phase::Committing(after) = std::mem::replace(&mut self.commits.phase, Phase::Idle) else { return };
+        match result {
+            Ok(no_room) => {
+                self.commits.pause = None;
+                for after in after {
+                    self.release(after);
+                }
+                if let (Some(reason), None) = (no_room, self.commits.trouble()) {
+                    tracing::warn!(%reason, "the disk is almost full: new jobs are refused");
+                    self.commits.suffer(reason.to_string(), self.now);
+                }
+            }
+            Err(error) => self.roll_back(after, &error),
+        }
+    }
+
+    /// Nothing of what is not on disk has happened.
+    fn roll_back(&mut self, under_way: Vec<After>, error: &CommitError) {
+        let reason = error.to_string();
+        let pause = self.commits.fail(self.now);
+        tracing::error!(reason, %pause, "the journal cannot be written: new jobs are refused");
+        self.commits.suffer(reason.clone(), self.now);
+        self.commits.phase = Phase::Recovering;
+        let abandoned = self.commits.open.abandon();
+        self.metering.roll_back();
+        self.commits.wake_at = None;
+        let refusal = not_written(&reason);
+        let mut told = BTreeSet::new();
+        for after in under_way.into_iter().chain(abandoned) {
+            match after {
+                After::Answer(peer, message) => {
+                    if matches!(message, MasterToClient::Piece(_)) {
+                        told.insert(peer);
+                    }
+                    self.tell_client(peer, refusal.clone());
+                }
+                After::Attach(peer, ..) => self.tell_client(peer, refusal.clone()),
+                After::Ask(ticket, question) => {
+                    self.answered(ticket, question.fail(format!("the journal cannot be written: {reason}")));
+                }
+                _ => {}
+            }
+        }
+        self.drop_cursors(&told, &reason);
+        self.drop_probes(&refusal);
+        self.assignments.roll_back();
+        self.effects.push(Effect::Recover);
+    }
+
+    pub(super) fn recovered(&mut self, result: Result<Recovered, RecoverError>) {
+        let restored = match result {
+            Ok(recovered) => recover::restore(recovered, self.now).map_err(|error| format!("{error:#}")),
+            Err(error) => Err(error.to_string()),
+        };
+        match restored {
+            Ok(restored) => {
+                self.now = self.now.max(restored.last);
+                let unwritten = self.unwritten_starts(&restored.core);
+                self.core = restored.core;
+                self.stages = restored.stages;
+                (self.incarnations, self.kept) = (restored.incarnations, restored.kept);
+                self.grid.forget_kept();
+                self.commits.generation = restored.generation;
+                self.commits.since_snapshot = restored.entries;
+                self.take_up(restored.live);
+                match restored.read_only {
+                    Some(reason) => {
+                        self.become_read_only(&reason);
+                        for (job, attempt) in unwritten {
+                            self.show_started(job, attempt);
+                        }
+                    }
+                    None => {
+                        self.close_nodes();
+                        self.commits.phase = Phase::Idle;
+                        self.begin(restored.fresh);
+                        self.take_up_liveness();
+                        self.take_up_sleep();
+                    }
+                }
+                self.waiters_of_lost_jobs();
+            }
+            Err(error) => {
+                self.close_nodes();
+                let pause = self.commits.fail(self.now);
+                tracing::error!(error, %pause, "the journal cannot be read back");
+                self.commits.phase = Phase::Broken(self.now + pause);
+            }
+        }
+        self.serve_backlogs();
+    }
+}
+
+/// What a client is told whose request could not be made durable.
+pub(super) fn not_written(reason: &str) -> MasterToClient {
+    let hint = "make room on the disk of the master's state directory, or make it writable, then try again".to_owned();
+    MasterToClient::Refused { reason: format!("the journal cannot be written: {reason}"), hint: Some(hint) }
+}
+
+pub(super) fn done(peer: PeerId) -> After {
+    After::Answer(peer, MasterToClient::Answer(Box::new(Answer::Done)))
+}

@@ -1,0 +1,78 @@
+//! What is done to many jobs at a client's request, slice by slice. Whether it may be done to all of them is known before.
+
+use limo_model::JobId;
+use limo_sched::Event;
+
+use super::live::Live;
+use super::numbers::Numbers;
+use super::{Controller, PeerId};
+
+/// Jobs that something is done to at a time: a few milliseconds in which nobody else is served.
+pub(super) const DEEDS: usize = 500;
+
+/// Bytes of launches that a slice takes out of the journal: SQLite reads each page that it frees, and whoever asks for
+/// something meanwhile waits for that.
+const FREED: usize = 16 << 20;
+
+/// What is done to each job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    Cancel,
+    Signal(i32),
+    Hold,
+    Release,
+    Requeue,
+    Priority(i32),
+}
+
+/// Jobs to which something is being done.
+#[derive(Debug)]
+pub(super) struct Doing {
+    deed: Deed,
+    left: Numbers,
+}
+
+impl Doing {
+    pub(super) fn new(deed: Deed, jobs: Numbers) -> Self {
+        Self { deed, left: jobs }
+    }
+}
+
+impl Controller {
+    /// One slice. Returns whether that was the last.
+    pub(super) fn go_on_with(&mut self, peer: PeerId, doing: &mut Doing) -> bool {
+        let by = self.caller(peer).map(|caller| caller.user.clone()).unwrap_or_default();
+        for job in doing.left.take(self.slice(doing)) {
+            self.act(peer, job, (doing.deed, &by));
+        }
+        doing.left.is_empty()
+    }
+
+    /// How many jobs the next slice has.
+    fn slice(&self, doing: &Doing) -> usize {
+        if !matches!(doing.deed, Deed::Cancel | Deed::Signal(_)) {
+            return DEEDS;
+        }
+        let sizes = doing.left.iter().take(DEEDS).map(|job| self.submissions.get(job).map_or(0, Live::size));
+        let before = sizes.scan(0, |sum, size| Some(std::mem::replace(sum, *sum + size)));
+        before.take_while(|before| *before < FREED).count()
+    }
+
+    /// A job may have changed since the slice before: then there is nothing to do.
+    fn act(&mut self, peer: PeerId, job: JobId, (deed, by): (Deed, &str)) {
+        let by = by.to_owned();
+        let event = match deed {
+            Deed::Cancel => return self.cancel_for(peer, job),
+            Deed::Signal(signal) => return self.send_signal(peer, job, signal),
+            Deed::Hold => self.core.check_hold(job).map(|()| Event::Held { job, by }),
+            Deed::Release => self.core.check_release(job).map(|()| Event::Released { job, by }),
+            Deed::Requeue => self.core.check_requeue(job).map(|()| Event::RequeueRequested { job, by }),
+            Deed::Priority(priority) => {
+                self.core.check_priority(job, priority).map(|()| Event::PrioritySet { job, priority, by })
+            }
+        };
+        if let Ok(event) = event {
+            self.must(event);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a new job depends on. The core knows jobs that are not over; what became of the others is asked of the journal
+//! before the job is accepted, and what is met already is left out of its request.
+
+use std::collections::BTreeSet;
+
+use limo_model::{Became, Dependency, JobId, Request};
+use limo_proto::{JobReport, SendExec};
+
+use super::lookup::Lookup;
+use super::{Controller, PeerId};
+use crate::database::Database;
+
+/// What is to be done once it is known what became of jobs.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    Submission(Box<SendExec>),
+    DryRun(Box<Request>),
+}
+
+impl Wanted {
+    fn request(&mut self) -> &mut Request {
+        match self {
+            Self::Submission(exec) => &mut exec.request,
+            Self::DryRun(request) => request,
+        }
+    }
+
+    fn dependencies(&mut self) -> Vec<Dependency> {
+        self.request().conditions.as_ref().map(|conditions| conditions.dependencies.clone()).unwrap_or_default()
+    }
+}
+
+/// What became of these jobs, on which a request depends.
+#[derive(Debug)]
+struct DependenciesLookup {
+    wanted: Wanted,
+    over: BTreeSet<JobId>,
+}
+
+impl Lookup for DependenciesLookup {
+    type Found = Vec<JobReport>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.finished_jobs(&self.over.iter().copied().collect::<Vec<_>>()).await
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, finished: Self::Found) {
+        controller.dependencies_found(peer, self.wanted, &self.over, &finished);
+    }
+
+    fn changes_something(&self) -> bool {
+        true
+    }
+}
+
+impl Controller {
+    /// Goes on when all that the request depends on is known to the core, where its priority is one that the caller may give.
+    pub(super) fn with_dependencies(&mut self, peer: PeerId, mut wanted: Wanted) {
+        if let Err(reason) = self.may_submit_at(peer, wanted.request().priority) {
+            return self.refuse(peer, reason, Some("lrun without --priority"));
+        }
+        let mut over = BTreeSet::new();
+        for Dependency { job, .. } in wanted.dependencies() {
+            let allowed = match self.is_known(job) {
+                true => self.may_steer(peer, job),
+                false if job.0 == 0 || job >= self.core.next_job() => Err(format!("there is no job {job}")),
+                false => {
+                    over.insert(job);
+                    Ok(())
+                }
+            };
+            if let Err(reason) = allowed {
+                return self.refuse(peer, reason, None);
+            }
+        }
+        if over.is_empty() {
+            return self.go_on(peer, wanted);
+        }
+        self.ask(peer, DependenciesLookup { wanted, over });
+    }
+
+    /// What is met is left out. Another job may be over since the journal was asked: then it is asked again.
+    fn dependencies_found(&mut self, peer: PeerId, mut wanted: Wanted, over: &BTreeSet<JobId>, reports: &[JobReport]) {
+        for on in wanted.dependencies().into_iter().filter(|on| over.contains(&on.job)) {
+            if let Err(reason) = self.is_met(peer, on, reports) {
+                return self.refuse(peer, reason, None);
+            }
+        }
+        let request = wanted.request();
+        if let Some(conditions) = &mut request.conditions {
+            conditions.dependencies.retain(|on| !over.contains(&on.job));
+        }
+        self.with_dependencies(peer, wanted);
+    }
+
+    /// Whether a job that is over became what was wanted of it, or why not.
+    fn is_met(&self, peer: PeerId, on: Dependency, reports: &[JobReport]) -> Result<(), String> {
+        let job = on.job;
+        let report = reports.iter().find(|report| report.job == job);
+        let (Some(report), Some(caller)) = (report, self.caller(peer)) else {
+            return Err(format!("there is no job {job}"));
+        };
+        if !caller.operator && report.user != caller.user {
+            return Err(format!("job {job} belongs to {}, not to {}", report.user, caller.user));
+        }
+        match report.end.as_ref().map(Became::of) {
+            Some(became) if became.meets(on.condition) => Ok(()),
+            Some(became) => Err(format!("{on} can never be: job {job} {became}")),
+            None => Err(format!("it is not known how job {job} ended")),
+        }
+    }
+
+    fn go_on(&mut self, peer: PeerId, mut wanted: Wanted) {
+        let request = wanted.request();
+        request.conditions = request.conditions.take().filter(|conditions| **conditions != Default::default());
+        match wanted {
+            Wanted::Submission(exec) => self.accept(peer, *exec),
+            Wanted::DryRun(request) => self.try_out(peer, &request),
+        }
+    }
+}

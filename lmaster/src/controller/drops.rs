@@ -1,0 +1,30 @@
+//! Output that did not reach a client, because its user has too much queued: it is sent again by its node once the client has
+//! taken what is queued. The nodes keep what is not acknowledged, so no byte is lost.
+
+use limo_proto::StreamId;
+
+use super::{Controller, PeerId};
+
+impl Controller {
+    /// A frame of output at `offset` was dropped.
+    pub(super) fn dropped(&mut self, peer: PeerId, stream: StreamId, offset: u64) {
+        if self.routes.client(stream.job) != Some(peer) {
+            return;
+        }
+        if let Some(route) = self.routes.routes.get_mut(&stream.job) {
+            let flow = route.output(stream);
+            flow.next = flow.next.min(offset);
+        }
+        self.mark_behind(peer, (stream.job, stream.part));
+    }
+
+    /// A client has taken what was queued: its nodes send again what was dropped.
+    pub(super) fn send_again(&mut self, peer: PeerId) {
+        let Some(client) = self.sessions.clients.get_mut(&peer) else { return };
+        for (job, part) in std::mem::take(&mut client.behind) {
+            if self.routes.client(job) == Some(peer) {
+                self.connect_output(job, part);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What users and operators do to jobs that wait, or shall wait again: holding, releasing, requeueing, ranking. All jobs of one
+//! request or none.
+
+use limo_model::JobId;
+
+use super::deeds::Deed;
+use super::numbers::Numbers;
+use super::{Controller, PeerId};
+
+impl Controller {
+    pub(super) fn hold_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
+        let check = |controller: &Self, job| controller.core.check_hold(job).map_err(|refused| refused.to_string());
+        self.for_all(peer, jobs, check, Deed::Hold);
+    }
+
+    pub(super) fn release_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
+        let check = |controller: &Self, job| controller.may_release(peer, job);
+        self.for_all(peer, jobs, check, Deed::Release);
+    }
+
+    pub(super) fn requeue_jobs(&mut self, peer: PeerId, jobs: &[JobId]) {
+        let check = |controller: &Self, job| controller.core.check_requeue(job).map_err(|refused| refused.to_string());
+        self.for_all(peer, jobs, check, Deed::Requeue);
+    }
+
+    pub(super) fn rank_jobs(&mut self, peer: PeerId, jobs: &[JobId], priority: i32) {
+        let check = |controller: &Self, job| controller.may_rank(peer, job, priority);
+        self.for_all(peer, jobs, check, Deed::Priority(priority));
+    }
+
+    /// Only an operator raises a priority.
+    fn may_rank(&self, peer: PeerId, job: JobId, priority: i32) -> Result<(), String> {
+        self.core.check_priority(job, priority).map_err(|refused| refused.to_string())?;
+        let now = self.core.job(job).map_or(0, |job| job.request.priority);
+        if priority > now && !self.caller(peer).is_some_and(|caller| caller.operator) {
+            return Err(format!("job {job} has the priority {now}: only an operator can raise it"));
+        }
+        Ok(())
+    }
+
+    /// A priority above that of every job is given by operators only.
+    pub(super) fn may_submit_at(&self, peer: PeerId, priority: i32) -> Result<(), String> {
+        if priority > 0 && !self.caller(peer).is_some_and(|caller| caller.operator) {
+            return Err(format!("a priority of {priority} is above 0: only an operator can submit a job with it"));
+        }
+        Ok(())
+    }
+
+    /// What an operator holds, only an operator releases.
+    fn may_release(&self, peer: PeerId, job: JobId) -> Result<(), String> {
+        self.core.check_release(job).map_err(|refused| refused.to_string())?;
+        let owner = self.live_of(job).map(|live| &live.request.user);
+        let holder = self.core.job(job).and_then(|job| job.held.as_ref());
+        match holder.filter(|holder| Some(*holder) != owner) {
+            Some(holder) if !self.caller(peer).is_some_and(|caller| caller.operator) => {
+                Err(format!("job {job} is held by {holder}: only an operator can release it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn for_all(
+        &mut self,
+        peer: PeerId,
+        jobs: &[JobId],
+        check: impl Fn(&Self, JobId) -> Result<(), String>,
+        deed: Deed,
+    ) {
+        // The same job may be named twice.
+        let jobs: Numbers = jobs.iter().copied().collect();
+        let may = |job: JobId| self.may_steer(peer, job).and_then(|()| check(self, job));
+        let may_all = jobs.iter().try_for_each(may);
+        match may_all {
+            Ok(()) => self.do_all(peer, deed, jobs),
+            Err(reason) => self.refuse(peer, reason, None),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Unreachable nodes: how long they have been, when their jobs are over all the same, and what is held for them then.
+//!
+//! A node is unreachable as soon as its connection is gone. After `node_lease` it is lost ([`Event::NodeLost`]): its jobs
+//! end as failed with their node. A requeueable job ends later, when its lease is certainly over on the node
+//! ([`limo_model::Lease::fenced_after`]), because it may then run elsewhere. Times count from when this process saw the
+//! connection gone, or from its start: never before the last answer that any master gave the node.
+//!
+//! The draw of such jobs is held until the node says what it still runs, a meter that serves nobody else shows that it is
+//! gone, or an operator declares the node dead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{Attempt, JobId, Lease, NodeId, Outcome, Time, Usage};
+use limo_proto::{AttemptReport, AttemptState};
+use limo_sched::{Event, Refused};
+
+use super::commit::done;
+use super::{Controller, PeerId};
+use crate::changed::{CONFIGURATION, LOST};
+
+/// The nodes that are unreachable.
+#[derive(Debug, Default)]
+pub(super) struct Liveness {
+    away: BTreeMap<NodeId, Time>,
+    /// When something is to be decided about one.
+    due: BTreeSet<(Time, NodeId)>,
+}
+
+impl Liveness {
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due.first().map(|(at, _)| *at)
+    }
+}
+
+impl Controller {
+    /// After the state was taken up: every node that is not connected counts as unreachable from now on, at the latest.
+    pub(super) fn take_up_liveness(&mut self) {
+        self.liveness.due.clear();
+        let away: Vec<NodeId> =
+            self.core.known_nodes().filter(|node| !node.is_connected()).map(limo_sched::Node::id).collect();
+        self.liveness.away.retain(|node, _| away.contains(node));
+        for node in away {
+            self.is_unreachable(node);
+        }
+    }
+
+    /// The lease of the configuration holds for jobs that are assigned from now on.
+    pub(super) fn lease_in_force(&mut self) {
+        let lease = Lease { span: self.settings.node_lease, grace: self.settings.kill_grace };
+        if self.core.settings().lease != Some(lease) {
+            self.must(Event::LeaseSet { lease, by: CONFIGURATION.to_owned() });
+        }
+    }
+
+    /// The connection to a node is gone, or there is none yet.
+    pub(super) fn is_unreachable(&mut self, node: NodeId) {
+        let since = *self.liveness.away.entry(node).or_insert(self.now);
+        self.liveness.due.insert((since + self.settings.node_lease, node));
+    }
+
+    /// Says what that means for its jobs.
+    pub(super) fn report_unreachable(&self, node: NodeId) {
+        let Some(name) = self.core.node(node).map(|node| node.spec().name.clone()) else { return };
+        let (jobs, lease) = (self.open_attempts(node).len(), self.settings.node_lease);
+        if jobs == 0 {
+            return tracing::warn!(node = name, "node unreachable: it gets no jobs until lslave on it connects again");
+        }
+        tracing::warn!(
+            node = name,
+            jobs,
+            "node unreachable: unless it connects again within {lease}, its jobs end as node_failed; if it is dead, run \
+             `lconf node lost {name}`"
+        );
+    }
+
+    /// A node is registered. `reports` is what it says that it has.
+    pub(super) fn is_reachable(&mut self, node: NodeId, reports: &[AttemptReport]) {
+        if let Some(since) = self.liveness.away.remove(&node) {
+            self.liveness.due.retain(|(_, other)| *other != node);
+            if let Some(name) = self.core.node(node).map(|node| &node.spec().name) {
+                tracing::info!(node = name, "node connected after {}", self.now - since);
+            }
+        }
+        let runs = |(job, attempt): &(JobId, Attempt)| {
+            let reported = reports.iter().find(|report| (report.job, report.attempt) == (*job, *attempt));
+            reported.is_some_and(|report| report.state == AttemptState::Running)
+                && self.is_over_on(node, *job, *attempt)
+        };
+        let kept: Vec<_> = self.held_on(node).into_iter().filter(runs).collect();
+        self.release_draw(node, kept, "its node");
+    }
+
+    /// A node says that nothing of an attempt is left.
+    pub(super) fn confirmed_over(&mut self, node: NodeId, which: (JobId, Attempt)) {
+        let mut kept = self.held_on(node);
+        if let Some(place) = kept.iter().position(|held| *held == which) {
+            kept.remove(place);
+            self.release_draw(node, kept, "its node");
+        }
+    }
+
+    fn held_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
+        let held = self.core.node(node).map(limo_sched::Node::held).unwrap_or_default();
+        held.iter().map(|held| (held.job, held.attempt)).collect()
+    }
+
+    /// Whether the core no longer has the attempt on the node.
+    fn is_over_on(&self, node: NodeId, job: JobId, attempt: Attempt) -> bool {
+        !self.is_on(node, job, attempt) || !self.open_nodes(job).contains(&node)
+    }
+
+    /// What is held for a node is released, except for the attempts in `kept`.
+    pub(super) fn release_draw(&mut self, node: NodeId, kept: Vec<(JobId, Attempt)>, by: &str) {
+        if self.held_on(node).len() == kept.len() {
+            return;
+        }
+        let before = self.core.node(node).map(limo_sched::Node::held_draw).unwrap_or_default();
+        self.must(Event::DrawReleased { node, kept, by: by.to_owned() });
+        if let Some(node) = self.core.node(node) {
+            let released = before - node.held_draw();
+            tracing::info!(node = node.spec().name, by, "{released} are no longer held for the node");
+        }
+    }
+
+    /// Attempts that the core has on a node and that are not over there.
+    fn open_attempts(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
+        let mut attempts = self.attempts_on(node);
+        attempts.retain(|(job, _)| self.open_nodes(*job).contains(&node));
+        attempts
+    }
+
+    /// Decides about the nodes whose time has come.
+    pub(super) fn leases_due(&mut self) {
+        while let Some((at, node)) = self.liveness.due.first().copied().filter(|(at, _)| *at <= self.now) {
+            if !self.commits.is_open() {
+                return;
+            }
+            self.liveness.due.remove(&(at, node));
+            self.lease_over(node);
+        }
+    }
+
+    fn lease_over(&mut self, node: NodeId) {
+        let Some(since) = self.liveness.away.get(&node).copied() else { return };
+        let attempts = self.open_attempts(node);
+        if attempts.is_empty() {
+            return;
+        }
+        let silent = self.now - since;
+        self.lose(node, LOST);
+        for (job, attempt) in attempts {
+            match self.fenced_at(since, job, attempt).filter(|at| *at > self.now) {
+                Some(at) => drop(self.liveness.due.insert((at, node))),
+                None => self.fail((job, attempt), node, &format!("unreachable for {silent}")),
+            }
+        }
+    }
+
+    /// From when on a job that may run again certainly does not run on its node any more. `None` for other jobs.
+    fn fenced_at(&self, since: Time, job: JobId, attempt: Attempt) -> Option<Time> {
+        let assignment = self.assignment(job, attempt)?;
+        let is_requeued = assignment.stop.as_ref().is_none_or(|(why, _)| why.runs_again());
+        assignment.lease.filter(|_| is_requeued).map(|lease| since + lease.fenced_after())
+    }
+
+    fn lose(&mut self, node: NodeId, by: &str) {
+        let Some(known) = self.core.node(node) else { return };
+        let name = known.spec().name.clone();
+        if known.lost_since().is_none() {
+            tracing::error!(
+                node = name,
+                by,
+                "node lost: its jobs end as node_failed; their watts stay reserved until the node connects again, a meter of \
+                 its own shows that they are gone, or an operator runs `lconf node lost {name}`"
+            );
+        }
+        self.must(Event::NodeLost { node, by: by.to_owned() });
+    }
+
+    /// An attempt on a node is over without the node's word.
+    fn fail(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, why: &str) {
+        let Some(name) = self.core.node(node).map(|node| node.spec().name.clone()) else { return };
+        let reason = format!("node {name} failed: {why}");
+        let usage = Usage::default();
+        if self.is_multi_node(job) {
+            tracing::error!(%job, %attempt, reason, "part of a job ended: its node failed");
+            self.assignments.not_awaited(job, node);
+            self.part_ended((job, attempt), node, (Outcome::NodeFailed { reason }, usage));
+        } else {
+            tracing::error!(%job, %attempt, reason, "job ended: its node failed");
+            self.assignments.none_awaited(job);
+            self.must(Event::Ended { job, attempt, outcome: Outcome::NodeFailed { reason }, usage });
+        }
+    }
+
+    /// An operator declares nodes dead: nothing runs on them any more. All of them, or none.
+    pub(super) fn nodes_lost(&mut self, peer: PeerId, names: &[String], by: &str) {
+        let node = |name: &String| {
+            let node = self.node(name)?;
+            match self.core.node(node).is_some_and(limo_sched::Node::is_connected) {
+                true => Err(Refused::NodeIsConnected { name: name.clone() }),
+                false => Ok(node),
+            }
+        };
+        match names.iter().map(node).collect::<Result<BTreeSet<NodeId>, Refused>>() {
+            Ok(nodes) => {
+                for node in nodes {
+                    self.lose(node, by);
+                    for which in self.open_attempts(node) {
+                        self.fail(which, node, &format!("declared dead by {by}"));
+                    }
+                    self.release_draw(node, Vec::new(), by);
+                }
+                self.after(done(peer));
+            }
+            Err(refused) => self.refuse(peer, refused.to_string(), None),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Questions to the databases on disk. Each is a type that says how its answer is read, beside the loop of the master, and
+//! what follows from it. One that is added touches no list.
+
+use std::fmt::Debug;
+use std::pin::Pin;
+
+use super::{Controller, PeerId};
+use crate::database::Database;
+
+/// One question. Its answer comes back to the connection that asked, if that is still there.
+pub trait Lookup: Debug + Send + Sync + 'static {
+    type Found: Debug + Send + 'static;
+
+    /// Whether it is read at once, without waiting for what is on its way to the disk.
+    const AT_ONCE: bool = false;
+
+    /// Reads the answer.
+    ///
+    /// # Errors
+    /// If a database cannot be read, or refuses.
+    fn read(&self, from: &dyn Database) -> impl Future<Output = anyhow::Result<Self::Found>> + Send;
+
+    /// Goes on with the answer.
+    fn found(self, controller: &mut Controller, peer: PeerId, found: Self::Found);
+
+    /// Takes note that there is no answer. The client is told by the caller.
+    fn failed(&self, _desk: &mut Controller, _reason: &str) {}
+
+    /// Whether an event may follow from the answer.
+    fn changes_something(&self) -> bool {
+        false
+    }
+}
+
+/// A question on its way to the databases.
+#[derive(Debug)]
+pub struct Question(Box<dyn Asked>);
+
+/// A question with its answer, or why there is none.
+#[derive(Debug)]
+pub struct Reply(Box<dyn Answered>);
+
+/// A lookup of any type.
+trait Asked: Debug + Send {
+    fn answer<'a>(self: Box<Self>, from: &'a dyn Database) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
+    fn fail(self: Box<Self>, reason: String) -> Reply;
+}
+
+impl<L: Lookup> Asked for L {
+    fn answer<'a>(self: Box<Self>, from: &'a dyn Database) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>> {
+        Box::pin(async move {
+            let found = self.read(from).await.map_err(|error| format!("{error:#}"));
+            Reply(Box::new((*self, found)))
+        })
+    }
+
+    fn fail(self: Box<Self>, reason: String) -> Reply {
+        Reply(Box::new((*self, Err(reason))))
+    }
+}
+
+/// A lookup of any type with its answer.
+trait Answered: Debug + Send {
+    fn changes_something(&self) -> bool;
+    fn fail(self: Box<Self>, reason: String) -> Reply;
+    fn follow(self: Box<Self>, controller: &mut Controller, peer: PeerId) -> Result<(), String>;
+}
+
+impl<L: Lookup> Answered for (L, Result<L::Found, String>) {
+    fn changes_something(&self) -> bool {
+        self.0.changes_something()
+    }
+
+    fn fail(self: Box<Self>, reason: String) -> Reply {
+        Reply(Box::new((self.0, Err(reason))))
+    }
+
+    fn follow(self: Box<Self>, controller: &mut Controller, peer: PeerId) -> Result<(), String> {
+        let (lookup, found) = *self;
+        match found {
+            Ok(found) => {
+                lookup.found(controller, peer, found);
+                Ok(())
+            }
+            Err(reason) => {
+                lookup.failed(controller, &reason);
+                Err(reason)
+            }
+        }
+    }
+}
+
+impl Question {
+    pub(super) fn new(lookup: impl Lookup) -> Self {
+        Self(Box::new(lookup))
+    }
+
+    /// Reads the answer. A failure is part of the reply.
+    pub async fn answer(self, from: &dyn Database) -> Reply {
+        self.0.answer(from).await
+    }
+
+    /// Answers that it cannot be asked.
+    pub(super) fn fail(self, reason: String) -> Reply {
+        self.0.fail(reason)
+    }
+}
+
+impl Reply {
+    pub(super) fn changes_something(&self) -> bool {
+        self.0.changes_something()
+    }
+
+    /// Replaces the answer by a failure.
+    pub(super) fn fail(self, reason: String) -> Self {
+        self.0.fail(reason)
+    }
+
+    /// Goes on with the answer.
+    ///
+    /// # Errors
+    /// The reason if there is no answer.
+    pub(super) fn follow(self, controller: &mut Controller, peer: PeerId) -> Result<(), String> {
+        self.0.follow(controller, peer)
+    }
+}

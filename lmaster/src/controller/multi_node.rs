@@ -1,0 +1,247 @@
+//! Jobs of several tasks, and over several nodes: who has which tasks, and how all of them start and end as one.
+//!
+//! Each node of a job gets a `DoExec` of its own. Once all have acknowledged theirs, the first gets `Go`, and when it has
+//! begun (its files are open and, where they are everybody's, truncated), the others do. The job is started when the last of
+//! its nodes has begun, or has ended already. What each node's part ended with is recorded ([`Event::PartEnded`]) before that
+//! node hears `EndedAck`; with the last part's end the job ends. Where one part is lost or cannot start, or fails and the user
+//! asked for that (`-K`), the others are stopped.
+//!
+//! Before `Go` the job is taken back whole: `Go` is sent when the intent of every node is on record, so a node of the same
+//! incarnation without a record of it proves that no part of it has begun. Who has acknowledged and who has begun is not on
+//! disk: nodes say it again when they register.
+
+use std::collections::BTreeSet;
+
+use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, nodes};
+use limo_proto::{MasterToNode, Share};
+use limo_sched::{Assignment, Event, PartEnd, Phase, joined};
+
+use super::assign::{UNWANTED, Verdict};
+use super::{Controller, Live, PeerId};
+
+/// The nodes of a job, each once, in the order of its tasks.
+pub(super) fn nodes_of(assignment: &Assignment) -> Vec<NodeId> {
+    nodes(&assignment.placement).collect()
+}
+
+/// How many there are.
+pub(super) fn nodes_in(assignment: &Assignment) -> u32 {
+    match &assignment.placement[..] {
+        [part] => part.count,
+        _ => u32::try_from(nodes(&assignment.placement).count()).unwrap_or(u32::MAX),
+    }
+}
+
+/// The node at this place among those of a job.
+pub(super) fn node_at(assignment: &Assignment, place: u32) -> Option<NodeId> {
+    match &assignment.placement[..] {
+        [part] => part.nodes().nth(place as usize),
+        _ => nodes(&assignment.placement).nth(place as usize),
+    }
+}
+
+/// At which place among the nodes of a job this one is.
+pub(super) fn place_of(assignment: &Assignment, node: NodeId) -> Option<u32> {
+    match &assignment.placement[..] {
+        [part] => part.is_on(node).then(|| node.0 - part.unit.node.0),
+        _ => nodes(&assignment.placement).position(|own| own == node).and_then(|place| u32::try_from(place).ok()),
+    }
+}
+
+/// Whether a job is over several nodes.
+fn is_multi_node(assignment: &Assignment) -> bool {
+    match &assignment.placement[..] {
+        [part] => part.count > 1,
+        placement => nodes(placement).nth(1).is_some(),
+    }
+}
+
+/// The share that one node has in a placement.
+pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
+    let here = assignment.placement.iter().filter(|part| part.is_on(node));
+    here.map(|part| Part { unit: limo_model::UnitId { node, ..part.unit }, count: 1, ..*part }).collect()
+}
+
+impl Controller {
+    /// What the node at `index` of a job of several tasks has to do in it.
+    pub(super) fn share(&self, job: JobId, live: &Live, (nodes, index): (&[NodeId], usize)) -> Option<Share> {
+        let spread = live.request.spread?;
+        let name = |node: &NodeId| self.core.node(*node).map(|node| node.spec().name.clone());
+        let width = u32::try_from(nodes.len()).ok()?;
+        let tasks = (0..width).map(|index| u32::try_from(spread.tasks_on(width, index).len()).unwrap_or(0));
+        Some(Share {
+            nodes: nodes.iter().filter_map(name).collect(),
+            index: u32::try_from(index).ok()?,
+            tasks: tasks.collect(),
+            grace: self.grace_of(job),
+        })
+    }
+
+    pub(super) fn is_multi_node(&self, job: JobId) -> bool {
+        self.core.job(job).and_then(|job| job.assignment()).is_some_and(is_multi_node)
+    }
+
+    /// The nodes of a job that have not ended their part of it.
+    pub(super) fn open_nodes(&self, job: JobId) -> Vec<NodeId> {
+        let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return Vec::new() };
+        let mut nodes = nodes_of(assignment);
+        nodes.retain(|node| !has_ended(assignment, *node));
+        nodes
+    }
+
+    /// Their connections, of those that are there.
+    pub(super) fn open_links(&self, job: JobId) -> Vec<PeerId> {
+        self.open_nodes(job).into_iter().filter_map(|node| self.link(node)).collect()
+    }
+
+    /// The nodes that take stdin of a job that runs.
+    pub(super) fn readers(&self, job: JobId) -> Vec<NodeId> {
+        let Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) =
+            self.core.job(job).map(|job| &job.phase)
+        else {
+            return Vec::new();
+        };
+        let mut nodes = nodes_of(assignment);
+        let live = self.live_of(job);
+        let reader = live.and_then(|live| live.request.spread.zip(live.launch.parallel?.reader));
+        if let Some((spread, task)) = reader {
+            let width = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+            let reads = |place: u32| spread.tasks_on(width, place).contains(&task);
+            nodes = (0..width).zip(nodes).filter(|(place, _)| reads(*place)).map(|(_, node)| node).collect();
+        }
+        nodes.retain(|node| !has_ended(assignment, *node));
+        nodes
+    }
+
+    /// Releases the nodes that may go now.
+    pub(super) fn release_parts(&mut self, job: JobId, attempt: Attempt) {
+        let Some(assignment) = self.assignment(job, attempt).filter(|own| is_multi_node(own) && own.stop.is_none())
+        else {
+            return;
+        };
+        if self.is_doomed(job) {
+            return;
+        }
+        let nodes = nodes_of(assignment);
+        let ended: BTreeSet<NodeId> = assignment.ended.iter().map(|part| part.node).collect();
+        let Some(going) = self.assignments.ready((job, attempt), &nodes, &ended) else { return };
+        self.assignments.release(job, attempt);
+        let order = self.go(job, attempt);
+        for node in going {
+            if let Some(peer) = self.link(node) {
+                self.assignments.part_told(job, attempt, node);
+                self.tell_node(peer, order.clone());
+            }
+        }
+    }
+
+    /// A node says that its part of a job over several runs.
+    pub(super) fn part_started(&mut self, job: JobId, attempt: Attempt, node: NodeId) {
+        self.assignments.release(job, attempt);
+        self.assignments.part_begun(job, attempt, node);
+        self.starts_when_all_have(job, attempt);
+        self.release_parts(job, attempt);
+    }
+
+    /// Whether all nodes that still have a part of a job have begun it.
+    pub(super) fn have_all_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
+        let open = self.open_nodes(job);
+        self.assignments.have_all_begun(job, attempt, &open)
+    }
+
+    /// Records that the job runs when the last of its nodes has begun.
+    fn starts_when_all_have(&mut self, job: JobId, attempt: Attempt) {
+        if self.have_all_begun(job, attempt) && self.is_starting(job) {
+            self.must(Event::Started { job, attempt });
+            self.after_start(job);
+        }
+    }
+
+    /// How one node's part of a job over several ended. Nothing where that is recorded already.
+    pub(super) fn part_ended(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, how: (Outcome, Usage)) {
+        let open = self.open_nodes(job);
+        if !open.contains(&node) {
+            return;
+        }
+        self.assignments.release(job, attempt);
+        let (outcome, usage) = how;
+        if open.len() > 1 {
+            let knew = self.slowest(job).is_some();
+            self.must(Event::PartEnded { job, attempt, node, outcome, usage });
+            self.starts_when_all_have(job, attempt);
+            self.release_parts(job, attempt);
+            if knew {
+                self.stdin_of_slowest(job);
+            } else {
+                // This node was the one of which it was not known how far it is.
+                self.connect_stdin(job);
+            }
+            if self.is_doomed(job) {
+                self.after(super::commit::After::Halt(job, attempt));
+            }
+            return;
+        }
+        // A job that has ended on all its nodes has begun, if any of them has.
+        let begun = self.assignments.has_any_begun(job, attempt);
+        let unread = self.is_starting(job);
+        if begun && unread {
+            self.must(Event::Started { job, attempt });
+        }
+        let Some(assignment) = self.assignment(job, attempt) else { return };
+        let nodes = nodes_of(assignment);
+        let mut parts = assignment.ended.clone();
+        parts.push(PartEnd { node, outcome, usage });
+        parts.sort_by_key(|part| part.node);
+        let (outcome, usage) = joined(&parts);
+        self.routes.over(job, nodes);
+        self.assignments.forget_parts(job);
+        self.must(Event::Ended { job, attempt, outcome, usage });
+        if unread {
+            // Nobody was asked for output before all had begun.
+            self.connect_ends(job);
+        }
+    }
+
+    /// Whether a part of a job has ended so that the others must not go on.
+    pub(super) fn is_doomed(&self, job: JobId) -> bool {
+        let Some(assignment) = self.core.job(job).and_then(|job| job.assignment()) else { return false };
+        let parallel = self.live_of(job).and_then(|live| live.launch.parallel);
+        let all_or_none = parallel.is_some_and(|parallel| parallel.kill_on_bad_exit);
+        assignment.ended.iter().any(|part| match &part.outcome {
+            Outcome::Lost { .. } | Outcome::NodeFailed { .. } | Outcome::NotStarted { .. } => true,
+            outcome => all_or_none && outcome.exit_code() != 0,
+        })
+    }
+
+    /// Puts a verdict about a job over several nodes into force; returns what the node is told. What may go now is released when the node has been told that it is registered.
+    pub(super) fn follow_part(
+        &mut self,
+        (job, attempt): (JobId, Attempt),
+        node: NodeId,
+        verdict: Verdict,
+    ) -> Option<MasterToNode> {
+        match verdict {
+            Verdict::Forget if self.assignments.may_be_released(job, attempt) => {
+                // Others may have begun: this one ends as they do, without having begun.
+                return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
+            }
+            Verdict::Forget => self.take_back(job, attempt, UNWANTED),
+            // None of them has begun: a node that has no record was not released, and `Go` follows the intent of all.
+            Verdict::TakeBack(reason) => self.take_back(job, attempt, reason),
+            Verdict::Release => self.assignments.part_held(job, attempt, node),
+            Verdict::Started => self.part_started(job, attempt, node),
+            Verdict::GoesOn => {}
+            Verdict::Ended(outcome, usage) => self.part_ended((job, attempt), node, (outcome, usage)),
+            Verdict::Lost(reason) => {
+                tracing::error!(%job, %attempt, reason, "a node's part of a job is lost");
+                let outcome = Outcome::Lost { reason: reason.to_owned() };
+                self.part_ended((job, attempt), node, (outcome, Usage::default()));
+            }
+        }
+        self.repeated_stop(job, attempt).filter(|_| self.open_nodes(job).contains(&node))
+    }
+}
+
+fn has_ended(assignment: &Assignment, node: NodeId) -> bool {
+    assignment.ended.iter().any(|part| part.node == node)
+}

@@ -1,0 +1,390 @@
+//! Nodes: registering, reporting, going away.
+
+use limo_journal::NodeRow;
+use limo_model::{Attempt, JobId, JournalId, NodeId, Outcome, Usage};
+use limo_proto::{AttemptReport, AttemptState, Frame, MasterToNode, NewSlave, NodeToMaster, Registration, Sample};
+use limo_sched::Event;
+
+use super::assign::Verdict;
+use super::commit::After;
+use super::node_peer::{NodeLink, NodePeer, Welcome};
+use super::{Controller, Effect, NodeIncarnation, PeerId};
+
+/// Most messages of a node that is not registered yet. It has nothing to report but the ends of its jobs.
+const EARLY_LIMIT: usize = 10_000;
+
+/// Most attempts that a node may report when it registers: more than the jobs that any node runs while no master is there.
+const ATTEMPTS_LIMIT: usize = 100_000;
+
+/// Longest instance and boot id, in bytes: both are random numbers.
+const INCARNATION_LIMIT: usize = 128;
+
+/// Job numbers stay exact in JSON, whose readers may hold numbers in 64-bit floating point.
+const NUMBERS_END: u64 = 1 << 53;
+
+impl Controller {
+    pub(super) fn node_connected(&mut self, peer: PeerId) {
+        if !self.commits.is_broken() {
+            self.nodes.insert(peer, NodePeer::Nameless);
+        } else {
+            self.effects.push(Effect::Close(peer, "the journal cannot be written at present".into()));
+        }
+    }
+
+    pub(super) fn tell_node(&mut self, peer: PeerId, message: MasterToNode) {
+        if self.nodes.contains_key(&peer) {
+            self.effects.push(Effect::ToNode(peer, Frame::Message(message)));
+        }
+    }
+
+    pub(super) fn close_node(&mut self, peer: PeerId, reason: String) {
+        if self.nodes.contains_key(&peer) {
+            self.node_gone(peer);
+            self.effects.push(Effect::Close(peer, reason));
+        }
+    }
+
+    fn refuse_node(&mut self, peer: PeerId, reason: String) {
+        self.tell_node(peer, MasterToNode::Refused { reason: reason.as_str().into() });
+        self.close_node(peer, reason);
+    }
+
+    /// The connection is gone. What was not released on it is withdrawn; what was goes on.
+    pub(super) fn node_gone(&mut self, peer: PeerId) {
+        let Some(NodePeer::Registered(node)) = self.nodes.remove(&peer) else { return };
+        self.connected.remove(&node);
+        if !self.commits.is_open() {
+            return self.unrecorded_gone(node);
+        }
+        for (job, attempt) in self.attempts_on(node) {
+            if self.is_starting(job) && !self.assignments.may_be_released(job, attempt) {
+                self.take_back(job, attempt, "the connection to its node broke");
+            } else {
+                self.assignments.part_away(job, node);
+            }
+        }
+        self.sleep_broke(node);
+        self.must(Event::NodeAway { node });
+        self.is_unreachable(node);
+        self.report_unreachable(node);
+        self.forget_reading(node);
+        self.probes_broke(node);
+    }
+
+    pub(super) fn node_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
+        if !self.commits.is_open() {
+            return self.unrecorded_frame(peer, frame);
+        }
+        match (self.nodes.get_mut(&peer), frame) {
+            (None, _) => {}
+            (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
+            (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must say first which one it is".into()),
+            (Some(NodePeer::Registering(_)), Frame::Message(message)) => self.registering(peer, message),
+            // Its output is sent again once it is registered.
+            (Some(NodePeer::Registering(_)), Frame::Data(_)) => {}
+            (Some(NodePeer::Settling(early)), Frame::Message(message)) if early.len() < EARLY_LIMIT => {
+                early.push(Frame::Message(message));
+            }
+            (Some(NodePeer::Settling(_)), Frame::Message(_)) => {
+                self.close_node(peer, format!("more than {EARLY_LIMIT} messages before the registration"));
+            }
+            // It is asked to send its output again once it is registered.
+            (Some(NodePeer::Settling(_)), Frame::Data(_)) => {}
+            (Some(NodePeer::Registered(node)), Frame::Message(message)) => {
+                let node = *node;
+                self.report(peer, node, message);
+            }
+            (Some(NodePeer::Registered(node)), Frame::Data(data)) => {
+                let node = *node;
+                self.output(peer, node, data);
+            }
+        }
+    }
+
+    fn report(&mut self, peer: PeerId, node: NodeId, message: NodeToMaster) {
+        match message {
+            NodeToMaster::NewSlave(_) | NodeToMaster::Attempts(_) | NodeToMaster::RegisterEnd { .. } => {
+                self.close_node(peer, "a node registers once in a connection".into());
+            }
+            NodeToMaster::JobAck { job, attempt } => self.job_ack((peer, node), job, attempt),
+            NodeToMaster::JobRefused { job, attempt, reason } => self.job_refused((peer, node), job, attempt, &reason),
+            NodeToMaster::Started { job, attempt } => self.job_started(peer, node, job, attempt),
+            NodeToMaster::Ended { job, attempt, outcome, usage } => {
+                self.job_ended(peer, node, (job, attempt), (outcome, usage));
+            }
+            NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
+                self.close_node(peer, format!("a reading of {} is no draw", draw.min(low)));
+            }
+            NodeToMaster::Reading(sample) => self.reading(node, &sample),
+            NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
+            NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
+            NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
+            NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
+            NodeToMaster::FallingAsleep => self.falls_asleep(peer, node),
+            NodeToMaster::SleepFailed { reason } => self.sleep_failed(node, &reason),
+        }
+    }
+
+    fn job_started(&mut self, peer: PeerId, node: NodeId, job: JobId, attempt: Attempt) {
+        if !self.is_on(node, job, attempt) {
+            tracing::warn!(%job, %attempt, "a node started what it should not have");
+            let grace = self.settings.kill_grace;
+            self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+        } else if self.is_multi_node(job) {
+            self.part_started(job, attempt, node);
+        } else if self.is_starting(job) {
+            self.assignments.release(job, attempt);
+            self.must(Event::Started { job, attempt });
+            self.after_start(job);
+        }
+    }
+
+    fn job_ended(&mut self, peer: PeerId, node: NodeId, which: (JobId, Attempt), how: (Outcome, Usage)) {
+        let ((job, attempt), (outcome, usage)) = (which, how);
+        if self.is_on(node, job, attempt) && self.is_multi_node(job) {
+            self.assignments.not_awaited(job, node);
+            self.part_ended((job, attempt), node, (outcome, usage));
+        } else if self.is_on(node, job, attempt) {
+            self.assignments.none_awaited(job);
+            self.routes.over(job, vec![node]);
+            self.must(Event::Ended { job, attempt, outcome, usage });
+        } else if self.assignment(job, attempt).is_some() {
+            return self
+                .close_node(peer, format!("job {job} is not on this node, and its end is not this node's to tell"));
+        }
+        self.confirmed_over(node, (job, attempt));
+        // Told again, or of an attempt that is over: in both cases it is recorded, or about to be.
+        self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
+    }
+
+    /// A node says which one it is; what it has of jobs follows.
+    pub(super) fn introduced(&mut self, peer: PeerId, slave: NewSlave) {
+        if let Err(error) = slave.spec.check() {
+            return self.refuse_node(peer, error.to_string());
+        }
+        if slave.instance.len() > INCARNATION_LIMIT || slave.boot.len() > INCARNATION_LIMIT {
+            return self
+                .refuse_node(peer, format!("the instance or the boot id is longer than {INCARNATION_LIMIT} bytes"));
+        }
+        if slave.journal != self.journal {
+            let reason =
+                format!("the node answers to the journal {}: this master's is {}", slave.journal, self.journal);
+            return self.refuse_node(peer, reason);
+        }
+        let registration = Registration { slave, attempts: Vec::new() };
+        self.nodes.insert(peer, NodePeer::Registering(Box::new(registration)));
+    }
+
+    /// More of a registration. It is judged when it is complete.
+    pub(super) fn registering(&mut self, peer: PeerId, message: NodeToMaster) {
+        let Some(NodePeer::Registering(registration)) = self.nodes.get_mut(&peer) else { return };
+        match message {
+            NodeToMaster::Attempts(more) if registration.attempts.len() + more.len() > ATTEMPTS_LIMIT => {
+                self.refuse_node(peer, format!("the node reports more than {ATTEMPTS_LIMIT} jobs"));
+            }
+            NodeToMaster::Attempts(more) => registration.attempts.extend(more),
+            NodeToMaster::RegisterEnd { count } if count as usize != registration.attempts.len() => {
+                let reported = registration.attempts.len();
+                self.refuse_node(peer, format!("the node has {count} jobs and reported {reported}"));
+            }
+            NodeToMaster::RegisterEnd { .. } => {
+                registration.attempts.sort_by_key(|report| (report.job, report.attempt));
+                if let Some(NodePeer::Registering(registration)) = self.nodes.insert(peer, NodePeer::Nameless) {
+                    self.register(peer, *registration);
+                }
+            }
+            _ => self.close_node(peer, "a node must finish its registration first".into()),
+        }
+    }
+
+    /// The attempts are in ascending order.
+    fn register(&mut self, peer: PeerId, mut registration: Registration) {
+        if !self.commits.is_open() {
+            return self.registered_unrecorded(peer, registration);
+        }
+        if let Err(reason) = self.set_apart(&mut registration) {
+            return self.refuse_node(peer, reason);
+        }
+        let Registration { slave, attempts } = &registration;
+        let name = &slave.spec.name;
+        let known = self.incarnations.get(name);
+        let same_incarnation = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
+        let node = self.core.node_named(name).map(|node| node.id());
+        match node.and_then(|node| self.connected.get(&node)) {
+            Some(link) if link.instance != slave.instance => {
+                return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
+            }
+            // The same daemon has called again before its old connection was seen to break.
+            Some(link) => self.close_node(link.peer, "the node has connected again".into()),
+            None => {}
+        }
+        if let Err(reason) = self.may_return(&registration, node) {
+            return self.refuse_node(peer, reason);
+        }
+        if same_incarnation {
+            return self.registered(peer, registration);
+        }
+        // Another incarnation: what the core has on the node and the node does not report is judged by the old one, and
+        // that must be on disk before the new one is remembered. Else it would be judged again, as if it were of the new.
+        if let Some(node) = node {
+            for (job, attempt, verdict) in self.verdicts(node, false, attempts) {
+                if super::assign::reported(attempts, (job, attempt)).is_none() {
+                    self.follow((job, attempt), node, verdict);
+                }
+            }
+        }
+        self.nodes.insert(peer, NodePeer::Settling(Vec::new()));
+        self.after(After::Settled(peer, Box::new(registration)));
+    }
+
+    /// Takes out of a registration what belongs to other journals. The node ends that by itself; here it is said, and numbers
+    /// of this cluster that were given in an earlier incarnation are not given again.
+    fn set_apart(&mut self, registration: &mut Registration) -> Result<(), String> {
+        let own = |report: &AttemptReport| self.journal.owns(report.journal);
+        let (own, foreign): (Vec<_>, Vec<_>) = std::mem::take(&mut registration.attempts).into_iter().partition(own);
+        let node = registration.slave.spec.name.as_str();
+        for AttemptReport { journal, job, attempt, state, .. } in &foreign {
+            let ended = matches!(state, AttemptState::Ended { .. });
+            tracing::error!(
+                node, %job, %attempt, %journal, ended,
+                "a node had a job of another journal: it is ended there, and is no job of this master"
+            );
+        }
+        self.foreign.add(node, foreign.len(), self.now);
+        let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.journal.cluster;
+        // Own ones, too: numbers that this journal does not know show that it was set back.
+        let named = |report: &&AttemptReport| report.journal != JournalId::default();
+        let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
+        registration.attempts = own;
+        let Some(highest) = highest.filter(|highest| *highest >= self.core.next_job()) else { return Ok(()) };
+        if highest.0 >= NUMBERS_END {
+            return Err(format!("node `{node}` reports job {highest}: numbers end at {NUMBERS_END}"));
+        }
+        let next = JobId(highest.0 + 1);
+        tracing::warn!(node, %highest, %next, "numbers of jobs go on above those of an earlier incarnation");
+        self.must(Event::NumbersRaised { next });
+        Ok(())
+    }
+
+    /// The old incarnation of a node is settled on disk: the new one begins.
+    pub(super) fn settled(&mut self, peer: PeerId, registration: Registration) {
+        let Some(NodePeer::Settling(early)) = self.nodes.get_mut(&peer) else { return };
+        let early = std::mem::take(early);
+        let NewSlave { spec, instance, boot, .. } = &registration.slave;
+        let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
+        // In the batch of its registration: no assignment goes out before that is on disk.
+        self.commits.open.incarnation(NodeRow { name: name.clone(), instance: instance.clone(), boot: boot.clone() });
+        self.incarnations.insert(name, NodeIncarnation { instance, boot });
+        self.register(peer, registration);
+        for frame in early {
+            self.node_frame(peer, frame);
+        }
+    }
+
+    fn registered(&mut self, peer: PeerId, registration: Registration) {
+        let Registration { slave: NewSlave { spec, instance, .. }, attempts } = registration;
+        let name = spec.name.clone();
+        let node = self.core.node_named(&name).map(|node| node.id());
+        let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
+        // Withdrawn before the node is up again, so that one round sees both.
+        let (withdrawn, others): (Vec<_>, Vec<_>) =
+            verdicts.into_iter().partition(|(_, _, verdict)| matches!(verdict, Verdict::TakeBack(_) | Verdict::Forget));
+        let mut orders = Vec::new();
+        for (job, attempt, verdict) in withdrawn {
+            orders.extend(node.and_then(|node| self.follow((job, attempt), node, verdict)));
+        }
+        let spec = self.metering.with_meter(self.with_waking(spec));
+        let unasked = node.is_some_and(|node| self.was_to_sleep(node));
+        if let Err(refused) = self.record(Event::NodeUp { spec }) {
+            return self.refuse_node(peer, refused.to_string());
+        }
+        let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
+        self.nodes.insert(peer, NodePeer::Registered(node));
+        self.connected.insert(node, NodeLink { peer, instance, welcome: false });
+        self.is_awake(node, unasked);
+        for (job, attempt, verdict) in others {
+            let multi_node = self.is_multi_node(job);
+            let started = verdict == Verdict::Started && !multi_node;
+            if let (Verdict::Ended(..), false) = (&verdict, multi_node) {
+                self.routes.over(job, vec![node]);
+            }
+            orders.extend(self.follow((job, attempt), node, verdict));
+            if started {
+                self.after_start(job);
+            }
+        }
+        self.is_reachable(node, &attempts);
+        orders.extend(self.old_attempts(node, &attempts));
+        orders.extend(self.steering(node));
+        self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));
+    }
+
+    /// The registration is on disk.
+    pub(super) fn welcome(&mut self, welcome: Welcome) {
+        let Welcome { peer, node, orders, attempts } = welcome;
+        let Some(link) = self.connected.get_mut(&node).filter(|link| link.peer == peer) else { return };
+        link.welcome = true;
+        self.tell_node(peer, MasterToNode::Registered);
+        for order in orders {
+            self.tell_node(peer, order);
+        }
+        self.resume_streams(peer, node, &attempts);
+        self.start_woken(node);
+        for (job, attempt) in self.attempts_on(node) {
+            if self.is_starting(job) {
+                self.release_parts(job, attempt);
+            }
+        }
+    }
+
+    /// Whether a node with this name may take the place of the one that is known by it.
+    fn may_return(&self, registration: &Registration, node: Option<NodeId>) -> Result<(), String> {
+        let Registration { slave, attempts } = registration;
+        let name = &slave.spec.name;
+        // Records from before there were incarnations do not tell one master from another.
+        let nameless = |report: &&AttemptReport| report.journal == JournalId::default();
+        let foreign = |report: &&AttemptReport| report.job >= self.core.next_job();
+        if let Some(report) = attempts.iter().filter(nameless).find(foreign) {
+            let job = report.job;
+            return Err(format!("node `{name}` has job {job} of another master, which this one never gave it"));
+        }
+        let Some(believed) = node.map(|node| self.attempts_on(node)).filter(|jobs| !jobs.is_empty()) else {
+            return Ok(());
+        };
+        let changed = |old: &limo_sched::Node| old.spec().units != slave.spec.units;
+        if self.core.node_named(name).is_some_and(changed) {
+            return Err(limo_sched::Refused::UnitsChanged { name: name.clone() }.to_string());
+        }
+        if self.incarnations.get(name).is_none_or(|known| known.instance == slave.instance) {
+            return Ok(());
+        }
+        // An operator who gives the jobs up says so by cancelling them.
+        let kept =
+            believed.iter().find(|(job, attempt)| self.assignment(*job, *attempt).is_some_and(|a| a.stop.is_none()));
+        kept.map_or(Ok(()), |(job, _)| {
+            Err(format!(
+                "the node name `{name}` belongs to another installation, on which job {job} is believed to run: start \
+                 that one, or give the job up with `lq cancel {job}`"
+            ))
+        })
+    }
+
+    /// What to tell a node about attempts that are over or were withdrawn.
+    fn old_attempts(&self, node: NodeId, reports: &[AttemptReport]) -> Vec<MasterToNode> {
+        let order = |report: &AttemptReport| {
+            let (job, attempt, grace) = (report.job, report.attempt, self.settings.kill_grace);
+            match report.state {
+                AttemptState::Held => MasterToNode::Drop { job, attempt },
+                AttemptState::Ended { .. } => MasterToNode::EndedAck { job, attempt },
+                AttemptState::Running => {
+                    tracing::error!(%job, %attempt, "a node runs an attempt that is over: it is ended");
+                    MasterToNode::Stop { job, attempt, grace }
+                }
+            }
+        };
+        let is_over = |report: &&AttemptReport| {
+            !self.is_on(node, report.job, report.attempt) || !self.open_nodes(report.job).contains(&node)
+        };
+        reports.iter().filter(is_over).map(order).collect()
+    }
+}

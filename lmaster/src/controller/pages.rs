@@ -1,0 +1,270 @@
+//! Long answers, told page by page: the next page is made when the connection has taken the last, so that a list takes no
+//! more memory than a page, however long it is and however slowly it is read.
+
+use limo_model::JobId;
+use limo_proto::{Answer, Finished, JobReport, MasterToClient, encoded_len};
+
+use super::commit::After;
+use super::deeds::{Deed, Doing};
+use super::lookup::Lookup;
+use super::numbers::Numbers;
+use super::select::Selecting;
+use super::sift::Sifting;
+use super::{Controller, PeerId};
+use crate::database::Database;
+use crate::report;
+
+/// Most encoded bytes in one page.
+pub(super) const PAGE: usize = 256 * 1024;
+
+/// Numbers that are added to a page at a time.
+const NUMBERS: usize = 10_000;
+
+/// Reports that are read from the journal at a time.
+const ROWS: u32 = 64;
+
+/// The part of an answer that was not told yet.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    made: Answer,
+    more: More,
+    /// Whether it tells what was changed: then it waits until that is on disk, however long that takes.
+    changed: bool,
+}
+
+/// What follows what is made.
+#[derive(Debug)]
+enum More {
+    Nothing,
+    /// The nodes from this number on.
+    Nodes(u32),
+    /// The finished jobs among these.
+    Numbers(Numbers),
+    /// Finished jobs that the query finds; `limit` counts those that are left.
+    Finished(Finished),
+    /// The same, with one more than was asked for, which is not told: it shows that there is more.
+    History(Finished),
+    /// The numbers of these jobs.
+    Selected(Numbers),
+    /// Before anything is told, something is done to jobs; then these are told.
+    Deeds(Doing, Numbers),
+    /// It is found out which jobs pass a filter. What follows from that is another answer.
+    Sift(Box<Sifting>),
+}
+
+impl Cursor {
+    fn of(made: Answer, more: More) -> Self {
+        Self { made, more, changed: false }
+    }
+
+    /// All nodes.
+    pub(super) fn nodes() -> Self {
+        Self::of(Answer::Nodes(Vec::new()), More::Nodes(0))
+    }
+
+    /// Reports of those of these jobs that are over.
+    pub(super) fn reports(jobs: Numbers) -> Self {
+        Self::of(Answer::Jobs(Vec::new()), More::Numbers(jobs))
+    }
+
+    /// These reports, and those of finished jobs.
+    pub(super) fn jobs(reports: Vec<JobReport>, finished: Finished) -> Self {
+        Self::of(Answer::Jobs(reports), More::Finished(finished))
+    }
+
+    /// The numbers of these jobs.
+    pub(super) fn selected(jobs: Numbers) -> Self {
+        Self::of(Answer::Selected(Vec::new()), More::Selected(jobs))
+    }
+
+    /// Which of these jobs pass the filter of a selection.
+    pub(super) fn sift(selecting: Selecting, jobs: Numbers) -> Self {
+        Self::of(Answer::Done, More::Sift(Box::new(Sifting::new(selecting, jobs))))
+    }
+
+    pub(super) fn history(mut finished: Finished) -> Self {
+        finished.limit = finished.limit.saturating_add(1);
+        Self::of(Answer::History { jobs: Vec::new(), more: false }, More::History(finished))
+    }
+
+    fn take_rows(&mut self, rows: Vec<JobReport>) {
+        let (Answer::Jobs(made) | Answer::History { jobs: made, .. }) = &mut self.made else { return };
+        let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let last = rows.last().and_then(|row| Some((row.ended?, row.job)));
+        made.extend(rows);
+        let (More::Finished(query) | More::History(query)) = &mut self.more else { return };
+        let was_asked = query.limit.min(ROWS);
+        query.limit -= count.min(query.limit);
+        query.after = last;
+        if count >= was_asked && query.limit > 0 && last.is_some() {
+            return;
+        }
+        let is_surplus = matches!(self.more, More::History(_)) && count == was_asked;
+        self.more = More::Nothing;
+        if let Answer::History { jobs, more } = &mut self.made
+            && is_surplus
+        {
+            jobs.pop();
+            *more = true;
+        }
+    }
+}
+
+/// Finished jobs for the next page.
+#[derive(Debug)]
+enum PageLookup {
+    Jobs(Vec<JobId>),
+    Finished(Finished),
+}
+
+impl Lookup for PageLookup {
+    type Found = Vec<JobReport>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        match self {
+            Self::Jobs(jobs) => from.finished_jobs(jobs).await,
+            Self::Finished(query) => from.finished(query.clone()).await,
+        }
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, rows: Self::Found) {
+        controller.page_read(peer, rows);
+    }
+}
+
+impl Controller {
+    /// Tells an answer as soon as what it shows is on disk; a long list page by page.
+    pub(super) fn say(&mut self, peer: PeerId, answer: Answer) {
+        self.tell_pages(peer, Cursor::of(answer, More::Nothing));
+    }
+
+    pub(super) fn tell_pages(&mut self, peer: PeerId, cursor: Cursor) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            client.cursor = Some(cursor);
+            self.next_page(peer);
+        }
+    }
+
+    /// Does something to jobs, slice by slice, and tells that it is done.
+    pub(super) fn do_all(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
+        let more = More::Deeds(Doing::new(deed, jobs), Numbers::default());
+        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Done, more) });
+    }
+
+    /// The same, and tells which jobs they are.
+    pub(super) fn do_all_selected(&mut self, peer: PeerId, deed: Deed, jobs: Numbers) {
+        let more = More::Deeds(Doing::new(deed, jobs.clone()), jobs);
+        self.tell_pages(peer, Cursor { changed: true, ..Cursor::of(Answer::Selected(Vec::new()), more) });
+    }
+
+    /// Tells the next page of an answer, or has the journal asked for it.
+    pub(super) fn next_page(&mut self, peer: PeerId) {
+        let cursor = self.sessions.clients.get_mut(&peer).and_then(|client| client.cursor.take());
+        let Some(mut cursor) = cursor else { return };
+        loop {
+            let changed = cursor.changed;
+            cursor.more = match cursor.more {
+                More::Deeds(mut doing, told) => {
+                    if !self.go_on_with(peer, &mut doing) {
+                        self.keep_cursor(peer, Cursor { more: More::Deeds(doing, told), ..cursor });
+                        return self.after(After::Slice(peer));
+                    }
+                    More::Selected(told)
+                }
+                More::Sift(sifting) => {
+                    let Some(sifting) = self.sift(peer, sifting) else { return };
+                    self.keep_cursor(peer, Cursor { more: More::Sift(sifting), ..cursor });
+                    return self.sessions.turns.ready(peer);
+                }
+                more => more,
+            };
+            if let Some(page) = cursor.made.cut(PAGE) {
+                self.keep_cursor(peer, cursor);
+                return self.tell_page(peer, MasterToClient::Piece(Box::new(page)), changed);
+            }
+            let lookup = match &mut cursor.more {
+                More::Nothing | More::Deeds(..) | More::Sift(_) => {
+                    let answer = MasterToClient::Answer(Box::new(tidied(cursor.made)));
+                    return self.tell_page(peer, answer, changed);
+                }
+                More::Nodes(from) => {
+                    let next = self.more_nodes(*from, &mut cursor.made);
+                    cursor.more = next.map_or(More::Nothing, More::Nodes);
+                    continue;
+                }
+                More::Selected(numbers) => {
+                    let part = numbers.take(NUMBERS);
+                    match &mut cursor.made {
+                        Answer::Selected(made) if !part.is_empty() => made.extend(part),
+                        _ => cursor.more = More::Nothing,
+                    }
+                    continue;
+                }
+                More::Numbers(numbers) => {
+                    let part = numbers.take(ROWS as usize);
+                    if part.is_empty() {
+                        cursor.more = More::Nothing;
+                        continue;
+                    }
+                    PageLookup::Jobs(part)
+                }
+                More::Finished(query) | More::History(query) => {
+                    PageLookup::Finished(Finished { limit: query.limit.min(ROWS), ..query.clone() })
+                }
+            };
+            self.keep_cursor(peer, cursor);
+            return self.ask(peer, lookup);
+        }
+    }
+
+    fn tell_page(&mut self, peer: PeerId, page: MasterToClient, changed: bool) {
+        let after = After::Answer(peer, page);
+        if changed { self.after(after) } else { self.after_read(after) }
+    }
+
+    fn keep_cursor(&mut self, peer: PeerId, cursor: Cursor) {
+        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            client.cursor = Some(cursor);
+        }
+    }
+
+    /// The journal has found what the next page is made of.
+    fn page_read(&mut self, peer: PeerId, rows: Vec<JobReport>) {
+        let client = self.sessions.clients.get_mut(&peer);
+        if let Some(cursor) = client.and_then(|client| client.cursor.as_mut()) {
+            cursor.take_rows(rows);
+            self.next_page(peer);
+        }
+    }
+
+    /// A page of nodes from this number on. Returns the number of the first that is left.
+    fn more_nodes(&self, from: u32, made: &mut Answer) -> Option<u32> {
+        let Answer::Nodes(made) = made else { return None };
+        let mut size = made.iter().map(encoded_len).sum::<usize>();
+        for node in self.core.known_nodes().filter(|node| node.id().0 >= from) {
+            if size > PAGE {
+                return Some(node.id().0);
+            }
+            let report = report::node(&self.core, node, self.now);
+            size += encoded_len(&report);
+            made.push(report);
+        }
+        None
+    }
+}
+
+/// Jobs in the order of their numbers, each once: one that ended while the journal was asked is listed twice, and the later
+/// report is the true one.
+fn tidied(mut answer: Answer) -> Answer {
+    if let Answer::Jobs(jobs) = &mut answer {
+        jobs.sort_by_key(|report| report.job);
+        jobs.dedup_by(|later, earlier| {
+            let is_same = later.job == earlier.job;
+            if is_same {
+                std::mem::swap(later, earlier);
+            }
+            is_same
+        });
+    }
+    answer
+}

@@ -1,0 +1,173 @@
+//! While nothing can be written: the state is the one on disk, queries are answered, and bytes of stdio are passed on.
+//! Nothing is recorded, so nothing that would have to be is taken in: nodes keep it, and say it again when they register
+//! anew, which they are asked to once there is room.
+
+use limo_model::{Attempt, JobId, NodeId};
+use limo_proto::{AttemptState, ClientToMaster, Frame, MasterToNode, NewSlave, NodeToMaster, Registration};
+use limo_sched::{Core, Event, Phase};
+
+use super::node_peer::{NodeLink, NodePeer};
+use super::{Controller, Effect, PeerId};
+
+/// Why nodes are asked to register anew.
+const REGISTER_AGAIN: &str = "the journal could not be written; register again";
+
+impl Controller {
+    /// The state on disk was taken up, and nothing can be written.
+    pub(super) fn become_read_only(&mut self, reason: &str) {
+        if !self.commits.is_read_only() {
+            tracing::error!(
+                reason,
+                "read-only: queries are answered and jobs go on; ends of jobs stay at the nodes until there is room"
+            );
+        }
+        self.commits.become_read_only(reason, self.now);
+        self.close_unregistered();
+        let away = |node: &&limo_sched::Node| {
+            node.is_connected() && node.is_awake() && !self.connected.contains_key(&node.id())
+        };
+        for node in self.core.nodes().iter().filter(away).map(limo_sched::Node::id).collect::<Vec<_>>() {
+            self.show_away(node);
+        }
+    }
+
+    /// For display only: the core is read back from disk before anything is decided again.
+    fn show_away(&mut self, node: NodeId) {
+        if let Err(refused) = self.core.apply(self.now, &Event::NodeAway { node }) {
+            tracing::error!(%refused, "a node cannot be shown as away");
+        }
+    }
+
+    /// Attempts that are starting in `on_disk`, the state that is about to be taken up, and may run. Remembers those that
+    /// run in the present state: their nodes stay connected, and do not say it again.
+    pub(super) fn unwritten_starts(&mut self, on_disk: &Core) -> Vec<(JobId, Attempt)> {
+        let is_starting = |(job, attempt): &(JobId, Attempt)| {
+            let phase = on_disk.job(*job).map(|job| &job.phase);
+            matches!(phase, Some(Phase::Starting(assignment)) if assignment.attempt == *attempt)
+        };
+        let starts: Vec<(JobId, Attempt)> = self.assignments.released().filter(is_starting).collect();
+        for (job, attempt) in &starts {
+            if self.assignment(*job, *attempt).is_some() && !self.is_starting(*job) {
+                for node in self.open_nodes(*job) {
+                    self.assignments.part_begun(*job, *attempt, node);
+                }
+            }
+        }
+        starts
+    }
+
+    /// A node says that an attempt runs. Remembered until it registers anew.
+    fn unrecorded_start(&mut self, node: NodeId, job: JobId, attempt: Attempt) {
+        if self.is_on(node, job, attempt) {
+            self.assignments.part_begun(job, attempt, node);
+            if self.commits.is_read_only() {
+                self.show_started(job, attempt);
+            }
+        }
+    }
+
+    /// Shows a job as running if all its nodes have begun, and opens its streams. For display only, as [`Self::show_away`].
+    pub(super) fn show_started(&mut self, job: JobId, attempt: Attempt) {
+        if !self.is_starting(job) || !self.have_all_begun(job, attempt) {
+            return;
+        }
+        match self.core.apply(self.now, &Event::Started { job, attempt }) {
+            Ok(()) => self.after_start(job),
+            Err(refused) => tracing::error!(%refused, "a job cannot be shown as running"),
+        }
+    }
+
+    /// Closes the connections of nodes whose registrations are not on disk.
+    fn close_unregistered(&mut self) {
+        self.connected.retain(|_, link| link.welcome);
+        let is_kept = |(peer, node): (&PeerId, &NodePeer)| match node {
+            NodePeer::Registered(node) => self.connected.get(node).is_some_and(|link| link.peer == *peer),
+            _ => false,
+        };
+        let closed: Vec<PeerId> = self.nodes.iter().filter(|entry| !is_kept(*entry)).map(|(peer, _)| *peer).collect();
+        for peer in closed {
+            self.nodes.remove(&peer);
+            self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
+        }
+    }
+
+    /// The state on disk was taken up, and can be changed again: nodes tell anew what they have.
+    pub(super) fn close_nodes(&mut self) {
+        self.assignments.forget_all_parts();
+        self.connected.clear();
+        for (peer, _) in std::mem::take(&mut self.nodes) {
+            self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
+        }
+    }
+
+    /// The connection of a node is gone while nothing is recorded.
+    pub(super) fn unrecorded_gone(&mut self, node: NodeId) {
+        if self.commits.is_read_only() {
+            self.show_away(node);
+        }
+        self.forget_reading(node);
+        self.probes_broke(node);
+    }
+
+    /// What a node sends while nothing is recorded. It says again what is dropped here.
+    pub(super) fn unrecorded_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
+        match (self.nodes.get_mut(&peer), frame) {
+            (Some(NodePeer::Registered(node)), Frame::Data(data)) => {
+                let node = *node;
+                self.output(peer, node, data);
+            }
+            (Some(NodePeer::Registered(node)), Frame::Message(message)) => {
+                let node = *node;
+                match message {
+                    NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
+                    NodeToMaster::Started { job, attempt } => self.unrecorded_start(node, job, attempt),
+                    NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
+                    _ => {}
+                }
+            }
+            (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
+            (Some(NodePeer::Registering(_)), Frame::Message(message)) => self.registering(peer, message),
+            _ => {}
+        }
+    }
+
+    /// A node registers while nothing can be written. One that the state on disk has in the same incarnation is served, so
+    /// that its jobs have their stdio and their leases; it gets no orders. Any other waits until there is room.
+    pub(super) fn registered_unrecorded(&mut self, peer: PeerId, registration: Registration) {
+        let Registration { slave: NewSlave { spec, instance, boot, .. }, attempts } = registration;
+        let is_known =
+            self.incarnations.get(&spec.name).is_some_and(|known| known.instance == instance && known.boot == boot);
+        let node = self.core.node_named(&spec.name).map(limo_sched::Node::id).filter(|_| is_known);
+        let Some(node) = node.filter(|_| self.commits.is_read_only()) else { return };
+        if let Some(before) = self.connected.get(&node).map(|link| link.peer) {
+            self.close_node(before, "the node has connected again".into());
+        }
+        self.nodes.insert(peer, NodePeer::Registered(node));
+        self.connected.insert(node, NodeLink { peer, instance, welcome: true });
+        self.tell_node(peer, MasterToNode::Registered);
+        let own: Vec<_> = attempts.into_iter().filter(|report| self.is_on(node, report.job, report.attempt)).collect();
+        for report in own.iter().filter(|report| matches!(report.state, AttemptState::Ended { .. })) {
+            if let Some(route) = self.routes.routes.get_mut(&report.job) {
+                route.stdin_is_over = true;
+            }
+        }
+        self.resume_streams(peer, node, &own);
+        for report in own.iter().filter(|report| report.state == AttemptState::Running) {
+            self.unrecorded_start(node, report.job, report.attempt);
+        }
+    }
+}
+
+/// Whether a request can be served without recording anything, or is refused by itself.
+pub(super) fn changes_nothing(message: &ClientToMaster) -> bool {
+    match message {
+        ClientToMaster::Ask(_)
+        | ClientToMaster::Attach { .. }
+        | ClientToMaster::TakeUp { .. }
+        | ClientToMaster::StreamAck { .. }
+        | ClientToMaster::Resize { .. }
+        // It may be of a job that is known; any other is refused.
+        | ClientToMaster::SendExec(_) => true,
+        ClientToMaster::Signal { .. } | ClientToMaster::ChangeConf(_) => false,
+    }
+}

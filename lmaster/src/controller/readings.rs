@@ -1,0 +1,153 @@
+//! What nodes draw: the newest of it is recorded for the core, all of it is written to the table of what was drawn. A meter
+//! that serves several nodes is divided over them by what each is believed to draw, and is their reading. A node with a meter
+//! of its own is believed what that shows; while the shared meter works, that is all it is for.
+
+use limo_journal::Batch;
+use limo_model::{Drawn, NodeId, Power, Span, Time};
+use limo_proto::{Answer, ReadingsQuery, Sample};
+use limo_sched::Event;
+
+use super::commits::Phase;
+use super::lookup::Lookup;
+use super::queries::Serve;
+use super::{Controller, Effect, PeerId};
+use crate::database::Database;
+
+/// Most intervals in one answer: a month of minutes, and some 4 MB.
+const READINGS_LIMIT: u32 = 50_000;
+
+/// What a node drew, or the cluster (an empty name).
+#[derive(Debug)]
+struct ReadingsLookup {
+    node: String,
+    range: (Time, Time),
+    emulated: bool,
+}
+
+impl Lookup for ReadingsLookup {
+    type Found = Vec<Drawn>;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        from.readings(&self.node, self.range, READINGS_LIMIT + 1).await
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, intervals: Self::Found) {
+        controller.readings_found(peer, self.emulated, (&self.node, self.range), intervals);
+    }
+}
+
+impl Serve for ReadingsQuery {
+    fn serve(self, controller: &mut Controller, peer: PeerId) {
+        let Self { node, from, until } = self;
+        controller.readings(peer, node, (from, until));
+    }
+}
+
+impl Controller {
+    /// A meter that serves several nodes shows something, or fails.
+    pub(super) fn metered(&mut self, index: usize, shown: Result<Power, String>) {
+        let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else { return };
+        for (node, part) in self.metering.divided(index, draw, &self.core, self.now) {
+            self.keep_reading(node, &Sample::once(part));
+        }
+        if let Some((nodes, source)) = self.metering.held_is_gone(index, draw, &self.core, self.now) {
+            for node in nodes {
+                self.release_draw(node, Vec::new(), &source);
+            }
+        }
+    }
+
+    /// A node's own meter shows something.
+    pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
+        // On the way to sleep it does not draw what it did.
+        let is_awake = self.core.node(node).is_some_and(limo_sched::Node::is_awake);
+        if is_awake && self.metering.own_shown(node, sample.draw, &self.core, self.now) {
+            self.keep_reading(node, sample);
+        }
+    }
+
+    /// What counts as the draw of a node.
+    fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
+        // The room that is left on a full disk belongs to the ends of jobs.
+        if self.commits.trouble.is_none()
+            && let Some(node) = self.core.node(node)
+        {
+            self.metering.take_sample(node, sample, (self.now, self.settings.readings_every));
+        }
+    }
+
+    pub(super) fn forget_reading(&mut self, node: NodeId) {
+        self.metering.forget(node, self.core.node(node));
+    }
+
+    pub(super) fn record_readings(&mut self) {
+        let draws = self.metering.take_readings();
+        if !draws.is_empty()
+            && let Err(refused) = self.apply(Event::Readings { draws })
+        {
+            tracing::error!(%refused, "readings were refused");
+        }
+    }
+
+    /// Time has passed, and the believed draw was what it is.
+    pub(super) fn draw_goes_on(&mut self) {
+        let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
+        self.metering.pass(self.now, draw.map(Power::at_least_zero));
+        if self.commits.trouble.is_some() {
+            self.metering.drop_rows();
+        }
+    }
+
+    /// Rows and texts by themselves: nothing has happened, so there is no round.
+    pub(super) fn commit_rows(&mut self) {
+        let (readings, forget_readings) = self.metering.take_rows(self.now);
+        let kept = self.commits.open.take_texts();
+        let batch = Batch { generation: self.commits.generation, readings, forget_readings, kept, ..Batch::default() };
+        self.commits.phase = Phase::Committing(Vec::new());
+        self.effects.push(Effect::Commit(Box::new(batch)));
+    }
+
+    /// What a node drew, or the cluster.
+    fn readings(&mut self, peer: PeerId, node: Option<String>, (from, until): (Time, Time)) {
+        let emulated = |node: &limo_sched::Node| node.spec().meter == limo_model::Meter::Emulated;
+        let emulated = match &node {
+            None => self.core.nodes().iter().any(emulated),
+            Some(name) => match self.node(name) {
+                Ok(id) => self.core.node(id).is_some_and(emulated),
+                Err(refused) => return self.refuse(peer, refused.to_string(), None),
+            },
+        };
+        let node = node.unwrap_or_default();
+        self.ask(peer, ReadingsLookup { node, range: (from, until), emulated });
+    }
+
+    /// To those on disk come those that are not, so that no time before now is missing.
+    fn readings_found(
+        &mut self,
+        peer: PeerId,
+        emulated: bool,
+        (node, (from, until)): (&str, (Time, Time)),
+        mut intervals: Vec<Drawn>,
+    ) {
+        let newer = self.metering.unwritten(node).into_iter().filter(|drawn| from <= drawn.at && drawn.at < until);
+        newer.for_each(|drawn| add(&mut intervals, drawn));
+        if intervals.len() > READINGS_LIMIT as usize {
+            let reason = format!("that are more than {READINGS_LIMIT} intervals");
+            return self.refuse(peer, reason, Some("ask for less time with --from and --until"));
+        }
+        self.say(peer, Answer::Readings { emulated, intervals });
+    }
+}
+
+/// An interval after the others, or the rest of the last of them.
+fn add(intervals: &mut Vec<Drawn>, drawn: Drawn) {
+    let Some(last) = intervals.last_mut().filter(|last| last.at == drawn.at) else { return intervals.push(drawn) };
+    last.low = last.low.min(drawn.low);
+    last.high = last.high.max(drawn.high);
+    last.energy += drawn.energy;
+    last.seen = last.seen + drawn.seen;
+    last.looks += drawn.looks;
+    if last.seen > Span::ZERO {
+        last.mean = last.energy.over(last.seen);
+    }
+}

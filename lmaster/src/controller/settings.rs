@@ -1,0 +1,59 @@
+//! What an operator can choose of how the controller works, and how it comes into force.
+
+use limo_model::{Band, ModeSetting, Preset, Span};
+use limo_sched::Options;
+
+use super::{Controller, IdleSettings, ReadingsKept};
+use crate::changed::CONFIGURATION;
+use crate::limits::Limits;
+use crate::meters::Shared;
+
+/// What an operator can choose of how the controller works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub ack_timeout: Span,
+    pub kill_grace: Span,
+    pub orphan_grace: Span,
+    /// How long a node may be unreachable before its jobs end. Positive.
+    pub node_lease: Span,
+    pub snapshot_every: u32,
+    /// Readings alone are recorded at most this often: each record costs a transaction and a round.
+    pub readings_every: Span,
+    pub kept: ReadingsKept,
+    /// Those that serve several nodes. They change only with a restart.
+    pub meters: Vec<Shared>,
+    pub options: Options,
+    pub limits: Limits,
+    pub initial: Initial,
+    pub idle: IdleSettings,
+    /// Whether feeds of prices are configured.
+    pub has_feeds: bool,
+}
+
+/// What holds when the journal begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Initial {
+    pub preset: Preset,
+    pub band: Band,
+    pub mode: ModeSetting,
+}
+
+impl Controller {
+    /// The options of the configuration hold; the policy is the one last chosen.
+    pub(super) fn options_in_force(&mut self) {
+        let (preset, options) = (self.core.settings().preset, self.settings.options);
+        if self.core.settings().options != options {
+            let by = CONFIGURATION.to_owned();
+            self.must(limo_sched::Event::PolicySet { preset, options, by });
+        }
+    }
+
+    pub(super) fn configured(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.metering.configure(&self.settings);
+        if self.commits.is_open() {
+            self.options_in_force();
+            self.lease_in_force();
+        }
+    }
+}

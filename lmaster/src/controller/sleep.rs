@@ -1,0 +1,332 @@
+//! Nodes that sleep: telling them to, waking them, and what follows where they do not do it.
+//!
+//! Whether a node goes down, sleeps or wakes is state of the core, so a master that was killed goes on from there. Kept
+//! here is only what may be begun anew: until when an answer is awaited, and how often a node was woken.
+//!
+//! | the core has it | what happens | and then |
+//! |---|---|---|
+//! | going down | it falls asleep, as it says | its connection is closed; it is asleep when its time to get there is over |
+//! | going down | it refuses, or does not answer in time | awake, and not told again for `sleep_again_after` |
+//! | going down | its connection breaks before it answers | unreachable, as any other node |
+//! | going down | the master was restarted, and it does not register in time | asleep |
+//! | asleep | nothing is heard of it | no lease runs: nothing is missed |
+//! | waking | it does not register in time | woken again, `wake_tries` times in all; then drained, its jobs taken back |
+//! | going down, asleep | it registers unasked | awake, and not told again for `sleep_again_after` |
+//! | waking | it registers | awake |
+//!
+//! A job on nodes that wake is sent to none of them before all have registered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use limo_model::{Attempt, JobId, NodeId, NodeSpec, Span, Time, Wake};
+use limo_proto::MasterToNode;
+use limo_sched::{Assignment, Event, Node, Sleep};
+
+use super::multi_node::nodes_of;
+use super::{Controller, Effect, PeerId};
+use crate::changed::LOST;
+use crate::wake::WakeOrder;
+
+/// How nodes are put to sleep and woken: `[idle]` of the settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleSettings {
+    /// How long a node may take to say that it falls asleep. Positive.
+    pub sleep_timeout: Span,
+    /// How long a node that did not fall asleep is left alone. Positive.
+    pub sleep_again_after: Span,
+    /// How long a node that was woken may take to register; at least as long as it says that it needs. Positive.
+    pub wake_timeout: Span,
+    /// How often a node is woken before it is given up. At least 1.
+    pub wake_tries: u32,
+    /// Run with the name of a node to wake it.
+    pub wake_command: Option<String>,
+    /// Where magic packets go to.
+    pub wol_port: u16,
+}
+
+/// Nodes that are on their way to sleep or awake.
+#[derive(Debug, Default)]
+pub(super) struct Sleepers {
+    steps: BTreeMap<NodeId, (Step, Time)>,
+    due: BTreeSet<(Time, NodeId)>,
+    /// Assignments that are sent when all of their nodes are awake.
+    starts: BTreeMap<JobId, Attempt>,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// The answer of a node that was told to sleep.
+    Told,
+    /// The time that a node needs to fall asleep.
+    Falling,
+    /// The registration of a node that was woken so often, and what went wrong last.
+    Woken { tries: u32, fault: Option<String> },
+}
+
+impl Sleepers {
+    fn set(&mut self, node: NodeId, step: Step, until: Time) {
+        self.forget(node);
+        self.steps.insert(node, (step, until));
+        self.due.insert((until, node));
+    }
+
+    pub(super) fn forget(&mut self, node: NodeId) {
+        if let Some((_, until)) = self.steps.remove(&node) {
+            self.due.remove(&(until, node));
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    fn take_due(&mut self, now: Time) -> Option<(NodeId, Step)> {
+        let (_, node) = self.due.first().copied().filter(|(at, _)| *at <= now)?;
+        let step = self.steps.get(&node).map(|(step, _)| step.clone())?;
+        self.forget(node);
+        Some((node, step))
+    }
+
+    /// Whether an assignment was not sent yet because a node of it wakes.
+    pub(super) fn is_unsent(&self, job: JobId, attempt: Attempt) -> bool {
+        self.starts.get(&job) == Some(&attempt)
+    }
+}
+
+/// Each node of some runs.
+fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> {
+    runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId))
+}
+
+impl Controller {
+    /// After the state was taken up: what was under way goes on.
+    pub(super) fn take_up_sleep(&mut self) {
+        self.sleepers = Sleepers { starts: self.starting().collect(), ..Sleepers::default() };
+        let core = &self.core;
+        let waits = |job: &JobId| core.job(*job)?.assignment().map(|assignment| wakes(core, assignment));
+        self.sleepers.starts.retain(|job, _| waits(job) == Some(true));
+        // What was not sent was not released, by any process before this one.
+        self.assignments.not_released(|job| self.sleepers.starts.contains_key(&job));
+        let nodes: Vec<(NodeId, Sleep)> = core.known_nodes().map(|node| (node.id(), node.sleep())).collect();
+        for (node, sleep) in nodes {
+            match sleep {
+                // It may not have been told: then it registers.
+                Sleep::GoingDown => {
+                    let until =
+                        self.now + self.settings.idle.sleep_timeout.max(self.span_of(node, |rest| rest.down.span));
+                    self.sleepers.set(node, Step::Falling, until);
+                }
+                Sleep::Waking => self.call(node, 1),
+                Sleep::Awake | Sleep::Asleep => {}
+            }
+        }
+    }
+
+    /// Whether nodes of this assignment are not awake yet.
+    pub(super) fn awaits_waking(&mut self, job: JobId, attempt: Attempt) -> bool {
+        let waits = self.assignment(job, attempt).is_some_and(|assignment| wakes(&self.core, assignment));
+        if waits {
+            self.sleepers.starts.insert(job, attempt);
+        }
+        waits
+    }
+
+    /// A node is registered: jobs that waited for it, and for no other, are sent.
+    pub(super) fn start_woken(&mut self, node: NodeId) {
+        let starts: Vec<(JobId, Attempt)> = self.attempts_on(node);
+        for (job, attempt) in starts {
+            let Some(assignment) = self.assignment(job, attempt).filter(|_| self.sleepers.is_unsent(job, attempt))
+            else {
+                continue;
+            };
+            let is_ready = |node: &NodeId| self.link(*node).is_some();
+            if !wakes(&self.core, assignment) && nodes_of(assignment).iter().all(is_ready) {
+                self.sleepers.starts.remove(&job);
+                self.assign(job, attempt);
+            }
+        }
+    }
+
+    pub(super) fn is_withdrawn(&mut self, job: JobId) {
+        self.sleepers.starts.remove(&job);
+    }
+
+    /// That nodes are to sleep is durable.
+    pub(super) fn put_to_sleep(&mut self, runs: &[(NodeId, u32)]) {
+        for node in each(runs) {
+            // One whose connection broke meanwhile is awake again.
+            if let (Some(peer), Sleep::GoingDown) = (self.link(node), self.sleep_of(node)) {
+                self.tell_node(peer, MasterToNode::Sleep);
+                self.sleepers.set(node, Step::Told, self.now + self.settings.idle.sleep_timeout);
+            }
+        }
+    }
+
+    /// That nodes are to wake is durable.
+    pub(super) fn wake_nodes(&mut self, runs: &[(NodeId, u32)]) {
+        for node in each(runs) {
+            if self.sleep_of(node) == Sleep::Waking {
+                self.call(node, 1);
+            }
+        }
+    }
+
+    /// A node says that it falls asleep, and that it will not be heard of before it is awake.
+    pub(super) fn falls_asleep(&mut self, peer: PeerId, node: NodeId) {
+        if self.sleep_of(node) != Sleep::GoingDown {
+            return self.close_node(peer, "the node falls asleep, which it was not told to".into());
+        }
+        self.nodes.remove(&peer);
+        self.connected.remove(&node);
+        self.effects.push(Effect::Part(peer));
+        self.forget_reading(node);
+        self.probes_broke(node);
+        let down = self.span_of(node, |rest| rest.down.span);
+        self.sleepers.set(node, Step::Falling, self.now + down);
+        tracing::info!(node = self.name_of(node), "the node falls asleep");
+    }
+
+    /// Whether a node that registers now does so although it was to sleep.
+    pub(super) fn was_to_sleep(&self, node: NodeId) -> bool {
+        matches!(self.sleep_of(node), Sleep::GoingDown | Sleep::Asleep)
+    }
+
+    /// A node has registered. One that was to sleep is left alone for a while: somebody switched it on, or it says at once
+    /// why it did not sleep.
+    pub(super) fn is_awake(&mut self, node: NodeId, unasked: bool) {
+        self.sleepers.forget(node);
+        if unasked {
+            let until = self.now + self.settings.idle.sleep_again_after;
+            self.must(Event::SleepFailed { node, until, reason: "it registered unasked".to_owned() });
+        }
+    }
+
+    /// A node did not go to sleep. It registered again, or never went.
+    pub(super) fn sleep_failed(&mut self, node: NodeId, reason: &str) {
+        let again = self.settings.idle.sleep_again_after;
+        tracing::warn!(node = self.name_of(node), reason, "the node does not sleep; it is left alone for {again}");
+        self.sleepers.forget(node);
+        self.must(Event::SleepFailed { node, until: self.now + again, reason: reason.to_owned() });
+    }
+
+    /// What the shell could not do.
+    pub(super) fn wake_failed(&mut self, node: NodeId, reason: String) {
+        tracing::warn!(node = self.name_of(node), reason, "the node cannot be woken");
+        if let Some((Step::Woken { fault, .. }, _)) = self.sleepers.steps.get_mut(&node) {
+            *fault = Some(reason);
+        }
+    }
+
+    /// The connection of a node broke: one that had not said that it falls asleep did not.
+    pub(super) fn sleep_broke(&mut self, node: NodeId) {
+        self.sleepers.forget(node);
+        if self.sleep_of(node) != Sleep::Awake {
+            self.must(Event::Awake { nodes: vec![(node, 1)] });
+        }
+    }
+
+    /// Decides about nodes whose time has come.
+    pub(super) fn sleep_due(&mut self) {
+        while self.commits.is_open()
+            && let Some((node, step)) = self.sleepers.take_due(self.now)
+        {
+            match (step, self.sleep_of(node)) {
+                (Step::Told, Sleep::GoingDown) => {
+                    let timeout = self.settings.idle.sleep_timeout;
+                    self.sleep_failed(node, &format!("the node did not answer within {timeout}"));
+                }
+                (Step::Falling, Sleep::GoingDown) => {
+                    tracing::info!(node = self.name_of(node), "the node is asleep");
+                    self.must(Event::Asleep { nodes: vec![(node, 1)] });
+                }
+                (Step::Woken { tries, fault }, Sleep::Waking) => match tries < self.settings.idle.wake_tries {
+                    true => self.call(node, tries + 1),
+                    false => self.give_up(node, tries, fault),
+                },
+                // Something else has become of it.
+                _ => {}
+            }
+        }
+    }
+
+    /// Wakes a node, for the `tries`th time.
+    fn call(&mut self, node: NodeId, tries: u32) {
+        let timeout = self.wake_timeout(node);
+        let order = self.core.node(node).and_then(|node| self.wake_order(node.spec()));
+        let fault = order.is_none().then(|| "the master has no wake command any more".to_owned());
+        tracing::info!(node = self.name_of(node), tries, "the node is being woken");
+        self.sleepers.set(node, Step::Woken { tries, fault }, self.now + timeout);
+        self.effects.extend(order.map(|order| Effect::Wake(node, order)));
+    }
+
+    fn wake_order(&self, spec: &NodeSpec) -> Option<WakeOrder> {
+        let idle = &self.settings.idle;
+        match spec.rest?.wake? {
+            Wake::Command => {
+                let command = idle.wake_command.clone()?;
+                Some(WakeOrder::Command { command, node: spec.name.clone() })
+            }
+            Wake::Wol { mac, broadcast } => {
+                let to = SocketAddrV4::new(broadcast.unwrap_or(Ipv4Addr::BROADCAST), idle.wol_port);
+                Some(WakeOrder::Packet { mac, to })
+            }
+        }
+    }
+
+    fn wake_timeout(&self, node: NodeId) -> Span {
+        self.settings.idle.wake_timeout.max(self.span_of(node, |rest| rest.up.span))
+    }
+
+    /// A node that does not wake gets no jobs before an operator has looked at it. What it draws is not known: as much as
+    /// one that is unreachable.
+    fn give_up(&mut self, node: NodeId, tries: u32, fault: Option<String>) {
+        let (name, timeout) = (self.name_of(node), self.wake_timeout(node));
+        let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
+        let fault = fault.map(|fault| format!(": {fault}")).unwrap_or_default();
+        let reason = format!("did not wake within {timeout}, tried {times}{fault}");
+        tracing::error!(
+            node = name,
+            reason,
+            "node drained; when it is repaired, run `lconf node resume {name}` and start lslave on it"
+        );
+        for (job, attempt) in self.attempts_on(node) {
+            self.take_back(job, attempt, &format!("its node {name} did not wake"));
+        }
+        if self.core.node(node).is_some_and(|node| node.drained().is_none()) {
+            self.must(Event::NodeDrained { node, reason, by: LOST.to_owned() });
+        }
+        self.must(Event::Awake { nodes: vec![(node, 1)] });
+        self.must(Event::NodeAway { node });
+        self.is_unreachable(node);
+    }
+
+    /// A node that could not be woken is kept awake.
+    pub(super) fn with_waking(&self, spec: NodeSpec) -> NodeSpec {
+        let can = self.wake_order(&spec).is_some();
+        if spec.rest.is_some() && !can {
+            tracing::warn!(
+                node = spec.name,
+                "the node could sleep and stays awake: set `wake_command` in the section [idle] of the master's settings"
+            );
+        }
+        NodeSpec { rest: spec.rest.filter(|_| can), ..spec }
+    }
+
+    fn sleep_of(&self, node: NodeId) -> Sleep {
+        self.core.node(node).map(Node::sleep).unwrap_or_default()
+    }
+
+    fn span_of(&self, node: NodeId, of: fn(limo_model::Rest) -> Span) -> Span {
+        self.core.node(node).and_then(|node| node.spec().rest).map_or(Span::ZERO, of)
+    }
+
+    fn name_of(&self, node: NodeId) -> String {
+        self.core.node(node).map(|node| node.spec().name.clone()).unwrap_or_default()
+    }
+}
+
+fn wakes(core: &limo_sched::Core, assignment: &Assignment) -> bool {
+    nodes_of(assignment).iter().any(|node| core.node(*node).is_some_and(|node| !node.is_awake()))
+}

@@ -1,0 +1,88 @@
+//! stdin of attached jobs. Of a job over several nodes all get it, or the one that runs the task which it is for; the stream
+//! is as far as the slowest of them that has not ended, so that there is one credit for all.
+
+use limo_model::{JobId, NodeId};
+use limo_proto::{Channel, Data, Frame, MasterToClient, StreamId};
+
+use super::{Controller, Effect, PeerId};
+
+impl Controller {
+    /// stdin from a client.
+    pub(super) fn input(&mut self, peer: PeerId, data: Data) {
+        let job = data.stream.job;
+        if data.stream.channel != Channel::Stdin || data.stream.part != 0 {
+            return self.close_client(peer, format!("a client sent output of job {job}"));
+        }
+        if self.routes.client(job) != Some(peer) {
+            return;
+        }
+        // It may come late, when the job is over or its node is gone: then nobody takes it, and where the job goes on
+        // the client is told from where to send it again.
+        let links: Vec<PeerId> = self.readers(job).into_iter().filter_map(|node| self.link(node)).collect();
+        let Some(route) = self.routes.routes.get_mut(&job).filter(|_| !links.is_empty()) else { return };
+        match route.stdin.pass(&data) {
+            Ok(()) => {
+                let frames = links.into_iter().map(|link| Effect::ToNode(link, Frame::Data(data.clone())));
+                self.effects.extend(frames);
+            }
+            Err(reason) => self.close_client(peer, format!("job {job}: {reason}")),
+        }
+    }
+
+    /// A node has taken stdin.
+    pub(super) fn stdin_taken(&mut self, node: NodeId, stream: StreamId, offset: u64) {
+        let job = stream.job;
+        if stream.channel != Channel::Stdin || !self.readers(job).contains(&node) {
+            return;
+        }
+        let multi_node = self.is_multi_node(job);
+        let Some(route) = self.routes.routes.get_mut(&job).filter(|route| offset <= route.stdin.passed) else { return };
+        if !multi_node {
+            route.stdin.taken = route.stdin.taken.max(offset);
+            if let Some(client) = self.routes.client(job) {
+                self.tell_client(client, MasterToClient::StreamAck { stream, offset });
+            }
+            return;
+        }
+        self.routes.stdin_on(job, node, offset);
+        self.stdin_of_slowest(job);
+    }
+
+    /// Of a job over several nodes: how far all that read stdin are, once that is known of each.
+    pub(super) fn slowest(&self, job: JobId) -> Option<u64> {
+        let on = &self.routes.routes.get(&job)?.stdin_on;
+        let offsets = self.readers(job).into_iter().map(|node| on.get(&node).copied());
+        offsets.collect::<Option<Vec<u64>>>()?.into_iter().min()
+    }
+
+    /// The slowest node has taken more of stdin, or is another one.
+    pub(super) fn stdin_of_slowest(&mut self, job: JobId) {
+        let Some(offset) = self.slowest(job) else { return };
+        let Some(route) = self.routes.routes.get_mut(&job) else { return };
+        if offset <= route.stdin.taken || offset > route.stdin.passed {
+            return;
+        }
+        route.stdin.taken = offset;
+        if let Some(client) = route.client {
+            let stream = StreamId::new(job, Channel::Stdin);
+            self.tell_client(client, MasterToClient::StreamAck { stream, offset });
+        }
+    }
+
+    /// A job that is over takes nothing, and how much it took is forgotten: an offset would be too low. So it would be of
+    /// one over several nodes before all of them are back.
+    pub(super) fn connect_stdin(&mut self, job: JobId) {
+        let multi_node = self.is_multi_node(job);
+        let linked = self.stream_node(job, 0).is_some_and(|node| multi_node || self.link(node).is_some());
+        let slowest = self.slowest(job);
+        let is_open = |route: &&mut super::streams::Route| linked && !route.stdin_is_over;
+        let Some(route) = self.routes.routes.get_mut(&job).filter(is_open) else { return };
+        let (Some(client), Some(_)) = (route.client, self.core.job(job)) else { return };
+        if multi_node {
+            let Some(slowest) = slowest else { return };
+            route.stdin.resume(slowest);
+        }
+        let stdin_offset = route.stdin.taken;
+        self.tell_client(client, MasterToClient::Attached { job, stdin_offset });
+    }
+}

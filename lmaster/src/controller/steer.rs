@@ -1,0 +1,82 @@
+//! What the core decides about jobs that run: caps, suspension. It is told once it is durable, and told again when a node
+//! registers, since what was told before its connection broke may never have come.
+
+use limo_model::{Attempt, JobId, NodeId, Span};
+use limo_proto::{FAILED_CAPS, List, MasterToNode, Text};
+use limo_sched::{Event, Phase};
+
+use super::{Controller, PeerId};
+
+impl Controller {
+    /// A node's newest caps are durable.
+    pub(super) fn hold_caps(&mut self, node: NodeId) {
+        if let (Some(peer), Some(order)) = (self.link(node), self.caps_of(node)) {
+            self.tell_node(peer, order);
+            self.extend_all(node);
+        }
+    }
+
+    /// The caps of a node, where it was ever told any.
+    fn caps_of(&self, node: NodeId) -> Option<MasterToNode> {
+        let (generation, caps) = self.core.node(node)?.caps();
+        (generation > 0).then_some(MasterToNode::Caps { generation, caps })
+    }
+
+    pub(super) fn pause(&mut self, job: JobId, attempt: Attempt, paused: bool) {
+        for peer in self.assignment(job, attempt).map(|_| self.open_links(job)).unwrap_or_default() {
+            self.tell_node(peer, order(job, attempt, paused));
+        }
+        self.extend(job);
+    }
+
+    /// How long a job has from TERM to KILL.
+    pub(super) fn grace_of(&self, job: JobId) -> Span {
+        let own = self.live_of(job).and_then(|live| live.request.kill_grace);
+        own.unwrap_or(self.settings.kill_grace)
+    }
+
+    /// What a node that registers has to know again.
+    pub(super) fn steering(&self, node: NodeId) -> Vec<MasterToNode> {
+        let pauses = self.attempts_on(node).into_iter().filter_map(|(job, attempt)| {
+            if !self.open_nodes(job).contains(&node) {
+                return None;
+            }
+            let paused = match &self.core.job(job)?.phase {
+                Phase::Suspended(..) => true,
+                Phase::Running(_, running) if !running.steady => false,
+                _ => return None,
+            };
+            Some(order(job, attempt, paused))
+        });
+        let jobs = self.core.jobs_on(node).into_iter();
+        let extensions = jobs.filter(|job| self.open_nodes(*job).contains(&node)).filter_map(|job| self.extension(job));
+        self.caps_of(node).into_iter().chain(pauses).chain(extensions).collect()
+    }
+
+    /// A node says what became of its caps.
+    pub(super) fn caps_held(&mut self, node: NodeId, generation: u64, failed: List<(u16, Text<256>), FAILED_CAPS>) {
+        let Some(known) = self.core.node(node) else { return };
+        if known.caps().0 != generation {
+            return;
+        }
+        for (unit, reason) in failed.iter() {
+            let unit = known.spec().units.get(usize::from(*unit)).map_or("?", |unit| &unit.name);
+            tracing::warn!(node = known.spec().name, unit, %reason, "the cap of a unit cannot be set: it goes without");
+        }
+        let failed = failed.into_iter().map(|(unit, _)| unit).collect();
+        self.must(Event::Capped { node, generation, failed });
+    }
+
+    /// A node says that a job stands still, or goes on.
+    pub(super) fn paused(&mut self, peer: PeerId, node: NodeId, (job, attempt): (JobId, Attempt), paused: bool) {
+        if self.is_on(node, job, attempt) {
+            self.must(Event::Paused { job, attempt, paused });
+        } else if self.assignment(job, attempt).is_some() {
+            self.close_node(peer, format!("job {job} is not on this node: whether it stands still is not its to tell"));
+        }
+    }
+}
+
+fn order(job: JobId, attempt: Attempt, paused: bool) -> MasterToNode {
+    if paused { MasterToNode::Suspend { job, attempt } } else { MasterToNode::Resume { job, attempt } }
+}

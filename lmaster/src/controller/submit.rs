@@ -1,0 +1,362 @@
+//! New jobs, and clients that come back to theirs.
+
+use std::sync::Arc;
+
+use limo_journal::Submission;
+use limo_model::{JobId, NameError, Request, Span, application, check_file_name, check_name};
+use limo_proto::{BODY_LIMIT, Io, JobReport, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_sched::{Event, Phase};
+
+use super::changes::LAST_SIGNAL;
+use super::commit::After;
+use super::dependencies::Wanted;
+use super::lookup::Lookup;
+use super::{Controller, Live, PeerId};
+use crate::database::Database;
+
+/// Jobs that may wait at a time. Each takes some kilobytes of memory for its environment.
+const WAITING_LIMIT: usize = 1_000_000;
+
+/// Longest name of a job, in bytes: it is shown in tables.
+const NAME_LIMIT: usize = 256;
+
+/// Names of nodes or hardware in one request. More is a mistake.
+const LIST_LIMIT: usize = 10_000;
+
+/// What a frame to a node, and its record of the job, hold beside the launch, in bytes: names and a placement.
+const FRAME_REST: usize = 4096;
+
+/// The same for each node of a job of several: its name, how many tasks it has, and their files.
+const SHARE_REST: usize = 96;
+
+/// A client that comes back, and what it has of the output.
+#[derive(Debug, Clone)]
+pub(super) struct Attach {
+    pub(super) job: JobId,
+    pub(super) key: SubmissionKey,
+    /// How much of stdout and of stderr, of each of its nodes.
+    pub(super) read: Vec<(u64, u64)>,
+}
+
+/// What the journal knows of a submission.
+#[derive(Debug)]
+struct Known {
+    job: JobId,
+    uid: u32,
+    /// Once it is over.
+    report: Option<Box<JobReport>>,
+}
+
+/// Which job was submitted with a key, and what became of it.
+async fn known(from: &dyn Database, key: &SubmissionKey) -> anyhow::Result<Option<Known>> {
+    let Some((job, uid)) = from.job_of_key(key).await? else { return Ok(None) };
+    Ok(Some(Known { job, uid, report: from.finished_job(job).await?.map(Box::new) }))
+}
+
+/// What became of a job that may have been submitted before.
+#[derive(Debug)]
+struct SubmissionLookup(Box<SendExec>);
+
+impl Lookup for SubmissionLookup {
+    type Found = Option<Known>;
+
+    // What is not on disk yet is known by its key here.
+    const AT_ONCE: bool = true;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        known(from, &self.0.key).await
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, known: Self::Found) {
+        controller.submission_looked_up(peer, self.0, known);
+    }
+
+    fn changes_something(&self) -> bool {
+        true
+    }
+}
+
+/// What became of a job whose client is back.
+#[derive(Debug)]
+struct AttachLookup(Attach);
+
+impl Lookup for AttachLookup {
+    type Found = Option<Known>;
+
+    // As for a submission.
+    const AT_ONCE: bool = true;
+
+    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
+        known(from, &self.0.key).await
+    }
+
+    fn found(self, controller: &mut Controller, peer: PeerId, known: Self::Found) {
+        controller.attach_looked_up(peer, self.0, known);
+    }
+}
+
+impl Controller {
+    pub(super) fn submit(&mut self, peer: PeerId, exec: Box<SendExec>) {
+        if let Some(job) = self.submissions.by_key(&exec.key) {
+            return self.submitted_before(peer, job);
+        }
+        if let Some(trouble) = self.commits.trouble() {
+            let hint = "make room on the disk of the master's state directory, or make it writable; running jobs go on";
+            let reason = format!("new jobs are not accepted: {trouble}");
+            return self.refuse(peer, reason, Some(hint));
+        }
+        if self.core.waiting() >= WAITING_LIMIT {
+            return self.refuse(peer, format!("{WAITING_LIMIT} jobs are waiting: the limit is reached"), None);
+        }
+        if let Err(reason) = check(&exec) {
+            return self.refuse(peer, reason, None);
+        }
+        let most = self.settings.kill_grace;
+        if let Some(grace) = exec.request.kill_grace.filter(|grace| !(Span::ZERO..=most).contains(grace)) {
+            return self.refuse(
+                peer,
+                format!("a grace of {grace} from TERM to KILL is not within 0 s to {most}"),
+                None,
+            );
+        }
+        if exec.again {
+            return self.ask(peer, SubmissionLookup(exec));
+        }
+        self.with_dependencies(peer, Wanted::Submission(exec));
+    }
+
+    /// The same submission again: its answer got lost.
+    fn submitted_before(&mut self, peer: PeerId, job: JobId) {
+        let uid = self.caller(peer).map(|caller| caller.uid);
+        match self.submissions.get(job) {
+            Some(live) if Some(live.uid) == uid => {
+                if live.launch.io == Io::Attached {
+                    self.after(After::Attach(peer, Attach { job, key: live.key, read: Vec::new() }));
+                } else {
+                    self.answer(peer, MasterToClient::Accepted { job });
+                }
+            }
+            _ => self.refuse(peer, "the submission key belongs to a job of another user", None),
+        }
+    }
+
+    fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
+        match known {
+            Some(known) => {
+                let reads = (exec.launch.io == Io::Attached).then(Vec::new);
+                self.finished_before(peer, known, reads);
+            }
+            None => self.with_dependencies(peer, Wanted::Submission(exec)),
+        }
+    }
+
+    /// Nothing is left to be asked.
+    pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
+        let Some(caller) = self.caller(peer).cloned() else { return };
+        if let Some(job) = self.submissions.by_key(&exec.key) {
+            // Handed in on two connections at once.
+            return self.submitted_before(peer, job);
+        }
+        let SendExec { key, mut request, mut launch, again: _ } = exec;
+        if let Err(error) = request.settle(self.core.offered_cores(&request)) {
+            return self.refuse(peer, error.to_string(), None);
+        }
+        let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
+        let rest = FRAME_REST + SHARE_REST * sharing;
+        match application::of_user(&caller.user, &request.application) {
+            Ok(application) => request.application = application,
+            Err(error) => return self.refuse(peer, error.to_string(), None),
+        }
+        request.user = caller.user;
+        launch.uid = caller.uid;
+        let encoded = match encode_stored(&launch) {
+            Ok(encoded) if encoded.len() + rest <= BODY_LIMIT => encoded,
+            Ok(encoded) => {
+                let (size, limit) = (encoded.len(), BODY_LIMIT.saturating_sub(rest));
+                return self.refuse(peer, format!("the job takes {size} bytes: the limit is {limit}"), None);
+            }
+            Err(error) => return self.refuse(peer, format!("the job is too large: {error}"), None),
+        };
+        let limits = self.settings.limits.of(caller.operator);
+        if let Err(reason) = self.submissions.check(caller.uid, &request, &mut launch, limits) {
+            let hint = "cancel jobs, or wait until some are over; those that are submitted from one shell share their environment";
+            return self.refuse(peer, reason, Some(hint));
+        }
+        let job = self.core.next_job();
+        let request = Box::new(request);
+        let event = match &launch.array {
+            None => Event::Submitted { job, request },
+            Some(array) => Event::ArraySubmitted { job, tasks: array.tasks.clone(), request },
+        };
+        if let Err(refused) = self.record(event) {
+            return self.refuse(peer, refused.to_string(), None);
+        }
+        self.submitted(Submission { job, key, uid: caller.uid, launch: encoded });
+        let attached = launch.io == Io::Attached;
+        // It was recorded just now.
+        if let Some(request) = self.core.job(job).map(|job| Arc::clone(&job.request)) {
+            self.submissions.insert(Live::new((job, key, caller.uid), request, launch));
+        }
+        if attached {
+            self.routes.attach(job, peer, &[]);
+        }
+        self.answer(peer, MasterToClient::Accepted { job });
+    }
+
+    /// The submission is known and the job over: everything is told at once.
+    /// With offsets, the client is there for the output.
+    fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<Vec<(u64, u64)>>) {
+        let Known { job, uid, report } = known;
+        if self.caller(peer).is_none_or(|caller| caller.uid != uid) {
+            return self.refuse(peer, "the submission key belongs to a job of another user", None);
+        }
+        let Some(report) = report else {
+            // On disk, not over, and not known here: it was accepted by a process that has lost the disk.
+            return self.refuse(peer, format!("job {job} is not known any more"), None);
+        };
+        self.answer(peer, MasterToClient::Accepted { job });
+        let Some(read) = reads else { return };
+        self.routes.attach(job, peer, &read);
+        self.streams_of_finished(&report);
+        self.connect_ends(job);
+        self.answer(peer, MasterToClient::Finished { job, report });
+    }
+
+    pub(super) fn attach(&mut self, peer: PeerId, attach: Attach) {
+        let Attach { job, key, .. } = attach;
+        let uid = self.caller(peer).map(|caller| caller.uid);
+        match self.submissions.get(job) {
+            None => self.ask(peer, AttachLookup(attach)),
+            Some(live) if live.key != key || Some(live.uid) != uid => {
+                self.refuse(peer, format!("job {job} was not submitted by this client"), None);
+            }
+            Some(live) if live.launch.io == Io::Detached => {
+                self.refuse(peer, format!("job {job} is detached: its output goes to files"), None);
+            }
+            Some(_) if !self.routes.has(job) => {
+                let grace = self.settings.orphan_grace;
+                let reason = format!("job {job} was cancelled, because its lrun was away for more than {grace}");
+                self.refuse(peer, reason, None);
+            }
+            Some(_) => self.after(After::Attach(peer, attach)),
+        }
+    }
+
+    fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
+        match known {
+            Some(known) if known.job == attach.job => {
+                self.finished_before(peer, known, Some(attach.read));
+            }
+            _ => self.refuse(peer, format!("job {} was not submitted by this client", attach.job), None),
+        }
+    }
+
+    /// A client takes a live job up again: it hears how the job is.
+    pub(super) fn attached(&mut self, peer: PeerId, attach: Attach) {
+        let Attach { job, ref read, .. } = attach;
+        if self.caller(peer).is_none() {
+            return;
+        }
+        if !self.submissions.contains(job) {
+            // Its end came on disk while this waited, and was told to whoever was there then.
+            return self.ask(peer, AttachLookup(attach));
+        }
+        self.tell_client(peer, MasterToClient::Accepted { job });
+        if let Some(before) = self.routes.attach(job, peer, read) {
+            tracing::info!(%job, "attached to by another connection");
+            self.close_client(before, format!("job {job} was attached to by another connection"));
+        }
+        match self.core.job(job).map(|job| job.phase.clone()) {
+            Some(Phase::Waiting(Some(wait))) => self.tell_client(peer, MasterToClient::Waiting { job, wait }),
+            Some(Phase::Running(..) | Phase::Suspended(..)) => self.after_start(job),
+            // Its end is about to be told.
+            None => self.connect_ends(job),
+            _ => {}
+        }
+    }
+}
+
+/// Whether the tasks of a job and what it says of them go together.
+fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
+    let Some((spread, parallel)) = request.spread.zip(launch.parallel) else {
+        return match request.spread.is_some() == launch.parallel.is_some() && request.nodes.get() == 1 {
+            true => Ok(()),
+            false => Err("a job of several tasks has to say how they share its streams".into()),
+        };
+    };
+    if launch.terminal.is_some() {
+        return Err("a terminal is for a job of one task".into());
+    }
+    match parallel.reader.filter(|reader| *reader >= spread.tasks.get()) {
+        Some(reader) => Err(format!("standard input is for task {reader}: there are {}", spread.tasks)),
+        None => Ok(()),
+    }
+}
+
+/// What the core does not look at.
+fn check(exec: &SendExec) -> Result<(), String> {
+    let SendExec { request, launch, .. } = exec;
+    launch.check().map_err(|error| error.to_string())?;
+    let name = |error: NameError| error.to_string();
+    if !request.size.is_empty() {
+        check_name("size class", &request.size).map_err(name)?;
+    }
+    if request.name.len() > NAME_LIMIT || request.name.chars().any(char::is_control) {
+        return Err(format!("the job's name is longer than {NAME_LIMIT} bytes or has control characters"));
+    }
+    for (what, names) in [
+        ("included nodes", &request.include),
+        ("excluded nodes", &request.exclude),
+        ("hardware", &request.hardware),
+        ("variants", &request.variants),
+    ] {
+        if names.len() > LIST_LIMIT {
+            return Err(format!("the list of {what} has {} names: the limit is {LIST_LIMIT}", names.len()));
+        }
+        names.iter().try_for_each(|name| check_name(what, name)).map_err(name)?;
+    }
+    if launch.argv.first().is_none_or(Vec::is_empty) || launch.variants.iter().any(|(_, argv)| argv.is_empty()) {
+        return Err("there is no command to run".into());
+    }
+    if let Some(missing) = request.variants.iter().find(|name| !launch.variants.iter().any(|(own, _)| own == *name)) {
+        return Err(format!("there is no command for the variant `{missing}`"));
+    }
+    if let Some(array) = &launch.array {
+        let (tasks, entries) = (array.tasks.count(), array.entries.len());
+        if launch.io == Io::Attached {
+            return Err("an array cannot be attached to: it is detached".into());
+        }
+        if request.immediate {
+            return Err("an array cannot start at once: its tasks start as there is room".into());
+        }
+        if entries != 0 && entries != tasks as usize {
+            return Err(format!("the array has {tasks} tasks and {entries} entries"));
+        }
+    }
+    check_tasks(request, launch)?;
+    let files = &launch.files;
+    for (what, file) in [("input", &files.stdin), ("output", &files.stdout), ("errors", &files.stderr)] {
+        let checked = file.as_deref().map_or(Ok(()), check_file_name);
+        checked.map_err(|error| format!("the file for {what}: {error}"))?;
+    }
+    if launch.umask > 0o777 {
+        return Err(format!("the umask {:o} is not within 0 to 777", launch.umask));
+    }
+    let dependencies = request.conditions.as_ref().map_or(0, |conditions| conditions.dependencies.len());
+    if dependencies > LIST_LIMIT {
+        return Err(format!("the job depends on {dependencies} others: the limit is {LIST_LIMIT}"));
+    }
+    let negative = |what: &str| Err(format!("the {what} is negative"));
+    if let Some(warning) = request.warning {
+        if !(1..=LAST_SIGNAL).contains(&warning.signal) {
+            return Err(format!("{} is not a signal: 1 to {LAST_SIGNAL}", warning.signal));
+        }
+        if request.time_limit.is_none_or(|limit| warning.before >= limit || warning.before <= Span::ZERO) {
+            return Err("the job is to be warned ahead of a time limit that it does not have so long".into());
+        }
+    }
+    match request.time_limit {
+        Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be longer than nothing,"),
+        _ => Ok(()),
+    }
+}

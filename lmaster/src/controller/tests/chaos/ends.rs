@@ -1,0 +1,209 @@
+//! The end of a world: no more faults, nobody stands in the way, and everything that was accepted is over as it should be.
+
+use limo_model::{Became, Condition, Curve, Dependency, JobEnd, StopReason};
+use limo_proto::{Change, JobState, UsersChange};
+
+use super::*;
+
+impl World {
+    /// Everything that was accepted comes to its end.
+    pub fn heal(&mut self) {
+        self.healed = true;
+        for peer in std::mem::take(&mut self.dead) {
+            self.bench.input(Input::Gone(peer));
+        }
+        for host in &mut self.hosts {
+            (host.is_stuck, host.doomed) = (false, None);
+        }
+        for turn in 0..2_000 {
+            if self.busy && turn % 20 == 0 {
+                self.clear_the_way();
+            }
+            self.commit();
+            self.bench.answer_one();
+            self.bench.input(Input::Ballast(Ok(())));
+            for node in 0..NODES {
+                self.connect(node);
+                for _ in 0..3 {
+                    self.hear(node);
+                    self.deliver(node);
+                }
+                self.finish_one(node);
+            }
+            self.pass(Span::from_ms(200));
+            self.look();
+            if self.is_over() {
+                // The output of what was over before a kill is kept for a client that may come back.
+                return self.pass(self.bench.settings.orphan_grace + Span::from_ms(1));
+            }
+        }
+        let jobs: Vec<_> = self.bench.controller.core.jobs().map(|(id, job)| (id, &job.phase)).collect();
+        let records: Vec<_> = self.hosts.iter().map(|host| (&host.name, host.link, &host.records)).collect();
+        let assignments = &self.bench.controller.assignments;
+        panic!("it does not come to an end: {jobs:?}\n{records:?}\n{assignments:?}");
+    }
+
+    fn is_over(&self) -> bool {
+        let Bench { controller, disk, answers, committing, .. } = &self.bench;
+        let quiet = self.hosts.iter().all(|host| host.records.is_empty() && host.link.is_some());
+        let all = self.accepted.iter().all(|job| disk.finished.contains_key(job)) && disk.live.is_empty();
+        let told = controller.is_quiet()
+            && controller.commits.trouble.is_none()
+            && answers.is_empty()
+            && committing.is_empty();
+        quiet && all && told && controller.core.jobs().next().is_none() && controller.connected.len() == NODES
+    }
+
+    /// Nobody holds anything back any more.
+    fn clear_the_way(&mut self) {
+        let core = &self.bench.controller.core;
+        let held: Vec<JobId> = core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id).collect();
+        let drained = core.known_nodes().filter(|node| node.drained().is_some());
+        let drained: Vec<String> = drained.map(|node| node.spec().name.clone()).collect();
+        let limits = vec![limo_model::QuotaLimit::None];
+        for job in held {
+            self.operator(Change::Release(vec![job]));
+        }
+        self.operator(Change::Resume { nodes: drained });
+        self.operator(Change::Limits(Curve::constant(Band::UNLIMITED)));
+        self.operator(Change::Prices(None));
+        self.operator(Change::Policy(self.preset));
+        for user in [None, Some("user7".to_owned())] {
+            self.operator(Change::Users(UsersChange::Quota { user, limits: limits.clone() }));
+        }
+    }
+
+    pub fn check(&self) {
+        self.nothing_is_left();
+        for (job, starts) in &self.starts {
+            assert!(starts.values().all(|count| *count == 1), "job {job} was started twice on a node: {starts:?}");
+            let attempts: BTreeSet<Attempt> = starts.keys().map(|(attempt, _)| *attempt).collect();
+            assert!(attempts.len() == 1 || self.may_run_again(*job), "job {job} runs again: {starts:?}");
+        }
+        let finished = &self.bench.disk.finished;
+        for report in finished.values() {
+            let end = report.end.as_ref().expect("it is over");
+            match &report.array {
+                Some(_) => self.check_array(report, end),
+                None => self.check_end(report, end),
+            }
+        }
+        for (key, exec) in &self.plans {
+            let Some((job, _)) = self.bench.disk.keys.get(&[*key; 16]) else { continue };
+            let report = &finished[job];
+            let Some(conditions) = exec.request.conditions.as_ref().filter(|_| report.started.is_some()) else {
+                continue;
+            };
+            conditions.dependencies.iter().for_each(|on| self.was_met(report, *on));
+            if conditions.singleton {
+                let before = finished.range(..*job).map(|(_, before)| before);
+                let overlaps = |before: &&JobReport| before.name == report.name && before.ended > report.started;
+                let other = before.filter(overlaps).map(|before| before.job).next();
+                assert_eq!(other, None, "job {job} was to wait for it");
+            }
+        }
+    }
+
+    /// What is over leaves nothing behind.
+    fn nothing_is_left(&self) {
+        let controller = &self.bench.controller;
+        let Controller { submissions, assignments, questions, sessions, probes, .. } = controller;
+        let left = (submissions.len(), assignments.len());
+        assert_eq!(left, (0, 0), "{submissions:?} {assignments:?}");
+        let waits = sessions.waits.len();
+        assert_eq!((questions.len(), waits, probes.len()), (0, 0, 0), "{questions:?} {sessions:?}");
+        assert!(!controller.has_turn() && !sessions.is_held_up(), "{sessions:?}");
+        assert!(
+            controller.routes.routes.is_empty() && controller.routes.next_orphan().is_none(),
+            "{:?}",
+            controller.routes
+        );
+        assert_eq!((controller.nodes.len(), controller.core.arrays().count()), (NODES, 0));
+        assert!(controller.core.nodes().iter().all(|node| node.held().is_empty()), "{:?}", controller.core.nodes());
+        let state = serde_json::to_value(controller.core.state()).expect("written");
+        for table in ["jobs", "queue", "blocked", "over_quota", "charges", "active", "arrays", "finished"] {
+            let of = &state[table];
+            // One that is empty may not be written at all.
+            assert!(["null", "{}", "[]"].contains(&of.to_string().as_str()), "{table}: {of}");
+        }
+    }
+
+    fn check_end(&self, report: &JobReport, end: &JobEnd) {
+        let job = report.job;
+        let plan = self.plan_of(job).map(|(_, exec)| &exec.request).expect("it was handed in");
+        let starts = self.starts.get(&job);
+        match end {
+            JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => {
+                assert!(self.rebooted || self.cut_down.contains(&job), "job {job} was lost without need");
+            }
+            JobEnd::Ran { outcome: Outcome::NodeFailed { .. }, .. } => {
+                assert!(self.lost || self.rebooted, "job {job} failed without need");
+            }
+            JobEnd::Ran { outcome, stopped } => {
+                let told: Vec<_> = self.told.range((job, Attempt(0))..=(job, Attempt(u32::MAX))).collect();
+                let last = told.last().map(|(_, outcomes)| *outcomes).expect("a node has told it");
+                assert!(self.wide || last.contains(outcome), "job {job} ended with {outcome:?}: {told:?}");
+                match stopped {
+                    None => {}
+                    Some(StopReason::Cancelled { .. }) => assert!(self.is_unwanted(job), "job {job}"),
+                    Some(StopReason::TimeLimit { .. }) => assert!(plan.time_limit.is_some(), "job {job}"),
+                    Some(StopReason::UsedUp { .. }) => assert!(plan.allowance.is_some(), "job {job}"),
+                    Some(why) => panic!("job {job} ended for good: {why:?}"),
+                }
+            }
+            JobEnd::Cancelled { .. } => {
+                let never = starts.is_none() || self.may_run_again(job);
+                assert!(self.is_unwanted(job) && never, "job {job} was cancelled: {starts:?}");
+            }
+            JobEnd::Refused { .. } => {
+                let never = starts.is_none() || self.may_run_again(job);
+                assert!(plan.immediate && never, "job {job} was refused: {starts:?}");
+            }
+            JobEnd::Unmet { dependency, .. } => {
+                let became = self.became(dependency.job);
+                assert!(!became.meets(dependency.condition), "job {job}: {dependency} became {became}");
+                assert!(starts.is_none(), "job {job}: {starts:?}");
+            }
+        }
+        if report.state == JobState::Completed {
+            let starts = starts.expect("it ran");
+            let last = starts.keys().map(|(attempt, _)| attempt).max().expect("at least one");
+            let started = starts.keys().filter(|(attempt, _)| attempt == last).map(|(_, node)| node);
+            let placed: BTreeSet<&String> = report.nodes.iter().collect();
+            assert_eq!(started.collect::<BTreeSet<_>>(), placed, "job {job}");
+        }
+    }
+
+    /// What a job became; a task that never became one is as good as cancelled.
+    fn became(&self, job: JobId) -> Became {
+        let end = self.bench.disk.finished.get(&job).and_then(|report| report.end.as_ref());
+        end.map_or(Became::Cancelled, Became::of)
+    }
+
+    fn was_met(&self, report: &JobReport, on: Dependency) {
+        let (job, became) = (report.job, self.became(on.job));
+        let is_begun = on.condition == Condition::After;
+        assert!(is_begun || became.meets(on.condition), "job {job} ran: {on} became {became}");
+        let other = self.bench.disk.finished.get(&on.job).filter(|_| !is_begun);
+        assert!(other.is_none_or(|other| other.ended <= report.started), "job {job} ran too early: {on}");
+    }
+
+    /// Each task of an array is over once; those of one that was cancelled may never have become jobs.
+    fn check_array(&self, report: &JobReport, end: &JobEnd) {
+        let own = report.job;
+        let array = report.array.as_ref().expect("an array");
+        let all = u64::from(array.tasks.count());
+        let tasks = self.bench.disk.finished.range(JobId(own.0 + 1)..=JobId(own.0 + all)).count();
+        let counted = u64::from(array.ended.all());
+        assert_eq!(tasks as u64, counted, "array {own}: {array:?}");
+        match end {
+            JobEnd::Ran { .. } => assert_eq!(counted, all, "array {own}: {array:?}"),
+            JobEnd::Cancelled { .. } => assert!(self.is_unwanted(own), "array {own}"),
+            JobEnd::Unmet { dependency, .. } => {
+                let became = self.became(dependency.job);
+                assert!(!became.meets(dependency.condition), "array {own}: {dependency} became {became}");
+            }
+            JobEnd::Refused { .. } => panic!("array {own}: {end:?}"),
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! A machine of a world: the step of a real node, with a disk, an `lshepherd` and processes that the world makes up.
+
+use std::time::Duration;
+
+use limo_model::{Incarnation, JournalId};
+use limo_node::{Connected, Effect as Deed, Found, Input as Happened, Intent, LaunchOrder, Moment, Node, Parts};
+use limo_node::{Record, Rhythm, Ticket};
+use limo_proto::DoExec;
+use limo_shepherd::{BootTime, Ended, Handle, Identity, Order, Why};
+
+use super::*;
+
+/// Which attempt of which job.
+pub type Key = (JobId, Attempt);
+
+pub struct Host {
+    pub name: String,
+    boot: u32,
+    /// Daemons that ran on it.
+    daemons: u8,
+    node: Node,
+    pub link: Option<PeerId>,
+    /// Whether the master has heard who it is on this connection.
+    pub introduced: bool,
+    /// On its disk.
+    pub records: BTreeMap<Key, Found>,
+    /// Records on their way to the disk, in order.
+    writes: VecDeque<(Ticket, Record)>,
+    /// Whether the disk takes nothing until the connection ends.
+    pub is_stuck: bool,
+    /// What the daemon hears later.
+    later: VecDeque<Happened>,
+    pub processes: BTreeMap<Handle, Process>,
+    /// The daemon is killed before its next but so many deed.
+    pub doomed: Option<usize>,
+    /// The caps that are set.
+    pub capped: Option<u64>,
+    /// Since when the master does not answer it.
+    pub silent_since: Option<Time>,
+    /// The leases and time limits of attempts that have one.
+    pub leases: BTreeMap<Key, Span>,
+    pub limits: BTreeMap<Key, Span>,
+    pub out: VecDeque<NodeToMaster>,
+    /// What of it has reached the master.
+    pub said: Vec<NodeToMaster>,
+}
+
+#[derive(Debug)]
+pub struct Process {
+    pub key: Key,
+    pub ran: Span,
+    limit: Option<Span>,
+    lease: Option<BootTime>,
+    kill_at: Option<Time>,
+    pub is_told_to_stop: bool,
+    pub is_frozen: bool,
+}
+
+fn since(now: Time) -> Duration {
+    limo_node::duration(now - Time::from_unix_ms(START))
+}
+
+/// The time of a step.
+pub fn node_moment(now: Time) -> Moment {
+    let since = since(now);
+    Moment { since, boot: BootTime(u64::try_from(since.as_millis()).expect("not long")) }
+}
+
+fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
+    let slave = slave(name, &boot.to_string(), Vec::new()).slave;
+    let rhythm = Rhythm { looks: Duration::from_secs(1), readings: Duration::from_secs(1) };
+    let parts = Parts {
+        spec: slave.spec,
+        machine: None,
+        has_meter: false,
+        may_cap: true,
+        cap_lease: Span::from_secs(60),
+        own_uid: None,
+        seed: [daemons; 32],
+        instance: slave.instance,
+        boot: slave.boot,
+        rhythm,
+    };
+    Node::new(parts, node_moment(now))
+}
+
+impl Host {
+    pub fn new(index: usize, now: Time) -> Self {
+        let name = format!("n{index}");
+        Self {
+            node: node_of(&name, 0, 0, now),
+            name,
+            boot: 0,
+            daemons: 0,
+            link: None,
+            introduced: false,
+            records: BTreeMap::new(),
+            writes: VecDeque::new(),
+            is_stuck: false,
+            later: VecDeque::new(),
+            processes: BTreeMap::new(),
+            doomed: None,
+            capped: None,
+            silent_since: None,
+            leases: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            out: VecDeque::new(),
+            said: Vec::new(),
+        }
+    }
+
+    fn write(&mut self, record: Record) {
+        let key = record.key();
+        match record {
+            Record::Intent(intent) => self.records.entry(key).or_default().intent = Some(*intent),
+            Record::Going { .. } => self.records.entry(key).or_default().going = true,
+            Record::End { end, .. } => self.records.entry(key).or_default().end = Some(*end),
+            Record::Forget { .. } => {
+                self.records.remove(&key);
+                self.leases.remove(&key);
+                self.limits.remove(&key);
+            }
+        }
+    }
+
+    /// A job that another master gave to the node waits on its disk. `number` is that of a job here, too.
+    pub fn keep_foreign(&mut self, number: u64) {
+        let (job, attempt) = (JobId(number), Attempt(1));
+        let journal = JournalId { incarnation: Incarnation(99), ..JournalId::default() };
+        let exec = DoExec {
+            journal,
+            job,
+            attempt,
+            name: "foreign".into(),
+            application: String::new(),
+            size: String::new(),
+            user: "user7".into(),
+            placement: Vec::new(),
+            launch: Launch { argv: vec![b"foreign".to_vec()], io: Io::Detached, ..Launch::default() },
+            time_limit: None,
+            warning: None,
+            kill_grace: Span::ZERO,
+            restarts: 0,
+            task: None,
+            share: None,
+            lease: None,
+        };
+        self.write(Record::Intent(Box::new(Intent { exec, cookie: "foreign".into(), boot: self.boot.to_string() })));
+    }
+
+    /// When the node has something to do.
+    pub fn due(&self) -> Option<Duration> {
+        self.node.deadline()
+    }
+
+    /// An attempt whose command may have run, and whose end is not on the disk.
+    pub fn is_open(&self, key: Key) -> bool {
+        self.records.get(&key).is_some_and(|found| found.going && found.end.is_none())
+    }
+}
+
+impl World {
+    /// A daemon that begins with what is on its disk.
+    pub fn begin_daemon(&mut self, index: usize) {
+        let now = self.bench.now;
+        let host = &mut self.hosts[index];
+        host.daemons += 1;
+        host.node = node_of(&host.name, host.boot, host.daemons, now);
+        (host.doomed, host.is_stuck) = (None, false);
+        host.later.clear();
+        host.writes.clear();
+        host.processes.clear();
+        let records = host.records.clone();
+        self.happens(index, Happened::Recovered(records));
+    }
+
+    /// `kill -9` of the daemon: `lshepherd` ends the jobs. Records that were being written may be on the disk.
+    pub fn kill_daemon(&mut self, index: usize) {
+        self.seen.saw("kill of a node's daemon");
+        let count = self.dice.roll(self.hosts[index].writes.len() + 1);
+        let host = &mut self.hosts[index];
+        for _ in 0..count {
+            let (_, record) = host.writes.pop_front().expect("no more than there are");
+            host.write(record);
+        }
+        let open: Vec<Key> = host.records.keys().copied().filter(|key| host.is_open(*key)).collect();
+        self.cut_down.extend(open.into_iter().map(|(job, _)| job));
+        self.part(index);
+        self.begin_daemon(index);
+    }
+
+    /// Another kernel: nothing runs, and what was not flushed to the disk is gone.
+    pub fn lose_power(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        host.boot += 1;
+        host.records.retain(|_, _| self.dice.roll(2) == 0);
+        self.part(index);
+        self.begin_daemon(index);
+    }
+
+    /// The daemon of a node hears of something, and everything follows that follows at once.
+    pub fn happens(&mut self, index: usize, happened: Happened) {
+        let mut inputs = VecDeque::from([happened]);
+        while let Some(input) = inputs.pop_front() {
+            let now = node_moment(self.bench.now);
+            for deed in self.hosts[index].node.step(now, input) {
+                match &mut self.hosts[index].doomed {
+                    Some(0) => return self.kill_daemon(index),
+                    Some(left) => *left -= 1,
+                    None => {}
+                }
+                inputs.extend(self.perform(index, deed));
+            }
+        }
+    }
+
+    /// A record that waits reaches the disk, or the daemon hears of something that it was to hear later.
+    pub fn settle(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        if let Some((ticket, record)) = host.writes.pop_front_if(|_| !host.is_stuck) {
+            host.write(record);
+            self.happens(index, Happened::Recorded { ticket, result: Ok(()) });
+        } else if let Some(input) = self.hosts[index].later.pop_front() {
+            self.happens(index, input);
+        }
+    }
+
+    fn perform(&mut self, index: usize, deed: Deed) -> Vec<Happened> {
+        match deed {
+            Deed::Send(message) => self.says(index, message),
+            Deed::Record { ticket, record } => return self.writes(index, ticket, record),
+            Deed::LookUp { uid } => {
+                let identity = Identity { uid, gid: uid, groups: vec![uid] };
+                return self.soon(index, vec![Happened::UserFound { uid, result: Ok(identity) }]);
+            }
+            Deed::Launch(order) => return self.launches(index, *order),
+            Deed::Order(order) => return self.ordered(index, order),
+            Deed::Sweep { job, .. } => return self.soon(index, vec![Happened::Swept { job, left: 0 }]),
+            Deed::Reach { job, .. } => return self.soon(index, vec![Happened::Reached { job }]),
+            Deed::SetCaps { generation, .. } => {
+                let failed = if self.rarely(4) { vec![(0, "no such file".into())] } else { Vec::new() };
+                self.hosts[index].capped = Some(generation);
+                return self.soon(index, vec![Happened::Capped { generation, failed }]);
+            }
+            Deed::PutCapsBack => {
+                self.hosts[index].capped = None;
+                return self.soon(index, vec![Happened::CapsPutBack { complete: true }]);
+            }
+            Deed::Exit(result) => panic!("the daemon of {} ends: {result:?}", self.hosts[index].name),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// At once, unless something is to come before it or the world is slow.
+    fn soon(&mut self, index: usize, inputs: Vec<Happened>) -> Vec<Happened> {
+        if self.hosts[index].later.is_empty() && !self.rarely(8) {
+            return inputs;
+        }
+        self.hosts[index].later.extend(inputs);
+        Vec::new()
+    }
+
+    fn writes(&mut self, index: usize, ticket: Ticket, record: Record) -> Vec<Happened> {
+        if let Record::Intent(_) = record {
+            if self.rarely(16) {
+                self.seen.saw("refused by a node");
+                return vec![Happened::Recorded { ticket, result: Err("no space left".into()) }];
+            }
+            if self.rarely(16) {
+                self.seen.saw("never acknowledged");
+                self.hosts[index].is_stuck = true;
+            }
+        }
+        let is_slow = self.rarely(6);
+        let host = &mut self.hosts[index];
+        if host.is_stuck || is_slow || !host.writes.is_empty() {
+            host.writes.push_back((ticket, record));
+            return Vec::new();
+        }
+        host.write(record);
+        vec![Happened::Recorded { ticket, result: Ok(()) }]
+    }
+
+    fn launches(&mut self, index: usize, order: LaunchOrder) -> Vec<Happened> {
+        let LaunchOrder { launch, exec, .. } = order;
+        let (key, name) = ((exec.job, exec.attempt), self.hosts[index].name.clone());
+        let (job, attempt) = key;
+        assert_eq!(exec.journal, self.bench.disk.journal, "job {job} of another journal is started on {name}");
+        assert!(self.hosts[index].is_open(key), "attempt {attempt} of job {job} is started on {name} without a record");
+        let runs = |host: &Host| host.processes.values().any(|other| other.key.0 == job && other.key.1 != attempt);
+        assert!(!self.hosts.iter().any(runs), "attempt {attempt} of job {job} is released while another one runs");
+        if self.rarely(24) {
+            self.seen.saw("not started");
+            let not_started = Happened::NotStarted { handle: launch.handle, code: 127, reason: "not found".into() };
+            return self.soon(index, vec![not_started]);
+        }
+        let starts = self.starts.entry(job).or_default().entry((attempt, name.clone())).or_default();
+        *starts += 1;
+        assert_eq!(*starts, 1, "attempt {attempt} of job {job} is started twice on {name}");
+        let span = |ms: u64| Span::from_ms(i64::try_from(ms).expect("not long"));
+        let process = Process {
+            key,
+            ran: Span::ZERO,
+            limit: launch.time_limit.map(span),
+            lease: launch.lease,
+            kill_at: None,
+            is_told_to_stop: false,
+            is_frozen: false,
+        };
+        self.hosts[index].processes.insert(launch.handle, process);
+        let (handle, leader) = (launch.handle, i32::try_from(launch.handle.0).expect("few"));
+        self.soon(index, vec![Happened::Started { handle, leader, connected: Connected::default() }])
+    }
+
+    fn ordered(&mut self, index: usize, order: Order) -> Vec<Happened> {
+        let now = self.bench.now;
+        let processes = &mut self.hosts[index].processes;
+        match order {
+            Order::Stop { handle, grace } => {
+                let Some(process) = processes.get_mut(&handle) else { return Vec::new() };
+                let kill_at = now + Span::from_ms(i64::try_from(grace).expect("not long"));
+                process.is_told_to_stop = true;
+                process.kill_at = Some(process.kill_at.map_or(kill_at, |before| before.min(kill_at)));
+                // It may take its time.
+                if self.dice.roll(2) == 0 {
+                    return self.exits(index, handle, 15, Why::Stop);
+                }
+            }
+            Order::Lease { until } => {
+                for process in processes.values_mut().filter(|process| process.lease.is_some()) {
+                    process.lease = Some(until);
+                }
+            }
+            Order::Frozen { handle, on } => {
+                processes.get_mut(&handle).into_iter().for_each(|process| process.is_frozen = on);
+            }
+            Order::Extend { handle, limit } => {
+                let limit = Span::from_ms(i64::try_from(limit).expect("not long"));
+                processes.get_mut(&handle).into_iter().for_each(|process| process.limit = Some(limit));
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// A command is over; `status` is as `waitpid(2)` gives it.
+    fn exits(&mut self, index: usize, handle: Handle, status: i32, why: Why) -> Vec<Happened> {
+        let host = &mut self.hosts[index];
+        let Some(process) = host.processes.remove(&handle) else { return Vec::new() };
+        let (job, attempt) = process.key;
+        let outcome = match status {
+            signal @ 1..128 => Outcome::Signaled(signal),
+            code => Outcome::Exited(u8::try_from(code >> 8).expect("a code")),
+        };
+        let outcome = if why == Why::Limit { outcome.at_limit() } else { outcome };
+        self.exits.insert((job, attempt, host.name.clone()), outcome);
+        let ended = Ended { status, elapsed: 0, user_cpu: 0, system_cpu: 0, max_rss: 0, why };
+        let mut inputs = vec![Happened::Exited { handle, ended }, Happened::Emptied { handle, left: 0 }];
+        if matches!(why, Why::Limit | Why::Lease) {
+            inputs.insert(0, Happened::Stopping { handle, why });
+        }
+        self.soon(index, inputs)
+    }
+
+    /// Time limits, leases and the ends of graces, which `lshepherd` enforces.
+    pub fn timers(&mut self, index: usize, span: Span) {
+        let (now, boot) = (self.bench.now, node_moment(self.bench.now).boot);
+        let mut over = Vec::new();
+        for (&handle, process) in &mut self.hosts[index].processes {
+            process.ran = process.ran + if process.is_frozen { Span::ZERO } else { span };
+            if process.kill_at.is_some_and(|at| at <= now) {
+                over.push((handle, 9, Why::Stop));
+            } else if process.lease.is_some_and(|end| end <= boot) {
+                self.seen.saw("a lease ended");
+                over.push((handle, 15, Why::Lease));
+            } else if process.limit.is_some_and(|limit| process.ran >= limit) {
+                self.seen.saw("a time limit");
+                over.push((handle, 15, Why::Limit));
+            }
+        }
+        for (handle, signal, why) in over {
+            self.ends(index, handle, signal, why);
+        }
+    }
+
+    pub fn ends(&mut self, index: usize, handle: Handle, status: i32, why: Why) {
+        for input in self.exits(index, handle, status, why) {
+            self.happens(index, input);
+        }
+    }
+}

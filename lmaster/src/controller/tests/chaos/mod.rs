@@ -1,0 +1,383 @@
+//! Random faults: the master is killed, commits fail, connections break, daemons of nodes are killed, nodes reboot, refuse, keep
+//! silent, say things twice and lose records, while people hand in jobs and arrays and do to them whatever can be done at any moment. Whatever
+//! happens, no accepted job is lost, none runs twice but where its user allowed it, a job is reported lost only where its
+//! node was rebooted or its daemon killed, and in the end nothing of what is over is left. The nodes are the real ones
+//! (`limo-node`), each with a disk and processes that its world makes up.
+
+mod ends;
+mod faults;
+mod host;
+mod nodes;
+mod people;
+mod seen;
+
+use std::collections::BTreeSet;
+
+use limo_proto::Change;
+
+use super::errors::Errors;
+use super::*;
+use host::Host;
+use seen::{BUSY, Seen};
+
+const STEPS: usize = 400;
+/// Where nodes take their time and jobs wait for one another.
+const BUSY_STEPS: usize = 600;
+const NODES: usize = 3;
+const LEASE: Span = Span::from_secs(2);
+
+/// What the controller says of what these worlds do to it. Any other error is one of its own.
+const EXPECTED: [&str; 9] = [
+    "a node had a job of another journal",
+    "a job of another journal than the master's is ended",
+    "the journal cannot be written: new jobs are refused",
+    "job lost",
+    "a node's part of a job is lost",
+    "a node runs an attempt that is over: it is ended",
+    "node lost: its jobs end as node_failed",
+    "job ended: its node failed",
+    "part of a job ended: its node failed",
+];
+
+/// xorshift64 (Marsaglia 2003).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).expect("31 bits") % sides
+    }
+}
+
+/// What a world is like.
+#[derive(Debug, Clone, Copy)]
+struct WorldKind {
+    /// Whether jobs are over several nodes.
+    wide: bool,
+    /// Whether people do more than hand in jobs, and nodes more than run them.
+    busy: bool,
+}
+
+struct World {
+    bench: Bench,
+    hosts: Vec<Host>,
+    dice: Dice,
+    wide: bool,
+    busy: bool,
+    preset: Preset,
+    stormy: bool,
+    /// Whether nodes reboot in it, and whether one has.
+    reboots: bool,
+    rebooted: bool,
+    /// Connections that are dead, which the master has not noticed.
+    dead: Vec<PeerId>,
+    /// No more faults.
+    healed: bool,
+    /// The connections of who hands in jobs, of the same user at another terminal, and of an operator.
+    client: PeerId,
+    steering: PeerId,
+    root: PeerId,
+    next_key: u8,
+    /// What was handed in, accepted or not.
+    plans: BTreeMap<u8, SendExec>,
+    accepted: BTreeSet<JobId>,
+    /// Jobs and arrays that somebody may have cancelled, and jobs that somebody may have requeued.
+    unwanted: BTreeSet<JobId>,
+    again: BTreeSet<JobId>,
+    /// How often each job was started in each attempt on each node.
+    starts: BTreeMap<JobId, BTreeMap<(Attempt, String), u32>>,
+    /// What nodes told of the ends of attempts.
+    told: BTreeMap<(JobId, Attempt), Vec<Outcome>>,
+    /// How their processes ended.
+    exits: BTreeMap<(JobId, Attempt, String), Outcome>,
+    /// Jobs that ran when the daemon of their node was killed.
+    cut_down: BTreeSet<JobId>,
+    /// Whether a node was ever out of reach for its lease.
+    lost: bool,
+    /// Jobs with an attempt that ended because its node was out of reach or its daemon was killed.
+    failed: BTreeSet<JobId>,
+    /// Jobs of which a part did not end well.
+    spoiled: BTreeSet<JobId>,
+    errors: Errors,
+    seen: Seen,
+}
+
+impl World {
+    fn new(seed: u64, WorldKind { wide, busy }: WorldKind, errors: Errors) -> Self {
+        let bench = Bench::new();
+        let preset = match (wide, busy, seed % 3) {
+            (false, false, _) | (false, true, 0) => Preset::Fifo,
+            (false, true, 1) => Preset::Limo,
+            (true, true, 1) => Preset::Conservative,
+            _ => Preset::Easy,
+        };
+        let mut world = Self {
+            hosts: (0..NODES).map(|index| Host::new(index, bench.now)).collect(),
+            bench,
+            dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            wide,
+            busy,
+            preset,
+            stormy: seed.is_multiple_of(5),
+            reboots: seed.is_multiple_of(2),
+            rebooted: false,
+            dead: Vec::new(),
+            healed: false,
+            client: PeerId(0),
+            steering: PeerId(0),
+            root: PeerId(0),
+            next_key: 1,
+            plans: BTreeMap::new(),
+            accepted: BTreeSet::new(),
+            unwanted: BTreeSet::new(),
+            again: BTreeSet::new(),
+            starts: BTreeMap::new(),
+            told: BTreeMap::new(),
+            exits: BTreeMap::new(),
+            cut_down: BTreeSet::new(),
+            lost: false,
+            failed: BTreeSet::new(),
+            spoiled: BTreeSet::new(),
+            errors,
+            seen: Seen::default(),
+        };
+        world.configure();
+        world.arrive();
+        world.operator(Change::Policy(preset));
+        (world.bench.slow_disk, world.bench.slow_answers) = (true, true);
+        if busy && seed.is_multiple_of(4) {
+            world.hosts[0].keep_foreign(2);
+        }
+        (0..NODES).for_each(|node| world.begin_daemon(node));
+        world
+    }
+
+    /// A whole world, from its beginning to its end.
+    fn run(seed: u64, kind: WorldKind, errors: Errors) -> Self {
+        let mut world = Self::new(seed, kind, errors);
+        for _ in 0..if kind.busy { BUSY_STEPS } else { STEPS } {
+            world.step();
+        }
+        world.heal();
+        world.check();
+        world
+    }
+
+    /// People connect to the master.
+    fn arrive(&mut self) {
+        (self.client, self.steering) = (self.bench.client(7), self.bench.client(7));
+        self.root = self.bench.client(0);
+    }
+
+    /// Whether something happens now that happens once in so many times, to a world that is busy and not healed.
+    fn rarely(&mut self, times: usize) -> bool {
+        self.busy && !self.healed && self.dice.roll(times) == 0
+    }
+
+    /// Whether a fault that is due comes: in most worlds in which people are busy, few do, so that jobs get far.
+    fn strikes(&mut self) -> bool {
+        !self.busy || self.stormy || self.dice.roll(5) == 0
+    }
+
+    fn step(&mut self) {
+        let node = self.dice.roll(NODES);
+        match self.dice.roll(100) {
+            0..6 => self.submit(),
+            6..12 => self.connect(node),
+            12..18 if !self.busy => self.connect(node),
+            12..38 => self.deliver(node),
+            38..56 => self.hear(node),
+            56..60 => self.finish_one(node),
+            60..64 if !self.busy => self.finish_one(node),
+            64..73 => self.bench.answer_one(),
+            73..83 => self.commit(),
+            83..85 if self.strikes() && !self.bench.committing.is_empty() => {
+                self.seen.saw("failed commit");
+                self.bench.fail();
+            }
+            85..86 if self.strikes() => self.kill(),
+            86..88 if self.dice.roll(4) == 0 => self.notice(),
+            86..88 if self.strikes() => self.cut(node),
+            88..89 if self.dice.roll(2) == 0 => self.threaten(node),
+            88..89 if self.reboots && self.strikes() => self.reboot(node),
+            89..90 if self.busy => self.babble(node),
+            90..97 if self.busy => self.meddle(),
+            _ => {
+                let pauses: &[i64] = if self.busy { &[10, 10, 10, 10, 300, 300, 2_500] } else { &[10, 300, 2_500] };
+                let pause = pauses[self.dice.roll(pauses.len())];
+                self.pass(Span::from_ms(pause));
+            }
+        }
+        self.look();
+    }
+
+    fn pass(&mut self, span: Span) {
+        // Deadlines that wait for a commit do not come: the disk is slow.
+        self.bench.now = self.bench.now + span;
+        // Nodes count from their last answer, the master from later: they are before it.
+        (0..NODES).for_each(|node| self.time_passes(node, span));
+        self.bench.input(Input::Timer);
+    }
+
+    /// Short leases in half of the worlds, so that they end while nodes are away.
+    fn configure(&mut self) {
+        if !self.reboots {
+            return;
+        }
+        let settings = Settings { node_lease: LEASE, kill_grace: Span::ZERO, ..self.bench.settings.clone() };
+        self.bench.settings = settings.clone();
+        self.bench.input(Input::Configured(Box::new(settings)));
+    }
+
+    fn commit(&mut self) {
+        if !self.bench.committing.is_empty() {
+            self.bench.commit();
+        }
+    }
+
+    /// What the master has told people, on whom it hung up, and what it found wrong with itself.
+    fn look(&mut self) {
+        for message in self.bench.heard(self.client) {
+            match message {
+                MasterToClient::Accepted { job } => drop(self.accepted.insert(job)),
+                MasterToClient::Refused { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        for message in [self.steering, self.root].into_iter().flat_map(|peer| self.bench.heard(peer)) {
+            match message {
+                MasterToClient::Answer(_) | MasterToClient::Piece(_) => self.seen.saw("done"),
+                MasterToClient::Refused { .. } => self.seen.saw("not done"),
+                other => panic!("{other:?}"),
+            }
+        }
+        for (peer, reason) in std::mem::take(&mut self.bench.closed) {
+            if reason.contains("was not acknowledged within") {
+                self.seen.saw("acknowledgement missed");
+            }
+            if let Some(node) = self.hosts.iter().position(|host| host.link == Some(peer)) {
+                // Something of what was sent may still arrive.
+                for _ in 0..self.dice.roll(4) {
+                    self.deliver(node);
+                }
+                self.hang_up(node);
+            }
+        }
+        let errors = self.errors.take();
+        let own = errors.iter().find(|error| !EXPECTED.iter().any(|expected| error.starts_with(expected)));
+        assert_eq!(own, None);
+    }
+
+    /// `kill -9`: a commit under way may have reached the disk. Messages on the wire may still arrive.
+    fn kill(&mut self) {
+        self.seen.saw("kill");
+        if self.dice.roll(2) == 0
+            && let Some(batch) = self.bench.committing.pop_front()
+        {
+            self.bench.disk.write(batch);
+        }
+        for node in 0..NODES {
+            for _ in 0..self.dice.roll(4) {
+                self.deliver(node);
+            }
+            self.hang_up(node);
+        }
+        let (disk, now) = (std::mem::take(&mut self.bench.disk), self.bench.now);
+        self.bench = Bench::on(disk, now);
+        self.configure();
+        self.dead.clear();
+        (self.bench.slow_disk, self.bench.slow_answers) = (true, true);
+        self.arrive();
+        for key in self.plans.keys().copied().collect::<Vec<_>>() {
+            self.hand_in(key, true);
+        }
+    }
+
+    /// The daemon of a node is killed: now, or in the middle of what it does next.
+    fn threaten(&mut self, node: usize) {
+        if !self.strikes() {
+            return;
+        }
+        if self.dice.roll(2) == 0 {
+            self.kill_daemon(node);
+        } else {
+            self.hosts[node].doomed = Some(self.dice.roll(4));
+        }
+    }
+
+    /// The number and the submission of a job, or of the array that it is a task of, once that is on disk.
+    fn plan_of(&self, job: JobId) -> Option<(JobId, &SendExec)> {
+        let known = |(key, exec): (&u8, _)| Some((self.bench.disk.keys.get(&[*key; 16])?.0, exec));
+        let mut known = self.plans.iter().filter_map(known);
+        known.find(|(own, exec): &(JobId, &SendExec)| {
+            let tasks = exec.launch.array.as_ref().map_or(0, |array| u64::from(array.tasks.count()));
+            (own.0..=own.0 + tasks).contains(&job.0)
+        })
+    }
+
+    /// Whether somebody may have cancelled a job, or the array that it is a task of.
+    fn is_unwanted(&self, job: JobId) -> bool {
+        let own = self.plan_of(job).map(|(own, _)| own);
+        self.unwanted.contains(&job) || own.is_some_and(|own| self.unwanted.contains(&own))
+    }
+
+    /// Whether the core may requeue a job, or somebody has.
+    fn may_run_again(&self, job: JobId) -> bool {
+        let allowed = self.plan_of(job).is_some_and(|(_, exec)| exec.request.may_requeue);
+        allowed && (self.again.contains(&job) || self.preset == Preset::Limo || self.failed.contains(&job))
+    }
+
+    fn may_be_stopped(&self, job: JobId) -> bool {
+        let ends =
+            |(_, exec): (JobId, &SendExec)| exec.request.time_limit.is_some() || exec.request.allowance.is_some();
+        let others = self.wide && (self.rebooted || self.spoiled.contains(&job));
+        others
+            || self.has_failed(job)
+            || self.is_unwanted(job)
+            || self.may_run_again(job)
+            || self.plan_of(job).is_some_and(ends)
+    }
+}
+
+/// How many jobs came to their ends, and what happened to them.
+fn worlds(seeds: u64, kind: WorldKind) -> (usize, Seen) {
+    let (errors, _guard) = Errors::listen();
+    let (mut finished, mut seen) = (0, Seen::default());
+    for seed in 1..=seeds {
+        let world = std::panic::catch_unwind(|| World::run(seed, kind, errors.clone()));
+        let world = world.unwrap_or_else(|_| panic!("seed {seed}"));
+        finished += world.accepted.len();
+        seen.add(&world.seen);
+    }
+    (finished, seen)
+}
+
+#[test]
+fn no_job_is_lost_and_none_runs_twice() {
+    let (finished, _) = worlds(100, WorldKind { wide: false, busy: false });
+    assert!(finished > 700, "the worlds are too quiet to mean anything: {finished} jobs");
+}
+
+/// All nodes of a job or none of them.
+#[test]
+fn no_job_over_several_nodes_is_lost_and_none_runs_twice() {
+    let (finished, _) = worlds(100, WorldKind { wide: true, busy: false });
+    assert!(finished > 600, "the worlds are too quiet to mean anything: {finished} jobs");
+}
+
+#[test]
+fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
+    let (finished, seen) = worlds(400, WorldKind { wide: false, busy: true });
+    assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
+    seen.check(&BUSY);
+    seen.check(&[("capped", 12), ("suspended", 1), ("a lease ended", 5)]);
+}
+
+#[test]
+fn whatever_is_done_to_jobs_over_several_nodes_all_come_to_their_ends() {
+    let (finished, seen) = worlds(200, WorldKind { wide: true, busy: true });
+    assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
+    seen.check(&BUSY);
+}

@@ -1,0 +1,330 @@
+//! The nodes of a world and their connections: what they hear, what they say, which of it is lost, and what they say without
+//! reason. What a node decides is the step of `limo-node`; `host` has the machine around it.
+
+use limo_model::JobEnd;
+use limo_node::Input as Happened;
+use limo_proto::{AttemptState, Identity};
+use limo_shepherd::Why;
+
+use super::host::{Host, Key, node_moment};
+use super::*;
+
+/// Which attempt of which job a message is about.
+fn about(message: &NodeToMaster) -> Option<Key> {
+    match message {
+        NodeToMaster::JobAck { job, attempt }
+        | NodeToMaster::JobRefused { job, attempt, .. }
+        | NodeToMaster::Started { job, attempt }
+        | NodeToMaster::Ended { job, attempt, .. }
+        | NodeToMaster::Paused { job, attempt, .. } => Some((*job, *attempt)),
+        _ => None,
+    }
+}
+
+/// Whether an outcome is that of a process.
+fn is_of_process(outcome: &Outcome) -> bool {
+    let node = matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. } | Outcome::NotStarted { .. });
+    !node
+}
+
+impl World {
+    pub fn connect(&mut self, node: usize) {
+        if self.hosts[node].link.is_some() {
+            return;
+        }
+        let peer = self.bench.peer();
+        self.bench.input(Input::NodeConnected(peer));
+        self.hosts[node].link = Some(peer);
+        let (journal, epoch) = (self.bench.disk.journal, limo_model::Epoch(self.bench.disk.generation));
+        self.happens(node, Happened::Connected(Identity { journal, epoch }));
+    }
+
+    /// The connection of a node is no more, and what was under way on it is gone.
+    pub fn hang_up(&mut self, node: usize) -> Option<PeerId> {
+        let host = &mut self.hosts[node];
+        let peer = host.link.take()?;
+        host.silent_since.get_or_insert(self.bench.now);
+        host.out.clear();
+        (host.introduced, host.is_stuck) = (false, false);
+        self.happens(node, Happened::Disconnected);
+        Some(peer)
+    }
+
+    /// A node says something: nothing that is not on its disk.
+    pub fn says(&mut self, node: usize, message: NodeToMaster) {
+        let Host { name, records, capped, .. } = &self.hosts[node];
+        match &message {
+            NodeToMaster::JobAck { job, attempt } => {
+                let is_kept = records.get(&(*job, *attempt)).is_some_and(|found| found.intent.is_some());
+                assert!(is_kept, "{name} acknowledges attempt {attempt} of job {job} before it is recorded");
+            }
+            NodeToMaster::Capped { generation, .. } => {
+                assert_eq!(*capped, Some(*generation), "{name} confirms caps that are not set");
+            }
+            NodeToMaster::Ended { job, attempt, outcome, .. } => self.tells(node, (*job, *attempt), outcome),
+            NodeToMaster::Attempts(reports) => {
+                let journal = self.bench.disk.journal;
+                for report in reports.iter().filter(|report| journal.owns(report.journal)) {
+                    if let AttemptState::Ended { outcome, .. } = &report.state {
+                        self.tells(node, (report.job, report.attempt), outcome);
+                    }
+                }
+            }
+            _ => {}
+        }
+        let host = &mut self.hosts[node];
+        if host.link.is_some() {
+            host.out.push_back(message);
+        }
+    }
+
+    /// A node tells how an attempt ended: as its process did, and as its records say.
+    fn tells(&mut self, node: usize, key: Key, outcome: &Outcome) {
+        let (job, attempt) = key;
+        let Host { name, records, .. } = &self.hosts[node];
+        if matches!(outcome, Outcome::Lost { reason } if reason == "the node does not know the job") {
+            return;
+        }
+        let recorded = records.get(&key).and_then(|found| found.end.as_ref()).map(|end| &end.outcome);
+        assert!(recorded == Some(outcome), "{name} tells {outcome:?} of job {job}, recorded: {recorded:?}");
+        let exit = self.exits.get(&(job, attempt, name.clone())).filter(|_| is_of_process(outcome));
+        assert!(exit.is_none_or(|exit| exit == outcome), "{name} tells {outcome:?} of job {job}, which ended {exit:?}");
+        self.lost |= matches!(outcome, Outcome::NodeFailed { .. });
+        if matches!(outcome, Outcome::NodeFailed { .. } | Outcome::Lost { .. }) {
+            self.failed.insert(job);
+        }
+        if *outcome != Outcome::Exited(0) {
+            self.spoiled.insert(job);
+        }
+        self.told.entry(key).or_default().push(outcome.clone().split_limit().0);
+    }
+
+    /// A message from a node reaches the master.
+    pub fn hear(&mut self, node: usize) {
+        self.settle(node);
+        let host = &mut self.hosts[node];
+        let Some(peer) = host.link else { return };
+        let Some(message) = host.out.pop_front() else { return };
+        if about(&message).is_some() {
+            host.said.push(message.clone());
+        }
+        // A registration arrives whole, so that the worlds are about what follows it.
+        let registers = matches!(message, NodeToMaster::NewSlave(_));
+        host.introduced |= registers;
+        let rest = if registers { std::mem::take(&mut host.out) } else { VecDeque::new() };
+        if let NodeToMaster::JobAck { job, attempt } = message {
+            self.acknowledges(peer, (job, attempt));
+        }
+        self.bench.report(peer, message);
+        for message in rest {
+            self.bench.report(peer, message);
+        }
+    }
+
+    fn acknowledges(&mut self, peer: PeerId, (job, attempt): Key) {
+        let controller = &self.bench.controller;
+        let asked = controller.assignments.awaited().get(&job).filter(|asked| asked.attempt == attempt);
+        if !asked.is_some_and(|asked| asked.peers.values().any(|asked| *asked == peer)) {
+            return self.seen.saw("acknowledged, and nobody waits for it");
+        }
+        if controller.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()) {
+            let is_task = controller.core.array_of(job).is_some();
+            self.seen.saw("acknowledged, and shall not run any more");
+            if is_task {
+                self.seen.saw("a task acknowledged, and shall not run any more");
+            }
+        }
+    }
+
+    /// A message from the master reaches a node.
+    pub fn deliver(&mut self, node: usize) {
+        let Some(peer) = self.hosts[node].link else { return };
+        let Some(index) = self.bench.to_nodes.iter().position(|(to, _)| *to == peer) else { return };
+        let (_, message) = self.bench.to_nodes.remove(index);
+        self.ordered_by_master(node, &message);
+        self.happens(node, Happened::FromMaster(Frame::Message(message)));
+    }
+
+    /// What the master may ask, and what the world remembers of it.
+    fn ordered_by_master(&mut self, node: usize, message: &MasterToNode) {
+        match message {
+            MasterToNode::Registered => self.hosts[node].silent_since = None,
+            MasterToNode::DoExec(exec) => {
+                self.at_a_time(exec.job);
+                let key = (exec.job, exec.attempt);
+                let host = &mut self.hosts[node];
+                host.leases.extend(exec.lease.map(|lease| (key, lease.span)));
+                host.limits.extend(exec.time_limit.map(|limit| (key, limit)));
+            }
+            MasterToNode::Extend { job, attempt, limit } => {
+                let known = self.hosts[node].limits.get_mut(&(*job, *attempt));
+                known.into_iter().for_each(|known| *known = *limit);
+            }
+            MasterToNode::EndedAck { job, attempt } => {
+                let record = self.hosts[node].records.get(&(*job, *attempt));
+                let is_over = record.is_none_or(|found| found.end.is_some());
+                assert!(is_over, "the end of attempt {attempt} of job {job} is acknowledged: {record:?}");
+            }
+            MasterToNode::Stop { job, attempt, .. } => {
+                let record = self.hosts[node].records.get(&(*job, *attempt));
+                let is_open = record.is_some_and(|found| found.end.is_none());
+                let is_wanted = is_open && !self.may_be_stopped(*job);
+                assert!(!is_wanted, "nobody wants attempt {attempt} of job {job} to stop");
+            }
+            MasterToNode::Suspend { .. } => self.seen.saw("suspended"),
+            MasterToNode::Resume { .. } => self.seen.saw("resumed"),
+            MasterToNode::Caps { .. } => self.seen.saw("capped"),
+            MasterToNode::Refused { reason } => panic!("{reason}"),
+            _ => {}
+        }
+    }
+
+    /// No more tasks of an array are on their way or run than its user wants at a time.
+    fn at_a_time(&self, job: JobId) {
+        let core = &self.bench.controller.core;
+        let Some((own, array)) = core.array_of(job) else { return };
+        let Some(limit) = array.tasks.limit() else { return };
+        let tasks = (own.0 + 1..=own.0 + u64::from(array.tasks.count())).filter_map(|task| core.job(JobId(task)));
+        let active = tasks.filter(|task| task.assignment().is_some()).count();
+        assert!(active <= limit.get() as usize, "{active} tasks of array {own} at a time, {limit} are allowed");
+    }
+
+    /// A command ends by itself. In the end none does that the master wants to stop and has not told so: it waits for that.
+    pub fn finish_one(&mut self, node: usize) {
+        self.settle(node);
+        let core = &self.bench.controller.core;
+        let is_unwanted = |job: JobId| {
+            let stop = core.job(job).and_then(|job| job.assignment()?.stop.as_ref());
+            stop.is_some_and(|(_, told)| *told)
+        };
+        let mut running = self.hosts[node].processes.iter();
+        let found = running.find(|(_, process)| {
+            let waits = self.healed && !process.is_told_to_stop && is_unwanted(process.key.0);
+            !process.is_frozen && !waits
+        });
+        if let Some(handle) = found.map(|(handle, _)| *handle) {
+            let code = if self.rarely(4) { 3 } else { 0 };
+            self.ends(node, handle, code << 8, Why::OfItself);
+        }
+    }
+
+    /// A node says again what it said once, or what another one said, or something of a job that never was.
+    pub fn babble(&mut self, node: usize) {
+        let whose = if self.wide { node } else { self.dice.roll(NODES) };
+        let message = match (self.hosts[whose].said.len(), self.dice.roll(8)) {
+            (_, 0 | 2) | (0, _) => {
+                // Of an attempt that never was, of a job that never was or of any other.
+                let job = if self.dice.roll(2) == 0 { JobId(5_000) } else { self.some_job() };
+                let attempt = Attempt(77);
+                match self.dice.roll(4) {
+                    0 => NodeToMaster::JobAck { job, attempt },
+                    1 => NodeToMaster::Started { job, attempt },
+                    2 => ended(job, attempt, 0),
+                    _ => NodeToMaster::Paused { job, attempt, paused: true },
+                }
+            }
+            (_, 1) => {
+                NodeToMaster::Capped { generation: self.dice.roll(5) as u64, failed: limo_proto::List::default() }
+            }
+            (len, _) => self.hosts[whose].said[self.dice.roll(len)].clone(),
+        };
+        let host = &mut self.hosts[node];
+        if host.introduced {
+            self.seen.saw("said without reason");
+            host.out.push_back(message);
+        }
+    }
+
+    /// A connection breaks; both sides notice, what was under way is gone.
+    pub fn cut(&mut self, node: usize) {
+        if let Some(peer) = self.hang_up(node) {
+            self.bench.input(Input::Gone(peer));
+        }
+    }
+
+    /// The connection of a node ends with its daemon, which the master may notice late. What was sent may arrive.
+    pub fn part(&mut self, node: usize) {
+        for _ in 0..self.dice.roll(4) {
+            let host = &mut self.hosts[node];
+            let Some((peer, message)) = host.link.zip(host.out.pop_front()) else { break };
+            self.bench.report(peer, message);
+        }
+        let host = &mut self.hosts[node];
+        host.silent_since.get_or_insert(self.bench.now);
+        host.out.clear();
+        host.introduced = false;
+        let Some(peer) = host.link.take() else { return };
+        if self.dice.roll(2) == 0 {
+            self.bench.input(Input::Gone(peer));
+        } else {
+            self.dead.push(peer);
+        }
+    }
+
+    /// The master notices that a connection is dead, after its node may have connected again.
+    pub fn notice(&mut self) {
+        if !self.dead.is_empty() {
+            let peer = self.dead.remove(0);
+            self.seen.saw("noticed late");
+            self.bench.input(Input::Gone(peer));
+        }
+    }
+
+    pub fn reboot(&mut self, node: usize) {
+        self.rebooted = true;
+        // What of it the node never reports may run elsewhere when its lease is over.
+        self.failed.extend(self.hosts[node].leases.keys().map(|(job, _)| *job));
+        self.lose_power(node);
+        if self.dice.roll(4) == 0 {
+            self.declared_dead(node);
+        }
+    }
+
+    /// An operator has seen that a node was restarted.
+    fn declared_dead(&mut self, node: usize) {
+        let name = self.hosts[node].name.clone();
+        let core = &self.bench.controller.core;
+        let jobs = core.node_named(&name).map(|node| core.jobs_on(node.id())).unwrap_or_default();
+        self.failed.extend(jobs);
+        self.operator(Change::NodesLost(vec![name]));
+    }
+
+    /// Time has passed on a node: its master has answered it if it is there, and what is due happens.
+    pub fn time_passes(&mut self, node: usize, span: Span) {
+        let now = self.bench.now;
+        let host = &self.hosts[node];
+        let silent = host.silent_since.map(|since| now - since);
+        if host.link.is_some() && silent.is_none() {
+            self.happens(node, Happened::Answered { sent: node_moment(now).since });
+        }
+        // What the node never hears of may run elsewhere when its lease is over. So may one that is over: its end may be
+        // heard too late.
+        if let Some(silent) = silent {
+            self.lost |= silent >= LEASE;
+            let leases = self.hosts[node].leases.iter();
+            self.failed.extend(leases.filter(|(_, lease)| silent >= **lease).map(|((job, _), _)| *job));
+        }
+        self.timers(node, span);
+        if self.hosts[node].due().is_some_and(|due| due <= node_moment(now).since) {
+            self.happens(node, Happened::Deadline);
+        }
+        let host = &self.hosts[node];
+        for process in host.processes.values() {
+            let (job, _) = process.key;
+            let limit = host.limits.get(&process.key);
+            assert!(limit.is_none_or(|limit| process.ran < *limit), "job {job} outlives its time limit: {process:?}");
+            let is_over = host.leases.get(&process.key).is_some_and(|lease| silent.is_some_and(|s| s >= *lease));
+            assert!(!is_over, "job {job} outlives its lease: {process:?}");
+        }
+    }
+
+    /// Whether an attempt of the job ended because its node was out of reach.
+    pub fn has_failed(&self, job: JobId) -> bool {
+        let is_failed = |outcome: &Outcome| matches!(outcome, Outcome::NodeFailed { .. });
+        let end = self.bench.disk.finished.get(&job).and_then(|report| report.end.as_ref());
+        let over = matches!(end, Some(JobEnd::Ran { outcome, .. }) if is_failed(outcome));
+        let assignment = self.bench.controller.core.job(job).and_then(|job| job.assignment());
+        let parts = assignment.map(|assignment| assignment.ended.as_slice()).unwrap_or_default();
+        self.failed.contains(&job) || over || parts.iter().any(|part| is_failed(&part.outcome))
+    }
+}

@@ -1,0 +1,325 @@
+//! Nodes that sleep: told to, woken, given up; and the master killed at every step of it.
+
+use limo_model::{Mac, NodeSpec, Rest, Switch, Wake};
+use limo_proto::{Change, JobState, NodeReport, NodeSleep, NodeState};
+use limo_sched::RestRule;
+
+use super::*;
+
+/// Time to fall asleep, and to wake.
+const DOWN: Span = Span::from_secs(20);
+const UP: Span = Span::from_secs(120);
+
+fn rest(wake: Wake) -> Rest {
+    let switch = |span, watts| Switch { span, draw: Power::from_watts(watts) };
+    Rest { draw: Power::from_watts(1), down: switch(DOWN, 8), up: switch(UP, 9), wake: Some(wake) }
+}
+
+/// A master that puts nodes to sleep as soon as they have no job.
+fn sleepy() -> Bench {
+    let mut bench = Bench::new();
+    let options = Options { rest: RestRule::Idle(Span::ZERO), ..bench.settings.options };
+    bench.settings = Settings { options, ..bench.settings };
+    bench.input(Input::Configured(Box::new(bench.settings.clone())));
+    let root = bench.client(0);
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy(Preset::Easy))));
+    bench
+}
+
+fn wakeable(name: &str, boot: &str, wake: Wake) -> Registration {
+    let mut registration = slave(name, boot, Vec::new());
+    registration.slave.spec = NodeSpec { rest: Some(rest(wake)), ..registration.slave.spec };
+    registration
+}
+
+fn connect(bench: &mut Bench, name: &str, boot: &str) -> PeerId {
+    let peer = bench.peer();
+    bench.input(Input::NodeConnected(peer));
+    bench.register(peer, wakeable(name, boot, Wake::Command));
+    peer
+}
+
+/// A second process with the settings of the first.
+fn killed(bench: Bench) -> Bench {
+    let settings = bench.settings.clone();
+    let mut disk = bench.disk;
+    let restored = restore(disk.recover(), bench.now).expect("readable");
+    assert_eq!(restored.mismatches, 0, "the journal does not replay");
+    let outside = disk.outside(bench.now, bench.ahead);
+    let mut next = Bench::on(Disk::default(), bench.now);
+    (next.controller, next.disk, next.settings) =
+        (Controller::new(restored, settings.clone(), outside, true), disk, settings);
+    next.input(Input::Timer);
+    next
+}
+
+fn nodes(bench: &mut Bench) -> Vec<NodeReport> {
+    let client = bench.client(0);
+    let MasterToClient::Answer(answer) = bench.ask(client, Query::Nodes(NodesQuery)) else { panic!("no answer") };
+    let Answer::Nodes(nodes) = *answer else { panic!("{answer:?}") };
+    nodes
+}
+
+fn words_of(bench: &mut Bench, node: usize) -> String {
+    nodes(bench)[node].state_in_words()
+}
+
+fn job_state(bench: &mut Bench) -> JobState {
+    bench.jobs().first().expect("a job").state
+}
+
+/// A cluster of one node, which was told to sleep.
+pub fn going_down() -> (Bench, PeerId) {
+    let mut bench = sleepy();
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!(words(&bench.orders(node)), ["Registered", "Sleep"]);
+    (bench, node)
+}
+
+/// A cluster of one node, which is asleep.
+fn asleep() -> Bench {
+    let (mut bench, node) = going_down();
+    bench.report(node, NodeToMaster::FallingAsleep);
+    assert_eq!(bench.parted, [node]);
+    bench.input(Input::Gone(node));
+    bench.pass(DOWN);
+    assert_eq!(words_of(&mut bench, 0), "asleep");
+    bench
+}
+
+/// The same, and the node is woken for a job.
+fn waking() -> Bench {
+    let mut bench = asleep();
+    let client = bench.client(7);
+    bench.submit(client, 1);
+    assert_eq!(bench.woken, [WakeOrder::Command { command: "wake-node".into(), node: "n1".into() }]);
+    assert_eq!((words_of(&mut bench, 0), job_state(&mut bench)), ("waking".to_owned(), JobState::Starting));
+    bench
+}
+
+/// The node is awake, and its job runs.
+fn proceeds(mut bench: Bench, boot: &str) {
+    let node = connect(&mut bench, "n1", boot);
+    let orders = bench.orders(node);
+    assert_eq!(words(&orders), ["Registered", "DoExec"]);
+    let Some(MasterToNode::DoExec(exec)) = orders.last() else { panic!("{orders:?}") };
+    let (job, attempt) = (exec.job, exec.attempt);
+    bench.report(node, NodeToMaster::JobAck { job, attempt });
+    bench.report(node, NodeToMaster::Started { job, attempt });
+    assert_eq!((words_of(&mut bench, 0), job_state(&mut bench)), ("up".to_owned(), JobState::Running));
+    bench.report(node, ended(job, attempt, 0));
+    bench.pass(Span::from_secs(1));
+    assert!(words(&bench.orders(node)).contains(&"Sleep".to_owned()), "it sleeps again");
+}
+
+#[test]
+fn an_idle_node_sleeps_and_is_woken_for_a_job() {
+    let mut bench = asleep();
+    let report = &nodes(&mut bench)[0];
+    assert_eq!((report.state, report.draw), (NodeState::Sleeps(NodeSleep::Asleep), Power::from_watts(1)));
+    let slept = |bench: &mut Bench| {
+        let report = nodes(bench).remove(0);
+        (report.switching_energy, report.asleep_energy)
+    };
+    let joules = limo_model::Energy::from_joules;
+    assert_eq!(slept(&mut bench), (joules(8 * 20), joules(0)));
+    // Nothing is missed while it sleeps, however long.
+    bench.pass(Span::from_secs(86_400));
+    assert_eq!((words_of(&mut bench, 0), slept(&mut bench)), ("asleep".into(), (joules(8 * 20), joules(86_400))));
+    proceeds(waking(), "boot");
+    // A machine that was switched off has another boot: nothing of the job was there to be lost.
+    proceeds(waking(), "another boot");
+}
+
+#[test]
+fn what_a_node_draws_on_its_way_is_what_it_registered() {
+    let mut bench = sleepy();
+    let node = connect(&mut bench, "n1", "boot");
+    let draw = |bench: &mut Bench| nodes(bench)[0].draw;
+    assert_eq!((words_of(&mut bench, 0), draw(&mut bench)), ("falling asleep".into(), Power::from_watts(8)));
+    // A last reading from before does not count.
+    bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(40))));
+    bench.report(node, NodeToMaster::FallingAsleep);
+    bench.pass(Span::from_secs(2));
+    assert_eq!(draw(&mut bench), Power::from_watts(8));
+    assert_eq!(draw(&mut waking()), Power::from_watts(9), "the job that waits for it draws nothing yet");
+}
+
+#[test]
+fn a_master_that_is_killed_goes_on_from_each_state() {
+    // Told to sleep; the node is still there, and says so.
+    let mut bench = sleepy();
+    connect(&mut bench, "n1", "boot");
+    let mut bench = killed(bench);
+    assert_eq!(words_of(&mut bench, 0), "falling asleep");
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!(words(&bench.orders(node)), ["Registered"]);
+    bench.pass(bench.settings.idle.sleep_again_after);
+    assert_eq!(words(&bench.orders(node)), ["Sleep"]);
+    // On its way, as it said to the master before: it is not heard of, and counts as asleep.
+    bench.report(node, NodeToMaster::FallingAsleep);
+    let mut bench = killed(bench);
+    bench.pass(bench.settings.idle.sleep_timeout);
+    assert_eq!(words_of(&mut bench, 0), "asleep");
+    // Asleep.
+    let mut bench = killed(bench);
+    bench.pass(Span::from_secs(3_600));
+    assert_eq!(words_of(&mut bench, 0), "asleep");
+    let client = bench.client(7);
+    bench.submit(client, 1);
+    // Waking: it is woken again, since nobody knows how far the last attempt got.
+    let bench = killed(bench);
+    assert_eq!(bench.woken.len(), 1);
+    proceeds(bench, "another boot");
+}
+
+#[test]
+fn a_node_that_is_killed_on_its_way_to_sleep_comes_back_awake() {
+    // Before it said that it falls asleep.
+    let mut bench = sleepy();
+    let node = connect(&mut bench, "n1", "boot");
+    bench.input(Input::Gone(node));
+    assert_eq!(words_of(&mut bench, 0), "unreachable");
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!(words(&bench.orders(node)), ["Registered", "Sleep"]);
+    // After that.
+    bench.report(node, NodeToMaster::FallingAsleep);
+    bench.input(Input::Gone(node));
+    connect(&mut bench, "n1", "boot");
+    assert_eq!(words_of(&mut bench, 0), "up");
+    // Asleep: somebody switched it on, and has time to use it.
+    let mut bench = asleep();
+    let node = connect(&mut bench, "n1", "another boot");
+    assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("up".into(), vec!["Registered".into()]));
+    bench.pass(bench.settings.idle.sleep_again_after);
+    assert_eq!(words(&bench.orders(node)), ["Sleep"]);
+}
+
+#[test]
+fn a_node_that_refuses_to_sleep_stays_up_and_is_left_alone_for_a_while() {
+    let mut bench = sleepy();
+    let node = connect(&mut bench, "n1", "boot");
+    bench.orders(node);
+    bench.report(node, NodeToMaster::SleepFailed { reason: "a user is logged in".into() });
+    assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("up".into(), Vec::<String>::new()));
+    let again = bench.settings.idle.sleep_again_after;
+    bench.pass(again - Span::from_secs(1));
+    assert_eq!(words(&bench.orders(node)), Vec::<String>::new());
+    bench.pass(Span::from_secs(1));
+    assert_eq!(words(&bench.orders(node)), ["Sleep"]);
+    // One that does not answer has refused.
+    bench.pass(bench.settings.idle.sleep_timeout);
+    assert_eq!(words_of(&mut bench, 0), "up");
+    // So has one that registers again and says why it did not sleep.
+    bench.pass(again);
+    bench.report(node, NodeToMaster::FallingAsleep);
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!(words(&bench.orders(node)), ["Registered"]);
+    bench.report(node, NodeToMaster::SleepFailed { reason: "`off` failed".into() });
+    bench.pass(again - Span::from_secs(1));
+    assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("up".into(), Vec::<String>::new()));
+}
+
+#[test]
+fn a_node_that_does_not_wake_is_drained_and_its_job_waits() {
+    let mut bench = waking();
+    let timeout = bench.settings.idle.wake_timeout;
+    bench.pass(timeout - Span::from_secs(1));
+    assert_eq!(bench.woken.len(), 1);
+    bench.pass(Span::from_secs(1));
+    assert_eq!(bench.woken.len(), 2);
+    let id = bench.controller.core.node_named("n1").expect("known").id();
+    bench.input(Input::WakeFailed(id, "no route".into()));
+    bench.pass(timeout + timeout);
+    assert_eq!(bench.woken.len(), 3, "as often as it is said, and no more");
+    let report = &nodes(&mut bench)[0];
+    assert_eq!(report.state_in_words(), "drained, unreachable");
+    let reason = report.reason.clone().expect("a reason");
+    assert_eq!(reason, "did not wake within 5min, tried 3 times (lmaster)");
+    assert_eq!((job_state(&mut bench), report.draw), (JobState::Waiting, Power::from_watts(10)));
+    // Late, but there: it takes jobs again when an operator says so.
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("drained".into(), vec!["Registered".into()]));
+    let root = bench.client(0);
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Resume { nodes: vec!["n1".into()] })));
+    assert_eq!(words(&bench.orders(node)), ["DoExec"]);
+}
+
+#[test]
+fn a_failed_wake_command_is_in_the_reason() {
+    let mut bench = waking();
+    bench.settings.idle.wake_tries = 1;
+    bench.input(Input::Configured(Box::new(bench.settings.clone())));
+    let id = bench.controller.core.node_named("n1").expect("known").id();
+    bench.input(Input::WakeFailed(id, "no route".into()));
+    bench.pass(bench.settings.idle.wake_timeout);
+    let reason = nodes(&mut bench)[0].reason.clone();
+    assert_eq!(reason.as_deref(), Some("did not wake within 5min, tried once: no route (lmaster)"));
+}
+
+#[test]
+fn a_cancelled_job_is_not_sent_to_the_node_that_was_woken_for_it() {
+    let mut bench = waking();
+    let root = bench.client(0);
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JobId(1)]))));
+    assert_eq!(job_state(&mut bench), JobState::Cancelled);
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!(words(&bench.orders(node)), ["Registered", "Sleep"]);
+}
+
+#[test]
+fn a_job_over_several_nodes_is_sent_when_the_last_of_them_is_awake() {
+    let two = || {
+        let mut bench = sleepy();
+        for name in ["n1", "n2"] {
+            let node = connect(&mut bench, name, "boot");
+            bench.report(node, NodeToMaster::FallingAsleep);
+        }
+        bench.pass(DOWN);
+        let client = bench.client(7);
+        let submission = exec_with(1, |exec| {
+            exec.request.spread = Some(super::multi_node::spread(2));
+            exec.request.nodes = NonZeroU32::MIN;
+            exec.launch.parallel = Some(limo_proto::Parallel::default());
+        });
+        bench.say(client, submission);
+        assert_eq!(bench.woken.len(), 2, "{:?}", bench.heard(client));
+        bench
+    };
+    let mut bench = two();
+    let first = connect(&mut bench, "n1", "boot");
+    assert_eq!(words(&bench.orders(first)), ["Registered"]);
+    let second = connect(&mut bench, "n2", "boot");
+    assert_eq!(words(&bench.orders(second)), ["Registered", "DoExec"]);
+    assert_eq!(words(&bench.orders(first)), ["DoExec"]);
+    // The master is killed when one of them is awake.
+    let mut bench = two();
+    connect(&mut bench, "n1", "boot");
+    let mut bench = killed(bench);
+    let second = connect(&mut bench, "n2", "another boot");
+    assert_eq!(words(&bench.orders(second)), ["Registered"]);
+    let first = connect(&mut bench, "n1", "boot");
+    assert_eq!(words(&bench.orders(first)), ["Registered", "DoExec"]);
+    assert_eq!((words(&bench.orders(second)), job_state(&mut bench)), (vec!["DoExec".into()], JobState::Starting));
+}
+
+#[test]
+fn a_node_that_nobody_can_wake_stays_on() {
+    let mut bench = sleepy();
+    bench.settings.idle.wake_command = None;
+    bench.input(Input::Configured(Box::new(bench.settings.clone())));
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!((words(&bench.orders(node)), words_of(&mut bench, 0)), (vec!["Registered".into()], "up".into()));
+    // A magic packet needs no command.
+    let mac = Mac([2, 0, 0, 0, 0, 7]);
+    let peer = bench.peer();
+    bench.input(Input::NodeConnected(peer));
+    bench.register(peer, wakeable("n2", "boot", Wake::Wol { mac, broadcast: None }));
+    assert_eq!(words(&bench.orders(peer)), ["Registered", "Sleep"]);
+    bench.report(peer, NodeToMaster::FallingAsleep);
+    bench.pass(DOWN);
+    let client = bench.client(7);
+    bench.say(client, exec_with(1, |exec| exec.request.exclude = vec!["n1".into()]));
+    let to = std::net::SocketAddrV4::new(std::net::Ipv4Addr::BROADCAST, 9);
+    assert_eq!(bench.woken, [WakeOrder::Packet { mac, to }]);
+}

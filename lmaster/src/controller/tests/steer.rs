@@ -1,0 +1,197 @@
+//! Caps, suspension and requeueing: told once they are durable, told again when a node is back, confirmed by the node.
+
+use limo_model::{Band, Curve, Outcome};
+use limo_proto::{AttemptState, Change, JobState};
+
+use super::*;
+
+/// Of the whole cluster; a node has 10 W of its own, its job 60 W.
+fn limit(bench: &mut Bench, watts: i64) {
+    let root = bench.client(0);
+    let band = Band::new(Power::ZERO, Power::from_watts(watts)).expect("a band");
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Limits(Curve::constant(band)))));
+}
+
+/// A job that may be suspended, or run again, runs on `n1`.
+fn running(requeue: bool) -> (Bench, PeerId, JobId) {
+    running_for(requeue, None)
+}
+
+/// The same with a time limit.
+fn running_for(requeue: bool, limit: Option<Span>) -> (Bench, PeerId, JobId) {
+    let mut bench = Bench::new();
+    let (node, client, root) = (bench.node("n1"), bench.client(7), bench.client(0));
+    bench.say(root, ClientToMaster::ChangeConf(Box::new(Change::Policy(limo_model::Preset::Limo))));
+    bench.say(
+        client,
+        exec_with(1, |exec| {
+            (exec.request.may_suspend, exec.request.may_requeue) = (!requeue, requeue);
+            exec.request.time_limit = limit;
+            exec.launch.io = Io::Detached;
+        }),
+    );
+    let (job, attempt) = (JobId(1), Attempt(1));
+    bench.report(node, NodeToMaster::JobAck { job, attempt });
+    bench.report(node, NodeToMaster::Started { job, attempt });
+    bench.orders(node);
+    (bench, node, job)
+}
+
+fn draw(bench: &Bench) -> Power {
+    bench.controller.core.node_draw(limo_model::NodeId(0))
+}
+
+#[test]
+fn caps_are_lowered_and_readings_count_when_they_show_it() {
+    let (mut bench, node, _) = running(false);
+    bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
+    bench.pass(Span::from_secs(1));
+    limit(&mut bench, 50);
+    let cap = MasterToNode::Caps { generation: 1, caps: vec![Some(Power::from_mw(39_480))] };
+    assert_eq!(
+        bench.orders(node),
+        std::slice::from_ref(&cap),
+        "658 thousandths of 60 W: 10 W of its own, and 1 % of 50 W stays free"
+    );
+    assert_eq!(draw(&bench), Power::from_mw(49_480));
+    // Of a moment at which the node had not heard of it.
+    bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
+    bench.pass(Span::from_secs(1));
+    assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_mw(49_480)));
+    bench.report(node, NodeToMaster::Capped { generation: 1, failed: limo_proto::List::default() });
+    bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(49))));
+    bench.pass(Span::from_secs(1));
+    assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_watts(49)));
+    // A node that is back may have missed it.
+    let again = bench.node_with(
+        "n1",
+        "boot",
+        vec![AttemptReport {
+            journal: Default::default(),
+            job: JobId(1),
+            attempt: Attempt(1),
+            state: AttemptState::Running,
+            stdin_offset: 0,
+            kept: Default::default(),
+        }],
+    );
+    assert!(bench.orders(again).contains(&cap));
+}
+
+#[test]
+fn a_cap_that_cannot_be_set_is_not_tried_again() {
+    let (mut bench, node, job) = running(false);
+    limit(&mut bench, 50);
+    assert_eq!(words(&bench.orders(node)), ["Caps"]);
+    bench.report(
+        node,
+        NodeToMaster::Capped {
+            generation: 1,
+            failed: limo_proto::List::clipped(vec![(0, "locked by the BIOS".into())]),
+        },
+    );
+    bench.report(node, NodeToMaster::Reading(Sample::once(Power::from_watts(70))));
+    bench.pass(Span::from_secs(1));
+    let attempt = Attempt(1);
+    assert_eq!(bench.orders(node), [MasterToNode::Suspend { job, attempt }], "what is left");
+}
+
+#[test]
+fn a_job_stands_still_and_goes_on() {
+    let (mut bench, node, job) = running(false);
+    let attempt = Attempt(1);
+    limit(&mut bench, 25);
+    // 20 W is the lowest cap, and too much.
+    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"]);
+    assert_eq!((bench.jobs()[0].state, draw(&bench)), (JobState::Suspended, Power::from_watts(10)));
+    bench.report(node, NodeToMaster::Paused { job, attempt, paused: true });
+    let mut bench = bench.killed();
+    assert_eq!(bench.jobs()[0].state, JobState::Suspended, "a master that was killed knows it");
+    let reported = AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt,
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
+    let node = bench.node_with("n1", "boot", vec![reported]);
+    assert_eq!(words(&bench.orders(node)), ["Registered", "Caps", "Suspend"]);
+    limit(&mut bench, 200);
+    assert_eq!(bench.orders(node), [], "not before it stood still for a while");
+    bench.pass(Span::from_secs(5));
+    assert_eq!(words(&bench.orders(node)), ["Resume", "Caps"]);
+    assert_eq!(bench.jobs()[0].state, JobState::Running);
+    bench.report(node, ended(job, attempt, 0));
+    assert!(bench.controller.core.job(job).is_none());
+}
+
+#[test]
+fn nodes_are_told_of_time_limits_that_are_put_off() {
+    let (mut bench, node, job) = running_for(false, Some(Span::from_secs(60)));
+    let extended = |orders: &[MasterToNode]| {
+        let mut limits = orders.iter().filter_map(|order| match order {
+            MasterToNode::Extend { job: JobId(1), attempt: Attempt(1), limit } => Some(*limit),
+            _ => None,
+        });
+        limits.next_back()
+    };
+    assert_eq!(extended(&bench.orders(node)), None, "it runs as it was started");
+    limit(&mut bench, 50);
+    let slow = extended(&bench.orders(node)).expect("a lower cap");
+    assert!(slow > Span::from_secs(60), "{slow}");
+    limit(&mut bench, 25);
+    assert_eq!(words(&bench.orders(node)), ["Caps", "Suspend"], "a job that stands still has no end");
+    bench.pass(Span::from_secs(100));
+    limit(&mut bench, 200);
+    let again = extended(&bench.orders(node)).expect("it goes on");
+    assert!(again >= Span::from_secs(160), "{again}");
+    let running = AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt: Attempt(1),
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+    };
+    let back = bench.node_with("n1", "boot", vec![running]);
+    assert_eq!(extended(&bench.orders(back)), Some(again), "a node that is back may have missed it");
+}
+
+#[test]
+fn a_requeued_job_runs_again_as_another_attempt() {
+    let (mut bench, node, job) = running(true);
+    limit(&mut bench, 25);
+    assert_eq!(words(&bench.orders(node)), ["Caps", "Stop"]);
+    bench.report(
+        node,
+        NodeToMaster::Ended { job, attempt: Attempt(1), outcome: Outcome::Signaled(15), usage: Usage::default() },
+    );
+    assert_eq!(words(&bench.orders(node)), ["EndedAck", "Caps"], "the unit is free: nothing holds it");
+    assert_eq!(bench.jobs()[0].state, JobState::Waiting);
+    limit(&mut bench, 200);
+    let orders = bench.orders(node);
+    let Some(MasterToNode::DoExec(exec)) = orders.last() else { panic!("{orders:?}") };
+    assert_eq!((exec.job, exec.attempt), (job, Attempt(2)));
+}
+
+#[test]
+fn a_requeued_job_that_is_cancelled_meanwhile_does_not_run_again() {
+    let (mut bench, node, job) = running(true);
+    limit(&mut bench, 25);
+    bench.orders(node);
+    let owner = bench.client(7);
+    bench.say(owner, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![job]))));
+    bench.report(node, ended(job, Attempt(1), 143));
+    assert!(bench.controller.core.job(job).is_none());
+    limit(&mut bench, 200);
+    assert!(!words(&bench.orders(node)).contains(&"DoExec".to_owned()));
+}
+
+#[test]
+fn another_node_does_not_speak_for_a_job() {
+    let (mut bench, _, job) = running(false);
+    let other = bench.node("n2");
+    bench.report(other, NodeToMaster::Paused { job, attempt: Attempt(1), paused: true });
+    assert!(!bench.controller.core.node_named("n2").expect("known").is_connected());
+}

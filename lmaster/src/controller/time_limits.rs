@@ -1,0 +1,60 @@
+//! Time limits. Nodes enforce them, so that they hold while the master is away. The master prolongs those of jobs that were
+//! suspended or slowed down, and stops a job that its node has not ended.
+
+use limo_model::{Attempt, JobId, NodeId, Span};
+use limo_proto::MasterToNode;
+use limo_sched::Phase;
+
+use super::Controller;
+use super::commit::After;
+
+/// How long after its time limit a job is stopped that its node has not ended.
+const MARGIN: Span = Span::from_secs(30);
+
+impl Controller {
+    /// A job has reached its time limit, and that is durable. Its node ends it now.
+    pub(super) fn limit_reached(&mut self, job: JobId, attempt: Attempt) {
+        self.assignments.stop_at(job, attempt, self.now + MARGIN);
+    }
+
+    /// Stops the jobs that their nodes have not ended.
+    pub(super) fn stop_late(&mut self) {
+        for (job, attempt) in self.assignments.take_late(self.now) {
+            if self.assignment(job, attempt).is_some() {
+                tracing::warn!(%job, %attempt, "the job has not ended {MARGIN} after its time limit: it is stopped");
+                self.halt(job, attempt);
+            }
+        }
+    }
+
+    /// Somebody wants a job to end that has reached its time limit: it is stopped without the margin.
+    pub(super) fn stop_now(&mut self, job: JobId) {
+        if let Some(attempt) = self.assignments.take_late_of(job) {
+            self.after(After::Halt(job, attempt));
+        }
+    }
+
+    /// How long a job may run in all that was suspended or slowed down.
+    pub(super) fn extension(&self, job: JobId) -> Option<MasterToNode> {
+        let job_now = self.core.job(job)?;
+        let Phase::Running(assignment, running) = &job_now.phase else { return None };
+        let limit = job_now.request.time_limit.filter(|_| !running.steady)? + assignment.held.max(Span::ZERO);
+        Some(MasterToNode::Extend { job, attempt: assignment.attempt, limit })
+    }
+
+    /// Tells the nodes of a job how long it may run.
+    pub(super) fn extend(&mut self, job: JobId) {
+        if let Some(order) = self.extension(job) {
+            for peer in self.open_links(job) {
+                self.tell_node(peer, order.clone());
+            }
+        }
+    }
+
+    /// The same for all jobs of a node.
+    pub(super) fn extend_all(&mut self, node: NodeId) {
+        for job in self.core.jobs_on(node) {
+            self.extend(job);
+        }
+    }
+}
