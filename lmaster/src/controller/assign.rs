@@ -87,7 +87,7 @@ impl Controller {
 
     /// The connection of a node, once it has been told that it is registered.
     pub(super) fn link(&self, node: NodeId) -> Option<PeerId> {
-        self.connected.get(&node).filter(|link| link.welcome).map(|link| link.peer)
+        self.nodes.welcomed(node)
     }
 
     /// Whether a job is in this attempt, on this node.
@@ -158,7 +158,7 @@ impl Controller {
         self.assignments.withdrawn(job);
         self.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
         // Also one that is just being registered, and hears nothing before that is on disk.
-        let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.connected.get(node)?.peer)).collect();
+        let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.nodes.of(*node)?.peer)).collect();
         for peer in peers {
             self.after(After::ToNode(peer, MasterToNode::Drop { job, attempt }));
         }

@@ -325,7 +325,8 @@ impl Controller {
                 let unwritten = self.unwritten_starts(&restored.core);
                 self.core = restored.core;
                 self.stages = restored.stages;
-                (self.incarnations, self.kept) = (restored.incarnations, restored.kept);
+                self.nodes.take_up(restored.incarnations);
+                self.kept = restored.kept;
                 self.grid.forget_kept();
                 self.commits.generation = restored.generation;
                 self.commits.since_snapshot = restored.entries;

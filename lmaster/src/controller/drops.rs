@@ -11,7 +11,7 @@ impl Controller {
         if self.routes.client(stream.job) != Some(peer) {
             return;
         }
-        if let Some(route) = self.routes.routes.get_mut(&stream.job) {
+        if let Some(route) = self.routes.get_mut(stream.job) {
             let flow = route.output(stream);
             flow.next = flow.next.min(offset);
         }

@@ -40,6 +40,7 @@ mod queries;
 mod questions;
 mod read_only;
 mod readings;
+mod routes;
 mod select;
 mod sessions;
 mod settings;
@@ -59,7 +60,7 @@ mod users;
 mod waits;
 mod warnings;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_feeds::grid::Arbiter;
 use limo_model::{Attempt, Energy, JobId, JournalId, NodeId, Now, ProfileKey, Span, Time};
@@ -84,14 +85,14 @@ pub use live::{Launches, Live};
 use liveness::Liveness;
 pub use lookup::{Question, Reply};
 use metering::Metering;
-use node_peer::{NodeLink, NodePeer};
+use node_peer::NodeLinks;
 use probes::Probes;
 use questions::Questions;
+use routes::Routes;
 use sessions::Sessions;
 pub use settings::{Initial, Settings};
 pub use sleep::IdleSettings;
 use sleep::Sleepers;
-use streams::Routes;
 use submissions::Submissions;
 
 /// One connection, from its beginning to its end. Never used again.
@@ -156,11 +157,7 @@ pub struct Controller {
     clock: limo_sched::Clock,
     settings: Settings,
     submissions: Submissions,
-    nodes: BTreeMap<PeerId, NodePeer>,
-    /// The connection of each registered node.
-    connected: BTreeMap<NodeId, NodeLink>,
-    /// The incarnation in which each node got its last assignments, by name.
-    incarnations: HashMap<String, NodeIncarnation>,
+    nodes: NodeLinks,
     sessions: Sessions,
     /// Whose journal it is.
     journal: JournalId,
@@ -197,9 +194,7 @@ impl Controller {
             metering: Metering::new(&settings, restored.last),
             settings,
             submissions: Submissions::default(),
-            nodes: BTreeMap::new(),
-            connected: BTreeMap::new(),
-            incarnations: restored.incarnations,
+            nodes: NodeLinks::new(restored.incarnations),
             journal: restored.journal,
             kept: restored.kept,
             sessions: Sessions::default(),

@@ -1,9 +1,11 @@
 //! A node's connection as the controller sees it, from the first message to the registration.
 
+use std::collections::{BTreeMap, HashMap};
+
 use limo_model::NodeId;
 use limo_proto::{AttemptReport, Frame, MasterToNode, NodeToMaster, Registration};
 
-use super::PeerId;
+use super::{NodeIncarnation, PeerId};
 
 /// One connection of a node.
 #[derive(Debug)]
@@ -33,4 +35,98 @@ pub(super) struct Welcome {
     pub(super) node: NodeId,
     pub(super) orders: Vec<MasterToNode>,
     pub(super) attempts: Vec<AttemptReport>,
+}
+
+/// The connections of nodes, and the incarnations that are known.
+#[derive(Debug, Default)]
+pub(super) struct NodeLinks {
+    peers: BTreeMap<PeerId, NodePeer>,
+    /// The connection of each registered node.
+    connected: BTreeMap<NodeId, NodeLink>,
+    /// The incarnation in which each node got its last assignments, by name.
+    incarnations: HashMap<String, NodeIncarnation>,
+}
+
+impl NodeLinks {
+    /// Without connections.
+    pub(super) fn new(incarnations: HashMap<String, NodeIncarnation>) -> Self {
+        Self { incarnations, ..Self::default() }
+    }
+
+    /// The incarnations are those on disk.
+    pub(super) fn take_up(&mut self, incarnations: HashMap<String, NodeIncarnation>) {
+        self.incarnations = incarnations;
+    }
+
+    pub(super) fn contains(&self, peer: PeerId) -> bool {
+        self.peers.contains_key(&peer)
+    }
+
+    pub(super) fn get_mut(&mut self, peer: PeerId) -> Option<&mut NodePeer> {
+        self.peers.get_mut(&peer)
+    }
+
+    /// A connection is at this point of its registration now. Returns where it was.
+    pub(super) fn set(&mut self, peer: PeerId, is: NodePeer) -> Option<NodePeer> {
+        self.peers.insert(peer, is)
+    }
+
+    /// A node is registered on a connection, or about to be.
+    pub(super) fn register(&mut self, node: NodeId, link: NodeLink) {
+        self.peers.insert(link.peer, NodePeer::Registered(node));
+        self.connected.insert(node, link);
+    }
+
+    /// The registration of a node is on disk. Returns false if its connection is another one now.
+    pub(super) fn welcome(&mut self, peer: PeerId, node: NodeId) -> bool {
+        let link = self.connected.get_mut(&node).filter(|link| link.peer == peer);
+        link.map(|link| link.welcome = true).is_some()
+    }
+
+    /// A connection has ended. Returns the node that was registered on it.
+    pub(super) fn remove(&mut self, peer: PeerId) -> Option<NodeId> {
+        let Some(NodePeer::Registered(node)) = self.peers.remove(&peer) else { return None };
+        self.connected.remove(&node);
+        Some(node)
+    }
+
+    /// The connection of a node that is registered, or about to be.
+    pub(super) fn of(&self, node: NodeId) -> Option<&NodeLink> {
+        self.connected.get(&node)
+    }
+
+    /// The connection of a node, once it has been told that it is registered.
+    pub(super) fn welcomed(&self, node: NodeId) -> Option<PeerId> {
+        self.of(node).filter(|link| link.welcome).map(|link| link.peer)
+    }
+
+    pub(super) fn incarnation(&self, name: &str) -> Option<&NodeIncarnation> {
+        self.incarnations.get(name)
+    }
+
+    pub(super) fn set_incarnation(&mut self, name: String, incarnation: NodeIncarnation) {
+        self.incarnations.insert(name, incarnation);
+    }
+
+    /// Takes out the connections of nodes whose registrations are not on disk.
+    pub(super) fn take_unregistered(&mut self) -> Vec<PeerId> {
+        self.connected.retain(|_, link| link.welcome);
+        let is_kept = |peer: &PeerId, is: &NodePeer| match is {
+            NodePeer::Registered(node) => self.connected.get(node).is_some_and(|link| link.peer == *peer),
+            _ => false,
+        };
+        self.peers.extract_if(.., |peer, is| !is_kept(peer, is)).map(|(peer, _)| peer).collect()
+    }
+
+    /// Takes out all connections.
+    pub(super) fn take_all(&mut self) -> Vec<PeerId> {
+        self.connected.clear();
+        std::mem::take(&mut self.peers).into_keys().collect()
+    }
+
+    /// How many connections there are, and how many of them are of registered nodes.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> (usize, usize) {
+        (self.peers.len(), self.connected.len())
+    }
 }

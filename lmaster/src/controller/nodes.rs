@@ -25,20 +25,20 @@ const NUMBERS_END: u64 = 1 << 53;
 impl Controller {
     pub(super) fn node_connected(&mut self, peer: PeerId) {
         if !self.commits.is_broken() {
-            self.nodes.insert(peer, NodePeer::Nameless);
+            self.nodes.set(peer, NodePeer::Nameless);
         } else {
             self.effects.push(Effect::Close(peer, "the journal cannot be written at present".into()));
         }
     }
 
     pub(super) fn tell_node(&mut self, peer: PeerId, message: MasterToNode) {
-        if self.nodes.contains_key(&peer) {
+        if self.nodes.contains(peer) {
             self.effects.push(Effect::ToNode(peer, Frame::Message(message)));
         }
     }
 
     pub(super) fn close_node(&mut self, peer: PeerId, reason: String) {
-        if self.nodes.contains_key(&peer) {
+        if self.nodes.contains(peer) {
             self.node_gone(peer);
             self.effects.push(Effect::Close(peer, reason));
         }
@@ -51,8 +51,7 @@ impl Controller {
 
     /// The connection is gone. What was not released on it is withdrawn; what was goes on.
     pub(super) fn node_gone(&mut self, peer: PeerId) {
-        let Some(NodePeer::Registered(node)) = self.nodes.remove(&peer) else { return };
-        self.connected.remove(&node);
+        let Some(node) = self.nodes.remove(peer) else { return };
         if !self.commits.is_open() {
             return self.unrecorded_gone(node);
         }
@@ -75,7 +74,7 @@ impl Controller {
         if !self.commits.is_open() {
             return self.unrecorded_frame(peer, frame);
         }
-        match (self.nodes.get_mut(&peer), frame) {
+        match (self.nodes.get_mut(peer), frame) {
             (None, _) => {}
             (Some(NodePeer::Nameless), Frame::Message(NodeToMaster::NewSlave(slave))) => self.introduced(peer, *slave),
             (Some(NodePeer::Nameless), _) => self.close_node(peer, "a node must say first which one it is".into()),
@@ -172,12 +171,12 @@ impl Controller {
             return self.refuse_node(peer, reason);
         }
         let registration = Registration { slave, attempts: Vec::new() };
-        self.nodes.insert(peer, NodePeer::Registering(Box::new(registration)));
+        self.nodes.set(peer, NodePeer::Registering(Box::new(registration)));
     }
 
     /// More of a registration. It is judged when it is complete.
     pub(super) fn registering(&mut self, peer: PeerId, message: NodeToMaster) {
-        let Some(NodePeer::Registering(registration)) = self.nodes.get_mut(&peer) else { return };
+        let Some(NodePeer::Registering(registration)) = self.nodes.get_mut(peer) else { return };
         match message {
             NodeToMaster::Attempts(more) if registration.attempts.len() + more.len() > ATTEMPTS_LIMIT => {
                 self.refuse_node(peer, format!("the node reports more than {ATTEMPTS_LIMIT} jobs"));
@@ -189,7 +188,7 @@ impl Controller {
             }
             NodeToMaster::RegisterEnd { .. } => {
                 registration.attempts.sort_by_key(|report| (report.job, report.attempt));
-                if let Some(NodePeer::Registering(registration)) = self.nodes.insert(peer, NodePeer::Nameless) {
+                if let Some(NodePeer::Registering(registration)) = self.nodes.set(peer, NodePeer::Nameless) {
                     self.register(peer, *registration);
                 }
             }
@@ -207,10 +206,10 @@ impl Controller {
         }
         let Registration { slave, attempts } = &registration;
         let name = &slave.spec.name;
-        let known = self.incarnations.get(name);
+        let known = self.nodes.incarnation(name);
         let same_incarnation = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
         let node = self.core.node_named(name).map(|node| node.id());
-        match node.and_then(|node| self.connected.get(&node)) {
+        match node.and_then(|node| self.nodes.of(node)) {
             Some(link) if link.instance != slave.instance => {
                 return self.refuse_node(peer, format!("the node name `{name}` is in use by another node"));
             }
@@ -233,7 +232,7 @@ impl Controller {
                 }
             }
         }
-        self.nodes.insert(peer, NodePeer::Settling(Vec::new()));
+        self.nodes.set(peer, NodePeer::Settling(Vec::new()));
         self.after(After::Settled(peer, Box::new(registration)));
     }
 
@@ -268,13 +267,13 @@ impl Controller {
 
     /// The old incarnation of a node is settled on disk: the new one begins.
     pub(super) fn settled(&mut self, peer: PeerId, registration: Registration) {
-        let Some(NodePeer::Settling(early)) = self.nodes.get_mut(&peer) else { return };
+        let Some(NodePeer::Settling(early)) = self.nodes.get_mut(peer) else { return };
         let early = std::mem::take(early);
         let NewSlave { spec, instance, boot, .. } = &registration.slave;
         let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
         // In the batch of its registration: no assignment goes out before that is on disk.
         self.commits.open.incarnation(NodeRow { name: name.clone(), instance: instance.clone(), boot: boot.clone() });
-        self.incarnations.insert(name, NodeIncarnation { instance, boot });
+        self.nodes.set_incarnation(name, NodeIncarnation { instance, boot });
         self.register(peer, registration);
         for frame in early {
             self.node_frame(peer, frame);
@@ -299,8 +298,7 @@ impl Controller {
             return self.refuse_node(peer, refused.to_string());
         }
         let Some(node) = self.core.node_named(&name).map(|node| node.id()) else { return };
-        self.nodes.insert(peer, NodePeer::Registered(node));
-        self.connected.insert(node, NodeLink { peer, instance, welcome: false });
+        self.nodes.register(node, NodeLink { peer, instance, welcome: false });
         self.is_awake(node, unasked);
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);
@@ -322,8 +320,9 @@ impl Controller {
     /// The registration is on disk.
     pub(super) fn welcome(&mut self, welcome: Welcome) {
         let Welcome { peer, node, orders, attempts } = welcome;
-        let Some(link) = self.connected.get_mut(&node).filter(|link| link.peer == peer) else { return };
-        link.welcome = true;
+        if !self.nodes.welcome(peer, node) {
+            return;
+        }
         self.tell_node(peer, MasterToNode::Registered);
         for order in orders {
             self.tell_node(peer, order);
@@ -355,7 +354,7 @@ impl Controller {
         if self.core.node_named(name).is_some_and(changed) {
             return Err(limo_sched::Refused::UnitsChanged { name: name.clone() }.to_string());
         }
-        if self.incarnations.get(name).is_none_or(|known| known.instance == slave.instance) {
+        if self.nodes.incarnation(name).is_none_or(|known| known.instance == slave.instance) {
             return Ok(());
         }
         // An operator who gives the jobs up says so by cancelling them.

@@ -23,9 +23,8 @@ impl Controller {
         }
         self.commits.become_read_only(reason, self.now);
         self.close_unregistered();
-        let away = |node: &&limo_sched::Node| {
-            node.is_connected() && node.is_awake() && !self.connected.contains_key(&node.id())
-        };
+        let away =
+            |node: &&limo_sched::Node| node.is_connected() && node.is_awake() && self.nodes.of(node.id()).is_none();
         for node in self.core.nodes().iter().filter(away).map(limo_sched::Node::id).collect::<Vec<_>>() {
             self.show_away(node);
         }
@@ -79,14 +78,7 @@ impl Controller {
 
     /// Closes the connections of nodes whose registrations are not on disk.
     fn close_unregistered(&mut self) {
-        self.connected.retain(|_, link| link.welcome);
-        let is_kept = |(peer, node): (&PeerId, &NodePeer)| match node {
-            NodePeer::Registered(node) => self.connected.get(node).is_some_and(|link| link.peer == *peer),
-            _ => false,
-        };
-        let closed: Vec<PeerId> = self.nodes.iter().filter(|entry| !is_kept(*entry)).map(|(peer, _)| *peer).collect();
-        for peer in closed {
-            self.nodes.remove(&peer);
+        for peer in self.nodes.take_unregistered() {
             self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
         }
     }
@@ -94,8 +86,7 @@ impl Controller {
     /// The state on disk was taken up, and can be changed again: nodes tell anew what they have.
     pub(super) fn close_nodes(&mut self) {
         self.assignments.forget_all_parts();
-        self.connected.clear();
-        for (peer, _) in std::mem::take(&mut self.nodes) {
+        for peer in self.nodes.take_all() {
             self.effects.push(Effect::Close(peer, REGISTER_AGAIN.into()));
         }
     }
@@ -111,7 +102,7 @@ impl Controller {
 
     /// What a node sends while nothing is recorded. It says again what is dropped here.
     pub(super) fn unrecorded_frame(&mut self, peer: PeerId, frame: Frame<NodeToMaster>) {
-        match (self.nodes.get_mut(&peer), frame) {
+        match (self.nodes.get_mut(peer), frame) {
             (Some(NodePeer::Registered(node)), Frame::Data(data)) => {
                 let node = *node;
                 self.output(peer, node, data);
@@ -136,18 +127,17 @@ impl Controller {
     pub(super) fn registered_unrecorded(&mut self, peer: PeerId, registration: Registration) {
         let Registration { slave: NewSlave { spec, instance, boot, .. }, attempts } = registration;
         let is_known =
-            self.incarnations.get(&spec.name).is_some_and(|known| known.instance == instance && known.boot == boot);
+            self.nodes.incarnation(&spec.name).is_some_and(|known| known.instance == instance && known.boot == boot);
         let node = self.core.node_named(&spec.name).map(limo_sched::Node::id).filter(|_| is_known);
         let Some(node) = node.filter(|_| self.commits.is_read_only()) else { return };
-        if let Some(before) = self.connected.get(&node).map(|link| link.peer) {
+        if let Some(before) = self.nodes.of(node).map(|link| link.peer) {
             self.close_node(before, "the node has connected again".into());
         }
-        self.nodes.insert(peer, NodePeer::Registered(node));
-        self.connected.insert(node, NodeLink { peer, instance, welcome: true });
+        self.nodes.register(node, NodeLink { peer, instance, welcome: true });
         self.tell_node(peer, MasterToNode::Registered);
         let own: Vec<_> = attempts.into_iter().filter(|report| self.is_on(node, report.job, report.attempt)).collect();
         for report in own.iter().filter(|report| matches!(report.state, AttemptState::Ended { .. })) {
-            if let Some(route) = self.routes.routes.get_mut(&report.job) {
+            if let Some(route) = self.routes.get_mut(report.job) {
                 route.stdin_is_over = true;
             }
         }

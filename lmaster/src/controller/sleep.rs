@@ -178,8 +178,7 @@ impl Controller {
         if self.sleep_of(node) != Sleep::GoingDown {
             return self.close_node(peer, "the node falls asleep, which it was not told to".into());
         }
-        self.nodes.remove(&peer);
-        self.connected.remove(&node);
+        self.nodes.remove(peer);
         self.effects.push(Effect::Part(peer));
         self.forget_reading(node);
         self.probes_broke(node);

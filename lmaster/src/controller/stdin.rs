@@ -19,7 +19,7 @@ impl Controller {
         // It may come late, when the job is over or its node is gone: then nobody takes it, and where the job goes on
         // the client is told from where to send it again.
         let links: Vec<PeerId> = self.readers(job).into_iter().filter_map(|node| self.link(node)).collect();
-        let Some(route) = self.routes.routes.get_mut(&job).filter(|_| !links.is_empty()) else { return };
+        let Some(route) = self.routes.get_mut(job).filter(|_| !links.is_empty()) else { return };
         match route.stdin.pass(&data) {
             Ok(()) => {
                 let frames = links.into_iter().map(|link| Effect::ToNode(link, Frame::Data(data.clone())));
@@ -36,7 +36,7 @@ impl Controller {
             return;
         }
         let multi_node = self.is_multi_node(job);
-        let Some(route) = self.routes.routes.get_mut(&job).filter(|route| offset <= route.stdin.passed) else { return };
+        let Some(route) = self.routes.get_mut(job).filter(|route| offset <= route.stdin.passed) else { return };
         if !multi_node {
             route.stdin.taken = route.stdin.taken.max(offset);
             if let Some(client) = self.routes.client(job) {
@@ -50,7 +50,7 @@ impl Controller {
 
     /// Of a job over several nodes: how far all that read stdin are, once that is known of each.
     pub(super) fn slowest(&self, job: JobId) -> Option<u64> {
-        let on = &self.routes.routes.get(&job)?.stdin_on;
+        let on = &self.routes.get(job)?.stdin_on;
         let offsets = self.readers(job).into_iter().map(|node| on.get(&node).copied());
         offsets.collect::<Option<Vec<u64>>>()?.into_iter().min()
     }
@@ -58,7 +58,7 @@ impl Controller {
     /// The slowest node has taken more of stdin, or is another one.
     pub(super) fn stdin_of_slowest(&mut self, job: JobId) {
         let Some(offset) = self.slowest(job) else { return };
-        let Some(route) = self.routes.routes.get_mut(&job) else { return };
+        let Some(route) = self.routes.get_mut(job) else { return };
         if offset <= route.stdin.taken || offset > route.stdin.passed {
             return;
         }
@@ -75,8 +75,8 @@ impl Controller {
         let multi_node = self.is_multi_node(job);
         let linked = self.stream_node(job, 0).is_some_and(|node| multi_node || self.link(node).is_some());
         let slowest = self.slowest(job);
-        let is_open = |route: &&mut super::streams::Route| linked && !route.stdin_is_over;
-        let Some(route) = self.routes.routes.get_mut(&job).filter(is_open) else { return };
+        let is_open = |route: &&mut super::routes::Route| linked && !route.stdin_is_over;
+        let Some(route) = self.routes.get_mut(job).filter(is_open) else { return };
         let (Some(client), Some(_)) = (route.client, self.core.job(job)) else { return };
         if multi_node {
             let Some(slowest) = slowest else { return };

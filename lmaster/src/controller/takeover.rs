@@ -48,7 +48,7 @@ impl Controller {
     /// Where the streams of a job are whose client may change; `None` where it was given up.
     fn positions(&self, job: JobId) -> Option<Positions> {
         let several = self.is_multi_node(job);
-        let route = self.routes.routes.get(&job)?;
+        let route = self.routes.get(job)?;
         // What only some of several nodes have of stdin is gone with the client that sent it.
         let stdin = (!route.stdin.ended && !several).then_some(route.stdin.passed);
         let outputs = route.outputs.iter().map(|of| (of.stdout.taken, of.stderr.taken)).collect();
@@ -58,7 +58,7 @@ impl Controller {
     /// A node is back, and tells where its ends of a job's streams are: a master that was away does not know it.
     pub(super) fn streams_kept(&mut self, part: u32, report: &AttemptReport) {
         let multi_node = self.is_multi_node(report.job);
-        let Some(route) = self.routes.routes.get_mut(&report.job) else { return };
+        let Some(route) = self.routes.get_mut(report.job) else { return };
         let outputs = route.outputs(part);
         outputs.stdout.resume(report.kept.stdout);
         outputs.stderr.resume(report.kept.stderr);

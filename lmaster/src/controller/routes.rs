@@ -1,0 +1,256 @@
+//! How far the streams of attached jobs are, and which connections they go to. Knows no job and no node but by number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use limo_model::{JobId, NodeId, Time};
+use limo_proto::{Channel, Data, Io, StreamId, WINDOW};
+
+use super::{Live, PeerId};
+
+/// How far one stream is. Offsets count the end of the stream as one more byte.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Flow {
+    /// The receiver has taken everything below.
+    pub(super) taken: u64,
+    /// Nothing at or above was passed on.
+    pub(super) passed: u64,
+    /// Whether the end was passed on.
+    pub(super) ended: bool,
+    /// Where the receiver's connection is: it gets nothing behind a gap.
+    pub(super) next: u64,
+}
+
+impl Flow {
+    /// Takes note of data that is passed on.
+    pub(super) fn pass(&mut self, data: &Data) -> Result<(), String> {
+        let end = data.offset.saturating_add(data.bytes.len() as u64);
+        if end > self.taken.saturating_add(WINDOW) {
+            let window = format!("{} to {}", self.taken, self.taken.saturating_add(WINDOW));
+            return Err(format!("data up to {end} of a stream whose window is {window}"));
+        }
+        self.ended |= data.bytes.is_empty();
+        self.passed = self.passed.max(end + u64::from(data.bytes.is_empty()));
+        Ok(())
+    }
+
+    /// Whether data follows what the receiver's connection was given, which then counts as given. What is behind a gap
+    /// comes again.
+    pub(super) fn follows(&mut self, data: &Data) -> bool {
+        let follows = data.offset <= self.next;
+        if follows {
+            let end = data.offset + data.bytes.len() as u64 + u64::from(data.bytes.is_empty());
+            self.next = self.next.max(end);
+        }
+        follows
+    }
+
+    /// An end of the stream says that it is at `offset`.
+    pub(super) fn resume(&mut self, offset: u64) {
+        self.taken = self.taken.max(offset);
+        self.passed = self.passed.max(offset);
+        self.next = self.next.max(offset);
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.ended && self.taken >= self.passed
+    }
+}
+
+/// The stdio of one attached job.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    pub(super) client: Option<PeerId>,
+    /// When the job is given up, while it has no client.
+    give_up_at: Option<Time>,
+    pub(super) stdin: Flow,
+    /// Whether the job's node says that it is over, which is not recorded yet: how much it took is forgotten.
+    pub(super) stdin_is_over: bool,
+    /// How far each node is with stdin, of a job over several: the least of them is where the stream is.
+    pub(super) stdin_on: BTreeMap<NodeId, u64>,
+    /// Of each of its nodes, as far as there was something.
+    pub(super) outputs: Vec<Outputs>,
+    /// The nodes that still have output of the job, once the job is over.
+    over_on: Vec<NodeId>,
+    /// Whether the end of the job is on disk and the client, where there is one, was told.
+    told: bool,
+}
+
+/// What one node of a job writes.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Outputs {
+    pub(super) stdout: Flow,
+    pub(super) stderr: Flow,
+}
+
+impl Outputs {
+    fn are_done(&self) -> bool {
+        self.stdout.is_done() && self.stderr.is_done()
+    }
+}
+
+impl Route {
+    /// Those of the node at `part`, which is one of the job's.
+    pub(super) fn outputs(&mut self, part: u32) -> &mut Outputs {
+        let part = part as usize;
+        if part >= self.outputs.len() {
+            self.outputs.resize_with(part + 1, Outputs::default);
+        }
+        &mut self.outputs[part]
+    }
+
+    pub(super) fn output(&mut self, stream: StreamId) -> &mut Flow {
+        let outputs = self.outputs(stream.part);
+        if stream.channel == Channel::Stderr { &mut outputs.stderr } else { &mut outputs.stdout }
+    }
+
+    fn is_done(&self) -> bool {
+        let ended = self.outputs.iter().filter(|outputs| outputs.are_done()).count();
+        self.told && ended >= self.over_on.len().max(1)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    routes: BTreeMap<JobId, Route>,
+    orphans: BTreeSet<(Time, JobId)>,
+}
+
+impl Routes {
+    pub(super) fn get(&self, job: JobId) -> Option<&Route> {
+        self.routes.get(&job)
+    }
+
+    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut Route> {
+        self.routes.get_mut(&job)
+    }
+
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.routes.keys().copied()
+    }
+
+    /// The nodes that still have output of a job that is over.
+    pub(super) fn over_on(&self, job: JobId) -> &[NodeId] {
+        self.routes.get(&job).map_or(&[], |route| &route.over_on)
+    }
+
+    /// Keeps the output of a job that was over before this process began for a client that may come back.
+    pub(super) fn keep_output(&mut self, job: JobId, node: NodeId, give_up_at: Time) {
+        let route = Route { over_on: vec![node], told: true, ..Route::default() };
+        self.routes.insert(job, route);
+        self.detach(job, give_up_at);
+    }
+
+    /// The end of a job is on disk, and its client was told.
+    pub(super) fn finished(&mut self, job: JobId, nodes: Vec<NodeId>) {
+        if let Some(route) = self.routes.get_mut(&job) {
+            (route.over_on, route.told) = (nodes, true);
+        }
+        self.remove_if_done(job);
+    }
+
+    pub(super) fn remove_if_done(&mut self, job: JobId) {
+        if self.routes.get(&job).is_some_and(Route::is_done) {
+            self.remove(job);
+        }
+    }
+
+    /// The job whose client stayed away too long.
+    pub(super) fn orphan(&self, now: Time) -> Option<JobId> {
+        self.orphans.first().filter(|(at, _)| *at <= now).map(|(_, job)| *job)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.routes.len()
+    }
+
+    pub(super) fn next_orphan(&self) -> Option<Time> {
+        self.orphans.first().map(|(at, _)| *at)
+    }
+
+    /// `live` is what there is: every attached job has a route, and the clients that are there keep theirs.
+    pub(super) fn take_up(&mut self, live: &BTreeMap<JobId, Live>, give_up_at: Time) {
+        let gone: Vec<JobId> = self
+            .routes
+            .iter()
+            .filter(|(job, route)| !live.contains_key(job) && !route.told)
+            .map(|(job, _)| *job)
+            .collect();
+        for job in gone {
+            self.remove(job);
+        }
+        for (job, _) in live.iter().filter(|(_, live)| live.launch.io == Io::Attached) {
+            let route = self.routes.entry(*job).or_default();
+            route.over_on.clear();
+            route.stdin_on.clear();
+            route.stdin_is_over = false;
+            route.told = false;
+            if self.client(*job).is_none() {
+                self.detach(*job, give_up_at);
+            }
+        }
+    }
+
+    pub(super) fn client(&self, job: JobId) -> Option<PeerId> {
+        self.routes.get(&job).and_then(|route| route.client)
+    }
+
+    pub(super) fn has(&self, job: JobId) -> bool {
+        self.routes.contains_key(&job)
+    }
+
+    /// A client reads the job's output from these offsets on. Returns the one that did before.
+    pub(super) fn attach(&mut self, job: JobId, client: PeerId, read: &[(u64, u64)]) -> Option<PeerId> {
+        let route = self.routes.entry(job).or_default();
+        if let Some(at) = route.give_up_at.take() {
+            self.orphans.remove(&(at, job));
+        }
+        // Whatever another connection was given, this one was not.
+        for flow in route.outputs.iter_mut().flat_map(|of| [&mut of.stdout, &mut of.stderr]) {
+            flow.next = flow.taken;
+        }
+        for (part, (stdout, stderr)) in (0..).zip(read) {
+            route.outputs(part).stdout.resume(*stdout);
+            route.outputs(part).stderr.resume(*stderr);
+        }
+        route.client.replace(client).filter(|before| *before != client)
+    }
+
+    pub(super) fn detach(&mut self, job: JobId, give_up_at: Time) {
+        let Some(route) = self.routes.get_mut(&job) else { return };
+        route.client = None;
+        if let Some(before) = route.give_up_at.replace(give_up_at) {
+            self.orphans.remove(&(before, job));
+        }
+        self.orphans.insert((give_up_at, job));
+    }
+
+    /// A client is gone: its jobs are given up at that time, unless it comes back.
+    pub(super) fn client_gone(&mut self, client: PeerId, give_up_at: Time) {
+        let own = |(job, route): (&JobId, &Route)| (route.client == Some(client)).then_some(*job);
+        for job in self.routes.iter().filter_map(own).collect::<Vec<_>>() {
+            self.detach(job, give_up_at);
+        }
+    }
+
+    /// The job is over; its output is still on its nodes.
+    pub(super) fn over(&mut self, job: JobId, nodes: Vec<NodeId>) {
+        if let Some(route) = self.routes.get_mut(&job) {
+            route.over_on = nodes;
+        }
+    }
+
+    /// A node of a job over several has taken stdin below `offset`.
+    pub(super) fn stdin_on(&mut self, job: JobId, node: NodeId, offset: u64) {
+        if let Some(route) = self.routes.get_mut(&job) {
+            let known = route.stdin_on.entry(node).or_default();
+            *known = offset.max(*known);
+        }
+    }
+
+    pub(super) fn remove(&mut self, job: JobId) {
+        if let Some(at) = self.routes.remove(&job).and_then(|route| route.give_up_at) {
+            self.orphans.remove(&(at, job));
+        }
+    }
+}
