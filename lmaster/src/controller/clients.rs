@@ -7,7 +7,6 @@ use super::commit::{After, not_written};
 use super::lookup::Lookup;
 use super::multi_node::nodes_of;
 use super::read_only::changes_nothing;
-use super::sessions::ClientPeer;
 use super::submit::Attach;
 use super::{Caller, Controller, Effect, PeerId, Question, Reply, Ticket};
 
@@ -16,7 +15,7 @@ pub(super) const BACKLOG_LIMIT: usize = 1024;
 
 impl Controller {
     pub(super) fn client_connected(&mut self, peer: PeerId, caller: Caller) {
-        self.sessions.clients.insert(peer, ClientPeer::new(caller));
+        self.sessions.connected(peer, caller);
     }
 
     pub(super) fn client_gone(&mut self, peer: PeerId) {
@@ -30,14 +29,14 @@ impl Controller {
     }
 
     pub(super) fn close_client(&mut self, peer: PeerId, reason: String) {
-        if self.sessions.clients.contains_key(&peer) {
+        if self.sessions.contains(peer) {
             self.client_gone(peer);
             self.effects.push(Effect::Close(peer, reason));
         }
     }
 
     pub(super) fn tell_client(&mut self, peer: PeerId, message: MasterToClient) {
-        if !self.sessions.clients.contains_key(&peer) {
+        if !self.sessions.contains(peer) {
             return;
         }
         let is_piece = matches!(message, MasterToClient::Piece(_));
@@ -48,7 +47,7 @@ impl Controller {
     }
 
     pub(super) fn caller(&self, peer: PeerId) -> Option<&Caller> {
-        self.sessions.clients.get(&peer).map(|client| &client.caller)
+        self.sessions.get(peer).map(|client| &client.caller)
     }
 
     /// Answers after everything that the client was promised before.
@@ -63,7 +62,7 @@ impl Controller {
 
     /// Asks a database on behalf of a client, whose further requests wait.
     pub(super) fn ask<L: Lookup>(&mut self, peer: PeerId, lookup: L) {
-        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+        if let Some(client) = self.sessions.get_mut(peer) {
             let ticket = self.questions.ask(peer);
             client.busy = Some(ticket);
             let question = Question::new(lookup);
@@ -85,7 +84,7 @@ impl Controller {
         let reply = if can_follow { reply } else { reply.fail(self.not_open()) };
         self.free(peer, ticket);
         if let Err(reason) = reply.follow(self, peer) {
-            if let Some(client) = self.sessions.clients.get_mut(&peer) {
+            if let Some(client) = self.sessions.get_mut(peer) {
                 client.cursor = None;
             }
             self.tell_client(peer, MasterToClient::Refused { reason, hint: None });
@@ -95,14 +94,14 @@ impl Controller {
 
     /// A client's further requests wait for this one.
     pub(super) fn occupy(&mut self, peer: PeerId, ticket: Ticket) {
-        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+        if let Some(client) = self.sessions.get_mut(peer) {
             client.busy = Some(ticket);
         }
     }
 
     /// Unblocks the client's queued requests.
     pub(super) fn free(&mut self, peer: PeerId, ticket: Ticket) {
-        if let Some(client) = self.sessions.clients.get_mut(&peer).filter(|client| client.busy == Some(ticket)) {
+        if let Some(client) = self.sessions.get_mut(peer).filter(|client| client.busy == Some(ticket)) {
             client.busy = None;
         }
     }
@@ -116,14 +115,13 @@ impl Controller {
         for (ticket, reply) in self.questions.take_postponed() {
             self.answered(ticket, reply);
         }
-        let peers: Vec<PeerId> = self.sessions.clients.keys().copied().collect();
-        for peer in peers {
+        for peer in self.sessions.peers() {
             self.serve_backlog(peer);
         }
     }
 
     pub(super) fn client_frame(&mut self, peer: PeerId, frame: Frame<ClientToMaster>) {
-        if !self.sessions.clients.contains_key(&peer) {
+        if !self.sessions.contains(peer) {
             return;
         }
         match frame {

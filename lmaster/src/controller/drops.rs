@@ -20,7 +20,7 @@ impl Controller {
 
     /// A client has taken what was queued: its nodes send again what was dropped.
     pub(super) fn send_again(&mut self, peer: PeerId) {
-        let Some(client) = self.sessions.clients.get_mut(&peer) else { return };
+        let Some(client) = self.sessions.get_mut(peer) else { return };
         for (job, part) in std::mem::take(&mut client.behind) {
             if self.routes.client(job) == Some(peer) {
                 self.connect_output(job, part);

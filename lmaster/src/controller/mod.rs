@@ -40,6 +40,7 @@ mod queries;
 mod questions;
 mod read_only;
 mod readings;
+mod requests;
 mod routes;
 mod select;
 mod sessions;

@@ -139,7 +139,7 @@ impl Controller {
     }
 
     pub(super) fn tell_pages(&mut self, peer: PeerId, cursor: Cursor) {
-        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+        if let Some(client) = self.sessions.get_mut(peer) {
             client.cursor = Some(cursor);
             self.next_page(peer);
         }
@@ -159,7 +159,7 @@ impl Controller {
 
     /// Tells the next page of an answer, or has the journal asked for it.
     pub(super) fn next_page(&mut self, peer: PeerId) {
-        let cursor = self.sessions.clients.get_mut(&peer).and_then(|client| client.cursor.take());
+        let cursor = self.sessions.get_mut(peer).and_then(|client| client.cursor.take());
         let Some(mut cursor) = cursor else { return };
         loop {
             let changed = cursor.changed;
@@ -174,7 +174,7 @@ impl Controller {
                 More::Sift(sifting) => {
                     let Some(sifting) = self.sift(peer, sifting) else { return };
                     self.keep_cursor(peer, Cursor { more: More::Sift(sifting), ..cursor });
-                    return self.sessions.turns.ready(peer);
+                    return self.sessions.ready(peer);
                 }
                 more => more,
             };
@@ -223,14 +223,14 @@ impl Controller {
     }
 
     fn keep_cursor(&mut self, peer: PeerId, cursor: Cursor) {
-        if let Some(client) = self.sessions.clients.get_mut(&peer) {
+        if let Some(client) = self.sessions.get_mut(peer) {
             client.cursor = Some(cursor);
         }
     }
 
     /// The journal has found what the next page is made of.
     fn page_read(&mut self, peer: PeerId, rows: Vec<JobReport>) {
-        let client = self.sessions.clients.get_mut(&peer);
+        let client = self.sessions.get_mut(peer);
         if let Some(cursor) = client.and_then(|client| client.cursor.as_mut()) {
             cursor.take_rows(rows);
             self.next_page(peer);

@@ -4,24 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use limo_model::JobId;
-use limo_proto::{Change, ClientToMaster, Cost, encoded_len};
+use limo_proto::{ClientToMaster, encoded_len};
 
 use super::clients::BACKLOG_LIMIT;
-use super::commit::not_written;
-use super::deeds::DEEDS;
 use super::numbers::Numbers;
 use super::pages::Cursor;
 use super::turns::{Most, Turns};
 use super::waits::Waits;
-use super::{Caller, Controller, Effect, PeerId, Ticket};
+use super::{Caller, PeerId, Ticket};
 use crate::limits::Limits;
 
 /// All clients.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    pub(super) clients: BTreeMap<PeerId, ClientPeer>,
-    pub(super) waits: Waits,
-    pub(super) turns: Turns,
+    clients: BTreeMap<PeerId, ClientPeer>,
+    waits: Waits,
+    turns: Turns,
     /// Encoded bytes of the requests of each user that wait for the answers to earlier ones.
     backlogs: BTreeMap<u32, usize>,
 }
@@ -45,7 +43,7 @@ pub(super) struct ClientPeer {
 }
 
 impl ClientPeer {
-    pub(super) fn new(caller: Caller) -> Self {
+    fn new(caller: Caller) -> Self {
         Self {
             caller,
             busy: None,
@@ -64,6 +62,88 @@ impl ClientPeer {
 }
 
 impl Sessions {
+    pub(super) fn connected(&mut self, peer: PeerId, caller: Caller) {
+        self.clients.insert(peer, ClientPeer::new(caller));
+    }
+
+    pub(super) fn contains(&self, peer: PeerId) -> bool {
+        self.clients.contains_key(&peer)
+    }
+
+    pub(super) fn get(&self, peer: PeerId) -> Option<&ClientPeer> {
+        self.clients.get(&peer)
+    }
+
+    pub(super) fn get_mut(&mut self, peer: PeerId) -> Option<&mut ClientPeer> {
+        self.clients.get_mut(&peer)
+    }
+
+    pub(super) fn peers(&self) -> Vec<PeerId> {
+        self.clients.keys().copied().collect()
+    }
+
+    /// Clients that wait until jobs are over.
+    pub(super) fn waits(&mut self) -> &mut Waits {
+        &mut self.waits
+    }
+
+    /// Those whose answers are being told, and wait for nothing but their connections.
+    pub(super) fn being_told(&self) -> Vec<PeerId> {
+        let ends = |client: &ClientPeer| client.cursor.is_some() && client.busy.is_none();
+        self.clients.iter().filter(|(_, client)| ends(client)).map(|(peer, _)| *peer).collect()
+    }
+
+    /// A query waits for its turn.
+    ///
+    /// # Errors
+    /// The reason if its user has too many.
+    pub(super) fn enter(&mut self, peer: PeerId, message: ClientToMaster, limits: Limits) -> Result<(), String> {
+        let Some(client) = self.clients.get_mut(&peer) else { return Ok(()) };
+        let most = most(limits, &client.caller);
+        if self.turns.enter(peer, client.caller.uid, most) {
+            client.heavy = Some(message);
+            return Ok(());
+        }
+        let (user, running, queued) = (&client.caller.user, most.running, most.queued);
+        Err(format!("{user} has {running} queries running and {queued} waiting: the limit is reached"))
+    }
+
+    /// Whether it is the turn of a query.
+    pub(super) fn has_turn(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// The connection whose turn it is.
+    pub(super) fn next_turn(&mut self) -> Option<PeerId> {
+        self.turns.next()
+    }
+
+    /// The next slice for a connection can be made.
+    pub(super) fn ready(&mut self, peer: PeerId) {
+        self.turns.ready(peer);
+    }
+
+    /// Everything that was sent to a client was taken.
+    pub(super) fn drained(&mut self, peer: PeerId) {
+        let Some(client) = self.clients.get(&peer) else { return };
+        if client.cursor.is_some() && client.busy.is_none() {
+            self.turns.ready(peer);
+        }
+    }
+
+    /// The client is not occupied: its query is over, and what it waited for is told before its next request, which is returned.
+    pub(super) fn next_request(&mut self, peer: PeerId, limits: Limits) -> Option<ClientToMaster> {
+        let client = self.clients.get_mut(&peer).filter(|client| !client.is_occupied())?;
+        let (uid, most) = (client.caller.uid, most(limits, &client.caller));
+        self.turns.over(peer, uid, most);
+        if let Some(jobs) = client.over.pop_front() {
+            client.cursor = Some(Cursor::reports(jobs));
+            self.turns.enter_always(peer, uid, most);
+            return None;
+        }
+        self.pop_backlog(peer)
+    }
+
     /// A connection has ended. Returns whether it was a client's.
     pub(super) fn remove(&mut self, peer: PeerId, limits: Limits) -> bool {
         let Some(client) = self.clients.remove(&peer) else { return false };
@@ -79,6 +159,11 @@ impl Sessions {
         if self.clients.contains_key(&peer) {
             self.turns.ready(peer);
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_waits(&self) -> usize {
+        self.waits.len()
     }
 
     /// Whether somebody waits for an answer.
@@ -101,7 +186,7 @@ impl Sessions {
     ///
     /// # Errors
     /// Where the client or its user has too many of them: the reason to hang up.
-    fn postpone(&mut self, peer: PeerId, message: ClientToMaster, limits: Limits) -> Result<(), String> {
+    pub(super) fn postpone(&mut self, peer: PeerId, message: ClientToMaster, limits: Limits) -> Result<(), String> {
         let Some(client) = self.clients.get_mut(&peer) else { return Ok(()) };
         if client.backlog.len() >= BACKLOG_LIMIT {
             return Err(format!("more than {BACKLOG_LIMIT} requests without waiting for an answer"));
@@ -129,134 +214,4 @@ impl Sessions {
 fn most(limits: Limits, caller: &Caller) -> Most {
     let limits = limits.of(caller.operator);
     Most { running: limits.queries_running as usize, queued: limits.queries_queued as usize }
-}
-
-/// Whether a request costs more than a look, and waits for its turn.
-fn is_heavy(message: &ClientToMaster) -> bool {
-    match message {
-        ClientToMaster::Ask(query) => query.cost() == Cost::Heavy,
-        ClientToMaster::ChangeConf(change) => match change.as_ref() {
-            Change::CancelSelected { .. } => true,
-            Change::Cancel(jobs)
-            | Change::Hold(jobs)
-            | Change::Release(jobs)
-            | Change::Requeue(jobs)
-            | Change::Priority { jobs, .. } => jobs.len() > DEEDS,
-            _ => false,
-        },
-        _ => false,
-    }
-}
-
-impl Controller {
-    /// Serves a request, or keeps it until those before it are answered.
-    pub(super) fn request(&mut self, peer: PeerId, message: ClientToMaster) {
-        let Some(client) = self.sessions.clients.get(&peer) else { return };
-        if !client.is_occupied() && !self.commits.is_recovering() {
-            return self.serve_or_queue(peer, message);
-        }
-        if let Err(reason) = self.sessions.postpone(peer, message, self.settings.limits) {
-            self.close_client(peer, reason);
-        }
-    }
-
-    fn serve_or_queue(&mut self, peer: PeerId, message: ClientToMaster) {
-        if !is_heavy(&message) {
-            return self.serve(peer, message);
-        }
-        let limits = self.settings.limits;
-        let Sessions { clients, turns, .. } = &mut self.sessions;
-        let Some(client) = clients.get_mut(&peer) else { return };
-        let most = most(limits, &client.caller);
-        if turns.enter(peer, client.caller.uid, most) {
-            client.heavy = Some(message);
-            return;
-        }
-        let reason = format!(
-            "{} has {} queries running and {} waiting: the limit is reached",
-            client.caller.user, most.running, most.queued
-        );
-        self.refuse(peer, reason, Some("ask again when one of them is answered"));
-    }
-
-    /// Whether [`Controller::turn`] has something to do.
-    pub fn has_turn(&self) -> bool {
-        !self.sessions.turns.is_empty() && !self.commits.is_recovering()
-    }
-
-    /// One slice of the query whose turn it is.
-    pub(super) fn turn(&mut self) {
-        if self.commits.is_recovering() {
-            return;
-        }
-        let Some(peer) = self.sessions.turns.next() else { return };
-        let Some(client) = self.sessions.clients.get_mut(&peer) else { return };
-        match client.heavy.take() {
-            Some(message) => self.serve(peer, message),
-            None if client.busy.is_none() => self.next_page(peer),
-            None => {}
-        }
-        self.serve_backlog(peer);
-    }
-
-    /// These jobs, which a client waits for, are over.
-    pub(super) fn waited(&mut self, peer: PeerId, jobs: Numbers) {
-        if let Some(client) = self.sessions.clients.get_mut(&peer) {
-            client.over.push_back(jobs);
-            self.serve_backlog(peer);
-        }
-    }
-
-    /// Goes on with what a client waits for, once everything before it is answered.
-    pub(super) fn serve_backlog(&mut self, peer: PeerId) {
-        while !self.commits.is_recovering() {
-            let limits = self.settings.limits;
-            let Sessions { clients, turns, .. } = &mut self.sessions;
-            let Some(client) = clients.get_mut(&peer).filter(|client| !client.is_occupied()) else { return };
-            let (uid, most) = (client.caller.uid, most(limits, &client.caller));
-            turns.over(peer, uid, most);
-            if let Some(jobs) = client.over.pop_front() {
-                client.cursor = Some(Cursor::reports(jobs));
-                return turns.enter_always(peer, uid, most);
-            }
-            let Some(message) = self.sessions.pop_backlog(peer) else { return };
-            self.serve_or_queue(peer, message);
-        }
-    }
-
-    /// Everything that was sent to a client was taken.
-    pub(super) fn drained(&mut self, peer: PeerId) {
-        let Sessions { clients, turns, .. } = &mut self.sessions;
-        let Some(client) = clients.get_mut(&peer) else { return };
-        if client.cursor.is_some() && client.busy.is_none() {
-            turns.ready(peer);
-        }
-        self.send_again(peer);
-    }
-
-    /// Answers that are being told end here: what they show may not be on disk. A client is told once; `told` are those
-    /// that were told already.
-    pub(super) fn drop_cursors(&mut self, told: &BTreeSet<PeerId>, reason: &str) {
-        let ends = |client: &ClientPeer| client.cursor.is_some() && client.busy.is_none();
-        let peers: Vec<PeerId> =
-            self.sessions.clients.iter().filter(|(_, client)| ends(client)).map(|(peer, _)| *peer).collect();
-        for peer in peers {
-            if let Some(client) = self.sessions.clients.get_mut(&peer) {
-                client.cursor = None;
-            }
-            if !told.contains(&peer) {
-                self.tell_client(peer, not_written(reason));
-            }
-        }
-    }
-
-    /// A frame of output did not reach a client, because its user has too much queued.
-    pub(super) fn mark_behind(&mut self, peer: PeerId, stream: (JobId, u32)) {
-        let Some(client) = self.sessions.clients.get_mut(&peer) else { return };
-        let is_first = client.behind.is_empty();
-        client.behind.insert(stream);
-        if is_first {
-            self.effects.push(Effect::WhenDrained(peer));
-        }
-    }
 }

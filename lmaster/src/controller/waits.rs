@@ -126,7 +126,7 @@ impl Controller {
         if left.is_empty() {
             return self.waited(peer, jobs);
         }
-        let held = self.sessions.waits.held(uid);
+        let held = self.sessions.waits().held(uid);
         if held + jobs.len() > u64::from(limits.open_waits) {
             let reason = format!(
                 "the open waits of one user may name {} jobs: {held} are named, and this wait names {}",
@@ -136,12 +136,12 @@ impl Controller {
             return self.refuse(peer, reason, Some("let another wait end first"));
         }
         let number = self.questions.ticket().0;
-        self.sessions.waits.open(number, (peer, uid), jobs, &left);
+        self.sessions.waits().open(number, (peer, uid), jobs, &left);
     }
 
     /// A job is over, and that is on disk; with an array all its tasks are, also those that never became jobs.
     pub(super) fn waited_for(&mut self, job: JobId, tasks: u32) {
-        for (peer, jobs) in self.sessions.waits.over(job..=JobId(job.0 + u64::from(tasks))) {
+        for (peer, jobs) in self.sessions.waits().over(job..=JobId(job.0 + u64::from(tasks))) {
             self.waited(peer, jobs);
         }
     }
@@ -150,7 +150,7 @@ impl Controller {
     pub(super) fn waiters_of_lost_jobs(&mut self) {
         let (live, core) = (&self.submissions, &self.core);
         let is_there = |job: JobId| live.contains(job) || core.job(job).is_some() || core.array_of(job).is_some();
-        for peer in self.sessions.waits.lost(is_there) {
+        for peer in self.sessions.waits().lost(is_there) {
             self.refuse(peer, "a job of those that were waited for was never accepted", None);
         }
     }

@@ -98,8 +98,8 @@ fn a_query_is_in_five_files() {
     let files = recipes::of_changes(&Tree::read(root()).sources());
     let named = [
         "lconf/src/history.rs",
-        "lmaster/src/database.rs",
         "lmaster/src/controller/history.rs",
+        "lmaster/src/database.rs",
         "proto/src/queries.rs",
     ];
     assert_eq!(files, named, "CONTRIBUTING.md says that a query is in these and its table");

@@ -110,7 +110,7 @@ impl World {
         let Controller { submissions, assignments, questions, sessions, probes, .. } = controller;
         let left = (submissions.len(), assignments.len());
         assert_eq!(left, (0, 0), "{submissions:?} {assignments:?}");
-        let waits = sessions.waits.len();
+        let waits = sessions.open_waits();
         assert_eq!((questions.len(), waits, probes.len()), (0, 0, 0), "{questions:?} {sessions:?}");
         assert!(!controller.has_turn() && !sessions.is_held_up(), "{sessions:?}");
         assert!(controller.routes.len() == 0 && controller.routes.next_orphan().is_none(), "{:?}", controller.routes);

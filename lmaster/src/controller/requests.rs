@@ -1,0 +1,115 @@
+//! Requests of clients: served one after the other for each client, and those that cost more in turns and slices.
+
+use std::collections::BTreeSet;
+
+use limo_model::JobId;
+use limo_proto::{Change, ClientToMaster, Cost};
+
+use super::commit::not_written;
+use super::deeds::DEEDS;
+use super::numbers::Numbers;
+use super::{Controller, Effect, PeerId};
+
+/// Whether a request costs more than a look, and waits for its turn.
+fn is_heavy(message: &ClientToMaster) -> bool {
+    match message {
+        ClientToMaster::Ask(query) => query.cost() == Cost::Heavy,
+        ClientToMaster::ChangeConf(change) => match change.as_ref() {
+            Change::CancelSelected { .. } => true,
+            Change::Cancel(jobs)
+            | Change::Hold(jobs)
+            | Change::Release(jobs)
+            | Change::Requeue(jobs)
+            | Change::Priority { jobs, .. } => jobs.len() > DEEDS,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+impl Controller {
+    /// Serves a request, or keeps it until those before it are answered.
+    pub(super) fn request(&mut self, peer: PeerId, message: ClientToMaster) {
+        let Some(client) = self.sessions.get(peer) else { return };
+        if !client.is_occupied() && !self.commits.is_recovering() {
+            return self.serve_or_queue(peer, message);
+        }
+        if let Err(reason) = self.sessions.postpone(peer, message, self.settings.limits) {
+            self.close_client(peer, reason);
+        }
+    }
+
+    fn serve_or_queue(&mut self, peer: PeerId, message: ClientToMaster) {
+        if !is_heavy(&message) {
+            return self.serve(peer, message);
+        }
+        if let Err(reason) = self.sessions.enter(peer, message, self.settings.limits) {
+            self.refuse(peer, reason, Some("ask again when one of them is answered"));
+        }
+    }
+
+    /// Whether [`Controller::turn`] has something to do.
+    pub fn has_turn(&self) -> bool {
+        self.sessions.has_turn() && !self.commits.is_recovering()
+    }
+
+    /// One slice of the query whose turn it is.
+    pub(super) fn turn(&mut self) {
+        if self.commits.is_recovering() {
+            return;
+        }
+        let Some(peer) = self.sessions.next_turn() else { return };
+        let Some(client) = self.sessions.get_mut(peer) else { return };
+        match client.heavy.take() {
+            Some(message) => self.serve(peer, message),
+            None if client.busy.is_none() => self.next_page(peer),
+            None => {}
+        }
+        self.serve_backlog(peer);
+    }
+
+    /// These jobs, which a client waits for, are over.
+    pub(super) fn waited(&mut self, peer: PeerId, jobs: Numbers) {
+        if let Some(client) = self.sessions.get_mut(peer) {
+            client.over.push_back(jobs);
+            self.serve_backlog(peer);
+        }
+    }
+
+    /// Goes on with what a client waits for, once everything before it is answered.
+    pub(super) fn serve_backlog(&mut self, peer: PeerId) {
+        while !self.commits.is_recovering() {
+            let Some(message) = self.sessions.next_request(peer, self.settings.limits) else { return };
+            self.serve_or_queue(peer, message);
+        }
+    }
+
+    /// Everything that was sent to a client was taken.
+    pub(super) fn drained(&mut self, peer: PeerId) {
+        self.sessions.drained(peer);
+        self.send_again(peer);
+    }
+
+    /// Answers that are being told end here: what they show may not be on disk. A client is told once; `told` are those
+    /// that were told already.
+    pub(super) fn drop_cursors(&mut self, told: &BTreeSet<PeerId>, reason: &str) {
+        for peer in self.sessions.being_told() {
+            if let Some(client) = self.sessions.get_mut(peer) {
+                client.cursor = None;
+            }
+            if !told.contains(&peer) {
+                self.tell_client(peer, not_written(reason));
+            }
+        }
+    }
+
+    /// A frame of output did not reach a client, because its user has too much queued.
+    pub(super) fn mark_behind(&mut self, peer: PeerId, stream: (JobId, u32)) {
+        let Some(client) = self.sessions.get_mut(peer) else { return };
+        let is_first = client.behind.is_empty();
+        client.behind.insert(stream);
+        if is_first {
+            self.effects.push(Effect::WhenDrained(peer));
+        }
+    }
+}
