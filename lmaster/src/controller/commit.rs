@@ -9,7 +9,7 @@ use limo_model::{Attempt, JobId, NodeId, Span, StopReason, Time, UsedUp, Wait};
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
 use limo_sched::{Command, Event, Refused, Round};
 
-use super::commits::Phase;
+use super::commits::SHORTEST_WAKE;
 use super::finished::{lesson, row};
 use super::node_peer::Welcome;
 use super::submit::Attach;
@@ -19,9 +19,6 @@ use crate::{recover, report};
 /// How long what nobody waits for may stay out of the journal: the end of a short job then goes there with its start, which
 /// is one write to the disk less before its end is told.
 const UNAWAITED: Span = Span::from_ms(5);
-
-/// A round that wants to be asked again at once would leave no time for anything else.
-const SHORTEST_WAKE: Span = Span::from_ms(10);
 
 /// Something that happens when what it depends on is on disk.
 #[derive(Debug)]
@@ -75,7 +72,7 @@ impl Controller {
         self.remember_change(changed);
         // That a job runs is on record at its node, which says it again: nobody waits for it.
         let by = if matches!(event, Event::Started { .. }) { self.now + UNAWAITED } else { self.now };
-        self.commits.open.event(self.now, event, by);
+        self.commits.batch().event(self.now, event, by);
         Ok(())
     }
 
@@ -104,7 +101,7 @@ impl Controller {
     }
 
     pub(super) fn submitted(&mut self, submission: Submission) {
-        self.commits.open.submission(submission);
+        self.commits.batch().submission(submission);
     }
 
     /// Lets something out as soon as everything that has happened so far is on disk, and not before what was to be let
@@ -113,11 +110,7 @@ impl Controller {
         if matches!(after, After::Answer(..)) && faults::has(Fault::AnsweredEarly) {
             return self.release(after);
         }
-        if !self.commits.open.is_empty() {
-            self.commits.open.gate(after);
-        } else if let Phase::Committing(under_way) = &mut self.commits.phase {
-            under_way.push(after);
-        } else {
+        if let Some(after) = self.commits.gate(after) {
             self.release(after);
         }
     }
@@ -125,8 +118,7 @@ impl Controller {
     /// The same for what shows the state without changing it. While nothing can be written for some time, it does not wait.
     pub(super) fn after_read(&mut self, after: After) {
         let mine = |other: &After| matches!((other, &after), (After::Answer(a, _), After::Answer(b, _)) if a == b);
-        let pausing = matches!(self.commits.phase, Phase::Idle) && !self.commits.may_commit(self.now);
-        if pausing && !self.commits.open.gates(mine) {
+        if self.commits.is_pausing(self.now) && !self.commits.gates(mine) {
             self.release(after);
         } else {
             self.after(after);
@@ -166,11 +158,10 @@ impl Controller {
         if !self.commits.may_commit(now) {
             return;
         }
-        let due = |at: Option<Time>| at.is_some_and(|at| at <= now);
-        if self.commits.open.is_due(now) || due(self.metering.due()) {
+        if self.commits.batch().is_due(now) || self.metering.due().is_some_and(|at| at <= now) {
             self.record_readings();
-        } else if !due(self.commits.wake_at) && !self.commits.snapshot_wanted {
-            if self.metering.rows_are_due(now) || self.commits.open.keeps_texts() {
+        } else if !self.commits.is_due(now) {
+            if self.metering.rows_are_due(now) || self.commits.keeps_texts() {
                 self.commit_rows();
             }
             return;
@@ -181,39 +172,24 @@ impl Controller {
             self.stage();
         }
         let round = self.stages.round(&mut self.core, now);
-        self.commits.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
         let finished = self.account(&round);
-        let (batch, gated) = self.commits.open.close(now, round);
-        self.commits.since_snapshot += batch.entries.len();
+        let batch = self.commits.close(now, round);
         let (readings, forget_readings) = self.metering.take_rows(now);
         let snapshot = if snapshot { self.snapshot() } else { None };
-        let generation = self.commits.generation;
-        let batch = Batch { generation, finished, readings, forget_readings, snapshot, ..batch };
-        self.commits.phase = Phase::Committing(gated);
+        let batch = Batch { finished, readings, forget_readings, snapshot, ..batch };
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 
     /// A snapshot costs what the state is large, so a large state is written less often.
     fn snapshot_is_due(&self) -> bool {
         let every = (self.settings.snapshot_every as usize).max(self.core.waiting() + self.core.active());
-        // With the round that follows.
-        let entries = self.commits.since_snapshot + self.commits.open.len() + 1;
-        // The room that is left on a full disk belongs to the ends of jobs.
-        self.commits.snapshot_wanted || (entries >= every && self.commits.trouble().is_none())
+        self.commits.snapshot_is_due(every)
     }
 
     fn snapshot(&mut self) -> Option<String> {
-        self.commits.snapshot_wanted = false;
-        match serde_json::to_string(self.core.state()) {
-            Ok(text) => {
-                self.commits.since_snapshot = 0;
-                Some(text)
-            }
-            Err(error) => {
-                tracing::error!(%error, "the state cannot be written as a snapshot");
-                None
-            }
-        }
+        let made = serde_json::to_string(self.core.state());
+        self.commits.snapshot_made(made.is_ok());
+        made.inspect_err(|error| tracing::error!(%error, "the state cannot be written as a snapshot")).ok()
     }
 
     /// Turns what a round decided into what follows once it is on disk, and returns the rows of finished jobs.
@@ -224,7 +200,7 @@ impl Controller {
         let offset = self.core.clock().offset;
         for (job, wait) in &round.waits {
             let wait = self.core.still(self.now, *job, wait.clone());
-            self.commits.open.gate(After::Waiting(*job, wait.moved(offset)));
+            self.commits.batch().gate(After::Waiting(*job, wait.moved(offset)));
         }
         let mut rows = Vec::new();
         for finished in &round.finished {
@@ -238,9 +214,9 @@ impl Controller {
                 Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
             }
             let lesson = lesson(finished, &live.request, self.core.nodes());
-            self.commits.open.gate(After::Finished(Box::new(report)));
+            self.commits.batch().gate(After::Finished(Box::new(report)));
             if let Some(lesson) = lesson {
-                self.commits.open.gate(After::Learn(Box::new(lesson)));
+                self.commits.batch().gate(After::Learn(Box::new(lesson)));
             }
         }
         let command = |command: &Command| match command {
@@ -259,16 +235,16 @@ impl Controller {
             Command::Signal { .. } => None,
         };
         for after in round.commands.iter().filter_map(command) {
-            self.commits.open.gate(after);
+            self.commits.batch().gate(after);
         }
         rows
     }
 
     pub(super) fn committed(&mut self, result: Result<Option<NoRoom>, CommitError>) {
-        let Phase::Committing(after) = std::mem::replace(&mut self.commits.phase, Phase::Idle) else { return };
+        let Some(after) = self.commits.ended() else { return };
         match result {
             Ok(no_room) => {
-                self.commits.pause = None;
+                self.commits.succeeded();
                 for after in after {
                     self.release(after);
                 }
@@ -284,13 +260,9 @@ impl Controller {
     /// Nothing of what is not on disk has happened.
     fn roll_back(&mut self, under_way: Vec<After>, error: &CommitError) {
         let reason = error.to_string();
-        let pause = self.commits.fail(self.now);
+        let (pause, abandoned) = self.commits.roll_back(self.now, &reason);
         tracing::error!(reason, %pause, "the journal cannot be written: new jobs are refused");
-        self.commits.suffer(reason.clone(), self.now);
-        self.commits.phase = Phase::Recovering;
-        let abandoned = self.commits.open.abandon();
         self.metering.roll_back();
-        self.commits.wake_at = None;
         let refusal = not_written(&reason);
         let mut told = BTreeSet::new();
         for after in under_way.into_iter().chain(abandoned) {
@@ -328,8 +300,7 @@ impl Controller {
                 self.nodes.take_up(restored.incarnations);
                 self.kept = restored.kept;
                 self.grid.forget_kept();
-                self.commits.generation = restored.generation;
-                self.commits.since_snapshot = restored.entries;
+                self.commits.recovered(restored.generation, restored.entries);
                 self.take_up(restored.live);
                 match restored.read_only {
                     Some(reason) => {
@@ -340,7 +311,7 @@ impl Controller {
                     }
                     None => {
                         self.close_nodes();
-                        self.commits.phase = Phase::Idle;
+                        self.commits.go_on();
                         self.begin(restored.fresh);
                         self.take_up_liveness();
                         self.take_up_sleep();
@@ -350,9 +321,8 @@ impl Controller {
             }
             Err(error) => {
                 self.close_nodes();
-                let pause = self.commits.fail(self.now);
+                let pause = self.commits.broken(self.now);
                 tracing::error!(error, %pause, "the journal cannot be read back");
-                self.commits.phase = Phase::Broken(self.now + pause);
             }
         }
         self.serve_backlogs();

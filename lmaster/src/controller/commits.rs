@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use limo_journal::Batch;
 use limo_model::{Backoff, Span, Time};
+use limo_sched::Round;
 
 use super::Effect;
 use super::batch::OpenBatch;
@@ -11,11 +13,14 @@ use super::commit::After;
 /// First pause after a failed commit, doubled with each further one up to the last: a full disk is not emptied by asking.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(30) };
 
+/// A round that wants to be asked again at once would leave no time for anything else.
+pub(super) const SHORTEST_WAKE: Span = Span::from_ms(10);
+
 /// How often the ballast is tried while it is missing.
 const BALLAST_EVERY: Span = Span::from_secs(2);
 
 #[derive(Debug)]
-pub(super) enum Phase {
+enum Phase {
     Idle,
     Committing(Vec<After>),
     /// The state is being read back; until then there is none.
@@ -28,7 +33,7 @@ pub(super) enum Phase {
 
 /// Why new jobs are refused at present.
 #[derive(Debug)]
-pub(super) struct Trouble {
+struct Trouble {
     reason: String,
     /// When to try to put the ballast back.
     ballast_at: Time,
@@ -37,15 +42,15 @@ pub(super) struct Trouble {
 /// The batches of the journal, and when the next one is due.
 #[derive(Debug)]
 pub(super) struct Commits {
-    pub(super) generation: u64,
-    pub(super) open: OpenBatch,
-    pub(super) phase: Phase,
-    pub(super) since_snapshot: usize,
-    pub(super) snapshot_wanted: bool,
-    pub(super) wake_at: Option<Time>,
-    pub(super) trouble: Option<Trouble>,
+    generation: u64,
+    open: OpenBatch,
+    phase: Phase,
+    since_snapshot: usize,
+    snapshot_wanted: bool,
+    wake_at: Option<Time>,
+    trouble: Option<Trouble>,
     /// No commit before this time, after so many in a row that failed.
-    pub(super) pause: Option<(Time, u32)>,
+    pause: Option<(Time, u32)>,
 }
 
 impl Commits {
@@ -60,6 +65,116 @@ impl Commits {
             trouble: None,
             pause: None,
         }
+    }
+
+    /// The batch that is open.
+    pub(super) fn batch(&mut self) -> &mut OpenBatch {
+        &mut self.open
+    }
+
+    /// Gates something on all that has happened so far. Gives it back if that is on disk.
+    pub(super) fn gate(&mut self, after: After) -> Option<After> {
+        if !self.open.is_empty() {
+            self.open.gate(after);
+        } else if let Phase::Committing(under_way) = &mut self.phase {
+            under_way.push(after);
+        } else {
+            return Some(after);
+        }
+        None
+    }
+
+    /// Whether something is gated on the open batch.
+    pub(super) fn gates(&self, is_meant: impl FnMut(&After) -> bool) -> bool {
+        self.open.gates(is_meant)
+    }
+
+    /// Whether nothing is under way, and nothing may be for some time.
+    pub(super) fn is_pausing(&self, now: Time) -> bool {
+        matches!(self.phase, Phase::Idle) && !self.may_commit(now)
+    }
+
+    /// Whether a batch with a round is to be committed: something has happened, or a round or a snapshot is due.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.open.is_due(now) || self.wake_at.is_some_and(|at| at <= now) || self.snapshot_wanted
+    }
+
+    /// Whether the open batch keeps texts, which need no round.
+    pub(super) fn keeps_texts(&self) -> bool {
+        self.open.keeps_texts()
+    }
+
+    /// Whether a snapshot is due, after `every` entries with the round that follows.
+    pub(super) fn snapshot_is_due(&self, every: usize) -> bool {
+        // The room that is left on a full disk belongs to the ends of jobs.
+        self.snapshot_wanted || (self.since_snapshot + self.open.len() + 1 >= every && self.trouble.is_none())
+    }
+
+    /// The batch with the round that follows is under way. Returns it.
+    pub(super) fn close(&mut self, now: Time, round: Round) -> Batch {
+        self.wake_at = round.wake_at.map(|at| at.max(now + SHORTEST_WAKE));
+        let (batch, gated) = self.open.close(now, round);
+        self.since_snapshot += batch.entries.len();
+        self.phase = Phase::Committing(gated);
+        Batch { generation: self.generation, ..batch }
+    }
+
+    /// A snapshot goes with the batch that is under way, or cannot be made.
+    pub(super) fn snapshot_made(&mut self, is_made: bool) {
+        self.snapshot_wanted = false;
+        if is_made {
+            self.since_snapshot = 0;
+        }
+    }
+
+    /// The texts of the open batch are under way by themselves.
+    pub(super) fn close_texts(&mut self) -> Batch {
+        self.phase = Phase::Committing(Vec::new());
+        Batch { generation: self.generation, kept: self.open.take_texts(), ..Batch::default() }
+    }
+
+    /// A commit has ended. Returns what was gated on it.
+    pub(super) fn ended(&mut self) -> Option<Vec<After>> {
+        if !matches!(self.phase, Phase::Committing(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Committing(gated) => Some(gated),
+            _ => None,
+        }
+    }
+
+    /// The commit that has ended is on disk.
+    pub(super) fn succeeded(&mut self) {
+        self.pause = None;
+    }
+
+    /// The commit that has ended is not on disk: the state is to be read back. Returns the pause, and what was gated on what
+    /// has happened since.
+    pub(super) fn roll_back(&mut self, now: Time, reason: &str) -> (Span, Vec<After>) {
+        let pause = self.fail(now);
+        self.suffer(reason.to_owned(), now);
+        self.phase = Phase::Recovering;
+        self.wake_at = None;
+        (pause, self.open.abandon())
+    }
+
+    /// The state is the one on disk. Nothing is under way.
+    pub(super) fn recovered(&mut self, generation: u64, entries: usize) {
+        self.generation = generation;
+        self.since_snapshot = entries;
+    }
+
+    /// The state that was read back can be changed.
+    pub(super) fn go_on(&mut self) {
+        self.phase = Phase::Idle;
+    }
+
+    /// The state cannot be read back. Returns when that is tried again.
+    pub(super) fn broken(&mut self, now: Time) -> Span {
+        let pause = self.fail(now);
+        self.phase = Phase::Broken(now + pause);
+        pause
     }
 
     /// Whether there is a state that events can be applied to.
@@ -163,7 +278,7 @@ impl Commits {
         matches!(self.phase, Phase::Idle) && self.pause.is_none_or(|(until, _)| until <= now)
     }
 
-    pub(super) fn fail(&mut self, now: Time) -> Span {
+    fn fail(&mut self, now: Time) -> Span {
         let failures = self.pause.map_or(0, |(_, failures)| failures).saturating_add(1);
         let pause = Span::from_ms(i64::try_from(PAUSES.pause(failures).as_millis()).unwrap_or(i64::MAX));
         self.pause = Some((now + pause, failures));

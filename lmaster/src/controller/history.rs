@@ -94,7 +94,7 @@ impl Controller {
         let item = ChangeItem { subject: changed.subject, body };
         let undo_of = self.actor.as_ref().and_then(|actor| actor.undo_of);
         let at = self.wall();
-        self.commits.open.change(self.steps, ChangeRow { number: 0, at, by, undo_of, items: vec![item] });
+        self.commits.batch().change(self.steps, ChangeRow { number: 0, at, by, undo_of, items: vec![item] });
     }
 
     fn changes(&mut self, peer: PeerId, query: ChangesQuery) {

@@ -328,7 +328,7 @@ impl Controller {
             return false;
         }
         self.kept.insert(name.to_owned(), text.to_owned());
-        self.commits.open.keep(name, text);
+        self.commits.batch().keep(name, text);
         true
     }
 

@@ -272,7 +272,11 @@ impl Controller {
         let NewSlave { spec, instance, boot, .. } = &registration.slave;
         let (name, instance, boot) = (spec.name.clone(), instance.clone(), boot.clone());
         // In the batch of its registration: no assignment goes out before that is on disk.
-        self.commits.open.incarnation(NodeRow { name: name.clone(), instance: instance.clone(), boot: boot.clone() });
+        self.commits.batch().incarnation(NodeRow {
+            name: name.clone(),
+            instance: instance.clone(),
+            boot: boot.clone(),
+        });
         self.nodes.set_incarnation(name, NodeIncarnation { instance, boot });
         self.register(peer, registration);
         for frame in early {

@@ -7,7 +7,6 @@ use limo_model::{Drawn, NodeId, Power, Span, Time};
 use limo_proto::{Answer, ReadingsQuery, Sample};
 use limo_sched::Event;
 
-use super::commits::Phase;
 use super::lookup::Lookup;
 use super::queries::Serve;
 use super::{Controller, Effect, PeerId};
@@ -69,7 +68,7 @@ impl Controller {
     /// What counts as the draw of a node.
     fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
         // The room that is left on a full disk belongs to the ends of jobs.
-        if self.commits.trouble.is_none()
+        if self.commits.trouble().is_none()
             && let Some(node) = self.core.node(node)
         {
             self.metering.take_sample(node, sample, (self.now, self.settings.readings_every));
@@ -93,7 +92,7 @@ impl Controller {
     pub(super) fn draw_goes_on(&mut self) {
         let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
         self.metering.pass(self.now, draw.map(Power::at_least_zero));
-        if self.commits.trouble.is_some() {
+        if self.commits.trouble().is_some() {
             self.metering.drop_rows();
         }
     }
@@ -101,9 +100,7 @@ impl Controller {
     /// Rows and texts by themselves: nothing has happened, so there is no round.
     pub(super) fn commit_rows(&mut self) {
         let (readings, forget_readings) = self.metering.take_rows(self.now);
-        let kept = self.commits.open.take_texts();
-        let batch = Batch { generation: self.commits.generation, readings, forget_readings, kept, ..Batch::default() };
-        self.commits.phase = Phase::Committing(Vec::new());
+        let batch = Batch { readings, forget_readings, ..self.commits.close_texts() };
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 

@@ -48,7 +48,7 @@ impl World {
         let quiet = self.hosts.iter().all(|host| host.records.is_empty() && host.link.is_some());
         let all = self.accepted.iter().all(|job| disk.finished.contains_key(job)) && disk.live.is_empty();
         let told = controller.is_quiet()
-            && controller.commits.trouble.is_none()
+            && controller.commits.trouble().is_none()
             && answers.is_empty()
             && committing.is_empty();
         quiet && all && told && controller.core.jobs().next().is_none() && controller.nodes.len().1 == NODES
