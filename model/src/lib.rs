@@ -28,6 +28,7 @@ mod mode;
 mod node;
 mod number;
 mod over_quota;
+mod overrides;
 mod pace;
 #[allow(missing_docs, reason = "the table of policies says what each part is")]
 mod preset;
@@ -72,6 +73,7 @@ pub use mode::{Mode, ModeSetting};
 pub use node::{CORE_LIMIT, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};
 pub use number::UnitError;
 pub use over_quota::OverQuota;
+pub use overrides::{NamedPart, Overrides};
 pub use pace::{Pace, Work, pace};
 pub use preset::{AdmissionRule, CapRule, Described, OrderRule, Parts, PlacementRule, Preset};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};

@@ -20,7 +20,8 @@ pub enum Preset {
 }
 
 /// The order of the queue: which jobs may pass one that cannot start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OrderRule {
     /// None of them starts.
     Strict,
@@ -31,7 +32,8 @@ pub enum OrderRule {
 }
 
 /// The limits that a start must keep, besides free nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AdmissionRule {
     /// Nothing.
     Resources,
@@ -48,7 +50,8 @@ pub enum AdmissionRule {
 }
 
 /// The choice of nodes and start time for a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PlacementRule {
     /// The first, at once.
     FirstFit,
@@ -59,7 +62,8 @@ pub enum PlacementRule {
 }
 
 /// The control of the power of running jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CapRule {
     /// Nothing.
     Untouched,

@@ -150,7 +150,7 @@ impl Books {
 
     /// Begins, or ceases, to note when jobs end: the policy may be another one.
     pub fn count_ends(&mut self, state: &State) {
-        self.sure = state.settings.preset.parts().keeps_budget().then(BTreeMap::new);
+        self.sure = state.settings.parts().keeps_budget().then(BTreeMap::new);
         if self.sure.is_some() {
             let active = state.active.iter().filter_map(|id| Some((id, state.jobs.get(id)?)));
             active.for_each(|(id, job)| self.note_end(id, job));

@@ -39,7 +39,7 @@ impl<'a> Case<'a> {
 
     /// The promises of the policy.
     fn parts(&self) -> Parts {
-        self.state.settings.preset.parts()
+        self.state.settings.parts()
     }
 
     fn high(&self) -> Power {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use limo_model::{Price, Span};
+use limo_model::{Overrides, Price, Span};
 use serde::{Deserialize, Serialize};
 
 /// Where the price turns the mode, when the mode is [`ModeSetting::Auto`].
@@ -107,6 +107,9 @@ impl FromStr for Preempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
+    /// Parts in place of those of the preset.
+    #[serde(skip_serializing_if = "Overrides::is_empty")]
+    pub parts: Overrides,
     pub price_rule: PriceRule,
     /// The price must pass the turning point by this much before the mode turns again, so that a price that
     /// trembles around it does not make the mode tremble.
@@ -158,6 +161,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            parts: Overrides::default(),
             price_rule: PriceRule::QuantilePermille(500),
             price_hysteresis: Price::from_milli_per_mwh(2_000),
             reserve_permille: 10,

@@ -15,6 +15,8 @@ pub enum Refused {
     NoPart { job: JobId, node: NodeId },
     #[error("job {job} is already running")]
     AlreadyRunning { job: JobId },
+    #[error("the parts of the policy do not go together: {why}")]
+    Senseless { why: String },
     #[error("there is no node number {}", node.0)]
     NoSuchNode { node: NodeId },
     #[error(transparent)]

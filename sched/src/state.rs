@@ -12,8 +12,8 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Band, Budgets, Curve, Fairshare, JobId, Lease, Mode, ModeSetting, Money, NodeId, Power, Preset, Price, Profile,
-    ProfileKey, Quotas, Reservation, Span, Time,
+    Band, Budgets, Curve, Fairshare, JobId, Lease, Mode, ModeSetting, Money, NodeId, Parts, Power, Preset, Price,
+    Profile, ProfileKey, Quotas, Reservation, Span, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -114,6 +114,13 @@ pub struct Settings {
     /// What requeueable jobs get when they are assigned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+}
+
+impl Settings {
+    /// The parts of the policy in force.
+    pub fn parts(&self) -> Parts {
+        self.options.parts.over(self.preset.parts())
+    }
 }
 
 impl Default for Settings {

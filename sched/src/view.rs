@@ -1,7 +1,7 @@
 //! What policies and the checker see: the recorded state at one moment, read only.
 
 use limo_model::{
-    Band, Budget, Curve, Estimate, JobId, Memory, Mode, NodeId, Part, Placement, Power, Preset, Price, Request, Time,
+    Band, Budget, Curve, Estimate, JobId, Memory, Mode, NodeId, Part, Parts, Placement, Power, Price, Request, Time,
     UnitId, UnitSpec,
 };
 
@@ -84,8 +84,8 @@ impl<'a> View<'a> {
         &self.cluster.state.settings.options
     }
 
-    pub fn preset(&self) -> Preset {
-        self.cluster.state.settings.preset
+    pub fn parts(&self) -> Parts {
+        self.cluster.state.settings.parts()
     }
 
     pub fn mode(&self) -> Mode {

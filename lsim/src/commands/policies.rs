@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use limo_model::{Described, Preset};
+use limo_model::{Described, NamedPart, Preset};
 use serde::Serialize;
 
 use crate::setup::options::{KEYS, Key};
@@ -28,8 +28,17 @@ struct Policy {
     name: &'static str,
     idea: &'static str,
     source: &'static str,
+    parts: PartNames,
     promises: Vec<&'static str>,
     options: Vec<&'static str>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct PartNames {
+    order: &'static str,
+    admission: &'static str,
+    placement: &'static str,
+    caps: &'static str,
 }
 
 #[derive(Serialize)]
@@ -51,8 +60,14 @@ fn listing() -> PoliciesJson {
             name,
             idea,
             source,
+            parts: PartNames {
+                order: parts.order.name(),
+                admission: parts.admission.name(),
+                placement: parts.placement.name(),
+                caps: parts.caps.name(),
+            },
             promises: promises.into_iter().filter(|(kept, _)| *kept).map(|(_, promise)| promise).collect(),
-            options: KEYS.iter().filter(|key| (key.counts)(parts)).map(|key| key.name).collect(),
+            options: KEYS.iter().filter(|key| !key.is_part && (key.counts)(parts)).map(|key| key.name).collect(),
         }
     };
     let option = |key: &Key| Choice { name: key.name, values: key.values, default: key.default, meaning: key.meaning };
@@ -68,6 +83,8 @@ fn text(listing: &PoliciesJson) -> String {
     // Writing to a `String` cannot fail.
     for policy in &listing.policies {
         let _ = writeln!(text, "{}\n    {}\n    source    {}", policy.name, policy.idea, policy.source);
+        let PartNames { order, admission, placement, caps } = policy.parts;
+        let _ = writeln!(text, "    parts     order={order} admission={admission} placement={placement} caps={caps}");
         for promise in &policy.promises {
             let _ = writeln!(text, "    promise   {promise}");
         }

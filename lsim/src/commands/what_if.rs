@@ -137,8 +137,9 @@ fn otherwise(arguments: &Arguments, past: &Past, notes: &mut Vec<String>) -> Res
     let prices = arguments.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
     let budgets = budgets(arguments, past)?;
     let preset = policy.map_or(past.preset, |(preset, _)| preset);
-    let rest = policy.map_or(past.options.rest, |(_, options)| options.rest);
-    if let Some(budgets) = budgets.as_ref().filter(|_| preset.parts().keeps_budget()) {
+    let options = policy.map_or(past.options, |(_, options)| options);
+    let (rest, parts) = (options.rest, options.parts.over(preset.parts()));
+    if let Some(budgets) = budgets.as_ref().filter(|_| parts.keeps_budget()) {
         let floor = past.platform.groups.iter().map(|group| match group.rest {
             Some(of) if rest != RestRule::Never => of.draw.min(group.draw.idle),
             _ => group.draw.idle,

@@ -1,18 +1,18 @@
 //! What is looked at before a run, so that a simulation that cannot mean anything does not begin.
 
 use anyhow::{Result, bail};
-use limo_model::{Budget, Budgets, Energy, Power, Preset};
+use limo_model::{Budget, Budgets, Energy, Parts, Power, Preset};
 use limo_sched::RestRule;
 use limo_sched::budget::{least, possible};
 use limo_trace::{Platform, Workload};
 
-/// Refuses budgets that cannot be kept, where `preset` promises to keep them. The least is what the nodes really draw
+/// Refuses budgets that cannot be kept, where a policy of these parts promises to keep them. The least is what the nodes really draw
 /// when nothing runs: off all the time where the policy lets them sleep.
 ///
 /// # Errors
 /// The first such period, with the least that is possible.
-pub fn budgets(preset: Preset, rest: RestRule, platform: &Platform, budgets: &Budgets) -> Result<()> {
-    if !preset.parts().keeps_budget() {
+pub fn budgets(parts: Parts, rest: RestRule, platform: &Platform, budgets: &Budgets) -> Result<()> {
+    if !parts.keeps_budget() {
         return Ok(());
     }
     let floor = floor(platform, rest);
@@ -70,13 +70,13 @@ pub fn too_large(platform: &Platform, workload: &Workload) -> Option<String> {
     ))
 }
 
-/// What is given and kept by no promise of `preset`.
-pub fn promises(preset: Preset, budgets: &Budgets, limits: bool) -> Vec<String> {
+/// What is given and kept by no promise of `preset` with these parts.
+pub fn promises((preset, parts): (Preset, Parts), budgets: &Budgets, limits: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if !budgets.is_empty() && !preset.parts().keeps_budget() {
+    if !budgets.is_empty() && !parts.keeps_budget() {
         notes.push(format!("`{preset}` keeps no budget: what is spent is only counted"));
     }
-    if limits && !preset.parts().keeps_upper_limit() && preset != Preset::Powercap && preset != Preset::LimoPrototype {
+    if limits && !parts.heeds_upper_limit() {
         notes.push(format!("`{preset}` keeps no limits: time outside of them is only counted"));
     }
     notes
@@ -94,7 +94,7 @@ mod tests {
         let (from, until) = (Time::from_unix_ms(0), Time::from_unix_ms(0) + Span::from_secs(3 * 86_400));
         let energy = (full(&platform) * (until - from)).scaled(percent, 10_000);
         let given = Budgets::new(vec![Budget { from, until, energy, release: Release::Even }]).expect("a budget");
-        let found = budgets(preset, rest, &platform, &given).map_err(|error| error.to_string());
+        let found = budgets(preset.parts(), rest, &platform, &given).map_err(|error| error.to_string());
         assert_eq!(found, expected.map_err(str::to_owned));
     }
 

@@ -202,7 +202,12 @@ impl Setup {
     /// As [`Setup::load`].
     pub fn over(&self, workload: Arc<Workload>) -> Result<Loaded> {
         let loaded = self.over_unchecked(workload)?;
-        check::budgets(loaded.preset, loaded.options.rest, &loaded.platform, &loaded.budgets)?;
+        check::budgets(
+            loaded.options.parts.over(loaded.preset.parts()),
+            loaded.options.rest,
+            &loaded.platform,
+            &loaded.budgets,
+        )?;
         Ok(loaded)
     }
 
@@ -225,7 +230,7 @@ impl Setup {
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
-        notes.extend(check::promises(preset, &budgets, limits.is_some()));
+        notes.extend(check::promises((preset, options.parts.over(preset.parts())), &budgets, limits.is_some()));
         if self.release == Some(Release::ByPrice) && prices.is_none() {
             notes.push("--release by-price: there are no prices (--prices), so the release is even".to_owned());
         }

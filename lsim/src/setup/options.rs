@@ -13,6 +13,8 @@ pub struct Key {
     pub values: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
+    /// True if it stands in place of a part of the policy.
+    pub is_part: bool,
     /// Returns true for policies that look at it.
     pub counts: fn(Parts) -> bool,
     read: fn(&mut Options, &str) -> Result<(), String>,
@@ -24,12 +26,22 @@ const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
 const LIMO: fn(Parts) -> bool = Parts::steers;
 const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
-pub const KEYS: [Key; 21] = [
+pub const KEYS: [Key; 25] = [
+    Key {
+        name: "admission",
+        values: "resources | equations | band | rate | ledger | ledger-reduced",
+        default: "none",
+        meaning: "which limits a start must keep, in place of the policy's own rule",
+        is_part: true,
+        counts: |_| true,
+        read: |options, value| part(&mut options.parts.admission, value),
+    },
     Key {
         name: "allocation",
         values: "any | contiguous",
         default: "any",
         meaning: "which free nodes a job gets: any, or neighbours only",
+        is_part: false,
         counts: BACKFILL,
         read: |options, value| set(&mut options.allocation, value),
     },
@@ -38,6 +50,7 @@ pub const KEYS: [Key; 21] = [
         values: "a price, such as 100EUR/MWh",
         default: "100EUR/MWh",
         meaning: "what each MWh is worth that lifts the draw from below the lower limit towards it",
+        is_part: false,
         counts: LIMO,
         read: |options, value| set(&mut options.band_weight, value),
     },
@@ -46,14 +59,25 @@ pub const KEYS: [Key; 21] = [
         values: "1 to 1000",
         default: "750",
         meaning: "how a cap of which there is no profile is expected to slow a job down; at 1000 as much as it takes power",
+        is_part: false,
         counts: LIMO,
         read: |options, value| number(&mut options.cap_factor_permille, value, 1, 1_000),
+    },
+    Key {
+        name: "caps",
+        values: "untouched | moved",
+        default: "none",
+        meaning: "whether caps of running jobs are moved, in place of the policy's own rule",
+        is_part: true,
+        counts: |_| true,
+        read: |options, value| part(&mut options.parts.caps, value),
     },
     Key {
         name: "default-duration",
         values: "a span, such as 1h",
         default: "1h",
         meaning: "how long a job without a requested time is expected to run",
+        is_part: false,
         counts: ESTIMATED,
         read: |options, value| span(&mut options.default_duration, value, Span::from_ms(1)),
     },
@@ -62,6 +86,7 @@ pub const KEYS: [Key; 21] = [
         values: "jobs, 1 or more",
         default: "512",
         meaning: "how many waiting jobs one round looks at",
+        is_part: false,
         counts: ESTIMATED,
         read: |options, value| number(&mut options.depth, value, 1, u32::MAX),
     },
@@ -70,6 +95,7 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 7d; 0s: at once",
         default: "7d",
         meaning: "how long the first job has waited when later ones may no longer use the energy that it will need",
+        is_part: false,
         counts: |parts| parts.admission == AdmissionRule::Ledger,
         read: |options, value| span(&mut options.hold_after, value, Span::ZERO),
     },
@@ -78,6 +104,7 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 1s",
         default: "1s",
         meaning: "how long ahead of an end the lower limit is held",
+        is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.lead, value, Span::ZERO),
     },
@@ -86,6 +113,7 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 5s",
         default: "5s",
         meaning: "how long a suspended job stays so and a lowered cap stays low at least",
+        is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.least_off, value, Span::ZERO),
     },
@@ -94,6 +122,7 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 30s",
         default: "30s",
         meaning: "for how long there must be room for a job that goes on again",
+        is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.least_on, value, Span::ZERO),
     },
@@ -102,6 +131,7 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 1d",
         default: "1d",
         meaning: "how long a job waits for a better price at most",
+        is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.max_delay, value, Span::ZERO),
     },
@@ -110,14 +140,34 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 10min",
         default: "10min",
         meaning: "how often consumption is read while a budget's period runs",
+        is_part: false,
         counts: BUDGET,
         read: |options, value| span(&mut options.monitor_every, value, Span::from_ms(1)),
+    },
+    Key {
+        name: "order",
+        values: "strict | easy | conservative",
+        default: "none",
+        meaning: "which jobs may pass one that cannot start, in place of the policy's own rule",
+        is_part: true,
+        counts: |_| true,
+        read: |options, value| part(&mut options.parts.order, value),
+    },
+    Key {
+        name: "placement",
+        values: "first-fit | by-price | least-room",
+        default: "none",
+        meaning: "which nodes a job gets, in place of the policy's own rule",
+        is_part: true,
+        counts: |_| true,
+        read: |options, value| part(&mut options.parts.placement, value),
     },
     Key {
         name: "preempt",
         values: "nothing | caps | suspend | requeue",
         default: "requeue",
         meaning: "what may be done to running jobs above the upper limit; each includes those before it",
+        is_part: false,
         counts: LIMO,
         read: |options, value| set(&mut options.preempt, value),
     },
@@ -126,6 +176,7 @@ pub const KEYS: [Key; 21] = [
         values: "a price, such as 2EUR/MWh",
         default: "2EUR/MWh",
         meaning: "how far the price passes the turning point before the mode turns again",
+        is_part: false,
         counts: PRICED,
         read: |options, value| set(&mut options.price_hysteresis, value),
     },
@@ -134,6 +185,7 @@ pub const KEYS: [Key; 21] = [
         values: "0 to 1000",
         default: "500",
         meaning: "the mode is low above this quantile of the known prices",
+        is_part: false,
         counts: PRICED,
         read: |options, value| {
             let mut quantile = 0;
@@ -147,6 +199,7 @@ pub const KEYS: [Key; 21] = [
         values: "a price, such as 40EUR/MWh",
         default: "none",
         meaning: "the mode is low above this price, in place of a quantile",
+        is_part: false,
         counts: PRICED,
         read: |options, value| {
             let price = value.parse().map_err(|error: limo_model::UnitError| error.to_string())?;
@@ -159,6 +212,7 @@ pub const KEYS: [Key; 21] = [
         values: "0 to 1000",
         default: "10",
         meaning: "share of the upper limit that is kept free",
+        is_part: false,
         counts: LIMO,
         read: |options, value| number(&mut options.reserve_permille, value, 0, 1_000),
     },
@@ -167,6 +221,7 @@ pub const KEYS: [Key; 21] = [
         values: "never | idle | idle:SPAN | idle-in-budget | idle-in-budget:SPAN",
         default: "never",
         meaning: "when idle nodes that can sleep do so: at once or after that long, always or in budget periods",
+        is_part: false,
         counts: BACKFILL,
         read: |options, value| set(&mut options.rest, value),
     },
@@ -175,6 +230,7 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 1h; 0s spares none",
         default: "1h",
         meaning: "jobs are spared that would not last to hold the lower limit for so long",
+        is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.sparing, value, Span::ZERO),
     },
@@ -183,6 +239,7 @@ pub const KEYS: [Key; 21] = [
         values: "a span, such as 1s",
         default: "1s",
         meaning: "how long before a limit falls running jobs give way",
+        is_part: false,
         counts: LIMO,
         read: |options, value| span(&mut options.steer_lead, value, Span::ZERO),
     },
@@ -191,6 +248,7 @@ pub const KEYS: [Key; 21] = [
         values: "0 to 1000",
         default: "20",
         meaning: "share of the upper limit that must stay free where running jobs get power back",
+        is_part: false,
         counts: LIMO,
         read: |options, value| number(&mut options.steer_margin_permille, value, 0, 1_000),
     },
@@ -199,6 +257,7 @@ pub const KEYS: [Key; 21] = [
         values: "a price, such as 1EUR/MWh",
         default: "1EUR/MWh",
         meaning: "what an hour until its end is worth for each MWh of a job that waits for a better price",
+        is_part: false,
         counts: LIMO,
         read: |options, value| set(&mut options.waiting_weight, value),
     },
@@ -206,6 +265,11 @@ pub const KEYS: [Key; 21] = [
 
 fn set<T: std::str::FromStr<Err: std::fmt::Display>>(place: &mut T, value: &str) -> Result<(), String> {
     *place = value.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(())
+}
+
+fn part<T: std::str::FromStr<Err = String>>(place: &mut Option<T>, value: &str) -> Result<(), String> {
+    *place = Some(value.parse()?);
     Ok(())
 }
 
@@ -223,7 +287,7 @@ fn number(place: &mut u32, value: &str, least: u32, most: u32) -> Result<(), Str
 /// What the settings choose for `preset`, and a note for each key that it does not look at.
 ///
 /// # Errors
-/// An unknown key, a key given twice, or a value that is not understood.
+/// An unknown key, a key given twice, a value that is not understood, or parts that do not go together.
 pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<String>)> {
     choose_from(Options::default(), preset, settings)
 }
@@ -233,19 +297,27 @@ pub fn choose(preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<Stri
 /// # Errors
 /// As [`choose`].
 pub fn choose_from(mut options: Options, preset: Preset, settings: &[Setting]) -> Result<(Options, Vec<String>)> {
-    let mut notes = Vec::new();
+    let mut chosen = Vec::new();
     for (index, Setting { key, value }) in settings.iter().enumerate() {
         let known = KEYS.iter().find(|known| known.name == key).ok_or_else(|| unknown(key))?;
-        if !(known.counts)(preset.parts()) {
-            let looks = |policy: &Preset| (known.counts)(policy.parts());
-            let policies: Vec<&str> = Preset::ALL.into_iter().filter(looks).map(Preset::name).collect();
-            notes.push(format!("--set {key}: `{preset}` does not look at it (it is for {})", policies.join(", ")));
-        }
         if settings[..index].iter().any(|earlier| earlier.key == *key) {
             bail!("--set {key}={value}: `{key}` is set twice");
         }
         (known.read)(&mut options, value).map_err(|error| anyhow!("--set {key}={value}: {error}"))?;
+        chosen.push(known);
     }
+    let parts = options.parts.over(preset.parts());
+    if let Some(why) = parts.senseless() {
+        bail!("--policy {preset}: {why}; `lsim policies` lists the parts of each policy");
+    }
+    let ignored = chosen.into_iter().filter(|key| !(key.counts)(parts));
+    let note = |key: &Key| {
+        let looks = |policy: &Preset| (key.counts)(policy.parts());
+        let policies: Vec<&str> = Preset::ALL.into_iter().filter(looks).map(Preset::name).collect();
+        let (name, policies) = (key.name, policies.join(", "));
+        format!("--set {name}: `{preset}` does not look at it (it is for {policies})")
+    };
+    let notes = ignored.map(note).collect();
     Ok((options, notes))
 }
 
@@ -260,88 +332,4 @@ fn unknown(key: &str) -> anyhow::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use limo_model::Price;
-    use limo_sched::{Allocation, RestRule};
-
-    use super::*;
-
-    fn chosen(preset: Preset, texts: &[&str]) -> Result<Options, String> {
-        let settings: Vec<Setting> = texts.iter().map(|text| text.parse().expect("a setting")).collect();
-        choose(preset, &settings).map(|(options, _)| options).map_err(|error| error.to_string())
-    }
-
-    fn refused(preset: Preset, texts: &[&str], expected: &str) {
-        assert_eq!(chosen(preset, texts).expect_err("refused"), expected);
-    }
-
-    #[test]
-    fn values() {
-        let texts =
-            ["allocation=contiguous", "rest=idle:10min", "monitor-every=5min", "depth=7", "default-duration=2h"];
-        let expected = Options {
-            allocation: Allocation::Contiguous,
-            rest: RestRule::Idle(Span::from_secs(600)),
-            monitor_every: Span::from_secs(300),
-            depth: 7,
-            default_duration: Span::from_secs(7200),
-            ..Options::default()
-        };
-        assert_eq!(chosen(Preset::Energybud, &texts), Ok(expected));
-        let options = |preset, text: &str| chosen(preset, &[text]);
-        let rest = |rule| Ok(Options { rest: rule, ..Options::default() });
-        assert_eq!(options(Preset::Easy, "rest=idle"), rest(RestRule::Idle(Span::ZERO)));
-        assert_eq!(options(Preset::Easy, "rest=idle-in-budget"), rest(RestRule::IdleInBudget(Span::ZERO)));
-        assert_eq!(options(Preset::Easy, "rest=never"), rest(RestRule::Never));
-        let price_rule = PriceRule::Threshold(Price::from_milli_per_mwh(40_000));
-        assert_eq!(
-            options(Preset::Limo, "price-threshold=40EUR/MWh"),
-            Ok(Options { price_rule, ..Options::default() })
-        );
-    }
-
-    /// The defaults that are shown are those that are used.
-    #[test]
-    fn defaults() {
-        for key in KEYS.iter().filter(|key| !matches!(key.default, "off" | "none")) {
-            let mut options = Options::default();
-            (key.read)(&mut options, key.default).expect(key.name);
-            assert_eq!(options, Options::default(), "{}", key.name);
-        }
-        assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
-    }
-
-    #[test]
-    fn keys_of_other_policies() {
-        let setting = "lead=2s".parse().expect("a setting");
-        let (_, notes) = choose(Preset::Easy, &[setting]).expect("understood");
-        assert_eq!(notes, ["--set lead: `easy` does not look at it (it is for limo)"]);
-    }
-
-    #[test]
-    fn refusals() {
-        refused(
-            Preset::Easy,
-            &["depht=3"],
-            "--set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
-        );
-        refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
-        refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");
-        refused(
-            Preset::Easy,
-            &["rest=10min"],
-            "--set rest=10min: `10min` is no rule for rest: never, idle, idle:10min, idle-in-budget",
-        );
-        refused(
-            Preset::Powercap,
-            &["monitor-every=600"],
-            "--set monitor-every=600: `600` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)",
-        );
-        refused(Preset::Powercap, &["monitor-every=0s"], "--set monitor-every=0s: `0s` is below 1ms");
-        refused(
-            Preset::Easy,
-            &["compat=2017"],
-            "--set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
-        );
-    }
-}
+mod tests;

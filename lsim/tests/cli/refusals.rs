@@ -150,7 +150,7 @@ fn settings() {
     };
     run(
         "depht=3",
-        "lsim: --set: no key is named `depht` (known: allocation, band-weight, cap-factor-permille, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+        "lsim: --set: no key is named `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
     );
     run(
         "monitor-every=600",

@@ -98,6 +98,7 @@ fn policies() {
     let text = lsim(folder.path(), "policies");
     let powercap = "\npowercap\n    easy, and no job starts that takes the estimated draw above the rate of the budget\n\
         \x20   source    energy-budget-2017, section V-C\n\
+        \x20   parts     order=easy admission=rate placement=least-room caps=untouched\n\
         \x20   promise   never spends more than the budget of a period\n\
         \x20   options   allocation, default-duration, depth, monitor-every, rest\n\n";
     assert!(text.starts_with("exit 0\n--- stdout\nfifo\n") && text.contains(powercap), "{text}");
@@ -108,6 +109,7 @@ fn policies() {
     let names: Vec<_> = listing["policies"].as_array().expect("a list").iter().map(|it| it["name"].clone()).collect();
     let expected = "fifo limo-prototype limo easy conservative powercap energybud reducepc";
     assert_eq!(names, expected.split(' ').collect::<Vec<_>>());
+    assert_eq!(listing["policies"][0]["parts"]["order"], "strict");
     let depth = listing["options"].as_array().expect("a list").iter().find(|option| option["name"] == "depth");
     assert_eq!(depth.expect("listed")["default"], "512");
 }

@@ -39,7 +39,7 @@ pub(super) fn check_submission(
 /// Refuses what is to start at once behind as many jobs as the policy looks at.
 fn check_depth(state: &State, request: &Request) -> Result<(), Refused> {
     let depth = state.settings.options.depth;
-    if !request.immediate || state.settings.preset.parts().starts_one_by_one() {
+    if !request.immediate || state.settings.parts().starts_one_by_one() {
         return Ok(());
     }
     let last = state.queue.iter().nth(depth.saturating_sub(1) as usize).and_then(|id| state.jobs.get(id));
@@ -60,7 +60,7 @@ pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Ar
 /// Whether a plan can be another one for a job that was just submitted. It is not where the policy only looks at the first
 /// `depth` jobs, and had more than those before: whether there are more is known to it.
 pub(super) fn matters(state: &State, id: JobId) -> bool {
-    let looks_at_all = state.settings.preset.parts().starts_one_by_one();
+    let looks_at_all = state.settings.parts().starts_one_by_one();
     let is_last = state.queue.contains(id) && !state.ranking.mixed;
     looks_at_all || !is_last || state.queue.len() <= state.settings.options.depth as usize + 1
 }

@@ -43,7 +43,11 @@ pub(super) fn mode(cluster: &mut Cluster, mode: ModeSetting) -> Result<(), Refus
 }
 
 pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) -> Result<(), Refused> {
-    if preset != cluster.state.settings.preset {
+    let parts = options.parts.over(preset.parts());
+    if let Some(why) = parts.senseless() {
+        return Err(Refused::Senseless { why });
+    }
+    if preset != cluster.state.settings.preset || parts != cluster.state.settings.parts() {
         forget_reasons(cluster);
     }
     cluster.state.settings.preset = preset;

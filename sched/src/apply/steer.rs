@@ -208,7 +208,7 @@ pub(super) fn paused(state: &mut State, (id, number): (JobId, Attempt), paused: 
 /// contains draw. More than was believed can only be drawn by jobs that no cap holds down; less, by any of them, and then
 /// its cap does not hold it down.
 pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
-    if !cluster.state.settings.preset.parts().steers() {
+    if !cluster.state.settings.parts().steers() {
         return;
     }
     let Some(node) = cluster.state.node(id).filter(|node| node.unseen.is_empty()) else { return };

@@ -80,7 +80,7 @@ impl Core {
 
     /// Returns true if by the last round as many nodes as the job needs have free what it needs; false if that is not counted.
     fn has_room(&self, id: JobId) -> bool {
-        if self.cluster.state.settings.preset.parts().takes_whole_units() || !self.cluster.index.capped.is_empty() {
+        if self.cluster.state.settings.parts().takes_whole_units() || !self.cluster.index.capped.is_empty() {
             return false;
         }
         let shape = self.job(id).and_then(|job| Some((self.cluster.index.shapes.find(&job.request)?, job)));
@@ -124,9 +124,9 @@ impl Core {
     fn never_leaves(&self, now: Time, needs: Power) -> bool {
         let (settings, limits) = (&self.cluster.state.settings, &self.cluster.state.settings.limits);
         let leaves = |high: Power| needs <= self.left_of(high);
-        settings.preset.parts().heeds_upper_limit()
+        settings.parts().heeds_upper_limit()
             // Algorithm 3.3 of limo-2018 starts a job below the lower limit, whatever the upper one says.
-            && (settings.preset.parts().keeps_upper_limit() || settings.preset.parts().keeps_budget())
+            && (settings.parts().keeps_upper_limit() || settings.preset.parts().keeps_budget())
             && !leaves(limits.band(now).high())
             && !limits.bands(now).any(|(_, band)| leaves(band.high()))
     }

@@ -36,7 +36,7 @@ pub(super) enum Decision {
 
 /// A job to decide about.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'d> {
+pub(super) struct AskedJob<'d> {
     pub job: &'d Job,
     pub ways: &'d Ways,
     /// True if it is told why it waits.
@@ -81,7 +81,7 @@ pub(super) struct PlanBuilder<'a> {
 
 impl<'a> PlanBuilder<'a> {
     pub fn of(view: &View<'a>) -> Self {
-        let parts = view.preset().parts();
+        let parts = view.parts();
         let actual = match parts.admission {
             AdmissionRule::Band => Future::new(view),
             _ => Future::without_draw(view),
@@ -205,7 +205,7 @@ impl<'a> PlanBuilder<'a> {
         {
             return Decision::Wait { wait: Wait::Behind { job: holder, until: None }, holds: false };
         }
-        let asked = Asked { job, ways: &ways, tells };
+        let asked = AskedJob { job, ways: &ways, tells };
         match (self.parts.admission, self.parts.placement) {
             (AdmissionRule::Equations, _) => self.by_algorithm_3_3(&ways),
             (_, PlacementRule::ByPrice) => self.aim.decide(self, asked),
@@ -281,7 +281,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The verdict for a job whose best start is `best`, which is not now.
-    pub(super) fn later(&self, asked: Asked<'_>, best: Option<&Found<'_>>) -> Decision {
+    pub(super) fn later(&self, asked: AskedJob<'_>, best: Option<&Found<'_>>) -> Decision {
         let wait = self.obstacle(asked, best.map(|found| found.at));
         match best.and_then(|found| Some((found.at, self.choice(found)?))) {
             Some((at, choice)) => Decision::Later { choice, at, wait },
@@ -290,7 +290,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// What stands against starting on any way now; `until` is when the job is expected to start.
-    pub(super) fn obstacle(&self, asked: Asked<'_>, until: Option<Time>) -> Wait {
+    pub(super) fn obstacle(&self, asked: AskedJob<'_>, until: Option<Time>) -> Wait {
         let ways = asked.ways;
         if !asked.tells {
             return Wait::Resources { until };

@@ -24,7 +24,7 @@
 
 use limo_model::{CapRule, Energy, Mode, ModeSetting, Money, Parts, PlacementRule, Power, Request, Span, Time, Wait};
 
-use super::builder::{Asked, Decision, PlanBuilder};
+use super::builder::{AskedJob, Decision, PlanBuilder};
 use super::offers::{AllWays, Ask, Found, Offer, Pools};
 use super::weigh::{patience, weigh};
 use crate::options::Preempt;
@@ -42,7 +42,7 @@ const DEADLINE_SLACK: i64 = 10;
 
 /// Whether the bottom of the band is aimed for.
 pub(super) fn aims_low(view: &View<'_>) -> bool {
-    Aim::of(view, view.preset().parts()).bottom
+    Aim::of(view, view.parts()).bottom
 }
 
 /// What this round aims for.
@@ -66,8 +66,8 @@ impl Aim {
         Self { bottom: sparing || low_mode, sparing, patience: patience(view) }
     }
 
-    pub(super) fn decide(&self, builder: &PlanBuilder<'_>, asked: Asked<'_>) -> Decision {
-        let Asked { job, ways, .. } = asked;
+    pub(super) fn decide(&self, builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
+        let AskedJob { job, ways, .. } = asked;
         let now = builder.view.now();
         if job.request.filler {
             return self.fill(builder, asked);
@@ -100,7 +100,7 @@ impl Aim {
 
     /// A job that only serves to hold the lower limit: it starts where the draw is below it, and where it needs most
     /// power, so that few of them are enough.
-    fn fill(&self, builder: &PlanBuilder<'_>, asked: Asked<'_>) -> Decision {
+    fn fill(&self, builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
         let ways = asked.ways;
         let now = builder.view.now();
         if builder.holds_lower_limit() {
@@ -122,7 +122,7 @@ impl Aim {
     fn fitted(
         &self,
         builder: &PlanBuilder<'_>,
-        Asked { job, ways, .. }: Asked<'_>,
+        AskedJob { job, ways, .. }: AskedJob<'_>,
         starts: &[Found<'_>],
     ) -> Vec<Offer> {
         let (view, now, low) = (&builder.view, builder.view.now(), builder.view.band().low());
@@ -241,7 +241,7 @@ impl PlanBuilder<'_> {
 
 /// Below the lower limit: the start of a job that fits until the upper limit falls and can give way then, for longer than
 /// `lead`; less would be over before it shows. When it goes on it comes before those that wait, so nobody may wait before it.
-fn until_the_fall(builder: &PlanBuilder<'_>, Asked { job, ways, .. }: Asked<'_>) -> Option<Decision> {
+fn until_the_fall(builder: &PlanBuilder<'_>, AskedJob { job, ways, .. }: AskedJob<'_>) -> Option<Decision> {
     let (now, view) = (builder.view.now(), &builder.view);
     let gives_way = job.request.may_suspend && view.options().preempt >= Preempt::Suspend;
     if !gives_way || !builder.reserved.is_empty() || builder.actual.draw_at(now) >= view.band().low() {
@@ -270,8 +270,8 @@ fn latest_start(request: &Request, clock: &Clock, offer: &Offer) -> Option<Time>
 /// For a job that may wait: the start in its reach that costs least, all things weighed; of equal ones the earliest, then
 /// the one with least energy. Candidates are the earliest possible start and every later one at which the price changes, or
 /// at whose end it does. A start at a time without a known price comes after all others.
-fn cheapest(builder: &PlanBuilder<'_>, asked: Asked<'_>) -> Decision {
-    let Asked { job, ways, .. } = asked;
+fn cheapest(builder: &PlanBuilder<'_>, asked: AskedJob<'_>) -> Decision {
+    let AskedJob { job, ways, .. } = asked;
     let (now, prices) = (builder.view.now(), builder.view.prices());
     let mut best: Option<((bool, Money, Time, Energy), Found<'_>)> = None;
     for offer in ways.iter() {

@@ -25,7 +25,7 @@ use crate::view::View;
 /// Decides what to start by the parts of the policy in force. With no job that waits, a plan does nothing but put nodes to
 /// sleep, where the options let it. Beside it is what the next plan need not find again.
 pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
-    let parts = view.preset().parts();
+    let parts = view.parts();
     match (parts.order, parts.placement) {
         (OrderRule::Easy, _) => engine::plan(&mut backfill::EasyPass::of(view)),
         (OrderRule::Conservative, PlacementRule::LeastRoom) => engine::plan(&mut backfill::ConservativePass::of(view)),

@@ -47,7 +47,7 @@ struct SharedUnit {
 fn concerns(view: &View<'_>) -> bool {
     let (state, index) = (view.state(), view.index());
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
-    held || (state.settings.preset.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
+    held || (state.settings.parts().steers() && !state.active.is_empty() && state.settings.limits.is_limited())
 }
 
 /// What to do about running jobs; `None` where nothing is to be done.
@@ -58,7 +58,7 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     }
     let mut plan = Plan::default();
     lift_idle(view, &mut plan);
-    if !view.preset().parts().steers() || options.preempt == Preempt::Nothing {
+    if !view.parts().steers() || options.preempt == Preempt::Nothing {
         // Whatever was held down goes on as it was started.
         plan.resumes.extend(&view.index().suspended);
         let_go(view, &mut plan);

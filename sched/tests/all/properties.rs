@@ -2,10 +2,13 @@
 //!
 //! `PROPTEST_CASES` sets the number of cases of each property; 10,000 unless told.
 
-use crate::random::run::keeps_the_rules;
-use crate::random::{HARDWARE, learn, narrow_step};
+use crate::random::run::{keeps_in, keeps_the_rules};
+use crate::random::{HARDWARE, cases, learn, narrow_step};
 use crate::world::World;
-use limo_model::{Memory, Meter, NodeSpec, Power, Preset, Span, UnitKind, UnitSpec};
+use limo_model::{
+    AdmissionRule, CapRule, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power, Preset, Span,
+    UnitKind, UnitSpec,
+};
 use limo_sched::{Event, Options};
 use proptest::prelude::*;
 
@@ -70,4 +73,83 @@ fn limo_prototype_keeps_the_rules() {
 #[test]
 fn limo_keeps_the_rules() {
     check(Preset::Limo);
+}
+
+/// Each combination of parts that makes sense and is no preset, in 500 cases unless told.
+fn check_parts(Parts { order, admission, placement, caps }: Parts) {
+    let overrides =
+        Overrides { order: Some(order), admission: Some(admission), placement: Some(placement), caps: Some(caps) };
+    let options = options().prop_map(move |options| Options { parts: overrides, ..options });
+    keeps_in(cases(500), (Preset::Fifo, options), narrow_step(), cluster);
+}
+
+/// The combinations that are tested here.
+const COMBINED: [Parts; 6] = {
+    use AdmissionRule::{Band, Resources};
+    use CapRule::{Moved, Untouched};
+    use OrderRule::{Conservative, Strict};
+    use PlacementRule::{ByPrice, FirstFit};
+    const fn parts(order: OrderRule, admission: AdmissionRule, placement: PlacementRule, caps: CapRule) -> Parts {
+        Parts { order, admission, placement, caps }
+    }
+    [
+        parts(Strict, Band, FirstFit, Untouched),
+        parts(Strict, Band, FirstFit, Moved),
+        parts(Conservative, Resources, FirstFit, Untouched),
+        parts(Conservative, Band, FirstFit, Untouched),
+        parts(Conservative, Band, FirstFit, Moved),
+        parts(Conservative, Band, ByPrice, Untouched),
+    ]
+};
+
+#[test]
+fn each_combination_of_parts_is_tested() {
+    let presets: Vec<Parts> = Preset::ALL.into_iter().map(Preset::parts).collect();
+    let others: Vec<Parts> =
+        Parts::all().filter(|parts| parts.senseless().is_none() && !presets.contains(parts)).collect();
+    assert_eq!(others, COMBINED);
+}
+
+#[test]
+fn strict_band_first_fit_keeps_the_rules() {
+    check_parts(COMBINED[0]);
+}
+
+#[test]
+fn strict_band_first_fit_with_caps_keeps_the_rules() {
+    check_parts(COMBINED[1]);
+}
+
+#[test]
+fn conservative_first_fit_keeps_the_rules() {
+    check_parts(COMBINED[2]);
+}
+
+#[test]
+fn conservative_band_first_fit_keeps_the_rules() {
+    check_parts(COMBINED[3]);
+}
+
+#[test]
+fn conservative_band_first_fit_with_caps_keeps_the_rules() {
+    check_parts(COMBINED[4]);
+}
+
+#[test]
+fn conservative_band_by_price_keeps_the_rules() {
+    check_parts(COMBINED[5]);
+}
+
+#[test]
+fn parts_that_do_not_go_together_are_refused() {
+    let mut world = cluster(Preset::Easy, Options::default(), [0; 6]);
+    let parts = Overrides { placement: Some(PlacementRule::ByPrice), ..Overrides::default() };
+    let options = Options { parts, ..Options::default() };
+    let event = Event::PolicySet { preset: Preset::Easy, options, by: "root".into() };
+    let refused = world.core.apply(world.now, &event).expect_err("no sense");
+    assert_eq!(
+        refused.to_string(),
+        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room`, not by `by-price`"
+    );
+    assert_eq!(world.core.settings().options.parts, Overrides::default());
 }

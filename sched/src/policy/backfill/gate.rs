@@ -41,7 +41,7 @@ enum PowerLimit {
 impl<'a> Gate<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let draw = view.estimated_draw();
-        let admission = view.preset().parts().admission;
+        let admission = view.parts().admission;
         let kind = if admission == AdmissionRule::Resources { PowerLimit::Free } else { kind(view) };
         let reserves = matches!(admission, AdmissionRule::Ledger | AdmissionRule::Rate);
         Self {
@@ -114,7 +114,7 @@ impl<'a> Gate<'a> {
     /// Whether energy is held for a first job that may run since then.
     fn holds(&self, since: Time) -> bool {
         let (options, settings) = (self.view.options(), self.view.settings());
-        self.view.preset().parts().admission != AdmissionRule::Ledger
+        self.view.parts().admission != AdmissionRule::Ledger
             || settings.budgets.from_then_on(self.now).is_empty()
             || self.now >= since + options.hold_after
     }
@@ -157,7 +157,7 @@ impl<'a> Gate<'a> {
 
     /// When to ask again even if nothing happens.
     pub fn wake(&self, view: &View<'_>, reservation: &HeadReservation) -> Option<Time> {
-        let is_free = view.preset().parts().admission == AdmissionRule::Resources;
+        let is_free = view.parts().admission == AdmissionRule::Resources;
         let change = if is_free { None } else { next_change(view) };
         let PowerLimit::Ledger = self.kind else { return change };
         let planned = reservation.expected().filter(|at| *at > self.now);
@@ -241,7 +241,7 @@ fn ledger_of(view: &View<'_>, draw: Power) -> Ledger {
     }
     for budget in periods {
         let release = view.release_of(budget);
-        if view.preset().parts().admission == AdmissionRule::Rate {
+        if view.parts().admission == AdmissionRule::Rate {
             ledger.limit(&release, budget.until);
         } else {
             ledger.budget(budget.from, budget.until, view.available(budget), &release);

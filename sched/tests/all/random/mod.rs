@@ -246,7 +246,12 @@ pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<P
 
 /// `PROPTEST_CASES` cases, 10,000 unless told.
 pub fn config() -> Config {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    cases(10_000)
+}
+
+/// As many cases as the environment says, else as many as these.
+pub fn cases(usual: u32) -> Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     Config { cases, failure_persistence: None, ..Config::default() }
 }
 

@@ -22,9 +22,19 @@ pub fn keeps_the_rules(
     step: impl Strategy<Value = Step>,
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
+    keeps_in(config(), (preset, options), step, cluster);
+}
+
+/// The same in so many cases.
+pub fn keeps_in(
+    config: ProptestConfig,
+    (preset, options): (Preset, impl Strategy<Value = Options>),
+    step: impl Strategy<Value = Step>,
+    cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
+) {
     let draws = proptest::array::uniform6(0..60_i64);
     let steps = proptest::collection::vec(step, 1..25);
-    proptest!(config(), |(options in options, draws in draws, steps in steps)| {
+    proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
         run.heal();
         run.check_energy();
@@ -165,7 +175,7 @@ impl Run {
         let stopped = |job: &Job| job.assignment().is_some_and(|assignment| assignment.stop.is_some());
         let leaving: Power =
             core.jobs().filter(|(_, job)| stopped(job)).map(|(_, job)| job.assignment().expect("it is").draw).sum();
-        if !settings.preset.parts().steers() || core.sums().draw - leaving <= high {
+        if !settings.parts().steers() || core.sums().draw - leaving <= high {
             return;
         }
         for (id, job) in core.jobs().filter(|(_, job)| !stopped(job) && matches!(job.phase, Phase::Running(..))) {

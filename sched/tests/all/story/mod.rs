@@ -183,6 +183,9 @@ impl Story {
                 "hold-after" => options.hold_after = parse(value),
                 "monitor" => options.monitor_every = parse(value),
                 "allocation" => options.allocation = parse(value),
+                "order" => options.parts.order = Some(parse(value)),
+                "admission" => options.parts.admission = Some(parse(value)),
+                "placement" => options.parts.placement = Some(parse(value)),
                 "rest" => options.rest = rest_rule(value),
                 _ => panic!("unknown option {key}"),
             }

@@ -1,0 +1,91 @@
+//! Settings that are understood, and those that are not.
+
+use limo_model::Price;
+use limo_sched::{Allocation, RestRule};
+
+use super::*;
+
+fn chosen(preset: Preset, texts: &[&str]) -> Result<Options, String> {
+    let settings: Vec<Setting> = texts.iter().map(|text| text.parse().expect("a setting")).collect();
+    choose(preset, &settings).map(|(options, _)| options).map_err(|error| error.to_string())
+}
+
+fn refused(preset: Preset, texts: &[&str], expected: &str) {
+    assert_eq!(chosen(preset, texts).expect_err("refused"), expected);
+}
+
+#[test]
+fn values() {
+    let texts = ["allocation=contiguous", "rest=idle:10min", "monitor-every=5min", "depth=7", "default-duration=2h"];
+    let expected = Options {
+        allocation: Allocation::Contiguous,
+        rest: RestRule::Idle(Span::from_secs(600)),
+        monitor_every: Span::from_secs(300),
+        depth: 7,
+        default_duration: Span::from_secs(7200),
+        ..Options::default()
+    };
+    assert_eq!(chosen(Preset::Energybud, &texts), Ok(expected));
+    let options = |preset, text: &str| chosen(preset, &[text]);
+    let rest = |rule| Ok(Options { rest: rule, ..Options::default() });
+    assert_eq!(options(Preset::Easy, "rest=idle"), rest(RestRule::Idle(Span::ZERO)));
+    assert_eq!(options(Preset::Easy, "rest=idle-in-budget"), rest(RestRule::IdleInBudget(Span::ZERO)));
+    assert_eq!(options(Preset::Easy, "rest=never"), rest(RestRule::Never));
+    let price_rule = PriceRule::Threshold(Price::from_milli_per_mwh(40_000));
+    assert_eq!(options(Preset::Limo, "price-threshold=40EUR/MWh"), Ok(Options { price_rule, ..Options::default() }));
+}
+
+/// The defaults that are shown are those that are used.
+#[test]
+fn defaults() {
+    for key in KEYS.iter().filter(|key| !matches!(key.default, "off" | "none")) {
+        let mut options = Options::default();
+        (key.read)(&mut options, key.default).expect(key.name);
+        assert_eq!(options, Options::default(), "{}", key.name);
+    }
+    assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
+}
+
+#[test]
+fn keys_of_other_policies() {
+    let setting = "lead=2s".parse().expect("a setting");
+    let (_, notes) = choose(Preset::Easy, &[setting]).expect("understood");
+    assert_eq!(notes, ["--set lead: `easy` does not look at it (it is for limo)"]);
+}
+
+#[test]
+fn refusals() {
+    refused(
+        Preset::Easy,
+        &["depht=3"],
+        "--set: no key is named `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, default-duration, depth, hold-after, lead, least-off, least-on, max-delay, monitor-every, order, placement, preempt, price-hysteresis, price-quantile-permille, price-threshold, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, waiting-weight); `lsim policies` tells what they mean",
+    );
+    refused(
+        Preset::Easy,
+        &["placement=best-fit"],
+        "--set placement=best-fit: `best-fit` is not a rule for placement: first-fit, by-price, least-room",
+    );
+    refused(
+        Preset::Easy,
+        &["admission=ledger", "order=strict"],
+        "--policy easy: the placement `least-room` needs an order that lets jobs pass: `easy` or `conservative`; `lsim policies` lists the parts of each policy",
+    );
+    refused(Preset::Easy, &["depth=0"], "--set depth=0: `0` is no whole number from 1 to 4294967295");
+    refused(Preset::Easy, &["depth=3", "depth=4"], "--set depth=4: `depth` is set twice");
+    refused(
+        Preset::Easy,
+        &["rest=10min"],
+        "--set rest=10min: `10min` is no rule for rest: never, idle, idle:10min, idle-in-budget",
+    );
+    refused(
+        Preset::Powercap,
+        &["monitor-every=600"],
+        "--set monitor-every=600: `600` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)",
+    );
+    refused(Preset::Powercap, &["monitor-every=0s"], "--set monitor-every=0s: `0s` is below 1ms");
+    refused(
+        Preset::Easy,
+        &["compat=2017"],
+        "--set compat: the scheduler that was published in 2017 is in `lab` now, which is not installed: in Limo's sources, type `cargo lab run --compat 2017` with the other options",
+    );
+}

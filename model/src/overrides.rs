@@ -1,0 +1,202 @@
+//! Parts of a policy in place of those of its preset, and which parts make sense together.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::preset::{AdmissionRule, CapRule, OrderRule, Parts, PlacementRule};
+
+/// Parts that are chosen one by one; the others are those of the preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    /// Which jobs may pass one that cannot start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderRule>,
+    /// The limits that a start must keep, besides free nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admission: Option<AdmissionRule>,
+    /// The choice of nodes and start time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementRule>,
+    /// The control of the power of running jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caps: Option<CapRule>,
+}
+
+impl Overrides {
+    /// Returns true if all parts are those of the preset.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The parts in force: these, else those of a preset.
+    pub fn over(self, parts: Parts) -> Parts {
+        Parts {
+            order: self.order.unwrap_or(parts.order),
+            admission: self.admission.unwrap_or(parts.admission),
+            placement: self.placement.unwrap_or(parts.placement),
+            caps: self.caps.unwrap_or(parts.caps),
+        }
+    }
+}
+
+/// A part of a policy that has a name.
+pub trait NamedPart: Copy + PartialEq + 'static {
+    /// What it is a part of a policy for.
+    const KIND: &'static str;
+    /// All of them with their names.
+    const NAMES: &'static [(Self, &'static str)];
+
+    /// The name by which it is chosen.
+    fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(part, _)| *part == self).map_or("", |(_, name)| name)
+    }
+
+    /// The part of that name.
+    ///
+    /// # Errors
+    /// The names that there are.
+    fn named(text: &str) -> Result<Self, String> {
+        let found = Self::NAMES.iter().find(|(_, name)| *name == text).map(|(part, _)| *part);
+        let names = || Self::NAMES.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+        found.ok_or_else(|| format!("`{text}` is not a rule for {}: {}", Self::KIND, names()))
+    }
+}
+
+impl NamedPart for OrderRule {
+    const KIND: &'static str = "the order";
+    const NAMES: &'static [(Self, &'static str)] =
+        &[(Self::Strict, "strict"), (Self::Easy, "easy"), (Self::Conservative, "conservative")];
+}
+
+impl NamedPart for AdmissionRule {
+    const KIND: &'static str = "admission";
+    const NAMES: &'static [(Self, &'static str)] = &[
+        (Self::Resources, "resources"),
+        (Self::Equations, "equations"),
+        (Self::Band, "band"),
+        (Self::Rate, "rate"),
+        (Self::Ledger, "ledger"),
+        (Self::LedgerReduced, "ledger-reduced"),
+    ];
+}
+
+impl NamedPart for PlacementRule {
+    const KIND: &'static str = "placement";
+    const NAMES: &'static [(Self, &'static str)] =
+        &[(Self::FirstFit, "first-fit"), (Self::ByPrice, "by-price"), (Self::LeastRoom, "least-room")];
+}
+
+impl NamedPart for CapRule {
+    const KIND: &'static str = "caps";
+    const NAMES: &'static [(Self, &'static str)] = &[(Self::Untouched, "untouched"), (Self::Moved, "moved")];
+}
+
+macro_rules! parsed {
+    ($($part:ty),*) => {$(
+        impl FromStr for $part {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::named(text)
+            }
+        }
+    )*};
+}
+
+parsed!(OrderRule, AdmissionRule, PlacementRule, CapRule);
+
+impl Parts {
+    /// Every combination, whether it makes sense or not.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let orders = OrderRule::NAMES.iter().map(|(order, _)| *order);
+        orders.flat_map(|order| {
+            AdmissionRule::NAMES.iter().flat_map(move |(admission, _)| {
+                PlacementRule::NAMES.iter().flat_map(move |(placement, _)| {
+                    let caps = CapRule::NAMES.iter();
+                    caps.map(move |(caps, _)| Self { order, admission: *admission, placement: *placement, caps: *caps })
+                })
+            })
+        })
+    }
+
+    /// Why these parts make no sense together; `None` if they do.
+    pub fn senseless(self) -> Option<String> {
+        use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Resources};
+        let Self { order, admission, placement, caps } = self;
+        let (ordered, placed, admitted) = (order.name(), placement.name(), admission.name());
+        let clash = |why: &str| Some(why.to_owned());
+        match (order, placement) {
+            (OrderRule::Easy, PlacementRule::FirstFit | PlacementRule::ByPrice) => {
+                return Some(format!("the order `easy` reserves by the placement `least-room`, not by `{placed}`"));
+            }
+            (OrderRule::Strict, PlacementRule::LeastRoom) => {
+                return clash(
+                    "the placement `least-room` needs an order that lets jobs pass: `easy` or `conservative`",
+                );
+            }
+            (OrderRule::Strict, PlacementRule::ByPrice) => {
+                return clash(
+                    "the placement `by-price` plans starts for later, which the order `strict` does not keep",
+                );
+            }
+            _ => {}
+        }
+        match admission {
+            Equations if order != OrderRule::Strict => {
+                clash("the admission `equations` is for the order `strict`: it asks for one job after the other")
+            }
+            Rate | Ledger | LedgerReduced if order != OrderRule::Easy => Some(format!(
+                "the admission `{admitted}` reserves energy for the first job of the order `easy`, not of `{ordered}`"
+            )),
+            Band if placement == PlacementRule::LeastRoom => {
+                clash("the admission `band` needs the placement `first-fit` or `by-price`, which look at later times")
+            }
+            Resources | Equations if placement == PlacementRule::ByPrice => {
+                clash("the placement `by-price` aims for the power band: it needs the admission `band`")
+            }
+            _ if caps == CapRule::Moved && admission != Band => {
+                clash("caps can be `moved` only with the admission `band`, which knows what they free")
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Preset;
+
+    #[test]
+    fn each_preset_makes_sense() {
+        for preset in Preset::ALL {
+            assert_eq!(preset.parts().senseless(), None, "{preset}");
+        }
+    }
+
+    #[test]
+    fn fourteen_of_all_combinations_make_sense() {
+        assert_eq!(Parts::all().count(), 3 * 6 * 3 * 2);
+        // Strict: resources, equations, band by first-fit, the last also with caps: 4. Easy: its four admissions.
+        // Conservative: resources by least room and first-fit, band by first-fit and price, these also with caps: 6.
+        assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), 4 + 4 + 6);
+    }
+
+    #[test]
+    fn a_part_takes_the_place_of_the_presets() {
+        let overrides = Overrides { placement: Some(PlacementRule::FirstFit), ..Overrides::default() };
+        let parts = overrides.over(Preset::Conservative.parts());
+        assert_eq!(parts, Parts { placement: PlacementRule::FirstFit, ..Preset::Conservative.parts() });
+        let why = Overrides { admission: Some(AdmissionRule::Ledger), ..overrides }.over(parts).senseless();
+        let why = why.expect("no sense");
+        assert_eq!(
+            why,
+            "the admission `ledger` reserves energy for the first job of the order `easy`, not of `conservative`"
+        );
+        assert_eq!(
+            "first".parse::<PlacementRule>().expect_err("no such part"),
+            "`first` is not a rule for placement: first-fit, by-price, least-room"
+        );
+    }
+}
