@@ -42,7 +42,7 @@ impl Deref for Ways {
 
 /// All that ways depend on but the time limit: jobs with the same have the same ways.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Asked<'a> {
+struct WaysKey<'a> {
     cores: Cores,
     nodes: NonZeroU32,
     memory: Memory,
@@ -69,13 +69,13 @@ struct ByLimit {
 
 /// The ways that were found for the jobs of a plan.
 #[derive(Debug, Default)]
-pub(in crate::policy) struct AllWays<'a>(RefCell<BTreeMap<Asked<'a>, ByLimit>>);
+pub(in crate::policy) struct AllWays<'a>(RefCell<BTreeMap<WaysKey<'a>, ByLimit>>);
 
 impl<'a> AllWays<'a> {
     /// Every way to run the job on the nodes of `pools`, which are the same as when it was asked before.
     pub fn of(&self, view: &View<'_>, pools: &Pools<'a>, request: &'a Request, caps: bool) -> Rc<Ways> {
         let is_named = view.may_be_denied(request);
-        let asked = Asked {
+        let asked = WaysKey {
             cores: request.cores,
             nodes: request.nodes,
             memory: request.memory,
@@ -117,7 +117,7 @@ impl<'a> AllWays<'a> {
     /// depends on nothing else.
     pub fn forget(&mut self, others: bool) {
         let one = NonZeroU32::MIN;
-        let is_plain = |asked: &Asked<'_>| asked.nodes == one && asked.accelerators.is_none_or(|count| count == one);
+        let is_plain = |asked: &WaysKey<'_>| asked.nodes == one && asked.accelerators.is_none_or(|count| count == one);
         self.0.get_mut().retain(|asked, _| !others && is_plain(asked) && asked.named.is_none());
     }
 }
