@@ -1,4 +1,4 @@
-//! How long to wait before calling an absent master again, and when to give up. Knows no clock.
+//! Computes how long to wait before calling an absent master again, and when to give up. Has no clock.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use limo_model::{Backoff, Span, UnitError};
 
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(2) };
 
-/// The option that says how long a client does without a master.
+/// Option that says how long a client waits for a master that is away.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ReconnectArg {
-    /// Give up after so long without a master
+    /// Give up when the master has been away for this long
     #[arg(long, env = "LIMO_RECONNECT_TIMEOUT", value_name = "SPAN", default_value = "60s", hide_env_values = true)]
     #[arg(help_heading = "General")]
     pub reconnect_timeout: Patience,
 }
 
-/// How long a client does without a master; not negative.
+/// Longest time that a client waits for a master that is away; not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience(pub Duration);
 
@@ -43,13 +43,13 @@ impl Retries {
         Self { patience: patience.0, failures: 0, spent: Duration::ZERO }
     }
 
-    /// A call that took so long succeeded: what it took counts until the master is heard.
+    /// Counts the time of a call that succeeded. It is forgotten when the master sends something.
     pub fn spend(&mut self, took: Duration) {
         self.spent += took;
     }
 
-    /// The pause before the next call, given how long the last pause and its call took; `None` once the patience is
-    /// used up.
+    /// Returns the pause before the next call, or `None` when the patience is used up. `last_took` is the time of the
+    /// last pause and its call.
     pub fn pause(&mut self, last_took: Duration) -> Option<Duration> {
         self.spent += last_took;
         let left = self.patience.checked_sub(self.spent).filter(|left| !left.is_zero())?;
@@ -57,7 +57,7 @@ impl Retries {
         Some(PAUSES.pause(self.failures).min(left))
     }
 
-    /// The master has answered: the next absence is a new one.
+    /// Starts anew: the master has answered.
     pub fn reset(&mut self) {
         self.failures = 0;
         self.spent = Duration::ZERO;

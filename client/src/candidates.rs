@@ -1,12 +1,12 @@
-//! The units on which a job could run, as a table: `lq explain` and `lrun --dry-run` show the same.
+//! Table of the units on which a job could run, for `lq explain` and `lrun --dry-run`.
 
 use limo_proto::Candidate;
 
 use crate::clock::Clock;
 use crate::table::{Align, Table, or_dash};
 
-/// One line for each unit: the estimate and where it is from, what the job would cost if it started now, what else
-/// that is weighed by, and what stands against it. `more` units are left out.
+/// Renders a line for each unit: the estimate and its source, the cost if the job started now, other things that are
+/// weighed, and what prevents a start there. `more` units are left out.
 pub fn candidate_table((candidates, more): (&[Candidate], u32), clock: &Clock) -> String {
     let mut table = Table::new(&[
         ("UNIT", Align::Left),

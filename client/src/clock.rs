@@ -1,6 +1,6 @@
-//! Times as people write and read them, in the local time zone: `18:00`, `2026-10-26 18:00`, RFC 3339, `now+2h`.
+//! Reads and writes times in the local time zone: `18:00`, `2026-10-26 18:00`, RFC 3339, `now+2h`.
 //!
-//! A [`Clock`] is one instant and one zone, so that everything a command shows or reads agrees on what "today" is.
+//! A [`Clock`] is one instant and one zone, so that everything in one command agrees on the meaning of "today".
 
 use jiff::civil;
 use jiff::tz::TimeZone;
@@ -8,17 +8,17 @@ use jiff::{Timestamp, Zoned};
 use limo_model::{Span, Time, UnitError};
 use thiserror::Error;
 
-/// The time of the command and the zone in which it is shown.
+/// Time at which the command began, and the zone in which times are shown.
 #[derive(Debug, Clone)]
 pub struct Clock {
     now: Time,
     zone: TimeZone,
 }
 
-/// Ten years: more than one list of days can show.
+/// Longest range of days, 10 years: longer lists cannot be shown.
 pub const DAYS_LIMIT: i64 = 3_660;
 
-/// Why a text is no time.
+/// Error of a text that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum TimeError {
@@ -32,22 +32,22 @@ pub enum TimeError {
     NoDate { value: String },
     #[error("`{value}` is outside the range of times")]
     OutOfRange { value: String },
-    #[error("from {begin} to {end} are more than {DAYS_LIMIT} days")]
+    #[error("the range from {begin} to {end} has more than {DAYS_LIMIT} days")]
     TooManyDays { begin: String, end: String },
 }
 
 impl Clock {
-    /// Now, in the zone that `TZ` or the system names.
+    /// Returns the current time in the zone that `TZ` or the system names.
     pub fn system() -> Self {
         Self::new(Time::from_unix_ms(Timestamp::now().as_millisecond()), TimeZone::system())
     }
 
-    /// A given time and zone, for tests and for what was recorded elsewhere.
+    /// Makes a clock from a time and a zone, for tests and for records of other machines.
     pub fn new(now: Time, zone: TimeZone) -> Self {
         Self { now, zone }
     }
 
-    /// A time in Greenwich.
+    /// Makes a clock in UTC.
     pub fn utc(now: Time) -> Self {
         Self::new(now, TimeZone::UTC)
     }
@@ -57,28 +57,28 @@ impl Clock {
         self.now
     }
 
-    /// `None` outside the years -9999 to 9999.
+    /// Returns `None` outside the years -9999 to 9999.
     fn zoned(&self, time: Time) -> Option<Zoned> {
         Timestamp::from_millisecond(time.unix_ms()).ok().map(|instant| instant.to_zoned(self.zone.clone()))
     }
 
-    /// `HH:MM` for today, else with its date.
+    /// Formats a time of today as `HH:MM`, other times with their date.
     pub fn show(&self, time: Time) -> String {
         let Some(shown) = self.zoned(time) else { return "never".into() };
         let today = self.zoned(self.now).is_some_and(|now| now.date() == shown.date());
         shown.strftime(if today { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
     }
 
-    /// The day, as `2026-10-26`.
+    /// Formats the date, as `2026-10-26`.
     pub fn date(&self, time: Time) -> String {
         self.zoned(time).map_or_else(|| "never".into(), |shown| shown.strftime("%Y-%m-%d").to_string())
     }
 
-    /// The local midnights from the one before `begin`, or at it, to the one after `end`: each two of them are a day, be
-    /// it of 23 hours.
+    /// Returns the local midnights that enclose the range: from the last one at or before `begin` to the first one at
+    /// or after `end`. Two neighbours enclose a day, which may have 23 or 25 hours.
     ///
     /// # Errors
-    /// [`TimeError`] where that are more than [`DAYS_LIMIT`] days, or none at all.
+    /// [`TimeError`] for an empty range, and for more than [`DAYS_LIMIT`] days.
     pub fn days(&self, begin: Time, end: Time) -> Result<Vec<Time>, TimeError> {
         let out_of_range = || TimeError::OutOfRange { value: self.show(begin) };
         if (end - begin).ms() > DAYS_LIMIT * 86_400_000 {
@@ -96,20 +96,21 @@ impl Clock {
         }
     }
 
-    /// With its date and seconds.
+    /// Formats a time with date and seconds.
     pub fn show_full(&self, time: Time) -> String {
         self.zoned(time).map_or_else(|| "never".into(), |shown| shown.strftime("%Y-%m-%d %H:%M:%S").to_string())
     }
 
-    /// In UTC, as RFC 3339 has it: for files, which are read elsewhere.
+    /// Formats a time as RFC 3339 in UTC, for files that other machines read.
     pub fn rfc3339(time: Time) -> String {
         Timestamp::from_millisecond(time.unix_ms()).map_or_else(|_| "never".into(), |instant| instant.to_string())
     }
 
-    /// A time as a person types it. A time of day without a date is the next one: today, or tomorrow where it has passed.
+    /// Parses a time as people type it. A time of day without a date is its next occurrence: today, or tomorrow if it
+    /// has passed.
     ///
     /// # Errors
-    /// [`TimeError`], naming the value and the forms that are understood.
+    /// [`TimeError`], naming the value and the accepted forms.
     pub fn parse(&self, text: &str) -> Result<Time, TimeError> {
         let text = text.trim();
         let value = || text.to_owned();
@@ -130,10 +131,10 @@ impl Clock {
         self.parse_dated(text)
     }
 
-    /// The same of what has been: a time of day without a date is the last one, and `now-2h` is understood.
+    /// Parses a time in the past. A time of day without a date is its last occurrence; `now-2h` is accepted.
     ///
     /// # Errors
-    /// [`TimeError`], naming the value and the forms that are understood.
+    /// [`TimeError`], naming the value and the accepted forms.
     pub fn parse_past(&self, text: &str) -> Result<Time, TimeError> {
         let text = text.trim();
         let value = || text.to_owned();
@@ -157,7 +158,7 @@ impl Clock {
         })
     }
 
-    /// A time with its date, as files have it.
+    /// Parses a time that has a date, as in files.
     ///
     /// # Errors
     /// As [`Clock::parse`].
@@ -186,19 +187,20 @@ impl Clock {
         if at <= self.now { Some(at) } else { self.instant(today.yesterday().ok()?.to_datetime(time)) }
     }
 
-    /// Where a clock change makes a local time occur twice, the first is meant; where never, the time after the gap.
+    /// Resolves a local time. A time that a clock change repeats is its first occurrence; a time that it skips is the
+    /// time after the gap.
     fn instant(&self, local: civil::DateTime) -> Option<Time> {
         let zoned = local.to_zoned(self.zone.clone()).ok()?;
         Some(Time::from_unix_ms(zoned.timestamp().as_millisecond()))
     }
 }
 
-/// Digits and colons only, e.g. `18:00` or `18:00:30`.
+/// Returns true for digits and colons only, e.g. `18:00` or `18:00:30`.
 fn is_time_of_day(text: &str) -> bool {
     text.contains(':') && text.bytes().all(|b| b.is_ascii_digit() || b == b':')
 }
 
-/// A length of time as `squeue` shows it: `M:SS`, `H:MM:SS`, `D-HH:MM:SS`; negative ones as `0:00`.
+/// Formats a length of time as `squeue` does: `M:SS`, `H:MM:SS`, `D-HH:MM:SS`. Negative lengths are `0:00`.
 pub fn elapsed(span: Span) -> String {
     let seconds = span.ms().max(0) / 1000;
     let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
@@ -214,7 +216,7 @@ pub fn elapsed(span: Span) -> String {
 mod tests {
     use super::*;
 
-    /// 2026-10-26 12:00 in Berlin, an hour ahead of Greenwich since the day before.
+    /// 2026-10-26 12:00 in Berlin, the day after the end of summer time: UTC+1.
     fn clock() -> Clock {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
         Clock::new(Time::from_unix_ms(1_793_012_400_000), zone)
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn times_as_people_write_them() {
+    fn times_are_read_as_people_write_them() {
         check("now", "2026-10-26 12:00:00");
         check("now+2h", "2026-10-26 14:00:00");
         check("now + 90s", "2026-10-26 12:01:30");
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn wrong_times_are_refused_with_the_accepted_forms() {
         let forms = "write `18:00`, `2026-10-26 18:00`, `2026-10-26T18:00:00Z` or `now+2h`";
         for text in ["noon", "25:00", "2026-13-01 00:00", "now-2h", ""] {
             assert_eq!(refused(text), format!("`{text}` is not a time: {forms}"));
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_have_been() {
+    fn past_times_are_their_last_occurrence() {
         let check = |text: &str, shown: &str| {
             let time = clock().parse_past(text).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(clock().show_full(time), shown, "{text}");
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn days_have_their_own_length() {
+    fn days_are_23_24_or_25_hours_long() {
         let at = |text: &str| clock().parse_dated(text).expect("a time");
         let days = clock().days(at("2026-10-24 13:00"), at("2026-10-26 12:00")).expect("days");
         let shown: Vec<String> = days.iter().map(|day| clock().show_full(*day)).collect();
@@ -288,12 +290,12 @@ mod tests {
         let midnight = at("2026-10-26");
         assert_eq!(clock().days(midnight, midnight), Ok(vec![midnight]));
         let error = clock().days(at("2000-01-01"), midnight).map_err(|error| error.to_string());
-        assert_eq!(error, Err("from 2000-01-01 00:00 to 00:00 are more than 3660 days".into()));
+        assert_eq!(error, Err("the range from 2000-01-01 00:00 to 00:00 has more than 3660 days".into()));
         assert_eq!(clock().date(midnight), "2026-10-26");
     }
 
     #[test]
-    fn shown_briefly() {
+    fn times_of_today_are_shown_without_date() {
         let clock = clock();
         assert_eq!(clock.show(clock.now() + Span::from_secs(3600)), "13:00");
         assert_eq!(clock.show(clock.now() + Span::from_secs(86_400)), "2026-10-27 12:00");
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn elapsed_as_squeue_has_it() {
+    fn elapsed_time_looks_as_in_squeue() {
         let check = |secs, shown| assert_eq!(elapsed(Span::from_secs(secs)), shown);
         check(-5, "0:00");
         check(65, "1:05");

@@ -1,10 +1,12 @@
-//! Limits, prices and budgets from CSV files. Every value stands with its unit, in its cell or in the title of its column.
+//! Reads limits, prices and budgets from CSV files. Each value has its unit, in its cell or in the title of its column.
 //!
-//! Limits: `time,low,high` with `2026-10-26 00:00,39 W,60 W`; `none` is no limit. Prices: `time,price` with
-//! `80 EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers. Budgets: `time,budget` with `40 MWh`, or
-//! `time,budget,release`; `none` is a time without a budget, and the last line must be the end. Times are local or RFC 3339. A last line with a time and
-//! no values ends the curve; without one, the last price holds as long as the price before it, and the last limits for
-//! ever. Empty lines and lines that begin with `#` are skipped.
+//! Limits: `time,low,high` with `2026-10-26 00:00,39 W,60 W`; `none` means no limit. Prices: `time,price` with `80
+//! EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers. Budgets: `time,budget` with `40 MWh`, or
+//! `time,budget,release`; `none` means no budget, and the last line must be the end.
+//!
+//! Times are local or RFC 3339. A last line with a time and no values ends the curve. Without it, the last price holds
+//! as long as the one before it, and the last limits hold for ever. Empty lines and lines that begin with `#` are
+//! skipped.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,10 +18,10 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 
-/// Larger than a year of quarter hours, and bounded, since the curve goes to the master in one message.
+/// Most values of a file: a year of quarter hours fits. The curve goes to the master in one message.
 const ROW_LIMIT: usize = 40_000;
 
-/// Why a file is no curve; lines and columns count from 1.
+/// Error of a file that is not a curve; lines and columns count from 1.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum CurveFileError {
@@ -33,10 +35,10 @@ pub enum CurveFileError {
     Whole { path: PathBuf, reason: String },
 }
 
-/// Which of the cells after the time is wrong, from 0, and why.
+/// Index of the wrong cell among those after the time, from 0, and what is wrong with it.
 type CellError = (usize, String);
 
-/// One layout of a file: its titles, and how the cells after the time become a value.
+/// Layout of a file: its titles, and how the cells after the time become a value.
 struct Layout<T> {
     titles: &'static [&'static str],
     value: fn(&[&str]) -> Result<T, CellError>,
@@ -65,17 +67,16 @@ pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFile
     table.curve(until).map(Curve::closed)
 }
 
-/// Reads budgets; those of a file without a column for it are released as `release` says.
+/// Reads budgets. `release` applies to files without a column for it.
 ///
 /// # Errors
-/// As [`read_limits`]; and where the last period has no end.
+/// As [`read_limits`]; also if the last period has no end.
 pub fn read_budgets(path: &Path, release: Release, clock: &Clock) -> Result<Budgets, CurveFileError> {
     let whole = |reason: String| CurveFileError::Whole { path: path.to_owned(), reason };
     let plain = Layout { titles: &["time", "budget"], value: budget };
     let released = Layout { titles: &["time", "budget", "release"], value: budget };
     let table = Steps::read(open(path)?, path, &[plain, released], clock)?;
-    let until =
-        table.until.ok_or_else(|| whole("has no end: close it with a line that has a time and no budget".into()))?;
+    let until = table.until.ok_or_else(|| whole("has no end: add a last line with a time and no budget".into()))?;
     let ends = table.steps.iter().skip(1).map(|(time, _)| *time).chain([until]);
     let periods = table.steps.iter().zip(ends).filter_map(|((from, value), until)| {
         let (energy, own) = (*value)?;
@@ -88,10 +89,10 @@ fn open(path: &Path) -> Result<File, CurveFileError> {
     File::open(path).map_err(|source| CurveFileError::Read { path: path.to_owned(), source })
 }
 
-/// A limit on the command line or in a file: watts, or `none`.
+/// Parses a limit: watts, or `none`.
 ///
 /// # Errors
-/// The text of what is wrong, naming the value and the units.
+/// Text that names the value and the units.
 pub fn parse_limit(text: &str) -> Result<Option<Power>, String> {
     match text {
         "none" => Ok(None),
@@ -99,10 +100,10 @@ pub fn parse_limit(text: &str) -> Result<Option<Power>, String> {
     }
 }
 
-/// The band of two limits of which either may be absent.
+/// Makes the band of two limits; either may be absent.
 ///
 /// # Errors
-/// The text of what is wrong: a lower limit that is negative or above the upper one.
+/// Text about a lower limit that is negative or above the upper one.
 pub fn band_of(low: Option<Power>, high: Option<Power>) -> Result<Band, String> {
     Band::new(low.unwrap_or(Power::ZERO), high.unwrap_or(Power::MAX)).map_err(|error| error.to_string())
 }
@@ -117,7 +118,7 @@ fn price(cells: &[&str]) -> Result<Price, CellError> {
     cells[0].parse().map_err(|error: limo_model::UnitError| (0, error.to_string()))
 }
 
-/// `None` is a time without a budget.
+/// Returns `None` for a time without a budget.
 fn budget(cells: &[&str]) -> Result<Option<(Energy, Option<Release>)>, CellError> {
     if cells[0] == "none" {
         return Ok(None);
@@ -136,7 +137,7 @@ fn bare_price(cells: &[&str]) -> Result<Price, CellError> {
     number.parse().ok().filter(|_| is_bare).ok_or_else(|| (0, format!("`{}` is not a number", cells[0])))
 }
 
-/// What a file holds, before the end of its curve is decided.
+/// Steps of a file before the end of its curve is known.
 struct Steps<T> {
     path: PathBuf,
     steps: Vec<(Time, T)>,
@@ -190,7 +191,7 @@ impl<T> Steps<T> {
             return Err(self.line(line, "follows the line that ends the curve"));
         }
         if cells.len() != layout.titles.len() && !ends {
-            let reason = format!("has {} values: {} are expected", cells.len(), layout.titles.len());
+            let reason = format!("has {} values instead of {}", cells.len(), layout.titles.len());
             return Err(self.line(line, &reason));
         }
         let time = clock.parse_dated(cells[0]).map_err(|error| cell(0, error.to_string()))?;

@@ -1,11 +1,11 @@
-//! How a job ended, in words.
+//! Describes in words how a job ended.
 
 use limo_model::{JobEnd, Outcome};
 use nix::sys::signal::Signal;
 
 use crate::clock::Clock;
 
-/// The end of a job as people read it, such as `exited with code 7`.
+/// Describes the end of a job, such as `exited with code 7`.
 pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
     match end {
         JobEnd::Ran { outcome: Outcome::NodeFailed { reason }, .. } => reason.clone(),
@@ -19,23 +19,23 @@ pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
         JobEnd::Ran { outcome: Outcome::Lost { reason }, .. } => format!("lost: {reason}"),
         JobEnd::Cancelled { by } => format!("cancelled by {by} before it started"),
         JobEnd::Unmet { dependency, became } => {
-            format!("cancelled before it started: {dependency} can never be, since job {} {became}", dependency.job)
+            format!("cancelled before it started: {dependency} cannot be met because job {} {became}", dependency.job)
         }
         JobEnd::Refused { wait } => {
-            format!("refused, since it could not start at once: {}", wait.shown(|time| clock.show(time)))
+            format!("refused because it could not start at once: {}", wait.shown(|time| clock.show(time)))
         }
     }
 }
 
-/// `SIGTERM` for 15; a signal without a name by its number.
+/// Returns `SIGTERM` for 15, and the number of a signal without a name.
 pub fn signal_name(signal: i32) -> String {
     Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |signal| signal.as_str().to_owned())
 }
 
-/// A signal as people write it: `TERM`, `SIGTERM` or `15`.
+/// Parses a signal: `TERM`, `SIGTERM` or `15`.
 ///
 /// # Errors
-/// A text that names none, with the forms that do.
+/// Text that names the value and the accepted forms.
 pub fn parse_signal(text: &str) -> Result<i32, String> {
     let name = text.to_ascii_uppercase();
     let name = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
@@ -54,7 +54,7 @@ mod tests {
     use limo_model::{Became, Condition, Dependency, JobId, Span, StopReason, Wait};
 
     #[test]
-    fn ends_in_words() {
+    fn ends_are_described_in_words() {
         let clock = Clock::system();
         let check = |end, expected: &str| assert_eq!(end_in_words(&end, &clock), expected);
         let ran = |outcome| JobEnd::Ran { outcome, stopped: None };
@@ -66,15 +66,15 @@ mod tests {
         let stopped = Some(StopReason::TimeLimit { limit: Span::from_secs(90) });
         check(JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }, "time limit of 1min30s reached");
         let wait = Wait::Depth { depth: 5 };
-        let expected = format!("refused, since it could not start at once: {}", wait.shown(|_| String::new()));
+        let expected = format!("refused because it could not start at once: {}", wait.shown(|_| String::new()));
         check(JobEnd::Refused { wait }, &expected);
         let dependency = Dependency { condition: Condition::AfterOk, job: JobId(3) };
-        let expected = "cancelled before it started: afterok:3 can never be, since job 3 exited with code 1";
+        let expected = "cancelled before it started: afterok:3 cannot be met because job 3 exited with code 1";
         check(JobEnd::Unmet { dependency, became: Became::Exited(1) }, expected);
     }
 
     #[test]
-    fn signals_as_people_write_them() {
+    fn signals_are_read_as_people_write_them() {
         for (text, number) in [("TERM", 15), ("sigterm", 15), ("15", 15), ("usr1", 10), ("64", 64)] {
             assert_eq!(parse_signal(text), Ok(number), "{text}");
         }

@@ -1,25 +1,25 @@
-//! The exit codes of the clients. The table for people is `docs/exit-codes.md`.
+//! Exit codes of the clients; `docs/exit-codes.md` has the table for users.
 
 use limo_model::{JobEnd, Outcome};
 
 /// The command did what was asked.
 pub const DONE: u8 = 0;
-/// Limo itself failed, refused, lost the job, or was asked for something that does not exist. The number is that of
-/// env(1) and timeout(1), which few programs use for themselves.
+/// Limo failed, refused the request, lost the job, or was asked for something that does not exist. env(1) and
+/// timeout(1) use the same number; few other programs do.
 pub const FAILED: u8 = limo_model::WRONG_USAGE;
 /// The command exists and cannot be executed.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// The command does not exist.
 pub const NOT_FOUND: u8 = 127;
-/// Added to the number of the signal that ended the job.
+/// Base of the exit codes for signals: the number of the signal is added.
 pub const SIGNAL_BASE: u8 = 128;
 
-/// The exit code that stands for an end by `signal`.
+/// Returns the exit code for an end by `signal`.
 pub fn of_signal(signal: i32) -> u8 {
     u8::try_from(signal).ok().and_then(|signal| SIGNAL_BASE.checked_add(signal)).unwrap_or(u8::MAX)
 }
 
-/// The exit code that stands for the end of a job.
+/// Returns the exit code for the end of a job.
 pub fn of_end(end: &JobEnd) -> u8 {
     match end {
         JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => of_signal(*signal),
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_have_codes() {
+    fn each_end_has_its_exit_code() {
         let check = |outcome, code| assert_eq!(of_end(&JobEnd::Ran { outcome, stopped: None }), code);
         check(Outcome::Exited(7), 7);
         check(Outcome::Signaled(2), 130);

@@ -1,7 +1,7 @@
-//! How a client says that it failed, and where its answers go.
+//! Reports failures and writes answers.
 //!
-//! stdout is the answer, stderr everything else. A failure is printed once, as `lq: error: ...`, with at most one hint
-//! that can be typed.
+//! stdout is for the answer, stderr for everything else. A failure is printed once, as `lq: error: ...`, with at most
+//! one hint that can be typed.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use serde::Serialize;
 use crate::exit;
 use crate::table::plain_lines;
 
-/// Why a client ends without having done what was asked.
+/// Failure that ends a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The failure and its cause, without the name of the program.
+    /// What failed and why, without the name of the program.
     pub message: String,
-    /// A hint: something to type or to change instead.
+    /// Something to type or to change instead.
     pub hint: Option<String>,
     /// Exit code.
     pub code: u8,
@@ -29,14 +29,14 @@ impl Failure {
         Self { message: message.to_string(), hint: None, code: exit::FAILED }
     }
 
-    /// Adds what the person can do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// The lines for stderr, each with its end.
+    /// Formats the lines for stderr, each with its line break.
     pub fn lines(&self, program: &str) -> String {
         let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("{program}: hint: {hint}\n"));
         // A reason may contain text that another user has chosen.
@@ -44,12 +44,12 @@ impl Failure {
     }
 }
 
-/// Writes `text` to stderr. Where stderr is gone nobody is left to be told, so that is no error.
+/// Writes `text` to stderr. Ignores errors: a closed stderr has no reader.
 pub fn tell(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Ends a program: says the failure, if it is one, and turns the result into its exit code.
+/// Ends a program: prints the failure, if any, and returns the exit code.
 pub fn finish(program: &str, result: Result<u8, Failure>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
@@ -60,15 +60,15 @@ pub fn finish(program: &str, result: Result<u8, Failure>) -> ExitCode {
     }
 }
 
-/// Writes an answer to stdout. A reader that has left (`lq | head -1`) has what it wanted: that is no failure.
+/// Writes an answer to stdout. A closed pipe (`lq | head -1`) is not an error.
 ///
 /// # Errors
-/// Where stdout cannot be written for another reason, such as a full disk.
+/// If stdout cannot be written for another reason, such as a full disk.
 pub fn answer(text: &str) -> Result<(), Failure> {
     answer_screen(&plain_lines(text))
 }
 
-/// The same for a text with colours, or that moves the cursor; what users have chosen is escaped in it already.
+/// Writes an answer with colours or cursor movements. The caller has escaped the text of users.
 ///
 /// # Errors
 /// As [`answer`].
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_does_not_steer_the_terminal() {
+    fn control_characters_of_a_failure_are_escaped() {
         let failure = Failure::new("job 7 is held by \x1b]0;x\x07\u{202e}bob");
         assert_eq!(failure.lines("lq"), "lq: error: job 7 is held by \\u{1b}]0;x\\u{7}\\u{202e}bob\n");
     }

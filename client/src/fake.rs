@@ -1,5 +1,5 @@
-//! A master for tests of clients: it speaks the real protocol over real loopback sockets, and says what the test says.
-//! Only with the feature `fake-master`, which no program enables.
+//! Fake master for tests of clients: it speaks the real protocol over loopback sockets and answers as the test says. It
+//! needs the feature `fake-master`, which no program enables.
 
 mod samples;
 
@@ -17,36 +17,36 @@ use tokio::net::TcpListener;
 
 pub use samples::{candidate, finished_job, node, profile, running_job, status, status_with_budget, waiting_job};
 
-/// Starting a process takes milliseconds, more on a busy machine.
+/// Longest wait for an address that is still taken. Starting a process takes milliseconds, more on a busy machine.
 const BIND_PATIENCE: Duration = Duration::from_secs(5);
 const BIND_PAUSE: Duration = Duration::from_millis(5);
 
-/// Clients greet at once.
+/// Longest wait for the greeting of a client.
 const GREETING_TIME: Duration = Duration::from_secs(5);
 
-/// A listening socket to which clients come.
+/// Listening socket of a fake master.
 pub struct FakeMaster {
     listener: TcpListener,
     address: String,
 }
 
-/// What clients have asked of an answering master, oldest first.
+/// Messages from clients, oldest first.
 pub type Asked = Arc<Mutex<Vec<ClientToMaster>>>;
 
 impl FakeMaster {
-    /// On a free port.
+    /// Listens on a free port.
     ///
     /// # Errors
-    /// Where no socket can be bound.
+    /// If no socket can be bound.
     pub async fn start() -> Result<Self, ConnectionError> {
         Self::start_at("127.0.0.1:0").await
     }
 
-    /// On an address that clients know from before: a master that has come back. For a moment the address may still be
-    /// taken: a process that another test is just starting has all sockets of this one until its program runs.
+    /// Listens on a known address, as a master that has come back. Waits while the address is taken: a process that
+    /// another test is starting holds copies of all sockets until its program runs.
     ///
     /// # Errors
-    /// Where the socket cannot be bound.
+    /// If the socket cannot be bound.
     pub async fn start_at(address: &str) -> Result<Self, ConnectionError> {
         let end = Instant::now() + BIND_PATIENCE;
         let listener = loop {
@@ -61,21 +61,21 @@ impl FakeMaster {
         Ok(Self { listener, address })
     }
 
-    /// For `LIMO_MASTER`.
+    /// Returns the value for `LIMO_MASTER`.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The next client.
+    /// Accepts the next client.
     ///
     /// # Errors
-    /// Where it does not greet as a client does.
+    /// If it does not greet as a client.
     pub async fn client(&self) -> Result<Peer, ConnectionError> {
         let (stream, _) = self.listener.accept().await?;
         Ok(Peer { connection: accept(stream, GREETING_TIME, Identity::default()).await?.into_connection() })
     }
 
-    /// Serves every client with `reply`, in the background, and records what they asked.
+    /// Answers all clients with `reply` in the background and records their messages.
     pub fn answering(self, reply: impl Fn(&ClientToMaster) -> MasterToClient + Send + 'static) -> Asked {
         let asked = Asked::default();
         let record = Arc::clone(&asked);
@@ -96,36 +96,38 @@ impl FakeMaster {
     }
 }
 
-/// Packs an answer.
+/// Wraps an answer in a message.
 pub fn answer(answer: Answer) -> MasterToClient {
     MasterToClient::Answer(Box::new(answer))
 }
 
-/// A client that has called.
+/// Connected client.
 pub struct Peer {
-    /// The master's end of the connection.
+    /// Master's end of the connection.
     pub connection: Connection<ClientToMaster, MasterToClient>,
 }
 
 impl Peer {
-    /// The next frame; `None` once the client has hung up.
+    /// Returns the next frame, or `None` if the client has hung up.
     ///
     /// # Errors
-    /// Where the connection broke.
+    /// If the connection broke.
     pub async fn hear(&mut self) -> Result<Option<Frame<ClientToMaster>>, ConnectionError> {
         self.connection.reader.next().await
     }
 
+    /// Sends a message.
+    ///
     /// # Errors
-    /// Where the connection broke.
+    /// If the connection broke.
     pub async fn say(&mut self, message: MasterToClient) -> Result<(), ConnectionError> {
         self.connection.writer.send(&Frame::Message(message)).await
     }
 
-    /// Sends a piece of a job's stream; no bytes are its end.
+    /// Sends a piece of a job's stream; an empty piece is the end.
     ///
     /// # Errors
-    /// Where the connection broke.
+    /// If the connection broke.
     pub async fn data(&mut self, job: JobId, channel: Channel, at: u64, bytes: &[u8]) -> Result<(), ConnectionError> {
         let stream = StreamId::new(job, channel);
         let data = Data { stream, offset: at, bytes: Bytes::copy_from_slice(bytes) };

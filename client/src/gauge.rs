@@ -1,4 +1,4 @@
-//! What of a status fits one line of text: the draw inside its band, mode, price.
+//! Formats a status on one line: the draw within its band, the mode, the price.
 
 use limo_model::{Band, Power, Price};
 use limo_proto::Status;
@@ -6,10 +6,10 @@ use limo_proto::Status;
 use crate::clock::Clock;
 use crate::table::marked;
 
-/// Finer than a glance tells apart.
+/// Width of the gauge, in characters.
 const CELLS: i64 = 20;
 
-/// For example `40.0 W [##########..........] 60.0 W, inside`.
+/// Formats a gauge, such as `40.0 W [##########..........] 60.0 W, inside`.
 pub fn gauge(draw: Power, band: Band, emulated: bool) -> String {
     let (low, high) = (band.low(), band.high());
     let place = if draw < low {
@@ -28,7 +28,7 @@ pub fn gauge(draw: Power, band: Band, emulated: bool) -> String {
     format!("{low} [{cells}] {high}, {place}")
 }
 
-/// A band in words: `40.0 W to 60.0 W`.
+/// Formats a band: `40.0 W to 60.0 W`.
 pub fn band_in_words(band: Band) -> String {
     match (band.low().is_zero(), band.high().is_unlimited()) {
         (true, true) => "no limits".into(),
@@ -38,15 +38,15 @@ pub fn band_in_words(band: Band) -> String {
     }
 }
 
-/// `auto, now high`; just the mode where the operator chose it.
+/// Formats the mode: `auto, now high`, or only the mode if an operator chose it.
 pub fn mode_in_words(status: &Status) -> String {
     let (setting, mode) = (status.mode_setting.to_string(), status.mode.to_string());
     if setting == mode { mode } else { format!("{setting}, now {mode}") }
 }
 
-/// The price now, when it changes, and since when there is none.
+/// Formats the current price and when it changes, or since when there is none.
 pub fn price_in_words(status: &Status, clock: &Clock) -> String {
-    let in_words = |price: Option<Price>| price.map_or_else(|| "none is known".into(), |price| price.to_string());
+    let in_words = |price: Option<Price>| price.map_or_else(|| "unknown".into(), |price| price.to_string());
     let mut text = in_words(status.price);
     if let Some((at, price)) = status.next_price {
         text += &format!("; from {} {}", clock.show(at), in_words(price));
@@ -57,14 +57,14 @@ pub fn price_in_words(status: &Status, clock: &Clock) -> String {
     text
 }
 
-/// When the limits change, and since when there are none, to stand after those in force.
+/// Formats when the limits change, or since when there are none; follows those in force.
 pub fn limits_to_come(status: &Status, clock: &Clock) -> String {
     let mut text = String::new();
     if let Some((at, band)) = status.next_band {
         text += &format!("; from {} {}", clock.show(at), band_in_words(band));
     }
     if let Some(at) = status.limits_ended {
-        text += &format!("; those that were set ended at {}", clock.show(at));
+        text += &format!("; the limits that were set ended at {}", clock.show(at));
     }
     text
 }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_in_bands() {
+    fn gauges_show_the_draw_within_its_band() {
         check(50, 40, Some(60), "40.0 W [##########..........] 60.0 W, inside");
         check(40, 40, Some(60), "40.0 W [....................] 60.0 W, inside");
         check(60, 40, Some(60), "40.0 W [####################] 60.0 W, inside");

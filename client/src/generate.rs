@@ -1,5 +1,5 @@
-//! Completions for shells and a manual page, made of the command line itself: `--generate bash|zsh|fish|man`, as the only
-//! argument. Not shown by `--help`: it is for packages, not for people.
+//! Makes shell completions and a manual page from the command line: `--generate bash|zsh|fish|man`, as the only
+//! argument. `--help` does not show it, because it is for packagers.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use clap::builder::PossibleValue;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-/// What can be made.
+/// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Completion(Shell),
@@ -30,7 +30,7 @@ impl clap::ValueEnum for Form {
     }
 }
 
-/// The command line that asks for it, which is none of the program's own: it needs no argument that those need.
+/// Command line that asks for it, parsed apart from the program's own because it needs none of their arguments.
 #[derive(Debug, clap::Parser)]
 #[command(disable_help_flag = true, disable_help_subcommand = true)]
 pub(crate) struct GenerateArgs {
@@ -38,13 +38,13 @@ pub(crate) struct GenerateArgs {
     pub(crate) generate: Form,
 }
 
-/// Whether the arguments after the program's name are such a command line.
+/// Returns true if these arguments, without the program's name, ask for it.
 pub(crate) fn is_asked(arguments: &[OsString]) -> bool {
     let first = arguments.first().map(|first| first.to_string_lossy());
     first.is_some_and(|first| first == "--generate" || first.starts_with("--generate="))
 }
 
-/// The completion or the page, as a file has it.
+/// Returns the text of the completion or the page.
 pub(crate) fn generate(form: Form, mut command: Command, program: &str) -> Vec<u8> {
     let mut text = Vec::new();
     match form {
@@ -54,7 +54,7 @@ pub(crate) fn generate(form: Form, mut command: Command, program: &str) -> Vec<u
     text
 }
 
-/// One page: the program, and a section for each of its commands.
+/// Makes one page: the program, and a section for each of its commands.
 fn manual(mut command: Command) -> Vec<u8> {
     command.build();
     let mut page = rendered(|man, text| man.render(text), &command);
@@ -80,7 +80,7 @@ fn sections(command: &Command, path: &str, page: &mut String) {
 
 fn rendered(render: impl Fn(&Man, &mut Vec<u8>) -> std::io::Result<()>, command: &Command) -> String {
     let mut text = Vec::new();
-    // Memory takes everything.
+    // Writing to memory cannot fail.
     let _ = render(&Man::new(command.clone()), &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -1,12 +1,12 @@
-//! Lists of node names as Slurm writes them: `n1,n2`, `n[1-4,7]`, `rack[01-12]`.
+//! Reads lists of node names as Slurm writes them: `n1,n2`, `n[1-4,7]`, `rack[01-12]`.
 
 use limo_model::{NameError, check_name};
 use thiserror::Error;
 
-/// More nodes than one list can sensibly name; bounds what a typing error such as `n[1-99999999]` costs.
+/// Most nodes of a list. Bounds the cost of a typing error such as `n[1-99999999]`.
 const HOST_LIMIT: usize = 65_536;
 
-/// Why a text is no list of nodes.
+/// Error of a text that is not a list of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum HostError {
@@ -14,11 +14,11 @@ pub enum HostError {
     Empty,
     #[error("`{list}` has an empty name")]
     EmptyName { list: String },
-    #[error("`{part}` has a bracket without its partner")]
+    #[error("`{part}` has a bracket that does not match")]
     Bracket { part: String },
     #[error("`{range}` in `{part}` is not a number or a range such as `1-4`")]
     Range { part: String, range: String },
-    #[error("`{range}` in `{part}` runs backwards")]
+    #[error("`{range}` in `{part}` ends before it begins")]
     Backwards { part: String, range: String },
     #[error("`{list}` names more than {HOST_LIMIT} nodes")]
     TooMany { list: String },
@@ -26,10 +26,10 @@ pub enum HostError {
     Name(#[from] NameError),
 }
 
-/// The names in `list`, in its order, each once.
+/// Returns the names of `list` in its order, each once.
 ///
 /// # Errors
-/// [`HostError`], naming the part that is wrong.
+/// [`HostError`], naming the wrong part.
 pub fn parse_hosts(list: &str) -> Result<Vec<String>, HostError> {
     if list.trim().is_empty() {
         return Err(HostError::Empty);
@@ -50,13 +50,13 @@ pub fn parse_hosts(list: &str) -> Result<Vec<String>, HostError> {
     Ok(names)
 }
 
-/// Sorts names as a person does: `n2` before `n10`.
+/// Sorts by name, with numbers as numbers: `n2` before `n10`.
 pub(crate) fn in_order<T>(mut items: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
     items.sort_by(|one, other| (runs(name(one)), name(one)).cmp(&(runs(name(other)), name(other))));
     items
 }
 
-/// Runs of digits, which compare as numbers, and of other characters.
+/// Splits a name into digits, which compare as numbers, and other characters.
 fn runs(name: &str) -> Vec<(usize, &str)> {
     let is_digit = |c: char| c.is_ascii_digit();
     let mut runs = Vec::new();
@@ -71,7 +71,7 @@ fn runs(name: &str) -> Vec<(usize, &str)> {
     runs
 }
 
-/// Cuts at the commas outside brackets.
+/// Splits at the commas outside brackets.
 fn parts(list: &str) -> Result<Vec<&str>, HostError> {
     let mut parts = Vec::new();
     let (mut start, mut inside) = (0, false);
@@ -93,7 +93,7 @@ fn parts(list: &str) -> Result<Vec<&str>, HostError> {
     Ok(parts)
 }
 
-/// Adds the names that one part stands for. Only one pair of brackets is understood.
+/// Adds the names of one part, which may have one pair of brackets.
 fn expand(part: &str, names: &mut Vec<String>) -> Result<(), HostError> {
     let Some((head, rest)) = part.split_once('[') else {
         names.push(part.to_owned());
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_sort_as_a_person_sorts_them() {
+    fn names_sort_with_numbers_as_numbers() {
         let names = ["n10", "rack2-n1", "n2", "n02", "n", "gpu", "rack10-n1", "rack2-n0", "n1a", "n1"];
         let sorted = in_order(names.to_vec(), |name| name);
         assert_eq!(sorted, ["gpu", "n", "n1", "n1a", "n02", "n2", "n10", "rack2-n0", "rack2-n1", "rack10-n1"]);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn lists() {
+    fn lists_expand_to_their_names() {
         check("n1", &["n1"]);
         check("n1, m2,n1", &["n1", "m2"]);
         check("n[1-3,7],m1", &["n1", "n2", "n3", "n7", "m1"]);
@@ -148,17 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn wrong_lists_are_refused_with_the_part() {
         let check = |list: &str, expected: &str| {
             assert_eq!(parse_hosts(list).map_err(|e| e.to_string()), Err(expected.to_owned()), "{list}");
         };
         check("", "the list of nodes is empty");
         check("n1,,n2", "`n1,,n2` has an empty name");
-        check("n[1-3", "`n[1-3` has a bracket without its partner");
-        check("n1]", "`n1]` has a bracket without its partner");
+        check("n[1-3", "`n[1-3` has a bracket that does not match");
+        check("n1]", "`n1]` has a bracket that does not match");
         check("n[a-3]", "`a-3` in `n[a-3]` is not a number or a range such as `1-4`");
         check("n[+1]", "`+1` in `n[+1]` is not a number or a range such as `1-4`");
-        check("n[4-1]", "`4-1` in `n[4-1]` runs backwards");
+        check("n[4-1]", "`4-1` in `n[4-1]` ends before it begins");
         check("n[1-99999999]", "`n[1-99999999]` names more than 65536 nodes");
         check("a b", "the node name `a b` has the character ` `: letters, digits, `.`, `_`, `-`, `+` are allowed");
     }

@@ -1,21 +1,21 @@
-//! A line of a terminal that changes in place, on stderr. Decides neither whether there is a terminal nor what to say.
+//! A terminal line on stderr that is redrawn in place. The caller decides if there is a terminal.
 
 use std::io;
 
 use crate::{plain, tell};
 
-/// Where the terminal does not say how wide it is.
+/// Width if the terminal does not report one, in columns.
 const USUAL_WIDTH: usize = 80;
 
-/// What stands on the line.
+/// The line as shown.
 #[derive(Debug, Default)]
 pub struct InPlace {
-    /// Characters.
+    /// Length of the text on the line, in characters.
     shown: usize,
 }
 
 impl InPlace {
-    /// Writes over what stands there; spaces cover what was longer, so that no control sequence is needed.
+    /// Overwrites the line; pads with spaces, so that no control sequence is needed.
     pub fn show(&mut self, text: &str) {
         let width =
             terminal_size::terminal_size_of(io::stderr()).map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0));
@@ -26,7 +26,7 @@ impl InPlace {
         self.shown = length;
     }
 
-    /// Takes the line away, where something stands on it.
+    /// Clears the line.
     pub fn wipe(&mut self) {
         if self.shown > 0 {
             tell(&format!("\r{}\r", " ".repeat(self.shown)));

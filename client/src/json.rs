@@ -1,5 +1,4 @@
-//! The JSON that clients print: what every listing has in common. Bare numbers carry their unit in their key; what is
-//! not known is `null`.
+//! Common parts of the JSON that clients print. The key of a number names its unit; unknown values are `null`.
 
 mod estimate;
 mod job;
@@ -10,5 +9,5 @@ use estimate::EstimateJson;
 pub use job::JobJson;
 pub use node::{NodeDetailJson, NodesJson};
 
-/// The version of these documents: it grows when a key changes its meaning or goes; new keys do not count.
+/// Version of these documents. It grows when a key changes its meaning or is removed, but not for new keys.
 pub const SCHEMA: u32 = 1;

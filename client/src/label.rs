@@ -1,8 +1,8 @@
-//! The number of a job as tables show it: `7`, `12_3` for a task, `12_[4-9%2]` for what waits of an array.
+//! Formats the number of a job for tables: `7`, `12_3` for a task, `12_[4-9%2]` for the waiting tasks of an array.
 
 use limo_proto::JobReport;
 
-/// The number of a job, a task or an array, as it can be typed where jobs are named, but for the brackets.
+/// Formats the number of a job, a task or an array. Apart from brackets it can be typed wherever a job is named.
 pub fn job_label(job: &JobReport) -> String {
     match (&job.task, job.array.as_ref().and_then(|array| array.waiting.as_ref())) {
         (Some((array, task)), _) => format!("{array}_{task}"),

@@ -1,6 +1,6 @@
-//! What Limo's clients share: talking to a master, reading what people type, showing what the master says.
+//! Parts that Limo's clients share: calls to a master, reading of arguments, display of answers.
 //!
-//! Decides nothing about jobs. Prints nothing by itself but failures; each program chooses its own words.
+//! Makes no decision about jobs. Prints only failures; each program has its own texts.
 
 #![warn(missing_docs)]
 

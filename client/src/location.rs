@@ -1,4 +1,4 @@
-//! Where a client looks for its master, and whom it takes for one. Connects to nothing.
+//! Finds the master's address, and says which users may run the master. Opens no connection.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,14 +11,14 @@ use crate::master::AskError;
 
 pub(crate) const EXAMPLE_ADDRESS: &str = "127.0.0.1:6817";
 
-/// The options by which each client names its master.
+/// Options that name the master.
 #[derive(Debug, Clone, clap::Args)]
 pub struct MasterArg {
-    /// Where the master listens
+    /// Address of the master
     #[arg(id = "master", long, env = "LIMO_MASTER", value_name = "ENDPOINT", hide_env_values = true)]
     #[arg(global = true, help_heading = "General")]
     address: Option<Address>,
-    /// Trust a master of this user, too
+    /// Also trust a master that runs as this user
     #[arg(long, env = "LIMO_MASTER_USER", value_name = "USER", hide_env_values = true, value_parser = service_user)]
     #[arg(global = true, help_heading = "General")]
     master_user: Option<(String, Trusted)>,
@@ -28,15 +28,15 @@ fn service_user(text: &str) -> Result<(String, Trusted), ServiceUserError> {
     Ok((text.to_owned(), Trusted::with_service_user(Some(text))?))
 }
 
-/// What a person may write for a master.
+/// Address of a master as people write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Address {
     Unix(Endpoint),
-    /// `HOST:PORT`; the name is looked up when it is called.
+    /// `HOST:PORT`; the name is resolved at each call.
     Host(String),
 }
 
-/// Why a text is no address of a master.
+/// Error of a text that is not an address of a master.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` is not an address: write unix:/PATH or HOST:PORT, for example {EXAMPLE_ADDRESS}")]
 pub struct AddressError {
@@ -59,13 +59,13 @@ impl FromStr for Address {
 }
 
 impl MasterArg {
-    /// The master that was named, or the default one.
+    /// Returns the named master, or the default one.
     pub fn master(&self) -> Master {
         Master { address: self.address.clone(), user: self.master_user.clone(), settled: Arc::default() }
     }
 }
 
-/// A master: by its address, or the one of this user or of this machine. Once it has answered, it stays the same one.
+/// Master at an address, or the default one of this user or machine. After its first answer it does not change.
 #[derive(Debug, Clone)]
 pub struct Master {
     address: Option<Address>,
@@ -74,15 +74,15 @@ pub struct Master {
 }
 
 impl Master {
-    /// The master at an address.
+    /// Names the master at an address.
     ///
     /// # Errors
-    /// [`AddressError`] if the text is not one.
+    /// [`AddressError`] if the text is not an address.
     pub fn at(text: &str) -> Result<Self, AddressError> {
         Ok(Self { address: Some(text.parse()?), user: None, settled: Arc::default() })
     }
 
-    /// The address for people: what was named, or the socket that is used.
+    /// Returns the address for messages: the one that was named, or the socket in use.
     pub fn address(&self) -> String {
         match (&self.address, self.settled.get()) {
             (Some(Address::Host(text)), _) => text.clone(),
@@ -91,7 +91,7 @@ impl Master {
         }
     }
 
-    /// The options that lead another client to the same master.
+    /// Returns the options that lead another client to the same master.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["--master".to_owned(), self.address()];
         if let Some((user, _)) = &self.user {
@@ -104,18 +104,18 @@ impl Master {
         self.user.as_ref().map_or_else(Trusted::own, |(_, trusted)| *trusted)
     }
 
-    /// Remembers which default socket answered, so that a later call goes to the same master.
+    /// Remembers the default socket that answered, so that later calls go to the same master.
     pub(crate) fn settle(&self, endpoint: Endpoint) {
         if self.address.is_none() {
-            // It was settled before: to the same one.
+            // Fails if it was settled before, to the same endpoint.
             let _ = self.settled.set(endpoint);
         }
     }
 
-    /// Where to call, in this order.
+    /// Returns the endpoints to call, in order.
     ///
     /// # Errors
-    /// If the host is unknown or not this machine.
+    /// If the host is unknown or is another machine.
     pub(crate) async fn endpoints(&self) -> Result<Vec<Endpoint>, AskError> {
         let text = match &self.address {
             Some(Address::Host(text)) => text,
@@ -135,7 +135,7 @@ impl Master {
     }
 }
 
-/// The socket of this user's own master if it exists, else that of the machine's.
+/// Returns the socket of the user's own master if it exists, else the one of the machine.
 fn default_endpoint() -> Result<Endpoint, limo_proto::EndpointError> {
     let own = user_socket().filter(|path| path.exists());
     Endpoint::unix(&own.unwrap_or_else(|| PathBuf::from(SYSTEM_SOCKET)))
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn addresses_are_read_and_refused() {
         for good in ["127.0.0.1:6817", "localhost:1", "[::1]:6817", "unix:/run/limo/master.sock"] {
             assert_eq!(Master::at(good).map(|master| master.address()), Ok(good.to_owned()));
         }

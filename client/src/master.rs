@@ -1,4 +1,4 @@
-//! Talking to a master: where it is, one question, one change. Keeps no connection between questions.
+//! Connects to a master, asks one question or makes one change. Keeps no connection between calls.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::hosts::in_order;
 use crate::location::{EXAMPLE_ADDRESS, Master};
 use crate::table::plain;
 
-/// A master that was just started listens within this time; one that is not there is said to be so soon.
+/// Longest wait for a master that is being started. An absent one is reported soon.
 const FIRST_PATIENCE: Patience = Patience(Duration::from_secs(1));
 
-/// What a client receives and sends.
+/// Connection of a client to its master.
 pub type ClientConnection = Connection<MasterToClient, ClientToMaster>;
 
-/// Why a question has no answer.
+/// Error of a question to the master.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum AskError {
@@ -32,35 +32,36 @@ pub enum AskError {
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     #[error(
-        "the master at {address} ({found}) is not on this machine: without certificates Limo speaks only over loopback"
+        "the master at {address} ({found}) is on another machine: without certificates Limo connects only over loopback"
     )]
     NotLoopback { address: String, found: SocketAddr },
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    #[error("that is too much for one request: {0}")]
+    #[error("the request is too large: {0}")]
     TooLarge(#[from] TooLarge),
     #[error("the master closed the connection before it answered")]
     Closed,
     #[error("{reason}")]
     Refused { reason: String, hint: Option<String> },
-    #[error("the master answered something else than was asked: {0}")]
+    #[error("the master's answer does not match the question: {0}")]
     Unexpected(String),
 }
 
 impl AskError {
-    /// Whether the master could not be reached or went away, so that asking again later may help.
+    /// Returns true if the master could not be reached or went away: a retry may help.
     pub fn is_absence(&self) -> bool {
         use ConnectionError::{Closed, Connect, Io, Silent};
         matches!(self, Self::Closed | Self::Connection(Connect { .. } | Io(_) | Closed | Silent(_)))
     }
 
-    /// Returns whether somebody else listens where the master was expected. Nothing but a greeting was sent there.
+    /// Returns true if another user listens in place of the master. It received only a greeting.
     pub fn is_impostor(&self) -> bool {
         use ConnectionError::{Impostor, Place, Unidentified};
         matches!(self, Self::Connection(Impostor { .. } | Place { .. } | Unidentified { .. }))
     }
 
-    /// Returns whether a master that was there before may answer later: it is away, or somebody took its place meanwhile.
+    /// Returns true if a master that answered before may answer again: it is away, or another user listens in its place
+    /// for now.
     pub fn may_pass(&self) -> bool {
         self.is_absence() || self.is_impostor()
     }
@@ -68,29 +69,28 @@ impl AskError {
 
 impl From<AskError> for Failure {
     fn from(error: AskError) -> Self {
-        // A reason may contain text that another user has chosen. It stays on one line.
+        // The reason may contain text of other users; control characters are escaped and it stays on one line.
         let failure = Self::new(plain(&error.to_string()));
         match error {
             AskError::Refused { hint: Some(hint), .. } => failure.hint(plain(&hint)),
             AskError::Connection(ConnectionError::Connect { .. }) => {
-                failure.hint("is lmaster running there? LIMO_MASTER or --master names another address")
+                failure.hint("check that lmaster runs there, or name another address with LIMO_MASTER or --master")
             }
             AskError::Connection(ConnectionError::Impostor { .. }) => {
-                failure.hint("if that user runs your lmaster, name it by LIMO_MASTER_USER or --master-user")
+                failure.hint("if that user runs your lmaster, name the user with LIMO_MASTER_USER or --master-user")
             }
-            AskError::Lookup { .. } | AskError::NotLoopback { .. } | AskError::Endpoint(_) => {
-                failure.hint(format_args!("LIMO_MASTER or --master names it, for example {EXAMPLE_ADDRESS}"))
-            }
+            AskError::Lookup { .. } | AskError::NotLoopback { .. } | AskError::Endpoint(_) => failure
+                .hint(format_args!("name the master with LIMO_MASTER or --master, for example {EXAMPLE_ADDRESS}")),
             _ => failure,
         }
     }
 }
 
 impl Master {
-    /// A connection as a client.
+    /// Connects as a client.
     ///
     /// # Errors
-    /// [`AskError`] if the master is not on this machine, cannot be reached, speaks another version, or somebody else
+    /// [`AskError`] if the master is on another machine, cannot be reached, speaks another version, or another user
     /// listens in its place.
     pub async fn connect(&self) -> Result<ClientConnection, AskError> {
         let mut last = Err(AskError::Closed);
@@ -104,8 +104,7 @@ impl Master {
         last
     }
 
-    /// The first connection of a program: for a moment it is tried again, so that a master that is just being started
-    /// or restarted is not missed.
+    /// Makes the first connection of a program. Retries for a moment, so that a master that is being started is found.
     ///
     /// # Errors
     /// As [`Master::connect`], after that moment.
@@ -124,7 +123,7 @@ impl Master {
         }
     }
 
-    /// One question and its answer.
+    /// Asks one question.
     ///
     /// # Errors
     /// [`AskError`]; `Refused` carries the master's reason.
@@ -132,7 +131,7 @@ impl Master {
         self.session().await?.ask(query).await
     }
 
-    /// One change, which is on disk and in force when this returns.
+    /// Makes one change. It is on disk and in force on return.
     ///
     /// # Errors
     /// As [`Master::ask`].
@@ -140,7 +139,7 @@ impl Master {
         self.change_warned(change).await.map(drop)
     }
 
-    /// Makes a change; returns the warnings about it.
+    /// Makes a change; returns its warnings.
     pub async fn change_warned(&self, change: Change) -> Result<Vec<String>, AskError> {
         match self.exchange(ClientToMaster::ChangeConf(Box::new(change))).await? {
             Answer::Done => Ok(Vec::new()),
@@ -149,7 +148,7 @@ impl Master {
         }
     }
 
-    /// Ends jobs, or sends them a signal; returns which. On disk and in force as [`Master::change`].
+    /// Ends jobs or sends them a signal; returns their numbers. The change is on disk and in force on return.
     ///
     /// # Errors
     /// As [`Master::ask`].
@@ -168,17 +167,17 @@ impl Master {
 
 /// The questions, each with the type of its answer. Errors as [`Master::ask`].
 impl Master {
-    /// All nodes, in the order of their names, where a number in a name counts as a number.
+    /// Returns all nodes by name, with numbers in names as numbers.
     pub async fn nodes(&self) -> Result<Vec<NodeReport>, AskError> {
         Ok(in_order(self.ask(NodesQuery).await?, |node| &node.name))
     }
 
-    /// Reservations that are not over, by name.
+    /// Returns the reservations that are not over, by name.
     pub async fn reservations(&self) -> Result<Vec<(String, Reservation)>, AskError> {
         self.ask(ReservationsQuery).await
     }
 
-    /// Sets back what an operator changed.
+    /// Undoes a change of an operator.
     pub async fn undo(&self, undo: Undo) -> Result<UndoReport, AskError> {
         match self.exchange(ClientToMaster::ChangeConf(Box::new(Change::Undo(undo)))).await? {
             Answer::Undone(report) => Ok(*report),
@@ -186,12 +185,13 @@ impl Master {
         }
     }
 
-    /// One node, with what it says of itself.
+    /// Returns one node with its own report about its hardware.
     pub async fn node(&self, name: String) -> Result<NodeDetail, AskError> {
         self.ask(NodeQuery(name)).await
     }
 
-    /// What a node drew, or the cluster, in the intervals that begin in `[from, until)`, and whether that is emulated.
+    /// Returns the draw of a node or the cluster in the intervals that begin in `[from, until)`, and true if it is
+    /// emulated.
     pub async fn readings(
         &self,
         node: Option<String>,
@@ -201,17 +201,17 @@ impl Master {
         Ok((emulated, intervals))
     }
 
-    /// The state of the cluster: limits, prices, policy, draw and counts.
+    /// Returns the state of the cluster: limits, prices, policy, draw and counts.
     pub async fn status(&self) -> Result<Status, AskError> {
         self.ask(StatusQuery).await
     }
 
-    /// All profiles that the master uses for estimates.
+    /// Returns all profiles that the master uses for estimates.
     pub async fn profiles(&self) -> Result<Vec<(ProfileKey, Profile)>, AskError> {
         self.ask(ProfilesQuery).await
     }
 
-    /// What is known of users.
+    /// Returns quotas, shares and usage of users.
     ///
     /// # Errors
     /// As [`Master::ask`].
@@ -219,13 +219,13 @@ impl Master {
         self.ask(UsersQuery).await
     }
 
-    /// The candidates of a request and its reason to wait, if it were submitted now. Nothing is submitted.
+    /// Returns the candidates of a request and the reason why it would wait now. Submits nothing.
     pub async fn dry_run(&self, request: Request) -> Result<DryRun, AskError> {
         self.ask(DryRunQuery(Box::new(request))).await
     }
 }
 
-/// Long answers are cut: the first words say which kind it is.
+/// Truncates the answer: its beginning names its kind.
 pub(crate) fn unexpected(found: &impl std::fmt::Debug) -> AskError {
     AskError::Unexpected(format!("{found:?}").chars().take(80).collect())
 }
@@ -240,7 +240,7 @@ mod tests {
         let Err(error) = master.connect().await else { panic!("connected to a documentation address") };
         assert_eq!(
             error.to_string(),
-            "the master at 192.0.2.1:6817 (192.0.2.1:6817) is not on this machine: without certificates Limo speaks only \
+            "the master at 192.0.2.1:6817 (192.0.2.1:6817) is on another machine: without certificates Limo connects only \
              over loopback"
         );
         assert!(!error.is_absence(), "trying again does not help");

@@ -1,11 +1,11 @@
-//! The nodes as a table: `lq nodes` and `lconf node list` show the same.
+//! Table of the nodes, for `lq nodes` and `lconf node list`.
 
 use limo_model::{Memory, Meter, Power};
 use limo_proto::{NodeReport, UnitReport};
 
 use crate::table::{Align, Table, marked, plain};
 
-/// One line a unit; what is the node's stands on the line of its first unit.
+/// Renders a line for each unit. Columns of the node have values only on the line of its first unit.
 pub fn node_table(nodes: &[NodeReport]) -> String {
     let mut table = Table::new(&[
         ("NODE", Align::Left),
@@ -32,7 +32,9 @@ pub fn node_table(nodes: &[NodeReport]) -> String {
     });
     let held = nodes.iter().filter(|node| node.held > Power::ZERO).map(|node| {
         let (name, held) = (plain(&node.name), node.held);
-        format!("{name}: {held} held for jobs that may still run there; if it is dead: lconf node lost {name}\n")
+        format!(
+            "{name}: {held} held for jobs that may still run there; if the node is dead, type: lconf node lost {name}\n"
+        )
     });
     let reasons: String = reasons.chain(held).collect();
     let gap = if reasons.is_empty() { "" } else { "\n" };

@@ -1,4 +1,4 @@
-//! How several jobs or the tasks of an array are doing, on one line of the terminal, while somebody waits for them.
+//! Shows the progress of jobs or of an array on one terminal line while the program waits for them.
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal};
@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use crate::in_place::InPlace;
 use crate::{AskError, Master};
 
-/// Between two looks: often enough for a person, and nothing for the master.
+/// Interval between updates: short for a person, little work for the master.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The line; it is wiped where the wait ends.
+/// Progress line; cleared at the end.
 pub(crate) struct Progress<'a> {
     program: &'a str,
     line: InPlace,
-    /// When tasks were counted first, and how many were over then.
+    /// Time of the first count, and how many tasks were over then.
     first: Option<(Instant, u64)>,
 }
 
@@ -33,10 +33,10 @@ impl<'a> Progress<'a> {
         Self { program, line: InPlace::default(), first: None }
     }
 
-    /// Shows how the jobs are doing until the future is dropped; nothing where stderr is no terminal.
+    /// Shows progress until the future is dropped. Shows nothing if stderr is not a terminal.
     pub async fn watch(&mut self, master: &Master, ids: &[JobId]) -> Infallible {
         if io::stderr().is_terminal() {
-            // Whoever waits for the jobs says what is wrong with the master.
+            // The caller, which waits for the jobs, reports problems with the master.
             let _ = self.look(master, ids).await;
             self.line.wipe();
         }
@@ -62,7 +62,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Jobs and tasks by what became of them.
+/// Numbers of jobs and tasks by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Tally {
     done: u64,
@@ -102,13 +102,13 @@ impl Tally {
         self.over() + self.running + self.left
     }
 
-    /// At the pace at which `ended` of them have ended within `elapsed`.
+    /// Estimates the time left from the pace at which `ended` tasks have ended within `elapsed`.
     fn time_left(&self, ended: u64, elapsed: Duration) -> Option<Span> {
         let seconds = u64::checked_div((self.running + self.left).checked_mul(elapsed.as_millis() as u64)?, ended)?;
         Some(Span::from_secs(i64::try_from(seconds / 1_000).ok()?))
     }
 
-    /// `310 done, 2 failed, 50 running, 638 left, about 12min`.
+    /// Formats the counts: `310 done, 2 failed, 50 running, 638 left, about 12min`.
     fn in_words(&self, left: Option<Span>) -> String {
         let mut words = format!("{} done", self.done);
         for (count, word) in
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_and_tasks_are_counted_by_what_became_of_them() {
+    fn jobs_and_tasks_are_counted_by_state() {
         let tally = Tally::of(&[array()]);
         assert_eq!(tally.in_words(None), "310 done, 2 failed, 50 running, 638 left");
         let exited = |id, code| finished_job(id, Outcome::Exited(code));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_takes_as_long_as_what_is_over_took() {
+    fn time_left_follows_the_pace_so_far() {
         let tally = Tally::of(&[array()]);
         let left = |ended, seconds| tally.time_left(ended, Duration::from_secs(seconds));
         // 688 are not over; at two a second that is 344 s.

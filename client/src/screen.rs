@@ -1,15 +1,15 @@
-//! Where an answer is shown: how wide that is, and whether it takes colour. Colour repeats what the text says.
+//! Width and colours of the output. Colours only repeat what the text says.
 
 use std::io::IsTerminal;
 
-/// What standard output is.
+/// Properties of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// Columns of a terminal; `None` where a reader may want all of a line.
+    /// Width of the terminal in columns; `None` for a file or a pipe, which takes whole lines.
     pub width: Option<usize>,
-    /// Lines of a terminal.
+    /// Height of the terminal in lines.
     pub height: Option<usize>,
-    /// Returns true if output may be coloured; words say the same.
+    /// True if output may be coloured.
     pub colour: bool,
 }
 
@@ -17,7 +17,7 @@ impl Screen {
     /// A file or a pipe.
     pub const PLAIN: Self = Self { width: None, height: None, colour: false };
 
-    /// Colour where it is a terminal that can show it, and `NO_COLOR` is not set.
+    /// Reads the terminal's size; enables colours if it supports them and `NO_COLOR` is not set.
     pub fn of_stdout() -> Self {
         if !std::io::stdout().is_terminal() {
             return Self::PLAIN;
@@ -25,7 +25,7 @@ impl Screen {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|value| value == "dumb");
         let size = terminal_size::terminal_size();
-        // A terminal that does not know its size says 0.
+        // A terminal that does not know its size reports 0.
         let known = |cells: u16| (cells > 0).then_some(usize::from(cells));
         Self {
             width: size.and_then(|(width, _)| known(width.0)),
@@ -34,13 +34,13 @@ impl Screen {
         }
     }
 
-    /// Returns true if somebody looks at the output: it is a terminal whose width is known.
+    /// Returns true for a terminal of known width.
     pub fn is_terminal(&self) -> bool {
         self.width.is_some()
     }
 }
 
-/// What a colour stands for.
+/// Meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tint {
     /// Green: works, or done.
@@ -52,7 +52,7 @@ pub enum Tint {
 }
 
 impl Tint {
-    /// `text` in its colour: one of the eight that every terminal has, as its owner has chosen them.
+    /// Colours `text` with one of the eight basic colours, which follow the user's theme.
     pub fn paint(self, text: &str) -> String {
         let code = match self {
             Self::Good => 32,

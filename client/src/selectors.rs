@@ -1,5 +1,5 @@
-//! Jobs as people name them on a command line: `7`, `3-9`, `last`, `all`, several with commas or spaces. Every command that
-//! takes jobs reads them here; which jobs are meant says the master.
+//! Reads the jobs that a command line names: `7`, `3-9`, `last`, `all`, separated by commas or spaces. The master
+//! resolves them.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use limo_model::{JobId, Tasks, TasksError};
 use limo_proto::Selector;
 use thiserror::Error;
 
-/// The jobs that a command is about.
+/// Jobs that a command acts on.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct JobsArg {
     /// Jobs: 7, 3-9, last (your newest), all (yours that are not over); tasks of an array: 12_7, 12_[0-4,9]
@@ -16,22 +16,22 @@ pub struct JobsArg {
 }
 
 impl JobsArg {
-    /// As they were named, in that order.
+    /// Returns the selectors in their order.
     pub fn selectors(&self) -> Vec<Selector> {
         selectors(&self.jobs)
     }
 }
 
-/// What the arguments name, in their order.
+/// Joins the selectors of all arguments in their order.
 pub fn selectors(arguments: &[Selectors]) -> Vec<Selector> {
     arguments.iter().flat_map(|argument| argument.0.iter().cloned()).collect()
 }
 
-/// One argument: one or several jobs.
+/// One argument, which names one or several jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selectors(pub Vec<Selector>);
 
-/// Why a text names no jobs.
+/// Error of a text that names no jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum SelectorError {
@@ -41,16 +41,16 @@ pub enum SelectorError {
     Unknown { part: String },
     #[error("`{part}` names no tasks: {error}")]
     Tasks { part: String, error: TasksError },
-    #[error("the range `{part}` runs backwards")]
+    #[error("the range `{part}` ends before it begins")]
     Backwards { part: String },
-    #[error("`{part}`: the first job has the number 1")]
+    #[error("`{part}`: job numbers begin at 1")]
     Zero { part: String },
 }
 
 impl FromStr for Selectors {
     type Err = SelectorError;
     fn from_str(text: &str) -> Result<Self, SelectorError> {
-        // Commas between brackets are within one part.
+        // Commas within brackets do not separate parts.
         let mut within = false;
         let between = |letter: char| {
             within = (within || letter == '[') && letter != ']';
@@ -60,7 +60,7 @@ impl FromStr for Selectors {
     }
 }
 
-/// Tasks as `lq` shows them: `12_7`, `12_[3-9%2]`.
+/// Parses tasks as `lq` shows them: `12_7`, `12_[3-9%2]`.
 fn tasks(part: &str, numbers: &str) -> Result<Tasks, SelectorError> {
     let bracketed = numbers.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let tasks = bracketed.unwrap_or(numbers).parse::<Tasks>();
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_as_people_name_them() {
+    fn selectors_name_jobs_ranges_and_tasks() {
         let check = |text: &str, expected: &[Selector]| {
             assert_eq!(text.parse::<Selectors>(), Ok(Selectors(expected.to_vec())), "{text}");
         };
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn wrong_selectors_are_refused() {
         let check = |text: &str, expected: &str| {
             let error = text.parse::<Selectors>().map_err(|error| error.to_string());
             assert_eq!(error, Err(expected.to_owned()), "{text}");
@@ -131,14 +131,14 @@ mod tests {
         check("", &format!("`` names no job: {forms}"));
         check("7,,8", "`7,,8` has nothing between two commas");
         check("7,x", &format!("`x` names no job: {forms}"));
-        check("9-3", "the range `9-3` runs backwards");
-        check("0", "`0`: the first job has the number 1");
-        check("0_3", "`0_3`: the first job has the number 1");
+        check("9-3", "the range `9-3` ends before it begins");
+        check("0", "`0`: job numbers begin at 1");
+        check("0_3", "`0_3`: job numbers begin at 1");
         check("x_3", &format!("`x_3` names no job: {forms}"));
         let ranges = "write for example 0-999, 1,3,7 or 0-100:5, and %50 for at most 50 at a time";
         check("12_", &format!("`12_` names no tasks: `` is no range of tasks: {ranges}"));
         check("12_[3", &format!("`12_[3` names no tasks: `[3` is no range of tasks: {ranges}"));
         check("12_[9-3]", "`12_[9-3]` names no tasks: `9-3` ends before it begins");
-        check("0-3", "`0-3`: the first job has the number 1");
+        check("0-3", "`0-3`: job numbers begin at 1");
     }
 }

@@ -1,4 +1,4 @@
-//! Several questions over one connection: what a command needs that asks about many jobs, or asks again and again.
+//! Several questions over one connection, for commands that ask about many jobs or ask repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,21 @@ use crate::hosts::in_order;
 use crate::location::Master;
 use crate::master::{AskError, ClientConnection, unexpected};
 
-/// A connection on which questions are asked, one after the other. After an error it is of no more use.
+/// Connection for one question after the other. Cannot be used after an error.
 pub struct Session {
     connection: ClientConnection,
 }
 
 impl Master {
+    /// Opens a session.
+    ///
     /// # Errors
     /// As [`Master::first_connect`].
     pub async fn session(&self) -> Result<Session, AskError> {
         Ok(Session { connection: self.first_connect().await? })
     }
 
-    /// As [`Session::select`], over a connection of its own, where one is needed.
+    /// Calls [`Session::select`], over a new connection if one is needed.
     pub async fn select(&self, which: &[Selector], live: bool) -> Result<Vec<JobId>, AskError> {
         match numbers(which) {
             Some(jobs) => Ok(jobs),
@@ -49,7 +51,7 @@ impl Session {
         Q::answer(found).map_err(|other| unexpected(&other))
     }
 
-    /// Has a backup made, whose parts may be asked for until this session ends.
+    /// Makes a backup, whose parts can be read until this session ends.
     pub async fn backup(&mut self) -> Result<BackupReport, AskError> {
         match self.exchange(ClientToMaster::ChangeConf(Box::new(Change::Backup))).await? {
             Answer::Backup(report) => Ok(report),
@@ -65,7 +67,7 @@ impl Session {
         }
     }
 
-    /// Bytes of a file of the backup, from `offset` on.
+    /// Returns bytes of a file of the backup, from `offset` on.
     pub async fn backup_part(&mut self, file: u32, offset: u64) -> Result<Vec<u8>, AskError> {
         self.ask(BackupPartQuery { file, offset }).await
     }
@@ -87,8 +89,8 @@ impl Session {
         }
     }
 
-    /// The numbers of the jobs that are meant, each once; with `live` those that are not over. Asks nothing where all of
-    /// them are numbers.
+    /// Returns the numbers of the selected jobs, each once; with `live` only jobs that are not over. Asks nothing if
+    /// all selectors are numbers.
     pub async fn select(&mut self, which: &[Selector], live: bool) -> Result<Vec<JobId>, AskError> {
         if let Some(jobs) = numbers(which) {
             return Ok(jobs);
@@ -96,13 +98,13 @@ impl Session {
         self.ask(SelectQuery { selection: which.to_vec().into(), live }).await
     }
 
-    /// One job, over or not. [`AskError::Refused`] if there is none of that number.
+    /// Returns one job, finished or not. [`AskError::Refused`] if the number is unknown.
     pub async fn job(&mut self, job: JobId) -> Result<JobReport, AskError> {
         let mut found = self.ask(JobQuery(job)).await?;
         found.pop().ok_or_else(|| AskError::Refused { reason: format!("there is no job {job}"), hint: None })
     }
 
-    /// Returns when every one of these jobs is over.
+    /// Returns when all these jobs are over.
     pub async fn wait(&mut self, ids: Vec<JobId>) -> Result<Vec<JobReport>, AskError> {
         let mut reports = Vec::with_capacity(ids.len());
         for ids in ids.chunks(NUMBERS_LIMIT) {
@@ -111,12 +113,12 @@ impl Session {
         Ok(reports)
     }
 
-    /// Waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones, by number.
+    /// Returns waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones, by number.
     pub async fn jobs(&mut self, filter: JobFilter, ended: u32) -> Result<Vec<JobReport>, AskError> {
         Ok(self.jobs_up_to(filter, ended, usize::MAX).await?.0)
     }
 
-    /// The same, until there are at least `enough`; and whether there are more.
+    /// As [`Session::jobs`], until there are at least `enough`; returns true if there are more.
     pub async fn jobs_up_to(
         &mut self,
         filter: JobFilter,
@@ -136,39 +138,39 @@ impl Session {
         }
     }
 
-    /// Finished jobs, newest first, and whether there are more.
+    /// Returns finished jobs, newest first, and true if there are more.
     pub async fn history(&mut self, finished: Finished) -> Result<(Vec<JobReport>, bool), AskError> {
         let HistoryPage { jobs, more } = self.ask(finished).await?;
         Ok((jobs, more))
     }
 
-    /// Sums of what was used.
+    /// Returns sums of the energy used.
     pub async fn energy(&mut self, query: EnergyQuery) -> Result<EnergyReport, AskError> {
         self.ask(query).await
     }
 
-    /// What the cluster drew in the intervals that begin in `[from, until)`.
+    /// Returns the draw of the cluster in the intervals that begin in `[from, until)`.
     pub async fn readings(&mut self, (from, until): (Time, Time)) -> Result<Vec<Drawn>, AskError> {
         Ok(self.ask(ReadingsQuery { node: None, from, until }).await?.intervals)
     }
 
-    /// Why a job waits, and what its candidates would cost.
+    /// Returns why a job waits, and what its candidates would cost.
     pub async fn explain(&mut self, job: JobId) -> Result<Explanation, AskError> {
         self.ask(ExplainQuery(job)).await
     }
 
-    /// All nodes, in the order of their names, where a number in a name counts as a number.
+    /// Returns all nodes by name, with numbers in names as numbers.
     pub async fn nodes(&mut self) -> Result<Vec<NodeReport>, AskError> {
         Ok(in_order(self.ask(NodesQuery).await?, |node| &node.name))
     }
 
-    /// The state of the cluster: limits, prices, policy, draw and counts.
+    /// Returns the state of the cluster: limits, prices, policy, draw and counts.
     pub async fn status(&mut self) -> Result<Status, AskError> {
         self.ask(StatusQuery).await
     }
 }
 
-/// Where all of them are numbers: these, each once.
+/// Returns the numbers, each once, if all selectors are numbers.
 fn numbers(which: &[Selector]) -> Option<Vec<JobId>> {
     let number = |selector: &Selector| match selector {
         Selector::Job(job) => Some(*job),

@@ -1,11 +1,11 @@
-//! Tables that are read without colour: columns aligned by spaces, two between them, the last one ragged.
+//! Text tables. Columns are aligned with spaces, two between them; the last column is not padded.
 
 use crate::screen::{Screen, Tint};
 
-/// How a column stands under its title.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Cells begin in one column: for words.
+    /// Cells begin in one column: for text.
     Left,
     /// Cells end in one column: for numbers of one unit.
     Right,
@@ -13,18 +13,18 @@ pub enum Align {
     Figure,
 }
 
-/// How wide a column may become.
+/// Width of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// What its cells need.
+    /// As wide as its cells.
     Natural,
-    /// That too, but down to so many columns where the screen is narrow.
+    /// As wide as its cells, but down to this many columns on a narrow screen.
     GivesWay(usize),
-    /// So many columns, whatever the cells need; longer cells are cut.
+    /// This many columns; longer cells are truncated.
     Exactly(usize),
 }
 
-/// A table while it is filled.
+/// Table that is being filled.
 #[derive(Debug, Clone)]
 pub struct Table {
     columns: Vec<(&'static str, Align, Room)>,
@@ -35,49 +35,49 @@ pub struct Table {
 #[derive(Debug, Clone)]
 struct Row {
     cells: Vec<String>,
-    /// The cell that has a colour.
+    /// Index and colour of the coloured cell.
     tint: Option<(usize, Tint)>,
 }
 
 impl Table {
-    /// A table with these titles and no rows, whose columns are as wide as their cells.
+    /// Makes an empty table with these titles; columns are as wide as their cells.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         let columns = columns.iter().map(|(title, align)| (*title, *align, Room::Natural)).collect();
         Self { columns, rows: Vec::new(), has_titles: true }
     }
 
-    /// Without its line of titles.
+    /// Omits the line of titles.
     pub fn without_titles(&mut self) {
         self.has_titles = false;
     }
 
-    /// Says how wide a column may become; the first has the number 0.
+    /// Sets the width of a column; the first has the number 0.
     pub fn room(&mut self, column: usize, room: Room) {
         if let Some(column) = self.columns.get_mut(column) {
             column.2 = room;
         }
     }
 
-    /// Adds a row. Missing cells are empty; what comes from users loses its control characters.
+    /// Adds a row. Missing cells are empty; control characters are escaped.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let mut cells: Vec<String> = cells.into_iter().map(|cell| plain(&cell)).collect();
         cells.resize(self.columns.len(), String::new());
         self.rows.push(Row { cells, tint: None });
     }
 
-    /// Gives a cell of the last row a colour, on screens that have it.
+    /// Colours a cell of the last row, on screens with colours.
     pub fn tint(&mut self, column: usize, tint: Tint) {
         if let Some(row) = self.rows.last_mut() {
             row.tint = Some((column, tint));
         }
     }
 
-    /// The whole table, titles first, each line with its end.
+    /// Renders the table, titles first, each line with its line break.
     pub fn render(&self) -> String {
         self.render_for(&Screen::PLAIN)
     }
 
-    /// The same, as wide as the screen where columns give way, and with its colours.
+    /// Renders the table for a screen: in colour, and with columns that give way to its width.
     pub fn render_for(&self, screen: &Screen) -> String {
         let titles = self.columns.iter().map(|(title, ..)| (*title).to_owned()).collect();
         let titles = Row { cells: titles, tint: None };
@@ -105,7 +105,7 @@ impl Table {
                 Room::GivesWay(least) => least,
                 _ => usize::MAX,
             };
-            // The widest first: so they end up alike.
+            // The widest column gives way first, so that columns end up alike.
             let gives = (0..widths.len()).filter(|column| widths[*column] > least(*column));
             let Some(column) = gives.max_by_key(|column| widths[*column]) else { break };
             widths[column] -= 1;
@@ -136,7 +136,7 @@ impl Table {
     }
 }
 
-/// Pads the cells of a column on the left, so that what stands before their first spaces ends in one place.
+/// Pads the cells of a column on the left, so that their first words end in one place.
 fn align_numbers(rows: &mut [Row], column: usize) {
     let number = |row: &Row| row.cells[column].split(' ').next().map_or(0, length);
     let widest = rows.iter().map(number).max().unwrap_or(0);
@@ -150,7 +150,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `text` in so many columns; what is missing shows as `…`.
+/// Truncates `text` to this many columns and marks the cut with `…`.
 fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();
@@ -158,12 +158,12 @@ fn cut(text: &str, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain((width > 0).then_some('…')).collect()
 }
 
-/// `text` with its control characters escaped: a job's name must not be able to steer the terminal that shows it.
+/// Escapes control characters in `text`, so that a job's name cannot control the terminal.
 pub fn plain(text: &str) -> String {
     escaped(text, steers)
 }
 
-/// The same for a text of several lines and with tabs.
+/// Escapes control characters in a text of several lines and with tabs.
 pub fn plain_lines(text: &str) -> String {
     escaped(text, |c| steers(c) && c != '\n' && c != '\t')
 }
@@ -176,19 +176,18 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// True if a terminal does not simply show the character: it may move the cursor, be invisible, or change the direction of
-/// the text that follows.
+/// Returns true for characters that may move the cursor, are invisible, or change the direction of the following text.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// `-` for what is not known or does not apply.
+/// Returns `-` for values that are unknown or do not apply.
 pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".into(), |value| value.to_string())
 }
 
-/// A figure in watts or joules, marked where it is modelled by emulated hardware.
+/// Formats watts or joules, marked if emulated hardware models them.
 pub fn marked(figure: impl std::fmt::Display, emulated: bool) -> String {
     if emulated { format!("{figure} emulated") } else { figure.to_string() }
 }
@@ -231,12 +230,12 @@ mod tests {
         };
         check(26, &table.render());
         check(21, "   ID  NAME    REASON\n    7  häuser  band\n12345  x\\u{1…\n");
-        // Not below what the column needs to be read, nor at the cost of the others.
+        // Not below the column's minimum, nor at the cost of the other columns.
         check(5, "   ID  NAME   REASON\n    7  häus…  band\n12345  x\\u{…\n");
     }
 
     #[test]
-    fn a_column_of_a_given_width() {
+    fn a_column_of_fixed_width_truncates_its_cells() {
         let mut table = table();
         table.room(0, Room::Exactly(3));
         table.room(2, Room::Exactly(8));
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn colour_is_beside_the_text() {
+    fn colour_does_not_change_the_layout() {
         let mut table = table();
         table.tint(0, Tint::Bad);
         assert!(!table.render().contains('\x1b'));

@@ -1,4 +1,4 @@
-//! Reads a command line with clap, and says what is wrong with it in the manner of the clients.
+//! Parses a command line with clap and formats its errors as the clients do.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -10,14 +10,14 @@ use limo_model::plain_words;
 use crate::generate::{self, GenerateArgs};
 use crate::{Failure, exit, failure};
 
-/// Says what to write instead of an option that the program does not have.
+/// Returns what to type instead of an unknown option.
 pub type Instead = fn(&str) -> Option<String>;
 
-/// Parses the program's arguments; `--generate` as the first of them makes a completion or a manual page. `Err` is the exit
-/// code with which the program ends: help and version were asked for, or the command line is wrong and stderr says why.
+/// Parses the program's arguments. A first argument `--generate` makes a completion or a manual page. `Err` is the exit
+/// code: help or version was printed, or stderr says what is wrong.
 ///
-/// Options that are hidden are those that `-h` leaves out, so that it fits a screen; `--help` shows all. `instead` is asked
-/// about options that do not exist.
+/// Hidden options are those that `-h` omits to fit a screen; `--help` shows all. `instead` gives the hint for an
+/// unknown option.
 pub fn parse<T: Parser>(program: &str, instead: Instead) -> Result<T, ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if generate::is_asked(&arguments) {
@@ -39,7 +39,7 @@ pub fn parse<T: Parser>(program: &str, instead: Instead) -> Result<T, ExitCode> 
     complained((program, instead), &arguments, parsed)
 }
 
-/// With nothing hidden.
+/// Unhides all options.
 fn whole(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| arg.hide(false))
 }
@@ -51,7 +51,7 @@ fn complained<T>(
 ) -> Result<T, ExitCode> {
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nothing is left to be done where help cannot be printed.
+            // If help cannot be printed there is nothing left to do.
             let _ = error.print();
             ExitCode::SUCCESS
         }
@@ -62,10 +62,10 @@ fn complained<T>(
     })
 }
 
-/// What is wrong with words that are read like a command line, but come from elsewhere.
+/// Describes an error in words that are read as a command line but come from elsewhere, such as a script.
 pub fn complaint_of(error: &clap::Error) -> Failure {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return Failure::new("`--help` and `--version` have no place in a script");
+        return Failure::new("`--help` and `--version` cannot be used in a script");
     }
     let Wrong { message, hints } = Wrong::of(error, (&[], |_| None));
     Failure { hint: hints.into_iter().next(), ..Failure::new(message) }
@@ -80,7 +80,7 @@ fn complaint(program: &str, wrong: &Wrong) -> String {
     format!("{program}: error: {message}\n{hints}")
 }
 
-/// The complaint about a command line.
+/// Complaint about a command line.
 #[derive(Debug, Clone)]
 struct Wrong {
     message: String,
@@ -101,13 +101,13 @@ impl Wrong {
         let is_negative =
             |word: &&str| word.starts_with(unknown) && word[1..].starts_with(|c: char| c.is_ascii_digit());
         match arguments.iter().filter_map(|word| word.to_str()).find(is_negative) {
-            Some(value) => Self { message: format!("`{value}`: a value cannot be negative here"), hints },
+            Some(value) => Self { message: format!("`{value}`: the value cannot be negative"), hints },
             None => Self { message, hints },
         }
     }
 }
 
-/// Keeps what clap says is wrong, and what is similar, and leaves out its usage text.
+/// Keeps clap's message and its suggestions; omits its usage text.
 fn parts(rendered: &str) -> (String, Vec<String>) {
     let said = rendered.split("\n\nUsage:").next().unwrap_or(rendered);
     let said = said.split("\n\nFor more information").next().unwrap_or(said).trim_end();
@@ -117,7 +117,7 @@ fn parts(rendered: &str) -> (String, Vec<String>) {
     let mut hints = Vec::new();
     for line in lines {
         match line.strip_prefix("tip: ") {
-            // How to write a value that looks like an option is not what a mistyped option needs.
+            // This tip is about values that look like options; it does not suit a mistyped option.
             Some(tip) if tip.starts_with("to pass ") => {}
             Some(tip) => hints.push(tip.to_owned()),
             None => text += &format!(" {line}"),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints() {
+    fn complaints_name_the_option_and_a_hint() {
         check(
             &["lq", "--colour", "x"],
             "lq: error: unexpected argument '--colour' found\nlq: hint: a similar argument exists: '--color'\n",
@@ -160,7 +160,7 @@ mod tests {
             "lq: error: invalid value 'x' for '--color <COLOR>': it is not a whole number\n\
              lq: hint: try `lq --help`\n",
         );
-        check(&["lq", "-5min"], "lq: error: `-5min`: a value cannot be negative here\nlq: hint: try `lq --help`\n");
+        check(&["lq", "-5min"], "lq: error: `-5min`: the value cannot be negative\nlq: hint: try `lq --help`\n");
         check(&["lq", "--licenses=2"], "lq: error: unknown option `--licenses`\nlq: hint: there are none\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting until jobs are over, also over a master that goes away and comes back.
+//! Waits until jobs are over, across absences of the master.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use crate::progress::Progress;
 use crate::{AskError, Failure, Master, Patience, Retries, tell};
 
-/// A connection that lasted so long was one to a master that works: the next absence is a new one.
+/// A connection of at least this length shows that the master works; the next absence counts anew.
 const LASTING: Duration = Duration::from_secs(2);
 
-/// The reports of jobs that are over, once all of them are. `program` is said before what is said of an absence.
+/// Returns the reports of the jobs when all are over. Messages about an absence begin with `program`.
 ///
 /// # Errors
-/// Where the master does not know a job, was never there, or stays away.
+/// If the master does not know a job, was never reachable, or stays away.
 pub async fn until_over(
     program: &str,
     ids: Vec<JobId>,
@@ -31,7 +31,7 @@ pub async fn until_over(
             waited = wait(master, &ids) => waited,
             never = progress.watch(master, &ids) => match never {},
         };
-        // The line is wiped before anything else is said.
+        // The progress line is cleared before another message.
         drop(progress);
         let error = match waited {
             Ok(jobs) => return Ok(jobs),
@@ -48,10 +48,7 @@ pub async fn until_over(
         }
         let Some(pause) = backoff.pause(took.min(LASTING)) else { return Err(error.into()) };
         if !std::mem::replace(&mut told, true) {
-            tell(&format!(
-                "{program}: the master went away; trying to reach it again for {} s\n",
-                patience.0.as_secs()
-            ));
+            tell(&format!("{program}: the master went away; retrying for {} s\n", patience.0.as_secs()));
         }
         tokio::time::sleep(pause).await;
         backoff.spend(pause);

@@ -1,4 +1,4 @@
-//! Curves from text, and every way in which a file can be wrong.
+//! Curves from text, and each error that a file can cause.
 
 use super::*;
 use jiff::tz::TimeZone;
@@ -13,7 +13,7 @@ fn file(text: impl AsRef<[u8]>) -> tempfile::NamedTempFile {
     file
 }
 
-/// The error without the directory of the temporary file.
+/// Returns the error with `FILE` in place of the path.
 fn refused<T: std::fmt::Debug>(
     read: impl Fn(&Path, &Clock) -> Result<Curve<T>, CurveFileError>,
     text: &[u8],
@@ -37,7 +37,7 @@ fn prices_with_a_unit_last_as_long_as_the_one_before() {
 }
 
 #[test]
-fn bare_prices_under_a_title_with_the_unit_and_a_last_line_that_ends_them() {
+fn bare_prices_need_a_title_with_the_unit() {
     let text = "# of the exchange\ntime,price_eur_per_mwh\n2026-10-26 00:00,80.25\n\n2026-10-26 00:15,\n";
     let (steps, until) = prices(text);
     assert_eq!(steps, [("2026-10-26 00:00:00".into(), 80_250)]);
@@ -83,8 +83,8 @@ fn wrong_prices_name_line_column_and_value() {
         "FILE: line 3, column 1 (time): `2026-10-26 01:00` is not after the time before it, 2026-10-26 01:00:00 \
          (where clocks change, write RFC 3339)",
     );
-    check(b"time,price\n2026-10-26 01:00,80 EUR/MWh,x\n", "FILE: line 2: has 3 values: 2 are expected");
-    check(b"time,price\n2026-10-26 01:00\n", "FILE: line 2: has 1 values: 2 are expected");
+    check(b"time,price\n2026-10-26 01:00,80 EUR/MWh,x\n", "FILE: line 2: has 3 values instead of 2");
+    check(b"time,price\n2026-10-26 01:00\n", "FILE: line 2: has 1 values instead of 2");
     check(b"time,price\n2026-10-26 01:00,8\xff\n", "FILE: line 2: is not UTF-8 text");
     check(
         b"time,price\n2026-10-26 01:00,8 EUR/MWh\n2026-10-26 02:00,\n2026-10-26 03:00,8 EUR/MWh\n",
@@ -140,7 +140,7 @@ fn wrong_budgets_name_line_column_and_value() {
         let error = read_budgets(file.path(), Release::Even, &clock()).expect_err("a wrong file").to_string();
         assert_eq!(error.replace(&file.path().display().to_string(), "FILE"), expected);
     };
-    let no_end = "FILE: has no end: close it with a line that has a time and no budget";
+    let no_end = "FILE: has no end: add a last line with a time and no budget";
     check("time,budget\n2026-10-26 00:00,40 MWh\n", no_end);
     check("time,budget\n2026-10-26 00:00,-1 MWh\n", "FILE: line 2, column 2 (budget): `-1 MWh` must not be negative");
     let no_unit = "`40` has no unit: write for example `1.5 kWh` (units: J, kJ, Wh, kWh, MWh, mJ)";

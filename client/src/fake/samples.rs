@@ -1,4 +1,4 @@
-//! Jobs, nodes and a status with one value of each kind, for snapshots of what clients print.
+//! Sample jobs, nodes and status for snapshots of the clients' output; each kind of value occurs.
 
 use std::num::NonZeroU32;
 
@@ -25,7 +25,7 @@ fn estimate() -> Estimate {
     }
 }
 
-/// Waits for the band.
+/// Returns a job that waits for the band.
 pub fn waiting_job(id: u64) -> JobReport {
     let wait = Wait::Band { needs: Power::from_watts(90), left: Power::from_mw(41_500), until: Some(minutes(180)) };
     JobReport {
@@ -69,7 +69,7 @@ pub fn waiting_job(id: u64) -> JobReport {
     }
 }
 
-/// Runs since 11:05 on emulated hardware.
+/// Returns a job that has run since 11:05 on emulated hardware.
 pub fn running_job(id: u64) -> JobReport {
     JobReport {
         state: JobState::Running,
@@ -85,7 +85,7 @@ pub fn running_job(id: u64) -> JobReport {
     }
 }
 
-/// Ran from 11:05 to 11:15 and ended so.
+/// Returns a job that ran from 11:05 to 11:15.
 pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
     let end = JobEnd::Ran { outcome, stopped: None };
     JobReport {
@@ -105,7 +105,7 @@ pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
     }
 }
 
-/// Could run the waiting job, but for the band.
+/// Returns a unit that suits the waiting job, apart from the band.
 pub fn candidate(obstacle: Option<Wait>) -> Candidate {
     Candidate {
         node: "n1".into(),
@@ -121,7 +121,7 @@ pub fn candidate(obstacle: Option<Wait>) -> Candidate {
     }
 }
 
-/// Emulated, with one job on its accelerator.
+/// Returns an emulated node with a job on its accelerator.
 pub fn node(name: &str) -> NodeReport {
     let cpu = UnitReport {
         name: "cpu".into(),
@@ -165,7 +165,7 @@ pub fn node(name: &str) -> NodeReport {
     }
 }
 
-/// A cluster in the middle of its band.
+/// Returns the status of a cluster in the middle of its band.
 pub fn status() -> Status {
     let band = |low, high| Band::new(Power::from_watts(low), Power::from_watts(high)).unwrap_or(Band::UNLIMITED);
     Status {
@@ -209,7 +209,7 @@ pub fn status() -> Status {
     }
 }
 
-/// The same with a budget for a day that began at nine, and one for the day after it.
+/// Returns the same status with a budget for a day that began at nine, and one for the next day.
 pub fn status_with_budget() -> Status {
     let day = |from: i64, kwh: i64, release| Budget {
         from: minutes(from),
@@ -233,7 +233,7 @@ pub fn status_with_budget() -> Status {
     }
 }
 
-/// CG on a Xeon, from three runs.
+/// Returns a profile of CG on a Xeon, from three runs.
 pub fn profile() -> (ProfileKey, Profile) {
     let key = ProfileKey {
         application: "cg".into(),

@@ -1,4 +1,4 @@
-//! What is expected of a job on a unit.
+//! Estimates of a job on a unit as JSON.
 
 use limo_model::Estimate;
 use limo_proto::Candidate;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 
-/// The expected duration and draw of a job.
+/// Expected duration and draw of a job.
 #[derive(Debug, Serialize)]
 pub struct EstimateJson {
     duration_s: f64,
@@ -30,7 +30,7 @@ impl From<&Estimate> for EstimateJson {
     }
 }
 
-/// One unit on which a job could run.
+/// Unit on which a job could run.
 #[derive(Debug, Serialize)]
 pub struct CandidateJson {
     node: String,
@@ -47,7 +47,7 @@ pub struct CandidateJson {
 }
 
 impl CandidateJson {
-    /// `clock` shows the times in the reason why it cannot run there now.
+    /// Converts a candidate. `clock` formats the times in the reason why the job cannot start there now.
     pub fn new(candidate: &Candidate, clock: &Clock) -> Self {
         Self {
             node: candidate.node.clone(),

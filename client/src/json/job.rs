@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::conditions::dependencies;
 use crate::ending::end_in_words;
 
-/// A job, over or not.
+/// Job, finished or not.
 #[derive(Debug, Serialize)]
 pub struct JobJson {
     id: u64,
@@ -18,7 +18,7 @@ pub struct JobJson {
     name: String,
     application: String,
     command: String,
-    /// `null` is all cores of the unit.
+    /// `null` means all cores of the unit.
     cores: Option<u32>,
     memory_bytes: u64,
     time_limit_s: Option<f64>,
@@ -34,45 +34,46 @@ pub struct JobJson {
     /// How it ended, in words.
     end_reason: Option<String>,
     wait_reason: Option<String>,
-    /// The first word of the reason, by which programs can tell reasons apart.
+    /// Stable identifier of the reason, for programs.
     wait_kind: Option<&'static str>,
     estimate: Option<EstimateJson>,
     energy_j: Option<f64>,
     cost_eur: Option<f64>,
     start_now_cost_eur: Option<f64>,
-    /// Whether the watts are modelled by emulated hardware.
+    /// True if the watts are modelled by emulated hardware.
     emulated: bool,
-    /// Whether `energy_j` was measured, or estimated; `null` while it runs, and of jobs of which that was not recorded.
+    /// True if `energy_j` was measured, false if it was estimated; `null` while the job runs and if that was not
+    /// recorded.
     energy_measured: Option<bool>,
-    /// How sure it is that a measured energy was the job's own: 0 to 1; 1 if it had its node alone.
+    /// Confidence that a measured energy was the job's own, 0 to 1; 1 if the job had its node alone.
     energy_confidence: Option<f64>,
-    /// Of the files on its node that its output goes to, where it does.
+    /// Files on the node that receive the output, if any.
     stdout_path: Option<String>,
     stderr_path: Option<String>,
     energy_limit_j: Option<f64>,
     cost_limit_eur: Option<f64>,
-    /// In words, where it goes on with nothing left of what it may use.
+    /// Which limit is used up, in words, if the job goes on without anything left of it.
     used_up: Option<String>,
-    /// The user who holds it back.
+    /// User who holds the job.
     held_by: Option<String>,
     begin_unix_ms: Option<i64>,
-    /// As `lrun -d` takes them, those that are not met yet.
+    /// Dependencies that are not met yet, in the form of `lrun -d`.
     dependencies: Vec<String>,
-    /// Of a task of an array: the number of the array, and of the task in it.
+    /// Number of the array, for a task of one.
     array_id: Option<u64>,
     task: Option<u32>,
-    /// Of an array.
+    /// Present for an array.
     array: Option<ArrayJson>,
-    /// While it waits: the sum of what follows.
+    /// Sum of the fields below, while the job waits.
     priority: Option<i64>,
     priority_own: Option<i64>,
     priority_age: Option<i64>,
     priority_share: Option<i64>,
-    /// Those of its nodes that are unreachable, while it is not over.
+    /// Unreachable nodes of the job, while it is not over.
     unreachable: Vec<UnreachableJson>,
 }
 
-/// A node of a job that does not answer.
+/// Unreachable node of a job.
 #[derive(Debug, Serialize)]
 pub struct UnreachableJson {
     node: String,
@@ -85,7 +86,7 @@ impl From<&(String, Option<Time>)> for UnreachableJson {
     }
 }
 
-/// An array: its tasks as lists of numbers such as `1-10`, and how many are in each state.
+/// Array: its tasks as lists of numbers such as `1-10`, and how many are in each state.
 #[derive(Debug, Serialize)]
 pub struct ArrayJson {
     tasks: String,
@@ -112,7 +113,7 @@ impl From<&ArrayReport> for ArrayJson {
 }
 
 impl JobJson {
-    /// `clock` shows the times in reasons.
+    /// Converts a job. `clock` formats the times in reasons.
     pub fn new(job: &JobReport, clock: &Clock) -> Self {
         let (exit_code, signal) = match &job.end {
             Some(JobEnd::Ran { outcome: Outcome::Signaled(signal), .. }) => (None, Some(*signal)),

@@ -4,7 +4,7 @@ use limo_model::{Meter, Time, UnitKind};
 use limo_proto::{NodeDetail, NodeReport, UnitReport};
 use serde::Serialize;
 
-/// Every node.
+/// All nodes.
 #[derive(Debug, Serialize)]
 pub struct NodesJson {
     schema: u32,
@@ -17,14 +17,14 @@ impl From<&[NodeReport]> for NodesJson {
     }
 }
 
-/// One node, with what it says of itself.
+/// One node with its own report about its hardware.
 #[derive(Debug, Serialize)]
 pub struct NodeDetailJson {
     schema: u32,
     node: NodeJson,
-    /// Lines for people; `null` where the node does not say it.
+    /// Lines for people; `null` if the node did not send any.
     probe: Option<String>,
-    /// Why it does not.
+    /// Why `probe` is `null`.
     probe_error: Option<String>,
 }
 
@@ -39,18 +39,18 @@ impl From<&NodeDetail> for NodeDetailJson {
     }
 }
 
-/// A node with its units.
+/// Node with its units.
 #[derive(Debug, Serialize)]
 pub struct NodeJson {
     name: String,
     state: &'static str,
-    /// Why it is drained, and by whom.
+    /// Why the node is drained, and by whom.
     reason: Option<String>,
     draw_w: f64,
     idle_w: f64,
-    /// Whether `draw_w` is a reading, or an estimate.
+    /// True if `draw_w` is a reading, false if it is an estimate.
     measured: bool,
-    /// Whether the watts are modelled by emulated hardware.
+    /// True if the watts are modelled by emulated hardware.
     emulated: bool,
     memory_bytes: u64,
     memory_used_bytes: u64,
@@ -58,19 +58,19 @@ pub struct NodeJson {
     /// `null` if no price was ever known.
     cost_eur: Option<f64>,
     units: Vec<UnitJson>,
-    /// Connected to the master. A drained node may be disconnected.
+    /// True if the node is connected to the master. A drained node may be disconnected.
     connected: bool,
     unreachable_since_unix_ms: Option<i64>,
-    /// Part of `draw_w`: what jobs that ended when the node was lost may still draw.
+    /// Part of `draw_w`: what jobs of the lost node may still draw.
     held_w: f64,
-    /// `falling asleep`, `asleep` or `waking`; `null` of a node that is awake.
+    /// `falling asleep`, `asleep` or `waking`; `null` if the node is awake.
     sleep: Option<&'static str>,
-    /// Part of `energy_j`: asleep, and on the way to sleep and back.
+    /// Part of `energy_j`: used asleep, while falling asleep and while waking.
     asleep_energy_j: f64,
     switching_energy_j: f64,
 }
 
-/// An execution unit of a node.
+/// Unit of a node.
 #[derive(Debug, Serialize)]
 pub struct UnitJson {
     name: String,
@@ -79,9 +79,9 @@ pub struct UnitJson {
     kind: &'static str,
     cores: u32,
     cores_used: u32,
-    /// The cap that it is held at now.
+    /// Cap in force.
     cap_w: Option<f64>,
-    /// The lowest and the highest cap that it obeys, where it can be capped.
+    /// Lowest and highest cap of the unit, if it can be capped.
     least_cap_w: Option<f64>,
     most_cap_w: Option<f64>,
     jobs: Vec<u64>,
